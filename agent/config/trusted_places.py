@@ -10,7 +10,9 @@ import logging
 import os
 import shlex
 import stat
-from functools import cache
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache, cached_property
 from pathlib import Path
 
 from agent.config.paths import state_dir
@@ -34,26 +36,20 @@ def require_trusted_folder(folder: Path) -> None:
 
     A sticky folder, such as /tmp, may lead there: others cannot replace what is ours in it.
     """
-    if not _POSIX:
-        return
     own = {folder.resolve(), state_dir().resolve()}
-    for place in _way_to(folder):
-        _require_trusted(place, _status(place), leads=place not in own)
+    _require_trusted(_Place(place, leads=place not in own) for place in _way_to(folder))
 
 
 def require_trusted_way(path: Path) -> None:
     """Check the folders that lead to a file which need not exist. Raises UntrustedPlace."""
-    if not _POSIX:
-        return
-    for place in _way_to(path.parent):
-        _require_trusted(place, _status(place), leads=True)
+    _require_trusted(_Place(place, leads=True) for place in _way_to(path.parent))
 
 
 def require_trusted_file(path: Path, status: os.stat_result) -> None:
     """Check a file, and what leads there; `status` is the opened file's. Raises UntrustedPlace."""
-    if _POSIX and stat.S_ISREG(status.st_mode):  # a pipe is of the process that made it
-        _require_trusted(path, status, leads=False)
-        require_trusted_way(path)
+    if stat.S_ISREG(status.st_mode):  # a pipe is of the process that made it
+        way = [_Place(place, leads=True) for place in _way_to(path.parent)]
+        _require_trusted([_Place(path, leads=False, status=status), *way])
 
 
 def _way_to(folder: Path) -> list[Path]:
@@ -62,42 +58,77 @@ def _way_to(folder: Path) -> list[Path]:
     return list(dict.fromkeys([real, *real.parents, shown, *shown.parents]))
 
 
-def _status(place: Path) -> os.stat_result | None:
-    try:
-        return place.lstat()
-    except OSError:
-        return None  # not there yet, or hidden from us: what uses it says so
+class _Place:
+    """A file or folder; `leads` where it only leads to what is used."""
+
+    def __init__(self, path: Path, *, leads: bool, status: os.stat_result | None = None) -> None:
+        self.path, self.leads, self._opened = path, leads, status
+
+    @cached_property
+    def status(self) -> os.stat_result | None:
+        """Its status; None where it is not there yet, or hidden: what uses it says so."""
+        if self._opened is None:
+            with suppress(OSError):
+                return self.path.lstat()
+        return self._opened
+
+    def is_open(self) -> bool:
+        """Return whether others may write to it, as far as that harms; warn of one's own group."""
+        status = self.status
+        if status is None or stat.S_ISLNK(status.st_mode):
+            return False
+        if not status.st_mode & (_GROUP | _OTHERS) or (self.leads and self.is_sticky):
+            return False
+        if status.st_mode & _OTHERS or not _is_private(self.path, status):
+            return True
+        if not self.leads:
+            _warn(f"the group of this user may change {self.path}: `{_closing(self)}` ends that")
+        return False
+
+    @property
+    def is_sticky(self) -> bool:
+        """Whether only the owner of what is in it may rename or remove that."""
+        return self.status is not None and bool(self.status.st_mode & stat.S_ISVTX)
+
+    @property
+    def may_be_closed(self) -> bool:
+        """Whether closing it is good advice: /tmp must stay open, and root's is not ours."""
+        mine = self.status is not None and self.status.st_uid == os.geteuid()
+        return mine and not self.is_sticky
 
 
-def _require_trusted(place: Path, status: os.stat_result | None, *, leads: bool) -> None:
-    """Check one place; `leads` where it only leads to what is used."""
-    if status is None:
+def _require_trusted(places: Iterable[_Place]) -> None:
+    if not _POSIX:
         return
-    if status.st_uid not in {os.geteuid(), _SYSTEM}:
-        owner = _user(status.st_uid)
-        mend = f"run this as {owner}"
-        if os.geteuid() and not leads:  # root would be told to take what is somebody else's
-            mend = f'`sudo chown -R "$(id -un)" {shlex.quote(str(place))}` if it is to be yours'
-        raise UntrustedPlace(
-            f"{place} belongs to another user ({owner})", hint=f"{mend}, or {_elsewhere(place)}"
-        )
-    is_sticky = bool(status.st_mode & stat.S_ISVTX)
-    if stat.S_ISLNK(status.st_mode) or (leads and is_sticky):
+    places = list(places)
+    for place in places:
+        if place.status is not None and place.status.st_uid not in {os.geteuid(), _SYSTEM}:
+            raise _of_another_user(place, _user(place.status.st_uid))
+    open_places = [place for place in places if place.is_open()]
+    if not open_places:
         return
-    if not status.st_mode & (_GROUP | _OTHERS):
-        return
-    mend = f"`chmod go-w {shlex.quote(str(place))}`"
-    if status.st_mode & _OTHERS or not _is_private(place, status):
-        # A folder such as /tmp must stay open, and one of root's would then be closed to us.
-        ours = status.st_uid == os.geteuid() and not is_sticky
-        mend = f"look at what is in it, then {mend}, or " if ours else ""
-        raise UntrustedPlace(
-            f"other users of this host may change {place} "
-            f"(mode {stat.S_IMODE(status.st_mode):04o}), and with it what is done and sent where",
-            hint=mend + _elsewhere(place),
-        )
-    if not leads:
-        _warn(f"the group of this user may change {place}: {mend} ends that")
+    first = open_places[0].path
+    hint = _elsewhere(first)
+    if all(place.may_be_closed for place in open_places):
+        hint = f"look at what is in it, then `{_closing(*open_places)}`, or {hint}"
+    raise UntrustedPlace(
+        f"other users of this host may change {first}, and with it what is done and sent where",
+        hint=hint,
+    )
+
+
+def _of_another_user(place: _Place, owner: str) -> UntrustedPlace:
+    mend = f"run this as {owner}"
+    if os.geteuid() and not place.leads:  # root would be told to take what is somebody else's
+        mend = f'`sudo chown -R "$(id -un)" {shlex.quote(str(place.path))}` if it is to be yours'
+    return UntrustedPlace(
+        f"{place.path} belongs to another user ({owner})",
+        hint=f"{mend}, or {_elsewhere(place.path)}",
+    )
+
+
+def _closing(*places: _Place) -> str:
+    return shlex.join(["chmod", "go-w", *(str(place.path) for place in places)])
 
 
 def _elsewhere(place: Path) -> str:

@@ -60,9 +60,10 @@ class SqliteDatabase:
                 make_private_folder(path.parent)
                 touch_private(path)
                 self._lock = _locked(path)
-            elif path is not None and path.exists():
+            elif path is not None:
                 require_trusted_folder(path.parent)
-                require_trusted_file(path, path.stat())
+                if path.exists():
+                    require_trusted_file(path, path.stat())
         except OSError as error:
             raise DatabaseFailed(f"{path} cannot be written: {error.strerror}") from error
         try:

@@ -73,9 +73,7 @@ def test_a_folder_that_may_not_be_written_to_is_named(
         make_private_folder(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "words", [("outbox", "list"), ("status",), ("provision", "status"), ("reload",)], ids=" ".join
-)
+@pytest.mark.parametrize("words", [("outbox", "list"), ("status",), ("reload",)], ids=" ".join)
 async def test_commands_that_keep_something_say_so(state: Path, words: tuple[str, ...]):
     done = await cellagent(*words, "--json")
     assert done.code == 1
