@@ -12,7 +12,6 @@ from uuid import uuid4
 
 from agent.config.private_files import make_private_folder, touch_private
 from agent.provisioning.ledger import Ledger, RunRecord, open_ledger
-from agent.provisioning.ledger.backend import upgrade
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
 
 LEDGERS = Path(__file__).parents[2] / "fixtures" / "ledgers"
@@ -47,8 +46,7 @@ def fixture(version: str) -> sqlite3.Connection:
 
 def _copy_to_server(source: sqlite3.Connection, address: str, version: str) -> None:
     database = PostgresqlDatabase(address, "")
-    with database._begun() as connection:
-        upgrade(connection, version)
+    database.migrate(version)
     source.row_factory = sqlite3.Row
     with database.transaction() as execute:
         for table in ("boards", "steps"):

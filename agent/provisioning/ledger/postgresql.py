@@ -1,18 +1,20 @@
-"""A ledger that several stations share: PostgreSQL, by SQLAlchemy Core."""
+"""A ledger that several stations share: PostgreSQL, by its driver.
+
+SQLAlchemy is imported when the tables are to be made or changed: it needs more memory, and longer
+to load, than all the rest of a command.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import lru_cache
 from socket import SHUT_RDWR, socket
 from typing import Any
-
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.pool import NullPool
 
 from agent.errors import UsageError
 from agent.provisioning.ledger.backend import DatabaseFailed, Execute, StationsAtWork
@@ -42,7 +44,15 @@ _OLDER_TABLES = ("boards", "uuid"), ("steps", "id")
 """The tables, with their keys, of every version before 0003."""
 _PAGE = 1000
 _TABLES_WITHIN_S = 10
-_LOCK_NOT_AVAILABLE = "55P03"
+_NAMED = re.compile(r"(?<![:\w]):([a-z_]+)")
+"""A value's name in a statement; `::` is a cast."""
+
+try:
+    import psycopg
+except ImportError as error:
+    raise UsageError(
+        "a PostgreSQL ledger needs an extra", hint="pip install 'cellagent[postgres]'"
+    ) from error
 
 
 class PostgresqlDatabase:
@@ -56,8 +66,12 @@ class PostgresqlDatabase:
     patience_s = 30.0
 
     def __init__(self, address: str, password: str) -> None:
-        self._engine = _engine(address, password)
-        self._connection: Connection | None = None
+        self._address = _checked(address)
+        self._options: dict[str, Any] = {
+            **_CONNECTION,
+            **({"password": password} if password else {}),
+        }
+        self._connection: psycopg.Connection | None = None
         self.session = 0
 
     @contextmanager
@@ -66,8 +80,8 @@ class PostgresqlDatabase:
         with self._begun() as connection:
 
             def execute(statement: str, values: Any) -> Any:
-                result = connection.execute(text(statement), dict(values))
-                return result.all() if result.returns_rows else ()
+                result = connection.execute(_driver_form(statement), values)
+                return result.fetchall() if result.description else ()
 
             yield execute
 
@@ -79,16 +93,24 @@ class PostgresqlDatabase:
             found = execute("SELECT version_num FROM alembic_version", {})
         return str(found[0][0]) if found else None
 
-    def migrate(self) -> None:
-        """Run the migrations that are missing. Raises StationsAtWork."""
+    def migrate(self, version: str = "head") -> None:
+        """Run the migrations that are missing up to a version. Raises StationsAtWork."""
+        from sqlalchemy import create_engine, pool
+        from sqlalchemy.exc import DBAPIError
+
         from agent.provisioning.ledger.backend import upgrade
 
-        with self._begun() as connection:
-            # Two stations may start at once: the second waits here, then finds nothing to do.
-            connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
-            if connection.execute(text("SELECT to_regclass('boards')")).scalar() is not None:
-                _require_nobody_at_work(connection)
-            upgrade(connection)
+        engine = create_engine(
+            "postgresql+psycopg://", creator=self._connect, poolclass=pool.NullPool
+        )
+        try:
+            with _failures(), engine.begin() as connection:
+                _require_nobody_at_work(connection.connection.driver_connection)
+                upgrade(connection, version)
+        except DBAPIError as error:
+            raise DatabaseFailed(_first_line(error.orig)) from error
+        finally:
+            engine.dispose()
 
     def migrated_copy(self, version: str | None) -> SqliteDatabase:
         """Return a copy in SQLite with the newest tables."""
@@ -125,13 +147,14 @@ class PostgresqlDatabase:
             rest = "" if after is None else f"WHERE {key} > :after"
             query = f"SELECT * FROM {table} {rest} ORDER BY {key} LIMIT {_PAGE}"  # noqa: S608
             with self._begun() as connection:
-                found = connection.execute(text(query), {} if after is None else {"after": after})
+                found = connection.execute(_driver_form(query), {"after": after})
+                names = [column.name for column in found.description or ()]
                 rows = [
                     {
                         name: sqlite_time(value) if isinstance(value, datetime) else value
-                        for name, value in row.items()
+                        for name, value in zip(names, row, strict=True)
                     }
-                    for row in found.mappings()
+                    for row in found
                 ]
             if not rows:
                 return
@@ -177,58 +200,71 @@ class PostgresqlDatabase:
 
     def close(self) -> None:
         """Close the connection."""
-        self._drop()
-        self._engine.dispose()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                connection.close()
 
     def abort(self) -> None:
         """Shut the connection's socket: a call that waits for the server fails."""
         connection = self._connection
-        if connection is not None and not connection.closed and not connection.invalidated:
-            driver: Any = connection.connection.driver_connection
-            lost = OSError, self._engine.dialect.loaded_dbapi.Error  # by another who broke it off
-            with contextlib.suppress(*lost), socket(fileno=os.dup(driver.fileno())) as end:
+        if connection is not None:
+            lost = OSError, psycopg.Error  # by another who broke it off
+            with contextlib.suppress(*lost), socket(fileno=os.dup(connection.fileno())) as end:
                 end.shutdown(SHUT_RDWR)
 
     @contextmanager
-    def _begun(self) -> Iterator[Connection]:
-        try:
-            if self._connection is None:
-                self._connection = self._engine.connect()
-            with self._connection.begin():
-                yield self._connection
-        except DBAPIError as error:
-            if error.connection_invalidated:
-                self._drop()
-                self.session += 1
-            # The statement's text could hold a value; the driver's first line does not.
-            raise DatabaseFailed(str(error.orig).splitlines()[0]) from error
+    def _begun(self) -> Iterator[psycopg.Connection]:
+        with _failures():
+            connection = self._connection = self._connection or self._connect()
+            try:
+                with connection.transaction():
+                    yield connection
+            finally:
+                if connection.closed:
+                    self.close()
+                    self.session += 1
 
-    def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(DBAPIError):
-                connection.close()
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(self._address, **self._options)
 
 
-def _require_nobody_at_work(connection: Connection) -> None:
-    """Lock the tables for this transaction. Raises StationsAtWork, DatabaseFailed."""
-    connection.execute(text(f"SET LOCAL lock_timeout = '{_TABLES_WITHIN_S}s'"))
+@contextmanager
+def _failures() -> Iterator[None]:
     try:
-        connection.execute(text("LOCK TABLE boards, steps IN ACCESS EXCLUSIVE MODE"))
-    except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", "") == _LOCK_NOT_AVAILABLE:
-            raise DatabaseFailed(
-                "another program has its tables open, nothing was changed"
-            ) from error
-        raise
+        yield
+    except psycopg.Error as error:
+        raise DatabaseFailed(_first_line(error)) from error
+
+
+def _first_line(error: BaseException | None) -> str:
+    """Return the driver's first line: the statement's text, behind it, could hold a value."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+@lru_cache
+def _driver_form(statement: str) -> bytes:
+    """Return a statement with `:names` as the driver takes it."""
+    return _NAMED.sub(r"%(\1)s", statement.replace("%", "%%")).encode()
+
+
+def _require_nobody_at_work(connection: Any) -> None:
+    """Lock the tables for this transaction. Raises StationsAtWork, DatabaseFailed."""
+    # Two stations may start at once: the second waits here, then finds nothing to do.
+    connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+    if connection.execute("SELECT to_regclass('boards')").fetchone()[0] is None:
+        return
+    connection.execute(f"SET LOCAL lock_timeout = '{_TABLES_WITHIN_S}s'")
+    try:
+        connection.execute("LOCK TABLE boards, steps IN ACCESS EXCLUSIVE MODE")
+    except psycopg.errors.LockNotAvailable as error:
+        raise DatabaseFailed("another program has its tables open, nothing was changed") from error
     # Whoever claims from now on waits for us, and then finds that the tables are newer than it.
     claims = connection.execute(
-        text(
-            "SELECT boards.uuid, boards.station FROM pg_locks LEFT JOIN boards "  # noqa: S608
-            "ON objid::bigint = hashtext(boards.uuid)::bigint & 4294967295 "
-            f"WHERE {_ADVISORY} AND classid::bigint = {_LOCK_CLASS}"
-        )
-    )
+        "SELECT boards.uuid, boards.station FROM pg_locks LEFT JOIN boards "  # noqa: S608
+        "ON objid::bigint = hashtext(boards.uuid)::bigint & 4294967295 "
+        f"WHERE {_ADVISORY} AND classid::bigint = {_LOCK_CLASS}"
+    ).fetchall()
     if names := [f"board {uuid or '?'} at station {station or '?'}" for uuid, station in claims]:
         raise StationsAtWork(
             f"stations are at work, nothing was changed: {', '.join(names)}",
@@ -236,48 +272,40 @@ def _require_nobody_at_work(connection: Connection) -> None:
         )
 
 
-def _engine(address: str, password: str) -> Engine:
-    try:
-        url = make_url(address)
-    except ArgumentError as error:
-        raise UsageError(f"{shown(address)} is no ledger address") from error
-    if url.get_backend_name() != "postgresql":
+def _checked(address: str) -> str:
+    """Return the address as the driver takes it, if it is safe. Raises UsageError."""
+    scheme, _, rest = address.partition("://")
+    kind = scheme.partition("+")[0]
+    if kind not in {"postgresql", "postgres"}:
         raise UsageError(
-            f"a shared ledger is PostgreSQL, not {url.get_backend_name()}",
+            f"a shared ledger is PostgreSQL, not {kind}",
             hint="write postgresql://user@host/database, or a path for SQLite",
         )
-    if url.password is not None:
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(f"postgresql://{rest}")
+    except psycopg.Error as error:
+        # Its message repeats parts of the address.
+        raise UsageError(f"{shown(address)} is no ledger address") from error
+    if "password" in parts:
         raise UsageError(
             "the ledger's address holds a password, which every user of this host could read",
             hint="take it out and set CELLAGENT_LEDGER_PASSWORD",
         )
-    query = dict(url.query)
     # A host in the query is a socket's folder, or a name: both are judged like one in the address.
-    host = str(query.get("host", url.host or ""))
-    remote = host not in _LOOPBACK and not host.startswith("/")
-    if remote and query.get("sslmode") != "verify-full":
+    hosts = ",".join(str(parts.get(name, "")) for name in ("host", "hostaddr")).split(",")
+    remote = [host for host in hosts if host not in _LOOPBACK and not host.startswith("/")]
+    if remote and parts.get("sslmode") != "verify-full":
         raise UsageError(
-            f"the ledger on {host} would be reached without a verified connection",
+            f"the ledger on {remote[0]} would be reached without a verified connection",
             hint="add ?sslmode=verify-full (and sslrootcert=FILE) to its address",
         )
-    options: dict[str, Any] = dict(_CONNECTION)
-    if password:
-        options["password"] = password
-    try:
-        return create_engine(
-            URL.create(
-                "postgresql+psycopg", url.username, None, url.host, url.port, url.database, query
-            ),
-            connect_args=options,
-            poolclass=NullPool,
-        )
-    except (NoSuchModuleError, ModuleNotFoundError) as error:
-        raise UsageError(
-            "a PostgreSQL ledger needs an extra", hint="pip install 'cellagent[postgres]'"
-        ) from error
+    return f"postgresql://{rest}"
 
 
 def shown(address: str) -> str:
-    """Return an address without its user part, which may hold a secret."""
-    scheme, found, rest = address.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if found else address
+    """Return an address without its user part and its query, which may hold a secret."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(f"postgresql://{address.partition('://')[2]}")
+    except psycopg.Error:
+        return "postgresql://…"
+    return f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
