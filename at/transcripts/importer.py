@@ -13,6 +13,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from at.protocol.errors import TranscriptError
+from at.protocol.exchange import final_result
+from at.protocol.values import name_before_colon
+from at.transcripts.recorder import Recorder
 from at.transcripts.redaction import Redactor
 from at.transcripts.transcript import RECEIVED_END, Direction, Transcript, TranscriptStep
 
@@ -49,6 +52,7 @@ _QUOTED_END = re.compile(r"(?:<CR>|<LF>)+")
 _COMMAND = re.compile(r"AT(?:$|[+%#&*^][A-Z0-9]|E[01]|I\d?$|Z\d?$)", re.IGNORECASE)
 _SHOWN_END = re.compile(r"(?:\\r|\\n|<CR>|<LF>)+$")  # line ends that a tool spelt out
 _HALF_A_DAY_S = 43200
+_ENDS = {Direction.SENT: b"\r", Direction.RECEIVED: RECEIVED_END}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +87,7 @@ def import_log(text: str, *, keep_identity: bool = False) -> Imported:
     marks = {line.direction for line in lines} - {None}
     if marks == {Direction.SENT}:  # a terminal that marks what was typed: the rest came back
         lines = [replace(line, direction=line.direction or Direction.RECEIVED) for line in lines]
-    redactor = Redactor(identity=not keep_identity)
-    steps: list[TranscriptStep] = []
-    skipped = 0
-    began: float | None = None
-    for direction, content, at_s in _joined(lines, marked=bool(marks)):
-        if direction is None:
-            skipped += 1
-            continue
-        if direction is Direction.RECEIVED and not content:
-            continue  # the empty line before an answer
-        if at_s is not None:
-            began = at_s if began is None else began
-            at_s -= began  # noqa: PLW2901 - times in a transcript begin with its first step
-            if at_s < -_HALF_A_DAY_S:
-                at_s += 2 * _HALF_A_DAY_S  # noqa: PLW2901 - the clock passed midnight
-        end = b"\r" if direction is Direction.SENT else RECEIVED_END
-        data = redactor.clean(content.encode("utf-8", "surrogateescape") + end)
-        steps.append(
-            TranscriptStep(direction, data, None if at_s is None else round(max(0.0, at_s), 6))
-        )
+    steps, skipped = _recorded(lines, Recorder(Redactor(identity=not keep_identity)))
     if not steps:
         raise TranscriptError(
             "the log holds no line that was sent or received",
@@ -183,24 +168,56 @@ def _plain(match: re.Match[str]) -> float:
     return float(match.group(1))
 
 
-def _joined(
-    lines: list[_Line], *, marked: bool
-) -> list[tuple[Direction | None, str, float | None]]:
-    """Return direction, text and time of each line; a quoted text over several lines is joined."""
-    out: list[tuple[Direction | None, str, float | None]] = []
-    index = 0
-    while index < len(lines):
-        line = lines[index]
-        direction, text = line.direction, line.text
+def _recorded(lines: list[_Line], recorder: Recorder) -> tuple[list[TranscriptStep], int]:
+    """Return the steps, and how many lines are of neither direction.
+
+    A quoted text may run over several lines; those without a mark belong to it, too.
+    """
+    marked = any(line.direction for line in lines)
+    steps: list[TranscriptStep] = []
+    skipped = 0
+    quoted = dict.fromkeys((Direction.SENT, Direction.RECEIVED), False)
+    elapsed = _Elapsed()
+    for line in lines:
+        direction, text = line.direction or next(filter(quoted.get, quoted), None), line.text
         if direction is None and not marked:
-            direction = Direction.SENT if _COMMAND.match(text) else Direction.RECEIVED
+            direction = _bare_direction(text, recorder)
             text = text.removeprefix("> ") if direction is Direction.RECEIVED else text
-        index += 1
-        while direction is not None and text.count('"') % 2 and index < len(lines):
-            following = lines[index]
-            if following.direction not in {None, direction}:
-                break
-            text += "\n" + following.text
-            index += 1
-        out.append((direction, text, line.at_s))
-    return out
+        if direction is None:
+            skipped += 1
+            continue
+        at_s = elapsed.since_first(line.at_s)
+        if direction is Direction.SENT and quoted[Direction.RECEIVED]:
+            quoted[Direction.RECEIVED] = False  # its end was lost
+            steps += recorder.end_received()
+        is_data = direction is Direction.SENT and recorder.in_data_mode
+        quoted[direction] ^= not is_data and text.count('"') % 2 == 1
+        if not text and not quoted[direction]:
+            continue  # the empty line before an answer
+        end = b"\n" if quoted[direction] else _ENDS[direction]
+        steps += recorder.add(direction, text.encode("utf-8", "surrogateescape") + end, at_s)
+    return steps + recorder.finish(), skipped
+
+
+def _bare_direction(text: str, recorder: Recorder) -> Direction:
+    """Return the direction of a line in a log without marks."""
+    answers = final_result(text) is not None or name_before_colon(text)
+    is_data = recorder.in_data_mode and not answers
+    return Direction.SENT if is_data or _COMMAND.match(text) else Direction.RECEIVED
+
+
+class _Elapsed:
+    """Turns times of a log into seconds since its first one, also over midnight."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+
+    def since_first(self, at_s: float | None) -> float | None:
+        if at_s is None:
+            return None
+        if self._first is None:
+            self._first = at_s
+        elapsed = at_s - self._first
+        if elapsed < -_HALF_A_DAY_S:
+            elapsed += 2 * _HALF_A_DAY_S
+        return max(0.0, elapsed)

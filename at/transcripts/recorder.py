@@ -2,7 +2,8 @@
 
 A step is emitted when its line is whole, since half a secret does not look like one. An unfinished
 line is kept back, except a prompt that is answered. At `LONGEST` bytes a line is cut; what follows
-within an open quote is left out, since it may be a secret.
+within an open quote, or behind a secret, is left out, since it may be secret, too. Of a payload
+only its length is recorded.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from at.protocol.dialect import TRAITS
 from at.protocol.errors import TranscriptError
 from at.transcripts import transcript
+from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.redaction import Redactor
 from at.transport.base import Receiver, Transport
 
@@ -29,72 +31,159 @@ class Recorder:
 
     def __init__(self, redactor: Redactor, *, terminator: bytes = b"\r") -> None:
         self._redactor = redactor
-        self._ends = {transcript.Direction.SENT: terminator, transcript.Direction.RECEIVED: b"\n"}
-        self._pending = {
-            transcript.Direction.SENT: bytearray(),
-            transcript.Direction.RECEIVED: bytearray(),
-        }
-        self._since: dict[transcript.Direction, float] = {}
-        self._skipping: set[transcript.Direction] = set()
+        self._payloads = Payloads()
+        self._sent = _Stream(transcript.Direction.SENT, terminator)
+        self._received = _Stream(transcript.Direction.RECEIVED, b"\n")
+
+    @property
+    def in_data_mode(self) -> bool:
+        """Whether the next bytes to the modem are data, and no command line."""
+        return self._payloads.phase is Phase.DATA
 
     def add(
-        self, direction: transcript.Direction, data: bytes, at_s: float
+        self, direction: transcript.Direction, data: bytes, at_s: float | None
     ) -> list[transcript.TranscriptStep]:
         """Add bytes of a direction with their time in seconds; return the steps that are whole."""
+        if direction is transcript.Direction.RECEIVED:
+            self._received.add(data, at_s)
+            return self._take_received(at_s)
         steps: list[transcript.TranscriptStep] = []
-        received = self._pending[transcript.Direction.RECEIVED]
-        if direction is transcript.Direction.SENT and received.endswith(_PROMPTS):
-            steps += self._give(transcript.Direction.RECEIVED)
-        pending = self._pending[direction]
-        if direction in self._skipping:
-            _, quote, data = data.partition(_QUOTE)
-            if not quote:
-                return steps
-            self._skipping.discard(direction)
-            pending += _LEFT_OUT
-        self._since.setdefault(direction, at_s)
-        pending += data
-        while (end := self._line_end(direction)) > 0:
-            steps.append(self._step(direction, bytes(pending[:end])))
-            del pending[:end]
-            if pending:
-                self._since[direction] = at_s
-        if len(pending) > LONGEST:
-            quoted = pending.count(_QUOTE) % 2 == 1
-            steps += self._give(direction)
-            if quoted:
-                self._skipping.add(direction)
-        return steps
+        if self._received.pending.endswith(_PROMPTS):
+            steps += self._rest(self._received)
+        self._sent.add(data, at_s)
+        return steps + self._take_sent(at_s)
 
     def finish(self, at_s: float | None = None) -> list[transcript.TranscriptStep]:
         """Return the steps that are left; with a time, also that the link ended then."""
-        steps = self._give(transcript.Direction.SENT) + self._give(transcript.Direction.RECEIVED)
+        steps = self._rest(self._sent) + self._rest(self._received)
         if at_s is not None:
             steps.append(transcript.TranscriptStep(transcript.Direction.CLOSED, b"", at_s))
         return steps
 
-    def _give(self, direction: transcript.Direction) -> list[transcript.TranscriptStep]:
-        pending = self._pending[direction]
-        if not pending:
+    def end_received(self) -> list[transcript.TranscriptStep]:
+        """Return what is pending from the modem, although its line has no end."""
+        return self._rest(self._received)
+
+    def _take_received(self, at_s: float | None) -> list[transcript.TranscriptStep]:
+        steps: list[transcript.TranscriptStep] = []
+        while line := self._received.line(quotes=not self._payloads.echoes_message):
+            shown = self._payloads.received(line)
+            steps.append(self._received.step(self._redactor.clean(shown), at_s))
+            steps += self._take_sent(at_s)
+        return steps + self._cut(self._received)
+
+    def _take_sent(self, at_s: float | None) -> list[transcript.TranscriptStep]:
+        steps: list[transcript.TranscriptStep] = []
+        while self._sent.pending:
+            phase = self._payloads.phase
+            if phase is Phase.COMMANDS:
+                line = self._sent.line()
+                if not line:
+                    return steps + self._cut(self._sent)
+                self._payloads.sent(line)
+                steps.append(self._sent.step(self._redactor.clean(line), at_s))
+                continue
+            if phase is Phase.ANNOUNCED and len(self._sent.pending) <= LONGEST:
+                break  # the answer says what these bytes are
+            payload = self._payload()
+            if not payload:
+                break
+            steps.append(self._sent.step(payload, at_s))
+        return steps
+
+    def _payload(self, *, whole: bool = False) -> bytes:
+        """Take what is pending of a payload; return how that is recorded, b"" if its end must come.
+
+        `whole`: nothing more comes.
+        """
+        size = len(self._sent.pending)
+        ends = self._payloads.payload_end(self._sent.pending)
+        if ends is None and not whole and size <= LONGEST:
+            return b""
+        length, end = ends or (size, size)
+        taken = self._sent.take(end)
+        return (b"{redacted:payload:%d}" % length if length else b"") + taken[length:]
+
+    def _rest(self, stream: _Stream) -> list[transcript.TranscriptStep]:
+        """Return what is pending as a step, whole or not."""
+        if not stream.pending:
             return []
-        data = bytes(pending)
-        pending.clear()
-        return [self._step(direction, data)]
+        if stream is self._sent and self._payloads.phase is not Phase.COMMANDS:
+            return [stream.step(self._payload(whole=True), None)]
+        return [stream.step(self._redactor.clean(stream.take(len(stream.pending))), None)]
 
-    def _step(self, direction: transcript.Direction, data: bytes) -> transcript.TranscriptStep:
-        return transcript.TranscriptStep(
-            direction, self._redactor.clean(data), round(self._since.pop(direction), 6)
-        )
+    def _cut(self, stream: _Stream) -> list[transcript.TranscriptStep]:
+        """Return the beginning of a line that is too long; of a secret, the rest is left out."""
+        if len(stream.pending) <= LONGEST:
+            return []
+        begun = stream.take(len(stream.pending))
+        cleaned = self._redactor.clean(begun)
+        quoted = begun.count(_QUOTE) % 2 == 1
+        if quoted or cleaned != begun:
+            stream.skip(quoted=quoted)
+        return [stream.step(cleaned, None)]
 
-    def _line_end(self, direction: transcript.Direction) -> int:
-        """Return where the first line ends outside quotes, 0 if none does."""
-        pending, end = self._pending[direction], self._ends[direction]
-        index = pending.find(end)
-        while index >= 0:
-            index += len(end)
-            if pending.count(_QUOTE, 0, index) % 2 == 0:
+
+class _Stream:
+    """The bytes of one direction that are not recorded yet."""
+
+    def __init__(self, direction: transcript.Direction, end: bytes) -> None:
+        self.pending = bytearray()
+        self._direction = direction
+        self._end = end
+        self._since: float | None = None
+        self._scanned = 0
+        """How many of the pending bytes hold no end of a line."""
+        self._quoted = False
+        """Whether a quote is open behind them."""
+        self._skipping = False
+
+    def add(self, data: bytes, at_s: float | None) -> None:
+        if not self.pending:
+            self._since = at_s
+        self.pending += data
+
+    def skip(self, *, quoted: bool) -> None:
+        """Leave out what follows up to the end of the line; `quoted`: a quote is open there."""
+        self._skipping, self._quoted = True, quoted
+
+    def take(self, length: int) -> bytes:
+        taken = bytes(self.pending[:length])
+        del self.pending[:length]
+        self._scanned, self._quoted = 0, False
+        return taken
+
+    def line(self, *, quotes: bool = True) -> bytes:
+        """Take the first line, which with `quotes` ends outside them; b"" if it has no end yet."""
+        self._quoted &= quotes
+        found = self._line_end(quotes)
+        if found:
+            line = self.take(found)
+            skipped, self._skipping = self._skipping, False
+            return _LEFT_OUT + self._end if skipped else line
+        if self._skipping:
+            del self.pending[: self._scanned]
+            self._scanned = 0
+        return b""
+
+    def step(self, data: bytes, next_at_s: float | None) -> transcript.TranscriptStep:
+        """Return a step with the time of its first byte; the next one begins at `next_at_s`."""
+        since, self._since = self._since, next_at_s
+        rounded = None if since is None else round(since, 6)
+        return transcript.TranscriptStep(self._direction, data, rounded)
+
+    def _line_end(self, quotes: bool) -> int:
+        """Return where the first line ends, 0 if it does not; each byte is looked at once."""
+        while (index := self.pending.find(self._end, self._scanned)) >= 0:
+            index += len(self._end)
+            self._quoted ^= self.pending.count(_QUOTE, self._scanned, index) % 2 == 1
+            self._scanned = index
+            if not (quotes and self._quoted):
                 return index
-            index = pending.find(end, index)
+        # An end of several bytes may have begun.
+        scanned = max(self._scanned, len(self.pending) - len(self._end) + 1)
+        self._quoted ^= self.pending.count(_QUOTE, self._scanned, scanned) % 2 == 1
+        self._scanned = scanned
         return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from secret_spellings import CANARY, spelled
 
 from at.protocol.errors import TranscriptError
 from at.transcripts.importer import import_log
@@ -122,3 +123,63 @@ def test_arrows_that_point_the_other_way_are_turned() -> None:
         Direction.RECEIVED,
         Direction.RECEIVED,
     ]
+
+
+WAYS = {
+    "bare": "AT\nOK\n{}\nOK\n",
+    "marked": "TX: AT\nRX: OK\nTX: {}\nRX: OK\n",
+    "marked as received": "TX: AT\nRX: OK\nRX: {}\nRX: OK\n",
+    "stamped": "[12:00:00.100] INFO modem >> AT\n[12:00:00.200] INFO modem << OK\n"
+    "[12:00:00.300] INFO modem >> {}\n[12:00:00.400] INFO modem << OK\n",
+    "ModemManager": "<dbg> [1600000000.1] (tty) --> 'AT<CR>'\n<dbg> [1600000000.2] (tty) <-- 'OK'\n"
+    "<dbg> [1600000000.3] (tty) --> '{}<CR>'\n",
+    "in a shell": "uart:~$ {}\r\nOK\r\nuart:~$ AT+CGMR\r\n",
+    "cut at its end": "AT\nOK\n{}",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_spelling_of_a_secret_command_or_answer_is_imported(way: str) -> None:
+    kept = [
+        (name, spelling)
+        for name, spelling, line, _sent in spelled()
+        if CANARY in format_transcript(import_log(WAYS[way].format(line)).transcript)
+    ]
+    assert kept == []
+
+
+@pytest.mark.parametrize("mark", ["TX: ", ""])
+def test_a_key_over_several_lines_is_left_out_though_others_come_between(mark: str) -> None:
+    between = "RX: +CEREG: 2\n" if mark else "+CEREG: 2\n"
+    log = (
+        f'{mark}AT%CMNG=0,7,2,"-----BEGIN EC PRIVATE KEY-----\n{between}'
+        f'{mark}{CANARY}\n{between}{mark}-----END EC PRIVATE KEY-----"\n'
+        f"{'RX: ' if mark else ''}OK\n{mark}AT+CGMR\n"
+    )
+    transcript = import_log(log).transcript
+    assert CANARY not in format_transcript(transcript)
+    assert [step.data for step in transcript.steps if step.direction is SENT] == [
+        b'AT%CMNG=0,7,2,"{redacted:key}"\r',
+        b"AT+CGMR\r",
+    ]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_the_bytes_of_data_mode_are_not_imported(marked: bool) -> None:
+    lines = ["> AT#XSEND=0,2,0", "< OK", f"> {CANARY}", f'> {{"a":"{CANARY}"}}+++']
+    lines += ["< #XDATAMODE: 0", "> AT+CGMR", "< OK"]
+    log = "\n".join(line if marked else line[2:] for line in lines)
+    transcript = import_log(log).transcript
+    assert CANARY not in format_transcript(transcript)
+    assert transcript.steps[-2].data == b"AT+CGMR\r"
+
+
+def test_a_quote_whose_end_was_lost_ends_with_the_next_command() -> None:
+    log = '> AT+CEREG?\n< +CEREG: 5,1,"00B7\n< OK\n> AT+CGMR\n< mfw_nrf9160_1.3.7\n< OK\n'
+    steps = import_log(log).transcript.steps
+    assert steps[-1].data == b"OK\r\n"
+    assert steps[-3].data == b"AT+CGMR\r"
+
+
+def test_a_long_log_with_an_open_quote_costs_no_more_than_its_length() -> None:
+    import_log('TX: AT+CPIN="12\n' + "TX: 34\n" * 100_000)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from secret_spellings import spelled
 
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction import Redactor
@@ -33,11 +34,17 @@ SECRETS = {
     "header": (Direction.RECEIVED, f"Authorization: Bearer {CANARY}\r\n"),
     "pin": (Direction.SENT, f'AT+CPIN="{CANARY}"\r'),
     "password": (Direction.SENT, f'AT+CGAUTH=0,1,"user","{CANARY}"\r'),
+    **{
+        f"{name} {spelling}": (Direction.SENT, f"{line}\r")
+        for name, spelling, line, sent in spelled()
+        if sent and spelling in {"as in the manual", "a quote that is not closed", "no sign"}
+    },
     "wifi": (Direction.SENT, f'AT+CWJAP="home","{CANARY}"\r'),
 }
 
 
 @pytest.mark.parametrize("name", SECRETS)
+@settings(max_examples=20)
 @given(cuts=st.sets(st.integers(1, 200)), interrupted=st.booleans())
 def test_no_secret_is_written(name: str, cuts: set[int], interrupted: bool) -> None:
     direction, text = SECRETS[name]
@@ -70,6 +77,18 @@ def test_an_endless_secret_is_left_out() -> None:
         written += b"".join(step.data for step in recorder.add(Direction.SENT, piece, 0.0))
     assert CANARY.encode() not in written
     assert written.endswith(b"\rAT\r")
+
+
+def test_what_stands_behind_an_endless_secret_is_left_out_too() -> None:
+    for begun in ('AT%CMNG=0,7,2,"', "AT#XSEND=0,0,0,", "AT+CGAUTH=0,1,"):
+        recorder = Recorder(Redactor())
+        written = b""
+        end = '"' if begun.endswith('"') else ""
+        for piece in (begun, "5" * 20000, f'{end},"{CANARY}"', f",{CANARY}", "\r", "AT\r"):
+            steps = recorder.add(Direction.SENT, piece.encode(), 0.0)
+            written += b"".join(step.data for step in steps)
+        assert CANARY.encode() not in written
+        assert written.endswith(b"\rAT\r")
 
 
 def test_bytes_without_a_line_end_are_kept_in_pieces() -> None:

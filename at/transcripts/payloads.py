@@ -1,0 +1,161 @@
+"""Tells the payload of a command from command lines, since a payload is never recorded. Pure.
+
+Serial Modem takes the bytes behind the OK of a command without its data as they are, until it says
+`#XDATAMODE` (its manual, "Running in data mode"). A message follows +CMGS up to Ctrl-Z or Esc, and
++CMT is followed by one (3GPP TS 27.005).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
+
+from at.protocol.dialect import START_LINES
+from at.protocol.errors import ParseError
+from at.protocol.exchange import final_result
+from at.protocol.values import Value, name_before_colon, split
+
+_COMMAND = re.compile(r"AT[ \t]*([+#]\w+)[ \t]*(?:=(.*))?", re.IGNORECASE | re.ASCII | re.DOTALL)
+_ANNOUNCES_MESSAGE = frozenset({"+CMT", "+CDS", "+CBM", "+CMGR", "+CMGL"})
+_TAKES_MESSAGE = frozenset({"+CMGS", "+CMGW", "+CMGC"})
+_MESSAGE_END = re.compile(rb"[\x1a\x1b]")
+_DATA_END = re.compile(rb"\+\+\+\r?\n?\Z")
+_HEX = re.compile(rb"[0-9A-Fa-f]+")
+
+
+class Phase(Enum):
+    """What the next bytes to the modem are."""
+
+    COMMANDS = auto()
+    ANNOUNCED = auto()
+    """Data if the modem answers OK, else commands."""
+    DATA = auto()
+    MESSAGE = auto()
+
+
+class Payloads:
+    """Follows a session line by line; `phase` says what the next bytes to the modem are."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.COMMANDS
+        self._message_follows = False
+        self._command = b""
+        """The command whose message may come back as an echo, up to its final result."""
+
+    @property
+    def echoes_message(self) -> bool:
+        """Whether lines of the modem may be the echo of a message, whose quotes mean nothing."""
+        return bool(self._command)
+
+    def sent(self, line: bytes) -> None:
+        """Follow a whole command line."""
+        text = line.decode("latin-1").strip()
+        match = _COMMAND.fullmatch(text, max(text.upper().find("AT"), 0))
+        if match is None:
+            return
+        name = match[1].upper()
+        if name in _TAKES_MESSAGE and match[2] and match[2].strip() != "?":
+            self.phase = Phase.MESSAGE
+            self._command = line.strip()
+        elif _lacks_data(name, match[2]):
+            self.phase = Phase.ANNOUNCED
+
+    def payload_end(self, data: bytes | bytearray) -> tuple[int, int] | None:
+        """Return where the payload in `data` ends, and where the mark of its end does.
+
+        None if it is a message whose end is still to come.
+        """
+        if self.phase is not Phase.MESSAGE:
+            end = _DATA_END.search(data)
+            return (len(data), len(data)) if end is None else (end.start(), end.end())
+        end = _MESSAGE_END.search(data)
+        if end is None:
+            return None
+        self.phase = Phase.COMMANDS
+        return end.start(), end.end()
+
+    def received(self, line: bytes) -> bytes:
+        """Follow a whole line of the modem; return it without a message that it holds."""
+        text = line.decode("latin-1").strip()
+        if not text:
+            return line
+        final, name = final_result(text), name_before_colon(text)
+        if final or name == "#XDATAMODE" or text in START_LINES:
+            went_on = self.phase is Phase.ANNOUNCED and final is not None and final[0] == "OK"
+            self.phase = Phase.DATA if went_on else Phase.COMMANDS
+            self._message_follows, self._command = False, b""
+        elif self._message_follows or (self._command and not name and self._may_be_echo(line)):
+            self._message_follows = False
+            return _without_message(line)
+        self._message_follows = name in _ANNOUNCES_MESSAGE
+        return line
+
+    def _may_be_echo(self, line: bytes) -> bool:
+        return line.strip() not in {self._command, b">"}
+
+
+def _without_message(line: bytes) -> bytes:
+    """Return a line whose text is hidden; a message in hex keeps its shape."""
+    text = line.strip()
+    hidden = b"0" * len(text) if _HEX.fullmatch(text) else b"{redacted:message}"
+    return line.replace(text, b"> " + hidden if text.startswith(b">") else hidden, 1)
+
+
+def _lacks_data(name: str, arguments: str | None) -> bool:
+    try:
+        given = split(arguments or "")
+    except ParseError:
+        return False
+    rule = _DATA_MODE.get(name)
+    return rule is not None and rule(given)
+
+
+def _text(given: Sequence[Value], index: int) -> str:
+    return (given[index].text or "") if index < len(given) else ""
+
+
+def _number(given: Sequence[Value], index: int) -> int:
+    text = _text(given, index)
+    bare = text.isascii() and text.isdigit() and not given[index].quoted
+    return int(text[:9]) if bare else 0
+
+
+def _send(given: Sequence[Value]) -> bool:
+    """#XSEND=<handle>,<mode 2>,<flags>[,<length>]; once #XSEND[=<data>]."""
+    return not given or _number(given, 1) == 2
+
+
+def _send_to(given: Sequence[Value]) -> bool:
+    """#XSENDTO=<handle>,<mode 2>,...; once #XSENDTO=<host>,<port>[,<data>]."""
+    once = bool(given) and given[0].quoted
+    return not _text(given, 2) if once else _number(given, 1) == 2
+
+
+def _http_request(given: Sequence[Value]) -> bool:
+    """#XHTTPCREQ: its body has a length, 6th, or 5th in the form without a format of the body."""
+    if given and given[0].quoted:
+        return any(_number(given, index) for index in range(3, len(given)))
+    return _number(given, 5) > 0 or _number(given, 4) > 1
+
+
+def _ftp(given: Sequence[Value]) -> bool:
+    operation = _text(given, 0).lower()
+    return operation in {"put", "uput", "mput"} and not _text(
+        given, 1 if operation[0] == "u" else 2
+    )
+
+
+_DATA_MODE: Mapping[str, Callable[[Sequence[Value]], bool]] = {
+    "#XSEND": _send,
+    "#XSENDTO": _send_to,
+    "#XTCPSEND": lambda given: not given,
+    "#XUDPSEND": lambda given: not given,
+    "#XMQTTPUB": lambda given: bool(given) and not _text(given, 1),
+    "#XHTTPCREQ": _http_request,
+    "#XCOAPCREQ": lambda given: _number(given, 7) > 0,
+    "#XFTP": _ftp,
+    "#XCARRIER": lambda given: _text(given, 0).startswith("app_data") and not _text(given, 1),
+    "#XNRFCLOUD": lambda given: _number(given, 0) == 2,
+    "#XDFUWRITE": lambda given: len(given) == 3,
+}
