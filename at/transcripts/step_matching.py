@@ -139,7 +139,9 @@ class Playback:
             self._secret_bytes += 1
             return self._secret_bytes == int(wild[2])
         follows = wild.string[wild.end() : wild.end() + 1] or self._transcript.terminator[-1:]
-        quotes = wild.string.count(b'"', 0, wild.start()) + self._secret_quotes
+        quotes = self._secret_quotes
+        if follows in b"\r\n":  # which end no line while a quote is open, here or before
+            quotes += wild.string.count(b'"', 0, wild.start())
         if bytes([byte]) == follows and (byte == _QUOTE or quotes % 2 == 0):
             return True
         self._secret_quotes += byte == _QUOTE

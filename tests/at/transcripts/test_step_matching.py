@@ -79,15 +79,20 @@ def test_a_lenient_session_answers_by_command() -> None:
     assert data(playback.sent(b"AT\r")) == b"OK\r\n"
 
 
-TYPED = [line for _name, _spelling, line, sent in spelled() if sent and "\x08" not in line]
+TYPED = [
+    line
+    for _name, _spelling, line, sent in spelled()
+    if sent and line.count('"') % 2 == 0 and not set("\x08\x7f\x1b") & set(line)
+]
 
 
-@given(st.sampled_from(TYPED), st.booleans(), st.booleans())
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
 def test_a_redacted_command_is_matched_by_itself_in_every_spelling(
-    line: str, strict: bool, whole: bool
+    strict: bool, whole: bool
 ) -> None:
-    sent = line.encode() + b"\r"
-    if line.count('"') % 2 == 0 and not set("\x7f\x1b") & set(line):
+    for line in TYPED:
+        sent = line.encode() + b"\r"
         steps = (
             TranscriptStep(Direction.SENT, Redactor().clean(sent)),
             TranscriptStep(Direction.RECEIVED, b"+CFUN: 7\r\n"),
@@ -97,9 +102,8 @@ def test_a_redacted_command_is_matched_by_itself_in_every_spelling(
         playback = Playback(Transcript(steps), strict=strict)
         playback.first_steps()
         pieces = [sent] if whole else [bytes([byte]) for byte in sent]
-        got = b"".join(data(playback.sent(piece)) for piece in pieces)
-        assert got == b"+CFUN: 7\r\n"
-        assert data(playback.sent(b"AT+CGMR\r")) == b"OK\r\n"
+        assert b"".join(data(playback.sent(piece)) for piece in pieces) == b"+CFUN: 7\r\n", line
+        assert data(playback.sent(b"AT+CGMR\r")) == b"OK\r\n", line
 
 
 def test_a_secret_of_known_length_is_that_many_bytes() -> None:
