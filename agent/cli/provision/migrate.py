@@ -32,7 +32,7 @@ def command() -> None:
     if done.before == done.now:
         say(f"the ledger is up to date (schema {done.now})")
     else:
-        say(f"the ledger went from {done.before or 'nothing'} to schema {done.now}")
+        say(f"the ledger went from schema {done.before or 'none'} to schema {done.now}")
     if done.copy is not None:
         say(f"as it was: {done.copy}")
     if done.others and done.before != done.now:

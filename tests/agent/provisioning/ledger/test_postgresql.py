@@ -13,7 +13,7 @@ import pytest
 from ledgers import OTHER, UUID, opened, run_of
 
 from agent.errors import UsageError
-from agent.provisioning.ledger import BoardBusy, open_ledger
+from agent.provisioning.ledger import BoardBusy, StepRecord, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 
 
@@ -113,6 +113,70 @@ def test_two_stations_never_have_one_board_and_a_dead_one_lets_go(cluster: str) 
     else:
         pytest.fail("the dead station still has the board")
     first.close()
+
+
+def test_a_change_that_is_not_yet_on_disk_holds_back_those_after_it(cluster: str) -> None:
+    """Numbers are drawn in one order and committed in another: none may be passed over."""
+    import psycopg
+
+    ledger = opened(cluster)
+    ledger.claim(run_of())
+    ledger.claim(run_of(OTHER))
+    seen = max(one.change for one in ledger.changes())
+    with psycopg.connect(cluster) as slow:
+        slow.execute("UPDATE boards SET reason = 'slow' WHERE uuid = %s", (UUID,))  # not committed
+        ledger.begin(OTHER, "key")
+        assert not [*ledger.changes(seen)]
+    found = [*ledger.changes(seen)]
+    assert [one.uuid for one in found] == [UUID, OTHER]
+    assert seen < found[0].change < found[1].change
+    ledger.close()
+
+
+def test_every_change_comes_once_whoever_writes_meanwhile(cluster: str) -> None:
+    """Four stations write, a reader comes back again and again with the last number it saw."""
+    stations, notes = 4, 40
+    uuids = [f"50503041-3633-4261-803d-0000000001{number:02}" for number in range(stations)]
+
+    def work(uuid: str) -> None:
+        ledger = opened(cluster, uuid[-2:])
+        ledger.claim(run_of(uuid))
+        for number in range(notes):
+            ledger.begin(uuid, "key", str(number))
+        ledger.close()
+
+    reader = open_ledger(cluster, "reader", writes=False)
+    seen, found = max((one.change for one in reader.changes()), default=0), []
+    with ThreadPoolExecutor(stations) as threads:
+        working = [threads.submit(work, uuid) for uuid in uuids]
+        over = False
+        while not over:
+            over = all(one.done() for one in working)
+            for change in reader.changes(seen, [StepRecord]):
+                assert change.change > seen
+                seen = change.change
+                found.append((change.uuid, change.detail))
+    for one in working:
+        one.result()
+    assert len(found) == len(set(found)) == stations * notes
+    for uuid in uuids:
+        mine = [detail for board, detail in found if board == uuid]
+        assert mine == [str(number) for number in range(notes)]
+    reader.close()
+
+
+def test_a_run_of_a_dead_station_is_ended_by_any_other_and_that_of_a_living_one_is_not(
+    cluster: str,
+) -> None:
+    living, dead = opened(cluster, "living"), opened(cluster, "dead")
+    living.claim(run_of(id="of the living"))
+    dead.claim(run_of(OTHER, id="of the dead"))
+    dead.close()
+    opened(cluster, "three").close()
+    outcomes = {run.id: run.outcome for uuid in (UUID, OTHER) for run in living.runs(uuid)}
+    assert outcomes["of the living"] == "unfinished"
+    assert outcomes["of the dead"] == "interrupted"
+    living.close()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from ledgers import NOW, UUID, opened, run_of
 from sqlalchemy import Connection
 
 from agent.provisioning.ledger import LedgerHeld, backend, open_ledger
+from agent.provisioning.ledger.backend import DatabaseFailed
 
 
 def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_waiting(
@@ -125,4 +128,67 @@ def test_a_sqlite_ledger_needs_no_sqlalchemy_and_a_time_comes_back_as_it_was(
     record = ledger.board(UUID)
     assert record is not None
     assert record.updated_at == NOW
+    ledger.close()
+
+
+def test_a_reader_that_holds_the_file_open_is_waited_for_and_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a database browser does, for as long as its window is open: no board fails for that."""
+    path = tmp_path / "ledger.sqlite"
+    ledger = opened(str(path))
+    ledger.claim(run_of())
+    waits: list[str] = []
+    reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM boards").fetchall()
+
+    class Patient(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append("wait")
+            if len(waits) == 3:
+                reader.execute("COMMIT")  # the window is closed
+            return False
+
+    monkeypatch.setattr(ledger._database, "_aborted", Patient())
+    ledger.begin(UUID, "key")
+    assert [note.step for note in ledger.steps(UUID)] == ["key"]
+    assert len(waits) == 3
+    assert caplog.text.count("another program reads or writes") == 1
+    reader.close()
+    ledger.close()
+
+
+def test_a_wait_for_a_reader_can_be_aborted_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = opened(str(path))
+    ledger.claim(run_of())
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as reader,
+        ThreadPoolExecutor(1) as one,
+    ):
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM boards").fetchall()
+        waiting = one.submit(ledger.begin, UUID, "key")
+        while not waiting.done():
+            ledger.abort()
+        with pytest.raises(DatabaseFailed, match="locked"):
+            waiting.result()
+    assert not ledger.steps(UUID)
+    ledger.begin(UUID, "key")
+    ledger.close()
+
+
+def test_a_file_that_another_program_writes_is_waited_for_too(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(str(path)).close()
+    ledger = opened(str(path))
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as writer,
+        ThreadPoolExecutor(1) as one,
+    ):
+        writer.execute("BEGIN EXCLUSIVE")
+        waiting = one.submit(ledger.claim, run_of())
+        writer.execute("COMMIT")
+        assert waiting.result(30).uuid == UUID
     ledger.close()
