@@ -9,7 +9,6 @@ import signal
 from collections.abc import Callable
 
 _LINE_CHARACTERS = 200
-_PIECE_BYTES = 65536
 _GRACE_S = 5.0
 
 
@@ -38,14 +37,13 @@ def kill_group(process: asyncio.subprocess.Process) -> None:
 
 async def end(process: asyncio.subprocess.Process) -> None:
     """End a program and what it started: by SIGTERM, and by SIGKILL after a moment."""
-    if process.returncode is None:
-        await _stop(process)
-    # Read to the end, for only then asyncio closes the pipes.
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_GRACE_S):
-            for output in (process.stdout, process.stderr):
-                while output is not None and await output.read(_PIECE_BYTES):
-                    pass
+    try:
+        if process.returncode is None:
+            await _stop(process)
+    finally:
+        # Its pipes would be closed once they are read to their end, which another program may hold
+        # open; and not at all where a second Ctrl-C ends this.
+        process._transport.close()  # type: ignore[attr-defined] # asyncio offers no other way
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 RETRY_S = 30.0
 """The time between two rounds of a run that goes on; a board that ends begins one at once."""
 _FAILURES_IN_A_ROW = 3
-"""So many, and the command itself is at fault: the rest of the records is left for later."""
+"""So many, or one that hangs: the command itself is at fault, and the rest is left for later."""
 
 
 def parse_command(text: str) -> tuple[str, ...]:
@@ -75,6 +75,14 @@ class OnBoardCommand:
 
     words: tuple[str, ...]
     timeout_s: float
+
+
+class _NotTaken(Exception):
+    """The command did not take a record; one that hung is not tried with another at once."""
+
+    def __init__(self, reason: str, *, hung: bool = False) -> None:
+        super().__init__(reason)
+        self.hung = hung
 
 
 class Handover:
@@ -151,29 +159,27 @@ class Handover:
                 board = run.uuid or run.imei or run.id
                 if board in waiting:
                     continue  # a record before it is: the order of a board's records is kept
-                if await self._give(run):
+                try:
+                    await self._give(run)
                     failures = 0
-                    continue
-                waiting.add(board)
-                failures += 1
-                if failures == _FAILURES_IN_A_ROW:
-                    return False
+                except _NotTaken as refusal:
+                    self._tell(str(refusal))
+                    waiting.add(board)
+                    failures += 1
+                    if refusal.hung or failures == _FAILURES_IN_A_ROW:
+                        return False
         return not waiting
 
-    async def _give(self, run: RunRecord) -> bool:
-        """Give one record; return whether the command took it."""
+    async def _give(self, run: RunRecord) -> None:
+        """Give one record. Raises _NotTaken."""
         board = await self._ledger.call(
             lambda ledger: ledger.board(run.uuid, run.security_tag) if run.uuid else None
         )
-        refusal = await self._run_command(record_of(run, board))
-        if refusal:
-            self._tell(refusal)
-            return False
+        await self._run_command(record_of(run, board))
         await self._ledger.call(lambda ledger: ledger.handed_over(run.id))
-        return True
 
-    async def _run_command(self, record: bytes) -> str:
-        """Run the command with a record on its standard input; return why that failed, or ""."""
+    async def _run_command(self, record: bytes) -> None:
+        """Run the command with a record on its standard input. Raises _NotTaken."""
         name, limit_s = self._command.words[0], self._command.timeout_s
         try:
             process = await asyncio.create_subprocess_exec(
@@ -184,24 +190,23 @@ class Handover:
                 start_new_session=os.name == "posix",
             )
         except OSError as error:
-            return f"{name} cannot be started: {error.strerror}"
+            raise _NotTaken(f"{name} cannot be started: {error.strerror}") from error
         assert process.stdin is not None
         assert process.stderr is not None
-        last = ""
         try:
             async with asyncio.timeout(limit_s):
                 process.stdin.write(record)  # a command that does not read it need not
                 process.stdin.close()
                 last = await programs.follow(process.stderr, lambda _line: None)
                 code = await process.wait()
-        except TimeoutError:
+        except TimeoutError as error:
             programs.kill_group(process)
-            return f"{name} did not end within {limit_s:g} s, or left its stderr open"
+            reason = f"{name} did not end within {limit_s:g} s, or left its stderr open"
+            raise _NotTaken(reason, hung=True) from error
         finally:
             await programs.end(process)
-        if code == 0:
-            return ""
-        return f"{name} ended with exit code {code}" + (f": {redact(last)}" if last else "")
+        if code != 0:
+            raise _NotTaken(f"{name} ended with exit code {code}: {redact(last)}".rstrip(": "))
 
     def _tell(self, reason: str) -> None:
         if reason not in self._told:

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.exports import Labels
     from agent.provisioning.goal import Goal
-    from agent.provisioning.handover import OnBoardCommand
+    from agent.provisioning.handover import Handover, OnBoardCommand
     from agent.provisioning.ledger import WorkOrder
     from agent.provisioning.registrar import Registrar
 
 _DISCOVERY_INTERVAL_S = 1.0
+_QUIET_S = 2.0  # what takes longer is told
 _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start must not wait for it
 
 
@@ -166,9 +167,7 @@ async def _provision(
             view.summary()
             raise
         code = view.summary()
-        left = handover is not None and not await handover.finish()
-        if left:
-            note("records are left that the command did not take: the next run gives them again")
+        left = handover is not None and not await _finish(handover)
     return max(code, int(unlabelled > 0 or left))
 
 
@@ -183,6 +182,17 @@ def _on_board(
 
     words = runnable(profile.on_board if text is None else parse_command(text))
     return OnBoardCommand(words, timeout_s or profile.on_board_timeout_s)
+
+
+async def _finish(handover: Handover) -> bool:
+    """Give the records that are left; return whether all were taken."""
+    giving = asyncio.ensure_future(handover.finish())
+    if not (await asyncio.wait({giving}, timeout=_QUIET_S))[0]:
+        note("giving the boards' records to the command; Ctrl-C leaves them to the next run")
+    taken = await giving
+    if not taken:
+        note("records are left that the command did not take: the next run gives them again")
+    return taken
 
 
 def _not_given(reason: str) -> None:

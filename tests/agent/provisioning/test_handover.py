@@ -198,9 +198,11 @@ async def test_a_command_that_hangs_is_killed_after_its_time(
     tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handover_module.programs, "_GRACE_S", 0.2)
-    ledger, _ = with_runs(tmp_path, (UUID, "done"))
-    told: list[str] = []
+    ledger, _ = with_runs(tmp_path, (UUID, "done"), (OTHER, "done"))
+    told, tries = list[str](), tmp_path / "tries"
+    code = f"open({str(tries)!r}, 'a').write('x'); {code}"
     assert not await give(ledger, python(code, timeout_s=1.0), told)
+    assert tries.read_text() == "x"  # not with every record: each would take as long
     assert told == [f"{sys.executable} did not end within 1 s, or left its stderr open"]
     ledger.close()
 
