@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 
 from agent.config.private_files import make_private_folder
 from agent.config.profile import OutboxSettings
+from agent.config.trusted_places import UntrustedPlace
 from agent.errors import AgentError
 from agent.outbox.items import NewItem, OutboxFull, OutboxHeld, Receipt
 from agent.outbox.salvage import open_file
@@ -193,7 +194,8 @@ class Outbox:
     """A durable queue of items to deliver, in `folder` (made 0700; its files are 0600).
 
     `put` and `aput` return once their items are on disk, synced. Raises OutboxHeld while another
-    process has the folder, AgentError when it cannot be written. A damaged file is set aside and
+    process has the folder, UntrustedPlace when others could change what is in it, AgentError when
+    it cannot be written. A damaged file is set aside and
     salvaged; `salvaged` then says how many items were read from it, else it is None.
     """
 
@@ -225,6 +227,9 @@ class Outbox:
         except (sqlite3.Error, OSError) as exc:
             self._lock.release()
             raise AgentError(f"{self.path} cannot be opened: {exc}") from exc
+        except UntrustedPlace:
+            self._lock.release()
+            raise
         self.salvaged = None if salvaged < 0 else salvaged
         self._writer = Writer(connection, store)
         self._gathered: list[StoreCall] = []

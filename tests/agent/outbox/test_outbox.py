@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting
 
+from agent.config.trusted_places import UntrustedPlace
 from agent.errors import AgentError
 from agent.outbox import ItemKind, NewItem, Outbox, OutboxHeld
 from agent.outbox.outbox import SMALLEST_STEP_S, ClockStepDetector
@@ -47,9 +49,21 @@ def test_the_idempotency_key_outlives_a_restart(tmp_path: Path):
         assert waiting(box, ItemKind.EVENT)[0].idempotency_key == before
 
 
-def test_folder_and_files_are_private_from_the_first_moment(tmp_path: Path):
-    import os
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_an_outbox_that_others_may_write_is_refused_until_that_is_mended(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([chunk(1)])
+        file = box.path
+    for place, right in ((file, 0o600), (file.parent, 0o700)):
+        place.chmod(right | 0o022)
+        with pytest.raises(UntrustedPlace, match=f"may change {place},"):
+            outbox(tmp_path)
+        place.chmod(right)
+    with outbox(tmp_path) as box:  # its lock is not held by the one that was refused
+        assert len(bodies(box)) == 1
 
+
+def test_folder_and_files_are_private_from_the_first_moment(tmp_path: Path):
     mask = os.umask(0)
     try:
         with outbox(tmp_path) as box:
