@@ -14,6 +14,7 @@ from agent.provisioning.board_ledger import AsyncLedger, history_of
 from agent.provisioning.goal import Goal
 from agent.provisioning.outcome import Outcome, outcome_of, run_end, unexpected_failure
 from agent.provisioning.plan import ProvisioningPlan, ProvisioningStep
+from agent.provisioning.roll_call import Identity, RollCall
 from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError
 
@@ -41,9 +42,13 @@ async def run_boards(
     open_board: OpenBoard,
     on_step: OnStep,
 ) -> AsyncGenerator[Outcome]:
-    """Run every board at once and yield each outcome as it comes."""
+    """Run every board at once and yield each outcome as it comes.
+
+    None is written to before all have told what they are.
+    """
+    roll_call = RollCall(len(set(locations)))
     tasks = [
-        asyncio.create_task(run_board(location, station, open_board, on_step))
+        asyncio.create_task(run_board(location, station, open_board, on_step, roll_call))
         for location in locations
     ]
     try:
@@ -69,6 +74,7 @@ async def watch_boards(
     """
     running: dict[str, asyncio.Task[Outcome]] = {}
     begun: dict[str, object] = {}
+    roll_call = RollCall()
     try:
         while True:
             connected = await asyncio.to_thread(list_boards)
@@ -78,7 +84,7 @@ async def watch_boards(
             for port, (location, mark) in connected.items():
                 if port not in running and begun.get(port) != mark:
                     begun[port] = mark
-                    work = run_board(location, station, open_board, on_step)
+                    work = run_board(location, station, open_board, on_step, roll_call)
                     running[port] = asyncio.create_task(work)
             if running:
                 await asyncio.wait(
@@ -93,20 +99,29 @@ async def watch_boards(
 
 
 async def run_board(
-    location: BoardLocation, station: board_run.Station, open_board: OpenBoard, on_step: OnStep
+    location: BoardLocation,
+    station: board_run.Station,
+    open_board: OpenBoard,
+    on_step: OnStep,
+    roll_call: RollCall | None = None,
 ) -> Outcome:
-    """Open one board, run it and close it. A board that cannot be opened is an outcome as well."""
-    ledger = station.run_at(location)
+    """Open one board, run it and close it. A board that cannot be opened is an outcome as well.
+
+    `roll_call` hears what the boards of the run are; without one there is no other board.
+    """
+    ledger, roll_call = station.run_at(location), roll_call or RollCall()
     try:
         async with open_board(location) as port:
             run = board_run.BoardRun(
-                port, location, station, ledger, lambda step: on_step(location, step)
+                port, location, station, ledger, roll_call, lambda step: on_step(location, step)
             )
             return await run.run()
     except (AgentError, AtError) as error:
         outcome = _not_opened(location, error)
     except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
         outcome = _not_opened(location, unexpected_failure(defect, location))
+    finally:
+        roll_call.leave(location)
     with suppress(AgentError):  # why the board could not be opened is the better reason
         await ledger.conclude(run_end(outcome, ""), station.now())
     return outcome
@@ -139,24 +154,37 @@ async def plan_boards(
     locations: Sequence[BoardLocation], goal: Goal, ledger: AsyncLedger, open_board: OpenBoard
 ) -> Sequence[PlannedBoard]:
     """Plan every board at once, in the order of `locations`; one that fails stops no other."""
+    roll_call = RollCall(len(set(locations)))
     return await asyncio.gather(
-        *(_plan_board(location, goal, ledger, open_board) for location in locations)
+        *(_plan_board(location, goal, ledger, open_board, roll_call) for location in locations)
     )
 
 
 async def _plan_board(
-    location: BoardLocation, goal: Goal, ledger: AsyncLedger, open_board: OpenBoard
+    location: BoardLocation,
+    goal: Goal,
+    ledger: AsyncLedger,
+    open_board: OpenBoard,
+    roll_call: RollCall,
 ) -> PlannedBoard:
+    identity = Identity("", "", "")
     try:
         async with open_board(location) as port:
             board = await port.read()
-            device_id = goal.device_id(board.uuid, board.imei) if not board.refusal else ""
+            if not board.refusal:
+                device_id = goal.device_id(board.uuid, board.imei)
+                identity = Identity(board.uuid, board.imei, device_id)
+                await roll_call.answer(location, identity)
             history = await ledger.call(
-                lambda opened: history_of(opened, board.uuid, goal, device_id, board.credentials)
+                lambda opened: history_of(
+                    opened, board.uuid, goal, identity.device_id, board.credentials
+                )
             )
             plan = await board_run.plan_board(port, board, goal, history)
+            code = RefusedByRule.exit_code if plan.refusal else 0
     except (AgentError, AtError) as error:
-        failed = ProvisioningPlan(refusal=str(error), hint=error.hint)
-        return PlannedBoard(location, "", "", failed, exit_code_of(error))
-    code = RefusedByRule.exit_code if plan.refusal else 0
-    return PlannedBoard(location, device_id, board.uuid, plan, code)
+        plan = ProvisioningPlan(refusal=str(error), hint=error.hint)
+        code = exit_code_of(error)
+    finally:
+        roll_call.leave(location)
+    return PlannedBoard(location, identity.device_id, identity.uuid, plan, code)

@@ -43,6 +43,7 @@ from agent.provisioning.plan import (
     make_plan,
     stored_digest,
 )
+from agent.provisioning.roll_call import Identity, RollCall
 from agent.provisioning.service_steps import ServiceSteps
 from agent.retry import asked_wait
 from at.commands.credentials import CredentialType
@@ -96,11 +97,13 @@ class BoardRun:
         location: BoardLocation,
         station: Station,
         ledger: BoardLedger,
+        roll_call: RollCall,
         on_step: Callable[[ProvisioningStep], None],
     ) -> None:
         self._port = port
         self._location = location
         self._station = station
+        self._roll_call = roll_call
         self._on_step = on_step
         self._step = ProvisioningStep.IDENTITY
         self._times = StepTimes()
@@ -154,6 +157,8 @@ class BoardRun:
         device_id = "" if refused else goal.device_id(board.uuid, board.imei)
         self._ledger.identify(board, device_id)
         if not refused:
+            identity = Identity(board.uuid, board.imei, device_id)
+            await self._roll_call.answer(self._location, identity)
             await self._ledger.claim(board)
         history = await self._ledger.history(goal)
         if history.mode_before is not None and board.mode != OFFLINE_MODE:
@@ -165,14 +170,14 @@ class BoardRun:
             self._step = plan.refused_at
             refusal = self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
             return replace(refusal, reason_code=plan.reason_code)
-        identity = IdentityCheck(self._port, board.imei)
-        service = ServiceSteps(self._port, identity, self._ledger, goal, self._station.registrar)
-        actions = self._actions(plan, board, identity, service)
+        check = IdentityCheck(self._port, board.imei)
+        service = ServiceSteps(self._port, check, self._ledger, goal, self._station.registrar)
+        actions = self._actions(plan, board, check, service)
         for one in plan.steps:
             self._enter(one.step)
             # The plan itself judged the gate and the identity: they have no action.
             if one.step in actions:
-                await self._do(one.step, actions[one.step], identity)
+                await self._do(one.step, actions[one.step], check)
         changed = self._ledger.writes > 0 or service.registered
         return self._outcome("done" if changed else "unchanged")
 

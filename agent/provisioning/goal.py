@@ -76,6 +76,12 @@ class Goal:
     certificate_life: timedelta = timedelta(days=3650)
     prove: bool = True
     """Whether the cloud must accept a JWT of the board, as the last step."""
+    rekey: bool = False
+    """Whether another key may take the place of the ledger's key of this tag."""
+    second_tag: bool = False
+    """Whether this tag's key may take the place of the board's key in another tag."""
+    take_over: frozenset[str] = frozenset()
+    """The device ids that a board may have although another board of the ledger has them."""
 
     def __post_init__(self) -> None:
         if self.key_origin is KeyOrigin.MODEM and self.certificate is CertificateSource.SELF_SIGNED:

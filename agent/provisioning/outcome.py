@@ -13,6 +13,7 @@ from agent.provisioning.board import BoardLocation, BoardSwapped
 from agent.provisioning.board_ledger import RunEnd
 from agent.provisioning.ledger import BoardBusy
 from agent.provisioning.plan import ProvisioningStep
+from agent.provisioning.roll_call import DuplicateIdentity
 from at.protocol.errors import AtError, PortBusy
 
 _OUTCOMES = {
@@ -20,6 +21,7 @@ _OUTCOMES = {
     PortBusy: "busy",
     BoardSwapped: "swapped",
     UntrustedSignature: "refused",
+    DuplicateIdentity: "refused",
 }
 _log = logging.getLogger(__name__)
 

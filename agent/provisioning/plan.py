@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from agent.provisioning.board import BoardState
+from agent.provisioning.consent import HeldKey, KeyQuestion, KnownKeys, OtherKey
 from agent.provisioning.goal import (
     CREDENTIAL_NAMES,
     CertificateSource,
@@ -45,9 +47,11 @@ class ProvisioningStep(Enum):
 class BoardHistory:
     """The results of earlier runs with a board, from the ledger.
 
-    `key_digest` is what the modem lists for the key that we made. `key_begun`: an
-    interrupted run was about to make a key, and it is not known whether it did. `mode_before` is
-    the functional mode that such a run left for the offline one, None where none did.
+    `key_digest` is what the modem lists for the key that we made in the goal's tag, `made` when and
+    where that was. `key_begun`: an interrupted run was about to make a key, and it is not known
+    whether it did. `mode_before` is the functional mode that such a run left for the offline one,
+    None where none did. `other_keys` are the live keys of other tags, `retired` the reasons of
+    those that are live no more, by digest. `id_holders` says which other boards have the device id.
     """
 
     public_key: str = ""
@@ -56,6 +60,10 @@ class BoardHistory:
     registered: bool = False
     key_begun: bool = False
     mode_before: int | None = None
+    made: str = ""
+    other_keys: tuple[OtherKey, ...] = ()
+    retired: Mapping[str, str] = field(default_factory=dict)
+    id_holders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +81,10 @@ class ProvisioningPlan:
     """The steps for a board, or the reason why there are none.
 
     `reason_code` is the slug of the refusal, which the ledger keeps with it, and `refused_at` the
-    step that it belongs to. `limits` are those that are judged. `delete` are the credentials, by
-    tag and type, that CLEAR deletes. `restore_mode` is the functional mode to put back, None where
-    it is not changed.
+    step that it belongs to. `consent` says what the operator has allowed by an option and why that
+    was needed. `limits` are those that are judged. `delete` are the credentials, by tag and type,
+    that CLEAR deletes. `restore_mode` is the functional mode to put back, None where it is not
+    changed.
     """
 
     steps: tuple[PlannedStep, ...] = ()
@@ -83,6 +92,7 @@ class ProvisioningPlan:
     hint: str = ""
     reason_code: str = "refused"
     refused_at: ProvisioningStep = ProvisioningStep.GATE
+    consent: str = ""
     limits: tuple[Limit, ...] = ()
     delete: tuple[tuple[int, int], ...] = ()
     restore_mode: int | None = None
@@ -129,11 +139,20 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
             reason_code="firmware",
         )
     draft = _Draft()
+    question = _key_question(board, goal, history)
     _plan_ca_chain(board, goal, draft)
-    new_key = _plan_key(board, goal, history, draft)
+    new_key = _plan_key(board, goal, question, draft)
     _plan_certificate(board, goal, history, draft, new_key=new_key)
-    if draft.blockers:
-        return _refusal(board, goal, draft)
+    registers = goal.registration is not RegistrationMethod.NONE and (
+        new_key or not history.registered or bool(history.id_holders)
+    )
+    takes_key = registers and goal.registration is not RegistrationMethod.CLAIM
+    needed = question.needed(registers=takes_key)
+    if draft.blockers or not needed <= question.given():
+        told = [credential for credential in draft.delete if credential in goal.replace]
+        rsa = board.certificate_algorithm == "RSA"
+        refusal = question.refusal(needed, draft.blockers, told, rsa=rsa)
+        return ProvisioningPlan(refusal=refusal.reason, hint=refusal.hint, reason_code=refusal.code)
     steps = [
         PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls"),
         PlannedStep(ProvisioningStep.IDENTITY, _identity(board)),
@@ -185,7 +204,11 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
             PlannedStep(ProvisioningStep.RESTORE, f"AT+CFUN={restore}: the mode it was in")
         )
     return ProvisioningPlan(
-        tuple(steps), delete=tuple(draft.delete), restore_mode=restore, limits=limits
+        tuple(steps),
+        consent=question.record(needed),
+        delete=tuple(draft.delete),
+        restore_mode=restore,
+        limits=limits,
     )
 
 
@@ -205,27 +228,42 @@ def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:
     draft.steps.append(PlannedStep(ProvisioningStep.CA_CHAIN, "write the CA chain", 1))
 
 
-def _plan_key(board: BoardState, goal: Goal, history: BoardHistory, draft: _Draft) -> bool:
-    """Plan for the key; return whether a new one is made."""
+def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQuestion:
+    """Return what the modem holds for a key and what the ledger knows, for the consents."""
     held = board.held(goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
-    if (
-        held is not None
-        and history.public_key
-        and held.sha256.upper() == history.key_digest.upper()
-    ):
+    digest = held.sha256.upper() if held is not None else ""
+    if digest and history.public_key and digest == history.key_digest.upper():
+        state = HeldKey.OURS
+    elif history.key_begun:
+        # This place was empty as we began to make a key, and the run was cut off: a key here is
+        # ours, nobody knows its public half, and nothing can be done with it.
+        state = HeldKey.BEGUN
+    else:
+        state = HeldKey.ANOTHER if digest else HeldKey.NOTHING
+    known = {
+        (False, False): KnownKeys.NONE,
+        (True, False): KnownKeys.THIS_TAG,
+        (False, True): KnownKeys.OTHER_TAG,
+        (True, True): KnownKeys.BOTH,
+    }[bool(history.public_key), bool(history.other_keys)]
+    return KeyQuestion(
+        goal,
+        goal.device_id(board.uuid, board.imei),
+        state,
+        known,
+        made=history.made,
+        other_keys=history.other_keys,
+        retired=history.retired.get(digest, ""),
+        id_holders=history.id_holders,
+    )
+
+
+def _plan_key(board: BoardState, goal: Goal, question: KeyQuestion, draft: _Draft) -> bool:
+    """Plan for the key; return whether a new one is made."""
+    if question.held is HeldKey.OURS:
         return False
-    if held is not None:
-        if history.key_begun:
-            # This place was empty as we began to make a key, and the run was cut off: the
-            # key is ours, nobody knows its public half, and nothing can be done with it.
-            draft.delete.append((goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY))
-        else:
-            _clear(
-                goal,
-                CredentialType.CLIENT_PRIVATE_KEY,
-                draft,
-                "a private key that this ledger does not know",
-            )
+    if board.held(goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY) is not None:
+        draft.delete.append((goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY))
     made = "by the modem" if goal.key_origin is KeyOrigin.MODEM else "on this host, as asked"
     draft.steps.append(PlannedStep(ProvisioningStep.KEY, f"make a P-256 key {made}", 1))
     return True
@@ -278,20 +316,3 @@ def _clear(goal: Goal, kind: int, draft: _Draft, what: str) -> None:
         draft.delete.append(credential)
     else:
         draft.blockers[credential] = what
-
-
-def _refusal(board: BoardState, goal: Goal, draft: _Draft) -> ProvisioningPlan:
-    """Return the refusal, which names all credentials to delete, and how to allow that."""
-    what = " and ".join(draft.blockers.values())
-    reason = f"tag {goal.security_tag} holds {what}; nothing is overwritten unasked"
-    # With what was allowed already: the line is copied whole.
-    allowed = [credential for credential in draft.delete if credential in goal.replace]
-    allow = " ".join(f"--replace {tag}:{kind}" for tag, kind in [*allowed, *draft.blockers])
-    hint = f"{allow} allows it, or choose another --security-tag"
-    if board.certificate_algorithm == "RSA":
-        reason = f"RSA-provisioned: {reason}"
-        hint = (
-            "the device cloud takes ES256 alone, so this kit must be provisioned anew: "
-            f"{allow} deletes that and makes an ES256 key"
-        )
-    return ProvisioningPlan(refusal=reason, hint=hint, reason_code="would-overwrite")

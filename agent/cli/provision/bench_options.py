@@ -53,6 +53,18 @@ _OPTIONS = (
     click.option(
         "--replace", multiple=True, metavar="TAG:TYPE", help="A credential that may be deleted."
     ),
+    click.option(
+        "--rekey", is_flag=True, help="Another key may take the place of one that the ledger knows."
+    ),
+    click.option(
+        "--second-tag", is_flag=True, help="A key may take the place of that in another tag."
+    ),
+    click.option(
+        "--take-over",
+        multiple=True,
+        metavar="DEVICE_ID",
+        help="A device id that a board may take from another board, which is locked out.",
+    ),
     click.option("--id-prefix", default="", help="Device id: this and the IMEI, not the UUID."),
     click.option(
         "--registration",
@@ -76,6 +88,9 @@ class BenchOptions:
     certificate_days: int | None
     host_key: bool
     replace: tuple[str, ...]
+    rekey: bool
+    second_tag: bool
+    take_over: tuple[str, ...]
     id_prefix: str
     registration: str | None
     set_clock: bool
@@ -117,6 +132,9 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
             set_clock=given.set_clock,
             limits=_limits(profile.limits),
             prove=not given.no_proof,
+            rekey=given.rekey,
+            second_tag=given.second_tag,
+            take_over=frozenset(given.take_over),
         )
     except ValueError as error:
         raise UsageError(str(error)) from error

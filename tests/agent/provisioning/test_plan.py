@@ -150,8 +150,10 @@ def test_a_key_that_was_changed_by_someone_else_is_not_taken_for_ours() -> None:
     )
 
 
-def test_a_board_that_was_emptied_gets_a_new_key_and_a_new_registration() -> None:
-    made = make_plan(FRESH, GOAL, DONE)
+def test_a_board_that_was_emptied_gets_a_new_key_and_a_new_registration_when_told() -> None:
+    refused = make_plan(FRESH, GOAL, DONE)
+    assert (refused.steps, refused.reason_code) == ((), "rekey")
+    made = make_plan(FRESH, dataclasses.replace(GOAL, rekey=True), DONE)
     assert made.has(ProvisioningStep.KEY)
     assert made.has(ProvisioningStep.CERTIFICATE)
     assert made.has(ProvisioningStep.REGISTER)
