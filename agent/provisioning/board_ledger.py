@@ -78,6 +78,7 @@ class BoardLedger:
         self._record = BoardRecord("")
         self._claimed = False
         self._ended = False
+        self._consent = ""
         self._writes = 0
 
     @property
@@ -101,15 +102,19 @@ class BoardLedger:
         )
         self._record = BoardRecord(board.uuid, device_id=device_id)
 
-    async def claim(self, board: BoardState) -> None:
-        """Claim the board for this station, and begin its run. Raises BoardBusy."""
+    async def claim(self, board: BoardState, *, takes_over: bool) -> None:
+        """Claim the board for this station, and begin its run. Raises BoardBusy.
+
+        With `takes_over` its device id is stored even where another board has it.
+        """
 
         def claimed(ledger: Ledger) -> BoardRecord:
-            record = ledger.claim(self._run)
+            record = ledger.claim(self._run, takes_over=takes_over)
             settle(ledger, board)
             return ledger.board(board.uuid, self._run.security_tag) or record
 
-        self._record = await self._ledger.call(claimed)
+        record = await self._ledger.call(claimed)
+        self._record = replace(record, device_id=self._run.device_id)
         self._claimed = True
 
     async def history(self, goal: Goal) -> BoardHistory:
@@ -149,11 +154,23 @@ class BoardLedger:
         await self._ledger.call(lambda ledger: ledger.finish(uuid, step.value, detail, **columns))
         self._update_record(columns)
 
-    async def finish_key(
-        self, detail: str, public_key: str, key_digest: str, because: str = "another was made"
-    ) -> None:
-        """Record the board's new key in the goal's tag, and why the one before is none any more."""
+    async def finish_registration(self, detail: str, **columns: str) -> None:
+        """Record that the service took the board's key, with the results: it is the only one."""
+        uuid, step = self._record.uuid, ProvisioningStep.REGISTER.value
+        await self._ledger.call(
+            lambda ledger: ledger.finish_registration(uuid, step, detail, **columns)
+        )
+        self._update_record(columns)
+
+    async def retire_others(self) -> None:
+        """Record that the board's key is the only one of its device, as no registration does."""
+        uuid = self._record.uuid
+        await self._ledger.call(lambda ledger: ledger.retire_others(uuid))
+
+    async def finish_key(self, detail: str, public_key: str, key_digest: str) -> None:
+        """Record the board's new key in the goal's tag: the one before is none any more."""
         uuid, step = self._record.uuid, ProvisioningStep.KEY.value
+        because = self._consent or "another was made in its place"
         await self._ledger.call(
             lambda ledger: ledger.finish_key(uuid, step, detail, public_key, key_digest, because)
         )
@@ -168,6 +185,7 @@ class BoardLedger:
 
     async def consent(self, what: str) -> None:
         """Record what was allowed by name for this run, before it is done."""
+        self._consent = what
         uuid = self._record.uuid
         await self._ledger.call(lambda ledger: ledger.consent(uuid, what))
 

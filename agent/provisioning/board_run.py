@@ -159,7 +159,7 @@ class BoardRun:
         if not refused:
             identity = Identity(board.uuid, board.imei, device_id)
             await self._roll_call.answer(self._location, identity)
-            await self._ledger.claim(board)
+            await self._ledger.claim(board, takes_over=device_id in goal.take_over)
         history = await self._ledger.history(goal)
         if history.mode_before is not None and board.mode != OFFLINE_MODE:
             await self._offline.forget(board.mode)
@@ -171,13 +171,24 @@ class BoardRun:
             refusal = self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
             return replace(refusal, reason_code=plan.reason_code)
         check = IdentityCheck(self._port, board.imei)
-        service = ServiceSteps(self._port, check, self._ledger, goal, self._station.registrar)
+        if plan.consent:
+            await self._ledger.consent(plan.consent)
+        service = ServiceSteps(
+            self._port,
+            check,
+            self._ledger,
+            goal,
+            self._station.registrar,
+            alone=not history.other_keys and not history.id_holders,
+        )
         actions = self._actions(plan, board, check, service)
         for one in plan.steps:
             self._enter(one.step)
             # The plan itself judged the gate and the identity: they have no action.
             if one.step in actions:
                 await self._do(one.step, actions[one.step], check)
+        if history.id_holders and not goal.registration.gives_key:
+            await self._ledger.retire_others()
         changed = self._ledger.writes > 0 or service.registered
         return self._outcome("done" if changed else "unchanged")
 

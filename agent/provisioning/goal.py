@@ -48,6 +48,11 @@ class RegistrationMethod(Enum):
     """The device joins the team; the service gets no key, and its provisioning commands follow."""
     NONE = "none"
 
+    @property
+    def gives_key(self) -> bool:
+        """Whether the service gets the board's key: the only one that it keeps for the device."""
+        return self in {RegistrationMethod.PUBLIC_KEY, RegistrationMethod.ONBOARD}
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:

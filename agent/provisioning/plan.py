@@ -146,8 +146,7 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     registers = goal.registration is not RegistrationMethod.NONE and (
         new_key or not history.registered or bool(history.id_holders)
     )
-    takes_key = registers and goal.registration is not RegistrationMethod.CLAIM
-    needed = question.needed(registers=takes_key)
+    needed = question.needed(registers=registers and goal.registration.gives_key)
     if draft.blockers or not needed <= question.given():
         told = [credential for credential in draft.delete if credential in goal.replace]
         rsa = board.certificate_algorithm == "RSA"

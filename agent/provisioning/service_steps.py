@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from agent.provisioning.registrar import Registrar
     from at.tokens.jwt import Jwt
 
+_ANOTHER = "--second-tag registers that of this --security-tag, and ends the life of the other"
+
 
 class ServiceSteps:
     """The steps that call the service; without a registrar there is no service.
 
-    `registered` says that this run registered the board's key.
+    `alone`: by the ledger no other key was ever at work as this device, so that a registration of
+    the board's key ends no other. `registered` says that this run registered the board's key.
     """
 
     def __init__(
@@ -33,12 +36,15 @@ class ServiceSteps:
         ledger: BoardLedger,
         goal: Goal,
         registrar: Registrar | None,
+        *,
+        alone: bool,
     ) -> None:
         self._port = port
         self._identity = identity
         self._ledger = ledger
         self._goal = goal
         self._registrar = registrar
+        self._alone = alone
         self.registered = False
 
     async def register(self) -> None:
@@ -54,13 +60,14 @@ class ServiceSteps:
         if not request_id:
             await self._ledger.begin(ProvisioningStep.REGISTER, f"{registered} {key}")
             request_id = await self._submit(registrar)
-        took_key = registrar.method is not RegistrationMethod.CLAIM
-        await self._ledger.finish(
-            ProvisioningStep.REGISTER,
-            request_id,
-            registered_as=registered,
-            **({"registered_key": key} if took_key else {}),
-        )
+        if registrar.method.gives_key:
+            await self._ledger.finish_registration(
+                request_id, registered_key=key, registered_as=registered
+            )
+        else:
+            await self._ledger.finish(
+                ProvisioningStep.REGISTER, request_id, registered_as=registered
+            )
         self.registered = True
 
     async def _finished_request(self, registrar: Registrar, registration: str) -> str:
@@ -69,7 +76,7 @@ class ServiceSteps:
         "" where there is none, or it failed: then it is sent again, with the same key.
         """
         request_id = self._ledger.record.request_id
-        if not request_id:
+        if not request_id or not self._alone:  # another key may have been registered since
             return ""
         if await self._ledger.unfinished(ProvisioningStep.REGISTER) != registration:
             return ""
@@ -112,8 +119,11 @@ class ServiceSteps:
 
         try:
             proof = await registrar.prove(device_id, ask, self._port.require_firmware)
-        except Unauthorized:
+        except Unauthorized as error:
             if self.registered or registrar.method is RegistrationMethod.NONE:
+                raise
+            if not self._alone and not self._goal.second_tag:
+                error.hint = "the service may have another of the board's keys: " + _ANOTHER
                 raise
             # The service has lost the key of an earlier run: register the same one again, once.
             await self.register()

@@ -41,11 +41,17 @@ class _Claim:
     session: int
     run: str
     security_tag: int | None
+    device_id: str
 
 
 def _insert(table: str, names: tuple[str, ...]) -> str:
     values = ", ".join(f":{name}" for name in names)
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608
+
+
+def _lock_of(device_id: str) -> str:
+    """Return the name of a device id's lock; a board's lock has the name of its UUID."""
+    return f"device {device_id}"
 
 
 # All names in statements are those of the records' fields; all values are bound.
@@ -54,6 +60,11 @@ _NEW_RUN = _insert("runs", tuple(one.name for one in fields(RunRecord) if one.na
 _NEW_STEP = _insert("steps", ("run", "uuid", "at", "station", "step", "state", "detail"))
 _NEW_KEY = _insert("keys", ("uuid", *OF_THE_KEY, "made_at", "run", "retired_because"))
 _LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
+_HOLDS_THE_ID = (
+    "WHERE device_id = :device_id AND device_id <> '' AND boards.uuid <> :uuid AND EXISTS "
+    "(SELECT 1 FROM keys AS live WHERE live.uuid = boards.uuid AND live.retired_at IS NULL)"
+)
+"""Another board with a live key has the device id."""
 _KEY_COLUMNS = frozenset(KEY_COLUMNS) - {"public_key", "key_digest"}
 _BOARD_COLUMNS = frozenset({"attestation", "conflict"})
 
@@ -92,28 +103,44 @@ class Ledger(LedgerReader):
 
     # --- claims and runs
 
-    def claim(self, run: RunRecord) -> BoardRecord:
+    def claim(self, run: RunRecord, *, takes_over: bool = False) -> BoardRecord:
         """Claim the board of a run for this station, and record that the run has begun.
 
-        Returns the board with its live key of the run's tag. Raises BoardBusy.
+        Its device id is claimed with it, and stored unless another board has it; with `takes_over`
+        also then. Returns the board with its live key of the run's tag. Raises BoardBusy.
         """
         uuid = run.uuid
         if uuid in self._claimed:
             raise BoardBusy(f"board {uuid} is on two ports of this station")
+        if run.device_id in {claim.device_id for claim in self._claimed.values()} - {""}:
+            raise BoardBusy(f"device id {run.device_id} is being given to another board here")
         if not self._database.try_lock(uuid):
             raise BoardBusy(f"board {uuid} is being worked on {self._holder(uuid)}")
+        locked = [uuid]
         try:
-            record = self._claim_row(run)
+            if run.device_id not in {"", uuid}:
+                if not self._database.try_lock(_lock_of(run.device_id)):
+                    raise BoardBusy(
+                        f"device id {run.device_id} is being given to another board at another "
+                        "station"
+                    )
+                locked.append(_lock_of(run.device_id))
+            record = self._claim_row(run, takes_over=takes_over)
         except BaseException:
-            self._database.unlock(uuid)
+            for name in locked:
+                self._database.unlock(name)
             raise
-        self._claimed[uuid] = _Claim(self._database.session, run.id, run.security_tag)
+        self._claimed[uuid] = _Claim(
+            self._database.session, run.id, run.security_tag, run.device_id
+        )
         return record
 
     def release(self, uuid: str) -> None:
-        """Release the board."""
+        """Release the board, and its device id."""
         claim = self._claimed.pop(uuid, None)
         if claim is not None and claim.session == self._database.session:
+            if claim.device_id not in {"", uuid}:
+                self._database.unlock(_lock_of(claim.device_id))
             self._database.unlock(uuid)
 
     def conclude(self, run: RunRecord) -> None:
@@ -171,6 +198,23 @@ class Ledger(LedgerReader):
         with self._change(uuid) as (execute, _):
             self._note(execute, uuid, step, DONE, detail)
             self._set(execute, uuid, columns)
+
+    def finish_registration(self, uuid: str, step: str, detail: str, **columns: str) -> None:
+        """Record that the service took the key of the run's tag, with the results.
+
+        The service keeps one key for each device: every other live key of this board, and of
+        another board with its device id, retires.
+        """
+        with self._change(uuid) as (execute, claim):
+            self._note(execute, uuid, step, DONE, detail)
+            self._set(execute, uuid, {**columns, "conflict": ""})
+            self._retire_others(execute, uuid, claim)
+
+    def retire_others(self, uuid: str) -> None:
+        """Record that the run's key is the only one of its device, as no registration does."""
+        with self._change(uuid) as (execute, claim):
+            self._set_board(execute, uuid, {"conflict": ""})
+            self._retire_others(execute, uuid, claim)
 
     def finish_key(
         self, uuid: str, step: str, detail: str, public_key: str, key_digest: str, because: str
@@ -256,7 +300,7 @@ class Ledger(LedgerReader):
         with self._database.transaction() as execute:
             yield execute, claim
 
-    def _claim_row(self, run: RunRecord) -> BoardRecord:
+    def _claim_row(self, run: RunRecord, *, takes_over: bool) -> BoardRecord:
         uuid = run.uuid
         begun = {"station": self.station, "reason": ""}
         begun |= {"outcome": UNFINISHED, "last_outcome": UNFINISHED}
@@ -272,6 +316,9 @@ class Ledger(LedgerReader):
             self._end_lost(execute, "runs.uuid = :uuid", {"uuid": uuid})
             self._insert_run(execute, run)
             identity = {name: getattr(run, name) for name in _IDENTITY}
+            device = {"uuid": uuid, "device_id": run.device_id}
+            if not takes_over and execute(f"SELECT 1 FROM boards {_HOLDS_THE_ID}", device):  # noqa: S608
+                del identity["device_id"]
             self._set_board(execute, uuid, {**identity, **begun})
             where, values = "WHERE boards.uuid = :uuid", {"uuid": uuid, "tag": run.security_tag}
             return self._read(execute, BoardRecord, where, values)[0]
@@ -368,6 +415,21 @@ class Ledger(LedgerReader):
             "UPDATE keys SET retired_at = :at, retired_because = :because WHERE uuid = :uuid "
             "AND retired_at IS NULL AND (security_tag = :tag OR security_tag IS NULL)",
             {"at": self._time(), "because": because, "uuid": uuid, "tag": tag},
+        )
+
+    def _retire_others(self, execute: Execute, uuid: str, claim: _Claim) -> None:
+        values = {"uuid": uuid, "device_id": claim.device_id, "tag": claim.security_tag}
+        because = f"device {claim.device_id} has the key of tag {claim.security_tag}"
+        execute(
+            f"UPDATE boards SET conflict = :text {_HOLDS_THE_ID}",  # noqa: S608
+            {**values, "text": f"{because} of board {uuid} since {self._now():%Y-%m-%d %H:%M} UTC"},
+        )
+        execute(
+            "UPDATE keys SET retired_at = :at, retired_because = :because "  # noqa: S608
+            "WHERE retired_at IS NULL AND (uuid = :uuid AND "
+            "(security_tag IS NULL OR security_tag <> :tag) "
+            f"OR uuid IN (SELECT uuid FROM boards {_HOLDS_THE_ID}))",
+            {**values, "at": self._time(), "because": f"{because} of board {uuid}"},
         )
 
     def _column(self, value: object) -> object:
