@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning import board_run
 from agent.provisioning.board import BoardLocation, BoardPort
-from agent.provisioning.board_ledger import AsyncLedger, history_of
+from agent.provisioning.board_history import history_of
+from agent.provisioning.board_ledger import AsyncLedger
 from agent.provisioning.goal import Goal
 from agent.provisioning.outcome import Outcome, outcome_of, run_end, unexpected_failure
 from agent.provisioning.plan import ProvisioningPlan, ProvisioningStep

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent.errors import ServiceRefusal, Unauthorized
 from agent.provisioning.board import BoardPort, IdentityCheck, uninterrupted
-from agent.provisioning.board_ledger import registration_name
+from agent.provisioning.board_history import registration_name
 from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.goal import Goal, RegistrationMethod
 from agent.provisioning.host_clock import check_host_clock

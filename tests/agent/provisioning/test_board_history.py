@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ledgers import UUID, ended, run_of
 
-from agent.provisioning.board_ledger import history_of
+from agent.provisioning.board_history import history_of
 from agent.provisioning.goal import Goal
 from agent.provisioning.ledger import open_ledger
 
