@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from datetime import UTC, datetime
 
 from agent.provisioning.board import BoardState, HeldCredential
 from agent.provisioning.ca.certificates import key_fingerprint
+from agent.provisioning.consent import OtherKey
 from agent.provisioning.goal import Goal, RegistrationMethod
 from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, LedgerReader, StepRecord
-from agent.provisioning.ledger.records import BEGUN, FAILED, KEY_COLUMNS
+from agent.provisioning.ledger.records import BEGUN, FAILED
 from agent.provisioning.plan import BoardHistory, ProvisioningStep
 from at.commands.credentials import CredentialType
 
@@ -88,28 +89,56 @@ def history_of(
 
     `credentials` is what the modem lists, where nothing was settled by a claim.
     """
-    record = ledger.board(uuid, goal.security_tag) or BoardRecord(uuid)
-    if not record.public_key and credentials:
-        for key, tag in _tags_found(ledger.keys(uuid), credentials):
-            if tag == goal.security_tag:
-                record = replace(record, **{name: getattr(key, name) for name in KEY_COLUMNS})
-    registered_as = registration_name(goal.registration, device_id)
+    keys = ledger.keys(uuid)
+    tags = {key.id: tag for key, tag in _tags_found(keys, credentials)}
+    live = [(tags.get(key.id, key.security_tag), key) for key in keys if key.retired_at is None]
+    # A key of unknown tag that the modem does not list was in this tag, for all that is known.
+    here = [key for tag, key in live if tag in {None, goal.security_tag}]
+    key = here[-1] if here else None
     begun = ledger.unfinished(uuid, ProvisioningStep.KEY.value)
     mode = ledger.unfinished(uuid, ProvisioningStep.OFFLINE.value)
+    stations = {run.id: run.station for run in ledger.runs(uuid)} if live else {}
     return BoardHistory(
-        public_key=record.public_key,
-        key_digest=record.key_digest,
-        certificate=record.certificate,
-        registered=record.registered_as == registered_as
-        and (goal.registration is RegistrationMethod.CLAIM or _has_its_key(record)),
+        public_key=key.public_key if key else "",
+        key_digest=key.key_digest if key else "",
+        certificate=key.certificate if key else "",
+        registered=key is not None
+        and key.registered_as == registration_name(goal.registration, device_id)
+        and (goal.registration is RegistrationMethod.CLAIM or _has_its_key(key)),
         key_begun=begun is not None and begun.partition(" ")[0] == str(goal.security_tag),
         mode_before=int(mode) if mode else None,
+        made=_made(key.made_at, stations.get(key.run or "", "")) if key else "",
+        other_keys=tuple(
+            OtherKey(tag, _made(other.made_at, stations.get(other.run or "", "")))
+            for tag, other in live
+            if tag not in {None, goal.security_tag}
+        ),
+        retired={
+            one.key_digest.upper(): one.retired_because
+            for one in keys
+            if one.retired_at is not None
+        },
+        id_holders=tuple(
+            _holder(other)
+            for other in (ledger.boards_with(device_id) if device_id else ())
+            if other.uuid != uuid and other.public_key
+        ),
     )
 
 
-def _has_its_key(record: BoardRecord) -> bool:
+def _made(at: datetime, station: str) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" + (f" at {station}" if station else "")
+
+
+def _holder(board: BoardRecord) -> str:
+    """Return which board this is, and when and where it was made."""
+    made = f"made {_made(board.made_at, board.made_station)}" if board.made_at else "not finished"
+    return f"board {board.uuid} (IMEI {board.imei}), {made}"
+
+
+def _has_its_key(key: KeyRecord) -> bool:
     """Whether the service took the board's key, not one that it had before."""
-    return bool(record.public_key) and record.registered_key == key_fingerprint(record.public_key)
+    return bool(key.public_key) and key.registered_key == key_fingerprint(key.public_key)
 
 
 def registration_name(method: RegistrationMethod, device_id: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from virtual_tray import GOAL, Tray, provision, station_of
 
 from agent.errors import RefusedByRule
 from agent.provisioning.batch import plan_boards
+from agent.provisioning.board import BoardLocation
 from agent.provisioning.board_run import Outcome
-from agent.provisioning.goal import Goal
+from agent.provisioning.goal import Goal, RegistrationMethod
+from agent.provisioning.ledger import KeyRecord
 from at.commands.credentials import CredentialType
 from at.virtual.transport import VirtualTransport
 
@@ -118,3 +121,127 @@ def give_identity_of_board_0(tray: Tray, uuid: str = "") -> None:
         return VirtualTransport(str(flash(tray, 1)), imei=imei, uuid=uuid, instant=True)
 
     tray.transport = transport  # type: ignore[method-assign]
+
+
+async def test_a_second_tag_is_refused_unless_told_and_then_the_first_key_is_retired(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    [first] = await run(standin, tmp_path, tray, 1)
+    before = service_keys(standin)
+    second = replace(GOAL, security_tag=SECOND)
+    [refused] = await run(standin, tmp_path, tray, 1, second)
+    assert (refused.outcome, refused.exit, refused.writes) == ("refused", 4, 0)
+    assert "one key for each device" in refused.reason
+    assert "--second-tag" in refused.hint
+    assert service_keys(standin) == before
+    [told] = await run(standin, tmp_path, tray, 1, replace(second, second_tag=True))
+    assert told.outcome == "done"
+    old, new = await keys_of(standin, tmp_path, first.uuid)
+    assert (old.retired_at is not None, new.retired_at) == (True, None)
+    assert f"has the key of tag {SECOND}" in old.retired_because
+    assert service_keys(standin) == {first.uuid: new.public_key} != before
+    # The ordinary command does not lead back by itself: that would end the second key.
+    [back] = await run(standin, tmp_path, tray, 1)
+    assert (back.outcome, back.writes) == ("refused", 0)
+    assert f"--security-tag {SECOND}" in back.hint
+    assert "was retired" in back.reason
+    [again] = await run(standin, tmp_path, tray, 1, second)
+    assert (again.outcome, again.writes) == ("unchanged", 0)
+
+
+async def keys_of(standin: StandIn, folder: Path, uuid: str) -> Sequence[KeyRecord]:
+    async with station_of(standin, folder) as station:
+        return await station.ledger.call(lambda ledger: ledger.keys(uuid))
+
+
+@pytest.mark.contract("D2.2")
+async def test_a_device_id_is_taken_from_another_board_only_when_told_and_it_is_locked_out(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    [first] = await run(standin, tmp_path, tray, 1, BY_IMEI)
+    before = service_keys(standin)
+    give_identity_of_board_0(tray, OTHER_UUID)
+    scrap = flash(tray, 0).rename(tmp_path / "scrap.json")
+    for _ in range(2):
+        [refused] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
+        assert (refused.outcome, refused.exit, refused.writes) == ("refused", 4, 0)
+        assert f"board {first.uuid} (IMEI " in refused.reason
+        assert " UTC at station" in refused.reason
+        assert f"--take-over {first.device_id}" in refused.hint
+    assert service_keys(standin) == before
+    taking = replace(BY_IMEI, take_over=frozenset({first.device_id}))
+    [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking)
+    assert (taken.outcome, taken.device_id) == ("done", first.device_id)
+    [lost] = await keys_of(standin, tmp_path, first.uuid)
+    assert f"of board {OTHER_UUID}" in lost.retired_because
+    [again] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
+    assert (again.outcome, again.writes) == ("unchanged", 0)
+    scrap.rename(flash(tray, 0))
+    [back] = await run(standin, tmp_path, tray, 1, BY_IMEI)
+    assert (back.outcome, back.writes) == ("refused", 0)
+    assert OTHER_UUID in back.reason
+
+
+class Newcomer(Tray):
+    """A tray whose one board is board 1 of another."""
+
+    def __init__(self, tray: Tray) -> None:
+        super().__init__(tray.folder)
+        self._all = tray
+
+    def locations(self, number: int) -> list[BoardLocation]:
+        return self._all.locations(number + 1)[1:]
+
+    def transport(self, port: str) -> VirtualTransport:
+        return self._all.transport(port)
+
+
+async def test_a_refused_newcomer_does_not_keep_the_first_board_from_its_device_id(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """It had a key under its own UUID before, so that it is no stranger to the ledger."""
+    tray = Tray(tmp_path)
+    give_identity_of_board_0(tray, OTHER_UUID)
+    await run(standin, tmp_path, Newcomer(tray), 1)
+    await run(standin, tmp_path, tray, 1, BY_IMEI)
+    before = service_keys(standin)
+    [refused] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
+    assert refused.outcome == "refused"
+    [first] = await run(standin, tmp_path, tray, 1, BY_IMEI)
+    [own] = await run(standin, tmp_path, Newcomer(tray), 1)
+    assert [(one.outcome, one.writes) for one in (first, own)] == [("unchanged", 0)] * 2
+    assert service_keys(standin) == before
+
+
+async def test_a_second_tag_that_was_made_and_not_registered_takes_no_first_key_with_it(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    await run(standin, tmp_path, tray, 1)
+    before = service_keys(standin)
+    unregistered = replace(GOAL, security_tag=SECOND, registration=RegistrationMethod.NONE)
+    unregistered = replace(unregistered, prove=False, second_tag=True)
+    [made] = await run(standin, tmp_path, tray, 1, unregistered)
+    assert made.outcome == "done"
+    [first] = await run(standin, tmp_path, tray, 1)
+    assert first.outcome == "unchanged"
+    [refused] = await run(standin, tmp_path, tray, 1, replace(GOAL, security_tag=SECOND))
+    assert (refused.outcome, refused.writes) == ("refused", 0)
+    assert service_keys(standin) == before
+
+
+async def test_what_was_allowed_and_why_stands_in_the_record(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    [first] = await run(standin, tmp_path, tray, 1)
+    erase(tray, 0)
+    await run(standin, tmp_path, tray, 1, replace(GOAL, rekey=True))
+    async with station_of(standin, tmp_path) as station:
+        runs = await station.ledger.call(lambda ledger: ledger.runs(first.uuid))
+        old, _ = await station.ledger.call(lambda ledger: ledger.keys(first.uuid))
+    assert [one.consent.partition(":")[0] for one in runs] == ["", "--rekey"]
+    assert "the modem was erased" in runs[1].consent
+    assert old.retired_because == runs[1].consent
