@@ -158,9 +158,6 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     ]
     # Offline already: perhaps by a run of ours that was cut off before it could put that back.
     left_offline = history.mode_before if board.mode == OFFLINE_MODE else None
-    registers = goal.registration is not RegistrationMethod.NONE and (
-        new_key or not history.registered
-    )
     limits = goal.limits if draft.steps or draft.delete or registers else ()
     if left_offline is not None:
         # That run judged the others before it turned the radio off.
