@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from agent.cli.framework.command import note
+
+if TYPE_CHECKING:
+    from agent.provisioning.ledger import LedgerReader
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,6 +61,17 @@ _OPTIONS = (
     click.option("--lot", metavar="NAME", help="Of this lot."),
     click.option("--reason", metavar="CODE", help="With this reason code, as `report` lists them."),
 )
+
+
+def say_what_comes_next(ledger: LedgerReader) -> None:
+    """Say how a ledger without runs, or boards, gets some."""
+    if ledger.older:
+        note(
+            f"  its tables (version {ledger.older}) kept no runs; boards are in `provision status`"
+        )
+        note("  next: cellagent provision migrate")
+    else:
+        note("  next: cellagent provision run --all")
 
 
 def filter_options(command: F) -> F:

@@ -13,7 +13,7 @@ from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import configured
 from agent.cli.framework.terminal import bar
 from agent.cli.provision.bench_options import ledger_of
-from agent.cli.provision.filters import since_option
+from agent.cli.provision.filters import say_what_comes_next, since_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,15 +50,14 @@ def command(
         made = report(_attempts(ledger), since=since, by=by if by != "reason" else None)
     if options().json:
         emit(made.to_json())
-    elif not made.total.boards and not made.failures:
-        note("nothing was run" + (f" since {_time(since)}" if since is not None else " yet"))
-        note(
-            "  next: cellagent provision run --all"
-            if since is None
-            else "  try: an earlier --since"
-        )
-    else:
+    elif made.total.boards or made.failures:
         _show(made, failures_alone=by == "reason")
+    elif since is not None:
+        note(f"no run is recorded since {_time(since)}")
+        note("  try: an earlier --since")
+    else:
+        note("no run is recorded yet")
+        say_what_comes_next(ledger)
 
 
 def _attempts(ledger: LedgerReader) -> Iterator[Attempt]:

@@ -14,7 +14,7 @@ from agent.cli.framework.command import AgentCommand, json_line, note, options, 
 from agent.cli.framework.session import configured
 from agent.cli.framework.terminal import TableWriter
 from agent.cli.provision.bench_options import ledger_of
-from agent.cli.provision.filters import filter_options, since_option
+from agent.cli.provision.filters import filter_options, say_what_comes_next, since_option
 from agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,13 +57,17 @@ def command(board: str | None, *, runs: bool, limit: int | None, page: int, **wa
         if board is not None:
             _board(ledger, _uuid_of(ledger, board))
         elif runs:
-            _list(Listing(ledger, RunRecord, Filter(**wanted)), limit, page, _runs)
+            _list(ledger, Listing(ledger, RunRecord, Filter(**wanted)), limit, page, _runs)
         else:
-            _list(Listing(ledger, BoardRecord, Filter(**wanted)), limit, page, _boards)
+            _list(ledger, Listing(ledger, BoardRecord, Filter(**wanted)), limit, page, _boards)
 
 
 def _list(
-    listing: Listing[Any], limit: int | None, page: int, show: Callable[[Sequence[Any]], None]
+    ledger: LedgerReader,
+    listing: Listing[Any],
+    limit: int | None,
+    page: int,
+    show: Callable[[Sequence[Any]], None],
 ) -> None:
     if options().json:
         _emit(listing.every() if limit is None else listing.newest(limit, page))
@@ -74,7 +78,7 @@ def _list(
     if records:
         show(records)
     else:
-        _say_why_none(number, page)
+        _say_why_none(ledger, number, page)
     if number:
         outcomes = ", ".join(f"{count} {outcome or 'unknown'}" for outcome, count in counts.items())
         note(f"{number} in all: {outcomes}")
@@ -82,15 +86,15 @@ def _list(
         note(f"page {page} of {-(-number // limit)}; the next: the same with --page {page + 1}")
 
 
-def _say_why_none(number: int, page: int) -> None:
+def _say_why_none(ledger: LedgerReader, number: int, page: int) -> None:
     if number:
         note(f"page {page} is behind the last one")
     elif any(_filters().values()):
         note("nothing in the ledger is so")
         note("  try: fewer options; `cellagent provision status` lists all boards")
     else:
-        note("the ledger is empty")
-        note("  next: cellagent provision run --all")
+        note("the ledger holds none yet")
+        say_what_comes_next(ledger)
 
 
 def _filters() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import completed
-from ledgers import UUID, opened
+from ledgers import UUID, older_ledger, opened
 
 from agent.config.paths import state_dir
 from agent.provisioning.records import BOARD
@@ -69,3 +69,22 @@ def test_an_empty_ledger_is_a_heading_alone() -> None:
     heading = completed("provision", "export").stdout.splitlines()
     assert heading == [",".join(BOARD)]
     assert changes(0) == ([], 0)
+
+
+@pytest.mark.parametrize("version", ["0001", "0002"])
+def test_an_older_ledger_is_read_as_it_is_and_has_no_cursor(version: str) -> None:
+    path = state_dir() / "ledger.sqlite"
+    older_ledger(str(path), version)
+    before = path.read_bytes()
+    objects = completed("provision", "export", "--as", "json").stdout.splitlines()
+    assert {json.loads(line)["kind"] for line in objects} == {"board"}
+    assert len(completed("provision", "status", "--json").stdout.splitlines()) == len(objects)
+    refused = completed("provision", "export", "--since", "0")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "cellagent provision migrate" in refused.stderr
+    for words in (["report"], ["status", "--runs"]):
+        none = completed("provision", *words)
+        assert (none.returncode, none.stdout) == (0, "")
+        assert f"version {version}" in none.stderr
+        assert "cellagent provision migrate" in none.stderr
+    assert path.read_bytes() == before

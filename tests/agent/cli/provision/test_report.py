@@ -30,7 +30,7 @@ def test_a_report_tells_yield_times_and_failures_to_people_and_programs() -> Non
 def test_failures_alone_and_a_period_without_a_run() -> None:
     alone = completed("provision", "report", "--by", "reason").stdout.splitlines()
     assert [line.split()[0] for line in alone if line] == ["failed", "no-answer", "old-firmware"]
-    assert "nothing was run since" in completed("provision", "report", "--since", "1h").stderr
+    assert "no run is recorded since" in completed("provision", "report", "--since", "1h").stderr
 
 
 def test_an_empty_ledger_says_what_comes_next() -> None:

@@ -105,5 +105,5 @@ def test_an_empty_ledger_says_so_and_what_comes_next() -> None:
     assert (done.returncode, done.stdout) == (0, "")
     people = completed("provision", "status")
     assert (people.returncode, people.stdout) == (0, "")
-    assert "the ledger is empty" in people.stderr
+    assert "the ledger holds none yet" in people.stderr
     assert "cellagent provision run" in people.stderr
