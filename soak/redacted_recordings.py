@@ -11,6 +11,7 @@ import asyncio
 import base64
 import random
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -46,7 +47,8 @@ from at.transcripts.transcript import (
     format_transcript,
     parse_transcript,
 )
-from at.virtual.options import DIALECTS, MODELS
+from at.virtual.modem import VirtualModem
+from at.virtual.options import DIALECTS, MODELS, VirtualOptions
 from at.virtual.transport import VirtualTransport
 
 if TYPE_CHECKING:
@@ -58,6 +60,15 @@ if TYPE_CHECKING:
 NAME = "redacted-recordings"
 SEED = 20261122
 _ATTESTATION = re.compile(r'%ATTESTTOKEN: "([^"]*)')
+_DAMAGE = (
+    *("lost-bytes=0.002", "garbled-bytes=0.002", "doubled-bytes=0.002", "echo", "log-noise"),
+    *("notice-mid-answer", "urc-flood", "no-newline=20000", "open-quote", "stuck-in-data-mode"),
+)
+_NAMING = (
+    *("AT+CFUN=41", "AT+CGSN=1", "AT+CGSN", "AT+CGSN=2", "AT+CIMI", "AT%XICCID", "AT%DEVICEUUID"),
+    *("AT+CRSM=176,12258,0,0,10", "AT+CRSM=176,28423,0,0,9", "AT#XUUID", "AT%JWT"),
+    *("AT%KEYGEN=1,2,0", "AT%ATTESTTOKEN", "AT%CMNG=1"),
+)
 _PEM = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
 # Lines that name somebody, or are signed or hashed with what does, and members of decoded objects.
 _MAY_CHANGE = re.compile(
@@ -365,6 +376,28 @@ def without_identity(value: Any) -> Any:
     return [without_identity(item) for item in value] if isinstance(value, list) else value
 
 
+def names_left_on_a_damaged_line(seed: int, dialect: str, fault: str) -> list[str]:
+    """Return the names that a recording has whose line loses, turns, doubles or adds bytes."""
+    options = VirtualOptions(dialect=dialect, imei="35265610036787", faults=(fault,), instant=True)
+    modem = VirtualModem(replace(options, seed=seed), now=0.0, unix_time=1_700_000_000.0)
+    recorder = Recorder(Redactor(identity=True))
+    steps: list[TranscriptStep] = []
+    for number, line in enumerate(_NAMING):
+        typed = Dialect(dialect).typed(line).encode() + b"\r"
+        steps += recorder.add(Direction.SENT, typed, 0.0)
+        modem.receive(typed, now=float(number))
+        printed = modem.data_to_send()
+        for start in range(0, len(printed), 37):
+            steps += recorder.add(Direction.RECEIVED, printed[start : start + 37], 0.0)
+    text = format_transcript(Transcript((*steps, *recorder.finish())))
+    names = names_of(modem.kit.saved.imei, modem.kit.saved.uuid)
+    return [
+        f"{what} is left: seed {seed}, {dialect}, {fault}"
+        for what, name in names.items()
+        if re.search(name, text, re.IGNORECASE)
+    ]
+
+
 def run(smoke: bool) -> Iterator[Row]:
     count = 6 if smoke else 200
     wrongs: list[str] = []
@@ -372,3 +405,13 @@ def run(smoke: bool) -> Iterator[Row]:
         wrongs += trial(SEED + number)
     yield Row(f"wrongs of {count} redacted recordings in {len(DIALECTS)} dialects", len(wrongs),
               "wrongs", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")  # fmt: skip
+    rounds = 1 if smoke else 40
+    left = [
+        name
+        for seed in counted("damaged lines", range(rounds))
+        for dialect in DIALECTS
+        for fault in _DAMAGE
+        for name in names_left_on_a_damaged_line(seed, dialect, fault)
+    ]
+    yield Row(f"names left in {rounds * len(DIALECTS) * len(_DAMAGE)} recordings of damaged lines",
+              len(left), "names", 0, "; ".join(left[:3]))  # fmt: skip

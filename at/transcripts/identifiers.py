@@ -15,11 +15,16 @@ from at.transcripts import resigning
 from at.transcripts.made_up import MadeUp, luhn_digit
 
 DEVICE_PLACEHOLDER = "{redacted:device-id}"
-_UNREADABLE = "{redacted:identity}"
+UNREADABLE = "{redacted:identity}"
 _UNREADABLE_TOKEN = f"eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.eyJyZWRhY3RlZCI6dHJ1ZX0.{'A' * 86}"
-_JWT = re.compile(r"\beyJ[\w-]*\.[\w-]+\.[\w-]+", re.ASCII)
-# A body and a COSE_Sign1 with ES256 (d2 84 43 a1 01 26), as %KEYGEN and %ATTESTTOKEN print them.
-_SIGNED = re.compile(r"(?<![\w-])[\w-]{20,}\.0oRDoQEm[\w-]{80,}", re.ASCII)
+# Signed texts in base64url: an answer of %KEYGEN or %ATTESTTOKEN, whose COSE_Sign1 with ES256 is
+# d2 84 43 a1 01 26 first; a JWT; and what is left of either on a line that lost something. Base64
+# behind a line's end is that of a PEM text.
+_SIGNED = re.compile(
+    r"(?<![\w-])(?:(?P<attested>[\w-]{20,}\.0oRDoQEm[\w-]{80,})|(?P<jwt>eyJ[\w-]*\.[\w-]+\.[\w-]+)"
+    r"|(?P<rest>(?:eyJ|2dn3)[\w-]{20,}[\w.-]*|(?<!\n)(?:MII|MFkw)[\w-]{100,}[\w.-]*))",
+    re.ASCII,
+)
 _UUID = re.compile(
     r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9A-Za-z])", re.IGNORECASE
 )
@@ -30,7 +35,7 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _LONG_NUMBER = re.compile(
-    r"(?<![0-9A-Za-z])(nrf-)?([0-9]{15}|[0-9]{18,20}|[0-9]{32})(?=F?(?![0-9A-Za-z]))",
+    r"(?<![0-9A-Za-z])(nrf-)?((?!0{11})[0-9]{15}|[0-9]{18,20}|[0-9]{32})(?=F?(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
 _PHONE = re.compile(r'(?<=")\+[0-9]{7,15}(?=")')
@@ -54,8 +59,7 @@ class Identifiers:
 
         `typed`: long numbers outside quotes are what the line's grammar makes them, such as a time.
         """
-        text = _SIGNED.sub(lambda match: self.attested(match.group()), text)
-        text = _JWT.sub(lambda match: self.token(match.group()), text)
+        text = _SIGNED.sub(self._signed, text)
         text = _UUID.sub(lambda match: self.uuid(match.group()), text)
         text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m[1].lower(), m[3])}", text)
         text = _PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
@@ -70,28 +74,32 @@ class Identifiers:
         self._builds |= {match.group().lower() for match in _UUID.finditer(text)}
 
     def uuid(self, text: str) -> str:
-        """Return another UUID; one that names no device stays."""
+        """Return another UUID; one that names no device stays, a damaged one loses its digits."""
+        if not _UUID.fullmatch(text):
+            return text if MARKER.fullmatch(text) else re.sub("[0-9A-Fa-f]", "0", text)
         if text.lower() in self._builds or _NOBODY.fullmatch(text):
             return text
         return self.made_up.uuid(text)
 
     def serial(self, text: str) -> str:
         """Return another serial number, which is an IMEI or IMEISV on most modems."""
-        if re.fullmatch(r"[0-9]{15,16}", text, re.ASCII):
+        if re.fullmatch(r"(?!0{11})[0-9]{15,16}", text, re.ASCII):
             return self.made_up.imei(text)
         if re.fullmatch(r"[0-9]{0,2}", text, re.ASCII) or MARKER.search(text):
             return text  # the version of the software, as +CGSN=3 prints it
         return self.made_up.serial(text)
 
     def imsi(self, text: str) -> str:
-        """Return another IMSI; what is none stays."""
-        return self.made_up.imsi(text) if re.fullmatch(r"[0-9]{6,15}", text, re.ASCII) else text
+        """Return another IMSI; a damaged one loses its digits."""
+        if not re.fullmatch(r"[0-9]{6,15}", text, re.ASCII):
+            return _nines(text)
+        return self.made_up.imsi(text)
 
     def iccid(self, text: str) -> str:
-        """Return another card number, its padding kept; what is none stays."""
+        """Return another card number, its padding kept; a damaged one loses its digits."""
         digits = text.rstrip("Ff")
         if not re.fullmatch(r"[0-9]{18,20}", digits, re.ASCII):
-            return text
+            return _nines(text)
         return self.made_up.iccid(digits) + text[len(digits) :]
 
     def device_id(self, text: str) -> str:
@@ -117,18 +125,13 @@ class Identifiers:
 
     def generated_key(self, text: str) -> str:
         """Return an answer of %KEYGEN with other names, signed by the published key."""
-        return self._resigned(text, self._other_key, _UNREADABLE)
+        return self._resigned(text, self._other_key, UNREADABLE)
 
     def attestation(self, text: str) -> str:
         """Return an attestation token with other names, signed by the published key."""
         return self._resigned(
-            text, lambda old: resigning.resigned_attestation(old, self.uuid), _UNREADABLE
+            text, lambda old: resigning.resigned_attestation(old, self.uuid), UNREADABLE
         )
-
-    def attested(self, text: str) -> str:
-        """Return either of both answers, whichever it is."""
-        other = self.generated_key(text)
-        return self.attestation(text) if other == _UNREADABLE else other
 
     def certificate(self, text: str) -> str:
         """Return a client certificate with other names, signed by the published key."""
@@ -137,6 +140,16 @@ class Identifiers:
             lambda old: resigning.resigned_certificate(old, self.device_id),
             "{redacted:certificate}",
         )
+
+    def _signed(self, match: re.Match[str]) -> str:
+        """Return a signed text signed anew; what is left of one says nothing."""
+        text = match.group()
+        if match.lastgroup == "jwt":
+            return self.token(text)
+        if match.lastgroup == "rest":
+            return UNREADABLE
+        other = self.generated_key(text)
+        return self.attestation(text) if other == UNREADABLE else other
 
     def _other_jwt(self, text: str) -> str:
         other, kid = resigning.resigned_jwt(text, self.replaced, self.device_id)
@@ -211,6 +224,10 @@ class Identifiers:
             case "serial":
                 return made.serial(text)
         return text
+
+
+def _nines(text: str) -> str:
+    return re.sub("[0-9]", "9", text)
 
 
 def _known_pattern(originals: dict[str, list[str]]) -> re.Pattern[str] | None:

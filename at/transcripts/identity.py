@@ -17,7 +17,7 @@ from at.protocol import notices
 from at.protocol.command import CommandText, read_command
 from at.protocol.values import name_before_colon
 from at.transcripts import resigning, sim_files
-from at.transcripts.identifiers import DEVICE_PLACEHOLDER, Identifiers
+from at.transcripts.identifiers import DEVICE_PLACEHOLDER, UNREADABLE, Identifiers
 from at.transcripts.made_up import luhn_digit
 from at.transcripts.written_credentials import WrittenCredential, written_credential
 
@@ -28,8 +28,12 @@ _COMMAND = re.compile(
     r"(?:\s|\x1b\[[0-9;]*[mGKJ]|[A-Za-z][\w.-]{0,20}:~\$)*(?:at\s+'?(?=AT))?(?P<command>AT.*)",
     re.IGNORECASE | re.DOTALL,
 )
+_LINE = re.compile(r'(?:[^"\r\n\0]|"[^"]*(?:"|\Z))+[\r\n\0]*|[\r\n\0]+')
 _FINAL = re.compile(r"OK|ERROR|\+CM[ES] ERROR:.*", re.DOTALL)
 _PARAMETER = re.compile(r'[ \t]*(?:"([^"]*)(?:"|\Z)|([^,"\r\n]*?))[ \t]*(?:(,)|(?=[\r\n\']|\Z))')
+# A bare answer, perhaps with a character that got lost or was turned on the line.
+_NUMBER_ALONE = re.compile(r"(?=(?:\D*[0-9]){6})\S{6,24}", re.ASCII)
+_SIGNED_VALUE = re.compile(r'\s*"?([\w.=+/-]*|\{redacted:[a-z-]+\})"?\s*', re.ASCII)
 _SERIAL_ANSWERS = ("+CGSN", "+GSN")
 _CARD_ANSWERS = ("%XICCID", "+ICCID", "+CCID", "+QCCID", "#CCID", "^ICCID", "+ZICCID")
 # Attributes of a request that name a device or a person, and no organisation.
@@ -58,10 +62,15 @@ class IdentityRedactor:
             "+CIMI": {0: names.imsi},
             "+CNUM": {0: names.device_id, 1: names.made_up.phone},
             "#XNRFCLOUD": {3: names.device_id},
-            "%KEYGEN": {0: names.generated_key},
-            "%ATTESTTOKEN": {0: names.attestation},
-            "%CLAIMTOKEN": {0: names.attestation},
+            "%DEVICEUUID": {0: names.uuid},
+            "#XUUID": {0: names.uuid},
             "+CRSM": {2: self._file_content},
+        }
+        self._signed: Mapping[str, Change] = {
+            "%JWT": names.token,
+            "%KEYGEN": names.generated_key,
+            "%ATTESTTOKEN": names.attestation,
+            "%CLAIMTOKEN": names.attestation,
         }
         self._commands: Mapping[str, Mapping[int, Change]] = {
             "%JWT": {2: names.sent_device_id},
@@ -71,21 +80,24 @@ class IdentityRedactor:
 
     def clean(self, line: bytes) -> bytes:
         """Return a line with made-up identity."""
-        text = line.decode("latin-1")
-        match = _COMMAND.fullmatch(text)
-        if match is not None:
-            text = self._sent(text, match.start("command"))
-        else:
-            text = self._received(text)
-            if _FINAL.fullmatch(text.strip()):
-                self._command = None
-        return text.encode("latin-1")
+        # An echo ends with CR, and its answer stands behind it.
+        parts = _LINE.findall(line.decode("latin-1"))
+        return "".join(map(self._line, parts)).encode("latin-1")
 
     def note_written(self, before: bytes, after: bytes) -> None:
         """Note how a line was redacted: what it writes has another digest from here on."""
         was, now = written_credential(before), written_credential(after)
         if was is not None and now is not None and was != now:
             self._written[was] = now.digest
+
+    def _line(self, text: str) -> str:
+        match = _COMMAND.fullmatch(text)
+        if match is not None:
+            return self._sent(text, match.start("command"))
+        text = self._received(text)
+        if _FINAL.fullmatch(text.strip()):
+            self._command = None
+        return text
 
     def _sent(self, text: str, start: int) -> str:
         command = text[start:].rstrip("\r\n\0 ")
@@ -108,6 +120,8 @@ class IdentityRedactor:
             self._names.keep_builds(text)
             return text
         at = text.index(":") + 1
+        if name in self._signed:
+            return _with_signed(text, at, self._signed[name])
         if name == "%CMNG":
             text = self._listed(text, at)
         else:
@@ -121,17 +135,13 @@ class IdentityRedactor:
         asked = self._command.name if self._command is not None else ""
         if asked in _SERIAL_ANSWERS and re.fullmatch(r'[\w:./,"-]*[0-9][\w:./,"-]*', line):
             return _changed(text, 0, dict.fromkeys(range(3), self._names.serial))
-        number = re.fullmatch(r'"?([0-9]+)F?"?', line, re.ASCII | re.IGNORECASE)
-        if number is None:
-            return text
-        digits = number[1]
-        if asked == "+CIMI" or (
-            # No other command is answered with fifteen digits alone.
-            not asked and len(digits) == 15 and luhn_digit(digits[:14]) != digits[14]
-        ):
-            return text.replace(digits, self._names.imsi(digits))
-        if asked in _CARD_ANSWERS:
-            return text.replace(digits, self._names.iccid(digits))
+        if asked == "+CIMI" and _NUMBER_ALONE.fullmatch(line):
+            return _changed(text, 0, {0: self._names.imsi})
+        if asked in _CARD_ANSWERS and _NUMBER_ALONE.fullmatch(line):
+            return _changed(text, 0, {0: self._names.iccid})
+        # No other command is answered with fifteen digits alone: they are an IMEI or an IMSI.
+        if re.fullmatch(r"[0-9]{15}", line, re.ASCII) and luhn_digit(line[:14]) != line[14]:
+            return _changed(text, 0, {0: self._names.imsi})
         return text
 
     def _file_content(self, content: str) -> str:
@@ -198,11 +208,23 @@ def _changed(text: str, at: int, changes: Mapping[int, Change]) -> str:
     return text
 
 
+def _with_signed(text: str, at: int, change: Change) -> str:
+    """Return an answer whose one parameter was signed; what is no such line loses it all."""
+    match = _SIGNED_VALUE.fullmatch(text, at)
+    if match is None:
+        end = text[len(text.rstrip()) :]
+        return f'{text[:at]} "{UNREADABLE}"{end}'
+    return text[: match.start(1)] + change(match[1]) + text[match.end(1) :]
+
+
 def _spans(text: str, at: int) -> list[tuple[int, int]]:
     """Return where each parameter begins and ends, without its quotes."""
     spans = []
     while match := _PARAMETER.match(text, at):
-        spans.append(match.span(2 if match[1] is None else 1))
+        start, end = match.span(2 if match[1] is None else 1)
+        if text[end : end + 1] != '"':  # in a quote that is never closed, the line's end is none
+            end = start + len(text[start:end].rstrip("\r\n\0"))
+        spans.append((start, end))
         at = match.end()
         if match[3] is None:
             break

@@ -23,6 +23,7 @@ from at.transport.base import Receiver, Transport
 LONGEST = 16384
 _QUOTE = b'"'
 _PROMPTS = (b"> ", b"@", *(end for traits in TRAITS.values() for end in traits.prompt_ends))
+_OTHER_ENDS = (b"\n", b"\0")
 _LEFT_OUT = b"{redacted:overlong}"
 
 
@@ -45,9 +46,10 @@ class Recorder:
     ) -> list[transcript.TranscriptStep]:
         """Add bytes of a direction with their time in seconds; return the steps that are whole."""
         if direction is transcript.Direction.RECEIVED:
+            steps = self._take_sent_with_another_end(at_s)
             self._received.add(data, at_s)
-            return self._take_received(at_s)
-        steps: list[transcript.TranscriptStep] = []
+            return steps + self._take_received(at_s)
+        steps = []
         if self._received.pending.endswith(_PROMPTS):
             steps += self._rest(self._received)
         self._sent.add(data, at_s)
@@ -90,6 +92,19 @@ class Recorder:
                 break
             steps.append(self._sent.step(payload, at_s))
         return steps
+
+    def _take_sent_with_another_end(self, at_s: float | None) -> list[transcript.TranscriptStep]:
+        """Return a line that was sent with an end that is not this session's terminator.
+
+        The modem may take it all the same, and then its answer belongs behind it.
+        """
+        sent = self._sent.pending
+        ended = sent.endswith(_OTHER_ENDS) and sent.count(_QUOTE) % 2 == 0
+        if not (ended and sent.strip(b"\r\n\0") and self._payloads.phase is Phase.COMMANDS):
+            return []
+        line = self._sent.take(len(sent))
+        self._payloads.sent(line)
+        return [self._sent.step(self._redactor.clean(line), at_s)]
 
     def _payload(self, *, whole: bool = False) -> bytes:
         """Take what is pending of a payload; return how that is recorded, b"" if its end must come.
@@ -191,7 +206,7 @@ class RecordingTransport:
     """Records another transport to a file (0600); a line is written before the next one passes.
 
     Tokens, keys and passwords are redacted before they are written, and unless `keep_identity` also
-    what names the device, its SIM or a person. `header` are the header lines: device, firmware, ...
+    what names the device, its SIM or a person. `header` are the header lines: device, ...
     """
 
     def __init__(
@@ -206,7 +221,9 @@ class RecordingTransport:
         self._inner = inner
         self._path = Path(path)
         self._header = {"origin": "recorded", **(header or {})}
-        self._recorder = Recorder(Redactor(identity=not keep_identity))
+        self._terminator = transcript.Transcript((), self._header).terminator
+        redactor = Redactor(identity=not keep_identity)
+        self._recorder = Recorder(redactor, terminator=self._terminator)
         self._clock = clock
         self._began = 0.0
         self._file = -1
@@ -283,7 +300,9 @@ class RecordingTransport:
 
     def _put_steps(self, steps: list[transcript.TranscriptStep]) -> None:
         if steps:
-            self._put("".join(transcript.format_step(step) + "\n" for step in steps))
+            self._put(
+                "".join(transcript.format_step(step, self._terminator) + "\n" for step in steps)
+            )
 
     def _put(self, text: str) -> None:
         data = text.encode("ascii", "backslashreplace")

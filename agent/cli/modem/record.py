@@ -91,11 +91,12 @@ async def _record(
 
 
 async def _ask_identity(kit: KitSettings) -> dict[str, str]:
-    """Return the header of the recording: the modem's device, firmware and dialect.
+    """Return the header of the recording: what the modem is and takes.
 
     The modem is asked before the session begins; what it does not answer is "unknown".
     """
     from at.protocol.errors import AtError
+    from at.transcripts.transcript import escape
 
     asked = {"device": "AT+CGMM", "firmware": "AT+CGMR"}
     header = dict.fromkeys(asked, "unknown")
@@ -105,6 +106,7 @@ async def _ask_identity(kit: KitSettings) -> dict[str, str]:
                 answer = await modem.execute(line)
                 header[name] = " ".join(answer.lines)
             header["dialect"] = modem.dialect.value
+            header["terminator"] = escape(modem.terminator.wire)
     except AtError as error:
         note(f"the modem does not say what it is: {error}")
     return header

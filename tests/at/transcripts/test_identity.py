@@ -53,10 +53,18 @@ NAMING = {
     "client of a broker": ['AT#XMQTTCFG="pump 17"\r'],
     "certificate": [f'AT%CMNG=0,17,1,"{PEM}"\r'],
     "certificate read back": [f'%CMNG: 17,1,"{"AB" * 32}","{PEM}"\r\n'],
+    "IMSI behind an echo": [f"AT+CIMI\r{IMSI}\r\n"],
+    "IMSI with a turned digit": ["AT+CIMI\r", "2620112345x7890\r\n", "1234567890\r\n"],
+    "ICCID that lost a digit": [f"%XICCID: {ICCID[:-3]}\r\n"],
+    "IMEI in a quote that lost its end": [f'+CGSN: "{IMEI}\r\n'],
+    "UUID that lost a dash": [f"%DEVICEUUID: {UUID.replace('-', '', 1)}\r\n"],
+    "token that lost its end": ['%JWT: "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJRVUZCIn0QUFB"\r\n'],
+    "token with a quote within": ['%JWT: "eyJhbGciOiJFUzI1N".eyJzdWIiOiJRVUZCIn0QUFB"\r\n'],
+    "rest of a token in a log line": ["log eyJhbGciOiJFUzI1NiJ9eyJzdWIiOiJRVUZCIn0QUFB\r\n"],
     "attestation that cannot be read": ['%ATTESTTOKEN: "QUFB.QkJC"\r\n'],
 }
 NAMES = re.compile(
-    rf"{IMEI[:14]}|{IMSI}|{ICCID[:18]}|{UUID.replace('-', '-?')}|1234567890|17012345678|Ada|pump"
+    rf"{IMEI[:14]}|{IMSI}|{ICCID[:16]}|{UUID.replace('-', '-?')}|1234567890|17012345678|Ada|pump"
     r"|Q0VSVA|QUFB|NX1|214365F7|2143658709|ABAB",
     re.IGNORECASE,
 )

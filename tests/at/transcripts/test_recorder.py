@@ -95,3 +95,26 @@ def test_bytes_without_a_line_end_are_kept_in_pieces() -> None:
     recorder = Recorder(Redactor())
     steps = recorder.add(Direction.RECEIVED, b"x" * 40000, 0.0) + recorder.finish()
     assert b"".join(step.data for step in steps) == b"x" * 40000
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n", "\0"])
+@given(cuts=st.sets(st.integers(1, 60)))
+def test_an_answer_stands_behind_its_command_whatever_ends_that(end: str, cuts: set[int]) -> None:
+    recorder = Recorder(Redactor(identity=True))
+    steps = []
+    for command, answer in (("AT+CGMM", "nRF9161-LACA"), ("AT+CIMI", "262011234567890")):
+        steps += recorder.add(Direction.SENT, f"{command}{end}".encode(), 0.0)
+        stream = f"{answer}\r\nOK\r\n".encode()
+        edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
+        for a, b in itertools.pairwise(edges):
+            steps += recorder.add(Direction.RECEIVED, stream[a:b], 0.0)
+    steps += recorder.finish()
+    text = [(step.direction, step.data.strip(b"\r\n\0")) for step in steps]
+    assert [pair for pair in text if pair[1]] == [
+        (Direction.SENT, b"AT+CGMM"),
+        (Direction.RECEIVED, b"nRF9161-LACA"),
+        (Direction.RECEIVED, b"OK"),
+        (Direction.SENT, b"AT+CIMI"),
+        (Direction.RECEIVED, b"262019999900001"),
+        (Direction.RECEIVED, b"OK"),
+    ]
