@@ -17,6 +17,9 @@ from started_processes import StartedProcesses
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A file that a test writes is one that others may not change, wherever the tests are run.
+os.umask(0o022)
+
 # No deadline: a shared machine stalls. Derandomized where a failure must be the same everywhere.
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

@@ -100,11 +100,10 @@ def test_a_shared_folder_itself_holds_no_state_and_nobody_is_told_to_close_it(
     state.chmod(0o1777)
     with pytest.raises(UntrustedPlace, match="may change") as sticky:
         make_private_folder(state)
-    state.chmod(0o777)
-    monkeypatch.setattr(os, "geteuid", lambda: 54321)  # the system's, and not ours
-    monkeypatch.setattr(trusted_places, "_SYSTEM", state.stat().st_uid)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    status = os.stat_result((0o40777, 0, 0, 1, trusted_places._SYSTEM, 0, 0, 0, 0, 0))
     with pytest.raises(UntrustedPlace, match="may change") as system:
-        make_private_folder(state)
+        trusted_places._require_trusted([_Place(state, leads=False, status=status)])
     for refused in (sticky, system):
         assert "chmod" not in refused.value.hint
         assert "CELLAGENT_STATE_DIR" in refused.value.hint
