@@ -129,7 +129,7 @@ async def test_runs_before_a_command_was_named_and_those_of_other_stations_are_n
     tmp_path: Path,
 ) -> None:
     path = str(tmp_path / "ledger.sqlite")
-    before, other = opened(path), None
+    before = opened(path)
     a_run(before)
     before.close()
     other = opened(path, "two")

@@ -145,3 +145,33 @@ def test_a_column_that_is_not_there_is_a_defect_and_not_a_statement(address: str
     with pytest.raises(ValueError, match="no column"):
         ledger.update(UUID, **{"outcome = 'x' --": "y"})
     ledger.close()
+
+
+def test_runs_are_due_until_they_were_given_in_the_order_in_which_they_ended(address: str) -> None:
+    ledger = opened(address)
+    before = run_of(OTHER)
+    ledger.claim(before)
+    ledger.conclude(ended(before, "done"))
+    ledger.release(OTHER)
+    ledger.hands_over = True
+    first, second, lost = run_of(), run_of(OTHER), run_of("")
+    ledger.claim(first)
+    ledger.claim(second)
+    assert ledger.due_handovers() == []
+    ledger.conclude(ended(second, "failed"))
+    ledger.record_run(ended(lost, "refused"))
+    ledger.conclude(ended(first, "done"))
+    newest = ledger.newest_change()
+    due = ledger.due_handovers()
+    assert [run.id for run in due] == [second.id, lost.id, first.id]
+    assert [run.id for run in ledger.due_handovers(after=due[0].change)] == [lost.id, first.id]
+    ledger.handed_over(second.id)
+    assert [run.id for run in ledger.due_handovers()] == [lost.id, first.id]
+    assert ledger.newest_change() == newest  # it is no change of a record
+    ledger.close()
+    again = opened(address)
+    assert [run.id for run in again.due_handovers()] == [lost.id, first.id]
+    again.close()
+    other = opened(address, "two")
+    assert other.due_handovers() == []
+    other.close()

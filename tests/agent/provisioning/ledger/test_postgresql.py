@@ -201,3 +201,16 @@ def test_an_unsafe_address_is_refused_and_never_repeats_a_secret(address: str, w
     with pytest.raises(UsageError, match=words) as refused:
         open_ledger(address, "one")
     assert "secret" not in str(refused.value) + refused.value.hint
+
+
+def test_one_process_of_a_station_gives_its_records_at_a_time(cluster: str) -> None:
+    first, second, other = opened(cluster), opened(cluster), opened(cluster, "two")
+    assert first.hold_handovers()
+    assert not second.hold_handovers()
+    assert other.hold_handovers()
+    first.release_handovers()
+    assert second.hold_handovers()
+    second.close()  # as a kill does: the server releases it
+    assert first.hold_handovers()
+    first.close()
+    other.close()
