@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger.backend import Database, DatabaseFailed, Execute
-from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY, LedgerReader
+from agent.provisioning.ledger.handovers import StationHandovers
+from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY
 from agent.provisioning.ledger.records import (
     BEGUN,
     DONE,
@@ -69,7 +70,7 @@ _KEY_COLUMNS = frozenset(KEY_COLUMNS) - {"public_key", "key_digest"}
 _BOARD_COLUMNS = frozenset({"attestation", "conflict"})
 
 
-class Ledger(LedgerReader):
+class Ledger(StationHandovers):
     """The open ledger of a station, to be read and written.
 
     Every method returns after its change is on disk. Between `claim` and `release` of a board its
@@ -80,11 +81,7 @@ class Ledger(LedgerReader):
     def __init__(
         self, database: Database, station: str, now: Callable[[], datetime], older: str = ""
     ) -> None:
-        super().__init__(database, older)
-        self.station = station
-        self.hands_over = False
-        """Whether the station's runs are to be given to a command (`due_handovers`)."""
-        self._now = now
+        super().__init__(database, station, now, older)
         self._claimed: dict[str, _Claim] = {}
 
     def close(self) -> None:
@@ -257,37 +254,6 @@ class Ledger(LedgerReader):
         with self._change(uuid) as (execute, _):
             self._retire(execute, uuid, security_tag, because)
 
-    # --- handovers: the station's runs that its command is to be given
-
-    def hold_handovers(self) -> bool:
-        """Hold the handovers of this station; False where another process of it does."""
-        return self._database.try_lock(f"handovers of {self.station}")
-
-    def release_handovers(self) -> None:
-        """Let another process of this station hold them."""
-        self._database.unlock(f"handovers of {self.station}")
-
-    def due_handovers(self, after: int = 0) -> Sequence[RunRecord]:
-        """Return runs that have ended and are still to be given, in the order in which they ended.
-
-        At most a hundred, each with a change above `after`.
-        """
-        due = "SELECT run FROM handovers WHERE station = :station AND handed_at IS NULL"
-        where = (
-            f"WHERE outcome <> :unfinished AND change > :after AND id IN ({due}) "
-            "ORDER BY change LIMIT 100"
-        )
-        values = {"unfinished": UNFINISHED, "after": after, "station": self.station}
-        return self.select(RunRecord, where, values)
-
-    def handed_over(self, run: str) -> None:
-        """Record that a run was given."""
-        with self._database.transaction() as execute:
-            execute(
-                "UPDATE handovers SET handed_at = :at WHERE run = :run",
-                {"at": self._time(), "run": run},
-            )
-
     # --- within a transaction
 
     @contextmanager
@@ -326,11 +292,7 @@ class Ledger(LedgerReader):
     def _insert_run(self, execute: Execute, run: RunRecord) -> None:
         ours = replace(run, station=self.station)
         execute(_NEW_RUN, {one.name: self._column(getattr(ours, one.name)) for one in fields(ours)})
-        if self.hands_over:
-            execute(
-                "INSERT INTO handovers (run, station) VALUES (:run, :station)",
-                {"run": run.id, "station": self.station},
-            )
+        self._note_handover(execute, run)
 
     def _end_run(self, execute: Execute, run: RunRecord) -> None:
         names = "ended_at", "outcome", "step", "exit", "reason_code", "reason", "timings"
@@ -434,9 +396,6 @@ class Ledger(LedgerReader):
 
     def _column(self, value: object) -> object:
         return self._database.time_in(value) if isinstance(value, datetime) else value
-
-    def _time(self) -> object:
-        return self._database.time_in(self._now())
 
     def _holder(self, uuid: str) -> str:
         known = self.board(uuid)
