@@ -65,7 +65,7 @@ def test_the_python_of_the_page_runs(environment: dict[str, str], tmp_path: Path
 
 
 def test_the_page_lists_every_fault_and_every_wish() -> None:
-    for name, text in known_faults().items():
-        assert f"| `{name}` | {text} |" in PAGE
+    for name, kind in known_faults().items():
+        assert f"| `{name}` | {kind.help} |" in PAGE
     for name in (*CHANGES, *Settings.__slots__):
         assert f"`{name}`" in PAGE
