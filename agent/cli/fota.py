@@ -11,7 +11,7 @@ import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
 from agent.cli.framework.safe_text import printable
-from agent.cli.framework.session import configured, kit_modem
+from agent.cli.framework.session import configured, kit_modem, verdict_on_chosen_kit
 from agent.cli.framework.terminal import overwrite_line
 from agent.errors import AgentError, RefusedByRule, UsageError
 from agent.fota.reporter import UpdateObserver
@@ -199,8 +199,7 @@ async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[Updat
         async def ask_verdict() -> FirmwareVerdict:
             if modem is not None:
                 return await read_verdict(modem)
-            async with kit_modem() as asked:  # and closed: MCUboot may be on the same port
-                return await read_verdict(asked)
+            return await verdict_on_chosen_kit()  # and closed: MCUboot may be on the same port
 
         yield await stack.enter_async_context(
             runner_with_own_client(configuration, modem, ask_verdict, observer)

@@ -73,8 +73,8 @@ def location_advice(project: ProjectSlugs | None, status: int, code: int | None)
     if status == 401:
         return (
             "check that the token is whole and not expired; where its trial may have ended, sign "
-            "with a service key (credentials.service_key_files.location) or use an organization "
-            "auth token"
+            "with a service key (credentials.service_key_files.location), use an organization "
+            "auth token, or have the kit sign (credentials.prefer = device-jwt)"
         )
     if status == 403:
         return "switch location services on for this project, at the service"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -136,6 +138,28 @@ def test_each_call_is_what_the_table_says(call: Call[Any]) -> None:
 @pytest.mark.parametrize(("call", "expected"), BY_CONTENT, ids=repr)
 def test_what_a_call_carries_may_make_it_a_kits(call: Call[Any], expected: bool) -> None:
     assert call.in_kit_name is expected
+
+
+def test_nothing_is_sent_beside_the_client_but_to_addresses_that_an_answer_named() -> None:
+    sends = r"transport\.(exchange|open)\(\s*\"|HttpTransport\(|\n\s*import httpx"
+    sending = re.compile(sends)
+        r"transport\.(exchange|open)\(\s*\"|HttpTransport\(|^import httpx", re.MULTILINE
+    )
+    folder = Path(agent.__path__[0])
+    found = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if sending.search(path.read_text()) and not path.is_relative_to(folder / "standin")
+    }
+    # None of these sends a credential: signed addresses of files, and images.
+    assert found == {
+        "http/transport.py",
+        "cloud/client.py",
+        "fota/download/requests.py",
+        "location/pgps.py",
+        "observability/ingest/storage.py",
+        "wiring/service_client.py",  # which makes the client
+    }
 
 
 def every_way() -> list[tuple[Call[Any], Scheme]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agent.http import HttpClient
     from agent.http.client import KitGate
     from at.driver.modem import Modem
+    from at.firmware_gate import FirmwareVerdict
     from at.transport.base import Transport
 
 
@@ -143,14 +144,29 @@ def gate_of_chosen_kit() -> KitGate:
 
     async def gate() -> None:
         nonlocal passed
-        from at.firmware_gate import require_firmware
-
         if not passed:
-            async with kit_modem() as modem:
-                await require_firmware(modem)
+            (await verdict_on_chosen_kit()).require()
             passed = True
 
     return gate
+
+
+async def verdict_on_chosen_kit() -> FirmwareVerdict:
+    """Ask the chosen kit's modem for its firmware, on a port that is closed again.
+
+    Raises what `kit_modem` raises.
+    """
+    from at.firmware_gate import read_verdict
+    from at.protocol.errors import PortNotFound
+
+    try:
+        async with kit_modem() as modem:
+            return await read_verdict(modem)
+    except PortNotFound as absent:
+        raise PortNotFound(
+            f"{absent}; what is sent in a kit's name needs a kit to ask for its modem's firmware",
+            hint=absent.hint,
+        ) from absent
 
 
 async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]:
