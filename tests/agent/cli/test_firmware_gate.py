@@ -109,6 +109,8 @@ TABLE: list[tuple[str, list[str], Rule]] = [
     ("provision run --registration onboard", ["API key"], Rule.KIT),
     ("provision plan --registration onboard", ["API key"], Rule.NOTHING),
     ("provision status", ["API key"], Rule.NOTHING),
+    ("provision report", ["API key"], Rule.NOTHING),
+    ("provision migrate", ["API key"], Rule.NOTHING),
     ("provision export --as csv", ["API key"], Rule.NOTHING),
     ("scan cells", ["modem"], Rule.NOTHING),
     ("scan wifi", ["modem"], Rule.NOTHING),
