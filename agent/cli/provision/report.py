@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agent.provisioning.ledger import LedgerReader
-    from agent.provisioning.report import Attempt, Counts, Report, Times
+    from agent.provisioning.report import Attempt, Counts, Failures, Report, Times
 
-_COUNTS = "boards", "passed", "yield", "", "first pass", "attempts", "median", "p95"
+_COUNTS = "boards", "passed", "yield", "first pass", "attempts", "median", "p95"
 _LONGEST_NAME = 32
 
 
@@ -81,11 +81,7 @@ def _show(made: Report, *, failures_alone: bool) -> None:
         _show_steps(made.steps)
     if made.failures:
         say()
-        rows_of_failures = [
-            (name, str(one.attempts), str(one.boards), str(one.passed_later))
-            for name, one in made.failures.items()
-        ]
-        _table(("failed for", "attempts", "boards", "passed later"), rows_of_failures)
+        _show_failures(made.failures)
     elif failures_alone:
         say("no attempt failed")
     if not failures_alone:
@@ -102,6 +98,15 @@ def _show_uncounted(total: Counts) -> None:
         say(f"{ended}; not in the yield: cellagent provision status --runs")
 
 
+def _show_failures(failures: dict[str, Failures]) -> None:
+    most = max(one.attempts for one in failures.values())
+    rows = [
+        (name, str(one.attempts), str(one.boards), str(one.passed_later), _bar(one.attempts, most))
+        for name, one in failures.items()
+    ]
+    _table(("failed for", "attempts", "boards", "passed later", ""), rows)
+
+
 def _show_steps(steps: dict[str, Times]) -> None:
     if not steps:
         return
@@ -116,7 +121,7 @@ def _show_steps(steps: dict[str, Times]) -> None:
 
 def _cells(counts: Counts) -> tuple[str, ...]:
     return (
-        str(counts.boards), str(counts.passed), _percent(counts.yield_), _bar(counts.yield_, 1.0),
+        str(counts.boards), str(counts.passed), _percent(counts.yield_),
         _percent(counts.first_pass_yield), str(counts.attempts),
         _seconds(counts.cycle.median), _seconds(counts.cycle.p95),
     )  # fmt: skip
@@ -146,7 +151,9 @@ def _percent(share: float | None) -> str:
     """Return a share in percent, never rounded up to a perfect one."""
     if share is None:
         return "-"
-    return f"{min(round(100 * share, 1), 100.0 if share == 1 else 99.9):.1f} %"
+    if share == 1:
+        return "100 %"
+    return f"{min(round(100 * share, 1), 99.9):.1f} %"
 
 
 def _seconds(value: float | None) -> str:

@@ -15,12 +15,17 @@ from ledgers import opened
 from agent.provisioning import records
 from agent.provisioning.ledger import BoardRecord, RunRecord
 from agent.provisioning.ledger.opening import newest_version
+from agent.provisioning.report import Counts, Failures, Report, Times
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "ledger.md").read_text()
 VERSIONS = ROOT / "tests" / "interface" / "ledger-versions.txt"
 KINDS = dict(records.KINDS.values())
 _TYPES = {"INTEGER": "number", "BIGINT": "number", "DATETIME": "time"}
+
+
+_INNER = {"alembic_version", "ledger_change"}
+"""Tables of the program's own: the version, and SQLite's counter of changes."""
 
 
 def documented(kind: str) -> dict[str, tuple[str, str]]:
@@ -33,20 +38,32 @@ def documented(kind: str) -> dict[str, tuple[str, str]]:
 def columns_of_the_tables(path: Path) -> dict[str, dict[str, str]]:
     opened(str(path)).close()
     with sqlite3.connect(path) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         return {
-            kind: {row[1]: row[2] for row in connection.execute(f"PRAGMA table_info({kind}s)")}
-            for kind in KINDS
+            table.removesuffix("s"): {
+                row[1]: row[2] for row in connection.execute(f"PRAGMA table_info({table})")
+            }
+            for (table,) in names.fetchall()
+            if table not in _INNER
         }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def test_every_table_is_documented(tmp_path: Path) -> None:
+    tables = columns_of_the_tables(tmp_path / "ledger.sqlite")
+    assert set(tables) == {*KINDS, "handover"}
+    assert all(documented(kind) for kind in tables)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "handover"])
 def test_each_column_is_documented_and_each_documented_one_is_there(
     kind: str, tmp_path: Path
 ) -> None:
     page = documented(kind)
     tables = columns_of_the_tables(tmp_path / "ledger.sqlite")[kind]
     assert {name for name, (_, where) in page.items() if "SQL" in where} == set(tables)
-    assert tuple(name for name, (_, where) in page.items() if "JSON" in where) == KINDS[kind]
+    assert tuple(name for name, (_, where) in page.items() if "JSON" in where) == KINDS.get(
+        kind, ()
+    )
     csv = tuple(name for name, (_, where) in page.items() if "CSV" in where)
     assert csv == (records.BOARD if kind == "board" else ())
     for name, declared in tables.items():
@@ -68,6 +85,13 @@ def test_a_change_of_the_columns_has_a_new_version(tmp_path: Path) -> None:
     assert len({(line[1], line[3]) for line in known}) == len({line[1] for line in known})
     assert f"tables: **{versions[0]}**" in PAGE
     assert re.search(rf"of\s+JSON\s+and\s+CSV:\s+\*\*{versions[1]}\*\*", PAGE)
+
+
+def test_the_report_s_keys_are_documented_and_each_documented_one_is_there() -> None:
+    section = PAGE.partition("\n### As JSON\n")[2]
+    page = set(re.findall(r"`(\w+)`", section)) - {"null"}
+    keys = [Report().to_json(), Counts().to_json(), Failures().to_json(), Times().to_json()]
+    assert page == {name for each in keys for name in each} | {"group", "step", "reason"}
 
 
 def test_numbers_are_numbers_and_what_is_not_known_is_null() -> None:

@@ -18,22 +18,6 @@ def database(cluster: str, name: str) -> str:
     return cluster.replace("/postgres?", f"/{name}?")
 
 
-def test_a_change_that_is_committed_late_holds_back_those_after_it(cluster: str) -> None:
-    address = database(cluster, "late_change")
-    ledger = opened(address)
-    for uuid in (UUID, OTHER):
-        ledger.claim(run_of(uuid))
-    before = list(ledger.changes(0))[-1].change
-    with psycopg.connect(address) as late:
-        late.execute("UPDATE boards SET slot = 'late' WHERE uuid = %s", [UUID])
-        ledger.update(OTHER, attestation="early")
-        assert not list(ledger.changes(before)), "the earlier change would be skipped"
-    changed = [record for record in ledger.changes(before) if isinstance(record, BoardRecord)]
-    assert [(board.slot, board.attestation) for board in changed] == [("late", ""), ("", "early")]
-    assert not list(ledger.changes(changed[-1].change))
-    ledger.close()
-
-
 def test_a_follower_misses_nothing_while_many_stations_write(cluster: str) -> None:
     address = database(cluster, "many_writers")
     opened(address).close()
