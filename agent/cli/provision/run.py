@@ -133,6 +133,7 @@ async def _provision(
             await asyncio.to_thread(bench_options.ledger_of, settings, writes=True)
         )
         stack.callback(ledger.close)
+        await ledger.call(lambda opened: opened.end_lost_runs())
         handover = Handover(ledger, program, _not_given) if program is not None else None
         if handover is not None:
             await stack.enter_async_context(handover)

@@ -50,8 +50,11 @@ class Database(Protocol):
     patience_s: float
     """How long one call may wait for others who use it."""
 
-    def transaction(self) -> AbstractContextManager[Execute]:
-        """Begin a transaction; it is on disk when the block ends, undone when the block raises."""
+    def transaction(self, *, writes: bool = False) -> AbstractContextManager[Execute]:
+        """Begin a transaction; it is on disk when the block ends, undone when the block raises.
+
+        `writes` says that it changes something.
+        """
 
     def version(self) -> str | None:
         """Return the newest migration that was run, None for an empty database."""

@@ -47,7 +47,7 @@ class StationHandovers(LedgerReader):
 
     def handed_over(self, run: str) -> None:
         """Record that a run was given."""
-        with self._database.transaction() as execute:
+        with self._database.transaction(writes=True) as execute:
             execute(
                 "UPDATE handovers SET handed_at = :at WHERE run = :run",
                 {"at": self._time(), "run": run},

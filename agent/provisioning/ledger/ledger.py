@@ -95,7 +95,7 @@ class Ledger(StationHandovers):
 
     def end_lost_runs(self) -> None:
         """Record as interrupted every run that is under way by its record, and by no claim."""
-        with self._database.transaction() as execute:
+        with self._database.transaction(writes=True) as execute:
             self._end_lost(execute, self._database.unclaimed("runs.uuid"), {})
 
     # --- claims and runs
@@ -157,7 +157,7 @@ class Ledger(StationHandovers):
 
     def record_run(self, run: RunRecord) -> None:
         """Record a run that has ended and never claimed its board: refused, busy, or lost."""
-        with self._database.transaction() as execute:
+        with self._database.transaction(writes=True) as execute:
             self._insert_run(execute, run)
 
     def consent(self, uuid: str, what: str) -> None:
@@ -263,19 +263,19 @@ class Ledger(StationHandovers):
         # Before a connection is opened anew, which may take long, for each board in turn.
         if claim is None or claim.session != self._database.session:
             raise DatabaseFailed("its connection was lost, and this board's claim with it")
-        with self._database.transaction() as execute:
+        with self._database.transaction(writes=True) as execute:
             yield execute, claim
 
     def _claim_row(self, run: RunRecord, *, takes_over: bool) -> BoardRecord:
         uuid = run.uuid
         begun = {"station": self.station, "reason": ""}
         begun |= {"outcome": UNFINISHED, "last_outcome": UNFINISHED}
-        with self._database.transaction() as execute:
+        with self._database.transaction(writes=True) as execute:
             texts = dict.fromkeys(OF_THE_BOARD, "")
             none = {"made_at": None, "made_run": None, "updated_at": self._time(), "writes": 0}
             execute(f"{_NEW_BOARD} ON CONFLICT DO NOTHING", {**texts, **none, "uuid": uuid})
         ours = " FOR UPDATE SKIP LOCKED" if self._database.shared else ""
-        with self._database.transaction() as execute:
+        with self._database.transaction(writes=True) as execute:
             query = f"SELECT 1 FROM boards WHERE uuid = :uuid{ours}"  # noqa: S608
             if not execute(query, {"uuid": uuid}):
                 raise BoardBusy(f"board {uuid} is being worked on at another station")

@@ -64,9 +64,7 @@ def open_ledger(
                     hint="`cellagent provision migrate`, once no station is at work",
                 )
             _migrate(database, found)
-        ledger = Ledger(database, station, now)
-        ledger.end_lost_runs()
-        return ledger
+        return Ledger(database, station, now)
 
 
 def _to_read(

@@ -75,7 +75,7 @@ class PostgresqlDatabase:
         self.session = 0
 
     @contextmanager
-    def transaction(self) -> Iterator[Execute]:
+    def transaction(self, *, writes: bool = False) -> Iterator[Execute]:  # noqa: ARG002
         """Begin a transaction."""
         with self._begun() as connection:
 
@@ -265,7 +265,10 @@ def _require_nobody_at_work(connection: Any) -> None:
         "ON objid::bigint = hashtext(boards.uuid)::bigint & 4294967295 "
         f"WHERE {_ADVISORY} AND classid::bigint = {_LOCK_CLASS}"
     ).fetchall()
-    if names := [f"board {uuid or '?'} at station {station or '?'}" for uuid, station in claims]:
+    names = [
+        f"board {uuid} at station {station}" if uuid else "one of a run" for uuid, station in claims
+    ]
+    if names:
         raise StationsAtWork(
             f"stations are at work, nothing was changed: {', '.join(names)}",
             hint="wait until their trays are done, stop them, then run the same command again",

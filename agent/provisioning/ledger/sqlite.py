@@ -51,8 +51,8 @@ class SqliteDatabase:
 
     def __init__(self, path: Path | None, *, writes: bool = False) -> None:
         self._path = path
-        self._writes = writes
         self.patience_s = _WRITER_PATIENCE_S if writes else _READER_PATIENCE_S
+        self._limit_s = _READER_PATIENCE_S
         self._aborted = threading.Event()
         self._lock: ProcessLock | None = None
         try:
@@ -74,11 +74,12 @@ class SqliteDatabase:
             raise
 
     @contextmanager
-    def transaction(self) -> Iterator[Execute]:
-        """Begin a transaction."""
+    def transaction(self, *, writes: bool = False) -> Iterator[Execute]:
+        """Begin a transaction; one that writes waits, at its end, for all who read."""
         self._aborted.clear()
-        # Once it has begun to write, nobody else can: what follows waits for readers alone.
-        begin = "BEGIN IMMEDIATE" if self._writes else "BEGIN"
+        self._limit_s = self.patience_s if writes else _READER_PATIENCE_S
+        # At once, so that what follows waits for readers alone, never for one who waits for us.
+        begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         with _failures():
             self._patiently(begin)
             try:
@@ -90,7 +91,7 @@ class SqliteDatabase:
                 raise
 
     def _patiently(self, statement: str, values: Mapping[str, object] = _NO_VALUES) -> Rows:
-        """Run a statement, again while another program has the file, up to our patience."""
+        """Run a statement, again while another program has the file, up to a limit."""
         began, told = time.monotonic(), False
         while True:
             try:
@@ -98,7 +99,7 @@ class SqliteDatabase:
             except sqlite3.OperationalError as error:
                 waited_s = time.monotonic() - began
                 busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or waited_s > self.patience_s or self._aborted.wait(_PAUSE_S):
+                if not busy or waited_s > self._limit_s or self._aborted.wait(_PAUSE_S):
                     raise
             if not told:
                 _log.warning("another program reads or writes %s: waiting for it", self._path)
@@ -172,7 +173,7 @@ class SqliteDatabase:
 
     def fill(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert rows, each by the names of its columns."""
-        with self.transaction() as execute:
+        with self.transaction(writes=True) as execute:
             for row in rows:
                 values = ", ".join(f":{name}" for name in row)
                 execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})", row)  # noqa: S608

@@ -114,6 +114,7 @@ def test_a_run_that_was_cut_off_is_recorded_as_interrupted_when_the_ledger_is_op
     ledger.begin(UUID, "ca-chain")
     ledger.close()
     ledger = opened(address)
+    ledger.end_lost_runs()
     [run] = ledger.runs(UUID)
     assert (run.outcome, run.step, run.reason_code, run.ended_at) == (
         "interrupted", "ca-chain", "interrupted", NOW,

@@ -172,7 +172,9 @@ def test_a_run_of_a_dead_station_is_ended_by_any_other_and_that_of_a_living_one_
     living.claim(run_of(id="of the living"))
     dead.claim(run_of(OTHER, id="of the dead"))
     dead.close()
-    opened(cluster, "three").close()
+    third = opened(cluster, "three")
+    third.end_lost_runs()
+    third.close()
     outcomes = {run.id: run.outcome for uuid in (UUID, OTHER) for run in living.runs(uuid)}
     assert outcomes["of the living"] == "unfinished"
     assert outcomes["of the dead"] == "interrupted"

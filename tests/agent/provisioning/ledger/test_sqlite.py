@@ -151,6 +151,8 @@ def test_a_reader_that_holds_the_file_open_is_waited_for_and_named_once(
             return False
 
     monkeypatch.setattr(ledger._database, "_aborted", Patient())
+    assert ledger.board(UUID), "who reads as well waits for no reader"
+    assert not waits
     ledger.begin(UUID, "key")
     assert [note.step for note in ledger.steps(UUID)] == ["key"]
     assert len(waits) == 3
