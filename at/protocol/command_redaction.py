@@ -201,12 +201,16 @@ def _skip_blanks(text: str, at: int) -> int:
 
 
 def _end_of_line(text: str, at: int, closer: str) -> int:
-    """Return where the line ends: at the first line end outside quotes, else at the text's end."""
-    quoted = closer == '"'
+    """Return where the line ends: at the first line end outside quotes, else at the text's end.
+
+    A quote before the command may be a shell's, which ends with the line, or a stray one.
+    """
+    in_shell = closer == '"'
+    quoted = in_shell
     for match in re.compile(r"[\"\r\n\0]").finditer(text, at):
         if match.group() == '"':
             quoted = not quoted
-        elif not quoted:
+        elif not quoted and (not in_shell or text[match.start() - 1] == '"'):
             return match.start()
     return len(text)
 

@@ -77,7 +77,9 @@ class Payloads:
 
     def received(self, line: bytes) -> bytes:
         """Follow a whole line of the modem; return it without a message that it holds."""
-        text = line.decode("latin-1").strip()
+        # An echo may stand before it, which ends as the command did.
+        parts = [part.strip() for part in re.split("[\r\0]", line.decode("latin-1"))]
+        text = next(filter(None, reversed(parts)), "")
         if not text:
             return line
         final, name = final_result(text), name_before_colon(text)

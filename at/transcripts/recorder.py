@@ -9,6 +9,7 @@ only its length is recorded.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,8 +24,12 @@ from at.transport.base import Receiver, Transport
 LONGEST = 16384
 _QUOTE = b'"'
 _PROMPTS = (b"> ", b"@", *(end for traits in TRAITS.values() for end in traits.prompt_ends))
-_OTHER_ENDS = (b"\n", b"\0")
+_REST = b"{redacted:rest}"
 _LEFT_OUT = b"{redacted:overlong}"
+# The modem may take a line with another end than the session's terminator. What is left of an end
+# before a command, such as the LF of CR LF, is part of that command's step.
+_OTHER_ENDS = rb"[\n\0]"
+_REST_OF_END = re.compile(rb"[\n\0]*")
 
 
 class Recorder:
@@ -33,8 +38,9 @@ class Recorder:
     def __init__(self, redactor: Redactor, *, terminator: bytes = b"\r") -> None:
         self._redactor = redactor
         self._payloads = Payloads()
-        self._sent = _Stream(transcript.Direction.SENT, terminator)
-        self._received = _Stream(transcript.Direction.RECEIVED, b"\n")
+        ends = re.compile(re.escape(terminator) + b"|" + _OTHER_ENDS)
+        self._sent = _Stream(transcript.Direction.SENT, ends)
+        self._received = _Stream(transcript.Direction.RECEIVED, re.compile(rb"\n"))
 
     @property
     def in_data_mode(self) -> bool:
@@ -46,10 +52,9 @@ class Recorder:
     ) -> list[transcript.TranscriptStep]:
         """Add bytes of a direction with their time in seconds; return the steps that are whole."""
         if direction is transcript.Direction.RECEIVED:
-            steps = self._take_sent_with_another_end(at_s)
             self._received.add(data, at_s)
-            return steps + self._take_received(at_s)
-        steps = []
+            return self._take_received(at_s)
+        steps: list[transcript.TranscriptStep] = []
         if self._received.pending.endswith(_PROMPTS):
             steps += self._rest(self._received)
         self._sent.add(data, at_s)
@@ -70,7 +75,7 @@ class Recorder:
         steps: list[transcript.TranscriptStep] = []
         while line := self._received.line(quotes=not self._payloads.echoes_message):
             shown = self._payloads.received(line)
-            steps.append(self._received.step(self._redactor.clean(shown), at_s))
+            steps.append(self._received.step(self._without_secrets(shown, self._received), at_s))
             steps += self._take_sent(at_s)
         return steps + self._cut(self._received)
 
@@ -83,7 +88,7 @@ class Recorder:
                 if not line:
                     return steps + self._cut(self._sent)
                 self._payloads.sent(line)
-                steps.append(self._sent.step(self._redactor.clean(line), at_s))
+                steps.append(self._sent.step(self._without_secrets(line, self._sent), at_s))
                 continue
             if phase is Phase.ANNOUNCED and len(self._sent.pending) <= LONGEST:
                 break  # the answer says what these bytes are
@@ -93,18 +98,11 @@ class Recorder:
             steps.append(self._sent.step(payload, at_s))
         return steps
 
-    def _take_sent_with_another_end(self, at_s: float | None) -> list[transcript.TranscriptStep]:
-        """Return a line that was sent with an end that is not this session's terminator.
-
-        The modem may take it all the same, and then its answer belongs behind it.
-        """
-        sent = self._sent.pending
-        ended = sent.endswith(_OTHER_ENDS) and sent.count(_QUOTE) % 2 == 0
-        if not (ended and sent.strip(b"\r\n\0") and self._payloads.phase is Phase.COMMANDS):
-            return []
-        line = self._sent.take(len(sent))
-        self._payloads.sent(line)
-        return [self._sent.step(self._redactor.clean(line), at_s)]
+    def _without_secrets(self, line: bytes, stream: _Stream) -> bytes:
+        cleaned = self._redactor.clean(line)
+        if cleaned.endswith(_REST):
+            stream.skip(quoted=True)  # a quote before the command hid that the secret goes on
+        return cleaned
 
     def _payload(self, *, whole: bool = False) -> bytes:
         """Take what is pending of a payload; return how that is recorded, b"" if its end must come.
@@ -140,9 +138,9 @@ class Recorder:
 
 
 class _Stream:
-    """The bytes of one direction that are not recorded yet."""
+    """The bytes of one direction that are not recorded yet; `end` ends a line."""
 
-    def __init__(self, direction: transcript.Direction, end: bytes) -> None:
+    def __init__(self, direction: transcript.Direction, end: re.Pattern[bytes]) -> None:
         self.pending = bytearray()
         self._direction = direction
         self._end = end
@@ -175,9 +173,9 @@ class _Stream:
         if found:
             line = self.take(found)
             skipped, self._skipping = self._skipping, False
-            return _LEFT_OUT + self._end if skipped else line
+            return _LEFT_OUT + line[-1:] if skipped else line
         if self._skipping:
-            del self.pending[: self._scanned]
+            self.pending.clear()
             self._scanned = 0
         return b""
 
@@ -189,17 +187,20 @@ class _Stream:
 
     def _line_end(self, quotes: bool) -> int:
         """Return where the first line ends, 0 if it does not; each byte is looked at once."""
-        while (index := self.pending.find(self._end, self._scanned)) >= 0:
-            index += len(self._end)
-            self._quoted ^= self.pending.count(_QUOTE, self._scanned, index) % 2 == 1
-            self._scanned = index
+        is_sent = self._direction is transcript.Direction.SENT
+        if is_sent and not self._scanned and not self._skipping:
+            rest = _REST_OF_END.match(self.pending)
+            self._scanned = rest.end() if rest else 0
+        for match in self._end.finditer(self.pending, self._scanned):
+            self._scan_to(match.end())
             if not (quotes and self._quoted):
-                return index
-        # An end of several bytes may have begun.
-        scanned = max(self._scanned, len(self.pending) - len(self._end) + 1)
-        self._quoted ^= self.pending.count(_QUOTE, self._scanned, scanned) % 2 == 1
-        self._scanned = scanned
+                return match.end()
+        self._scan_to(len(self.pending))
         return 0
+
+    def _scan_to(self, end: int) -> None:
+        self._quoted ^= self.pending.count(_QUOTE, self._scanned, end) % 2 == 1
+        self._scanned = end
 
 
 class RecordingTransport:

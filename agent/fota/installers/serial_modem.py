@@ -17,6 +17,7 @@ from at.commands.firmware_update import ApplyWiredUpdate, BeginWiredUpdate, Writ
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
 from at.driver.stream import Stream
+from at.protocol.command_redaction import without_secrets
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
 from at.protocol.notices import Notice
@@ -114,7 +115,7 @@ class SerialModemInstaller:
     async def _execute_or_fail(self, line: str) -> None:
         answer = await self.modem.execute(line, timeout_s=_STEP_S)
         if not answer.ok:
-            raise base.InstallFailed(f"the kit refused {line}: {answer.final}")
+            raise base.InstallFailed(f"the kit refused `{without_secrets(line)}`: {answer.final}")
 
     async def _await_result(self, notices: Stream[Notice], kind: int, step: str, what: str) -> None:
         try:

@@ -103,6 +103,25 @@ def test_commands_go_on_where_no_payload_follows(command: bytes) -> None:
     assert sent(steps).endswith(b"AT+CFUN=1\rAT\r")
 
 
+@pytest.mark.parametrize("end", [b"\r", b"\n", b"\r\n", b"\0"])
+@pytest.mark.parametrize("echo", [False, True])
+def test_a_payload_is_left_out_whatever_ends_a_command(end: bytes, echo: bool) -> None:
+    command = b"AT#XSEND=0,2,0" + end
+    steps = recorded(
+        (SENT, b"AT" + end),
+        (RECEIVED, b"\r\nOK\r\n"),
+        (SENT, command),
+        (RECEIVED, (command if echo else b"\r\n") + b"OK\r\n"),
+        (SENT, DATA + b"+++"),
+        (RECEIVED, b"\r\n#XDATAMODE: 0\r\n"),
+        (SENT, b'AT%CMNG=0,7,2,"a' + end + CANARY + b'"' + end),
+        (SENT, b"AT+CGMR" + end),
+    )
+    assert CANARY not in sent(steps)
+    assert sent(steps).endswith(b"AT+CGMR" + end)
+    assert steps[0].data == b"AT" + end[:1]
+
+
 def test_commands_go_on_where_the_modem_refuses_the_payload() -> None:
     steps = recorded(
         (SENT, b"AT#XSEND=0,2,0\rAT+CFUN=1\r"), (RECEIVED, b"\r\nERROR\r\n"), (SENT, b"AT\r")

@@ -91,6 +91,15 @@ def test_what_stands_behind_an_endless_secret_is_left_out_too() -> None:
         assert written.endswith(b"\rAT\r")
 
 
+@pytest.mark.parametrize("before", ['"', 'x"', '"~~~~\r', 'AT+X="\r'])
+def test_a_quote_before_a_secret_does_not_end_it(before: str) -> None:
+    recorder = Recorder(Redactor())
+    steps = recorder.add(Direction.SENT, before.encode(), 0.0)
+    for piece in ('AT%CMNG=0,7,2,"a\r', f"{CANARY}\r", f'{CANARY}"\r', "AT\r"):
+        steps += recorder.add(Direction.SENT, piece.encode(), 0.0)
+    assert CANARY.encode() not in b"".join(step.data for step in steps + recorder.finish())
+
+
 def test_bytes_without_a_line_end_are_kept_in_pieces() -> None:
     recorder = Recorder(Redactor())
     steps = recorder.add(Direction.RECEIVED, b"x" * 40000, 0.0) + recorder.finish()

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from command_line import completed
+from secret_spellings import CANARY, spelled
 
 
 def run(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -34,3 +35,16 @@ def test_identity_is_kept_on_request_alone(tmp_path: Path) -> None:
     assert "352656100367872" not in run(tmp_path, "import", "-", stdin=log).stdout
     kept = run(tmp_path, "import", "-", "--keep-identity", stdin=log)
     assert '+CGSN: "352656100367872"' in kept.stdout
+
+
+def test_no_spelling_of_a_secret_command_or_answer_is_imported(tmp_path: Path) -> None:
+    lines = [
+        f"{'TX' if sent else 'RX'}: {line}\nRX: ERROR\n"
+        for _name, _spelling, line, sent in spelled()
+        if line.count('"') % 2 == 0
+    ]
+    (tmp_path / "terminal.log").write_text("TX: AT\nRX: OK\n" + "".join(lines))
+    made = run(tmp_path, "import", "terminal.log", "-vv")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.count("{redacted:") > 1000
+    assert CANARY not in made.stdout + made.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import cellagent, completed
+from secret_spellings import CANARY, spelled
 from standin import StandIn
 from tray import tray_profile
 
@@ -80,3 +81,38 @@ def test_identity_is_kept_on_request_alone(tmp_path: Path) -> None:
     both = run(tmp_path, *record, "--keep-identity", "--redact", "identity", "both")
     assert both.returncode == 2
     assert "contradict" in both.stderr
+
+
+# Types the lines of a file at the port, each when the one before is answered.
+TYPIST = """
+import os, pathlib, select, sys
+ENDS = (b"OK\\r\\n", b"ERROR\\r\\n")
+port = os.open(os.environ["CELLAGENT_PORT"], os.O_RDWR | os.O_NOCTTY)
+for line in pathlib.Path(sys.argv[1]).read_text().split("\\0"):
+    os.write(port, line.encode() + b"\\r")
+    answer = b""
+    while not answer.endswith(ENDS) and select.select([port], [], [], 20)[0]:
+        answer += os.read(port, 4096)
+"""
+
+
+@pytest.mark.parametrize("keeping", [(), ("--keep-identity",)])
+def test_no_spelling_of_a_secret_command_is_recorded_and_the_session_plays(
+    tmp_path: Path, keeping: tuple[str, ...]
+) -> None:
+    lines = [
+        line
+        for _name, spelling, line, sent in spelled()
+        if sent and line.count('"') % 2 == 0 and not spelling.startswith(("typed", "a coloured"))
+    ][:: 3 if keeping else 2]
+    (tmp_path / "lines").write_text("\0".join(lines))
+    (tmp_path / "typist.py").write_text(TYPIST)
+    typist = (sys.executable, "typist.py", "lines")
+    record = ("record", "kit.transcript", "--port", "virtual:", *keeping)
+    recorded = run(tmp_path, *record, "--", *typist)
+    assert recorded.returncode == 0, recorded.stderr
+    text = (tmp_path / "kit.transcript").read_text()
+    assert text.count("{redacted:") >= len(lines)
+    assert CANARY not in text + recorded.stdout + recorded.stderr
+    replayed = run(tmp_path, "replay", "kit.transcript", "--pty", "played", "--", *typist)
+    assert replayed.returncode == 0, replayed.stderr
