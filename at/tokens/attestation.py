@@ -114,6 +114,7 @@ _LONGEST = 16384
 _NO_KEY = "not checked, because no key that signs attestations is named"
 _NO_SIGNATURE = "not checked, because the modem sent no signature"
 _WRONG_KEY = "wrong: none of the keys that are named made this signature"
+_WRONG_DIGEST = "wrong: what was signed is the digest of another answer"
 SIGNERS = {
     -2: "device identity key",
     -4: "Nordic base production key",
@@ -156,11 +157,16 @@ class Signed(Record):
         """
         if self.sign1 is None or not keys:
             return self
-        right = any(self._signed_by(self.sign1, key) for key in keys)
-        return replace(self, verified=right, reason="" if right else _WRONG_KEY)
+        by_a_key = any(self._signed_by(self.sign1, key) for key in keys)
+        fault = self._wrong_body() if by_a_key else _WRONG_KEY
+        return replace(self, verified=not fault, reason=fault)
 
     def _signed_by(self, sign1: Sign1, key: EllipticCurvePublicKey) -> bool:
         return sign1.signed_by(key, self.body)
+
+    def _wrong_body(self) -> str:
+        """Return why a right signature says nothing about the body, "" where it does."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +191,10 @@ class GeneratedKey(Signed):
 
     def _signed_by(self, sign1: Sign1, key: EllipticCurvePublicKey) -> bool:
         # Devices differ in what they sign beside the payload: the body, or nothing.
-        return self.digest_matches is True and sign1.signed_by(key, self.body, b"")
+        return sign1.signed_by(key, self.body, b"")
+
+    def _wrong_body(self) -> str:
+        return "" if self.digest_matches else _WRONG_DIGEST
 
 
 @dataclass(frozen=True, slots=True)

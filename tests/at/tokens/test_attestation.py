@@ -65,7 +65,9 @@ def test_large_tags_come_back_unsigned(tag, expected):
 def test_a_wrong_digest_is_told_and_never_verified():
     answer = read_generated_key(keygen(public(OTHER), digest=bytes(32)))
     assert answer.digest_matches is False
-    assert answer.checked_with([IDENTITY.public_key()]).verified is False
+    wrong = answer.checked_with([IDENTITY.public_key()])
+    assert (wrong.verified, "digest" in wrong.reason) == (False, True)
+    assert "none of the keys" in answer.checked_with([OTHER.public_key()]).reason
 
 
 def test_an_attestation_is_read_and_verified_over_a_null_payload():
