@@ -5,12 +5,18 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from nrfcloud_tools import INSTALLED, internet, public_pem, run
+from operator_ca import make_ca
 from standin import StandIn
 
+from agent.provisioning.ca.certificates import pem_of
+from agent.provisioning.ca.certificates import public_pem as key_pem
+from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.exports import for_bulk_onboarding, for_nordic_tools
 from agent.provisioning.ledger import BoardRecord
 
@@ -64,14 +70,23 @@ async def test_it_names_what_it_onboards_and_notes_the_modem_firmware(tmp_path: 
 
 @pytest.mark.contract("C10", "D9.3", "D10.8")
 async def test_it_takes_the_exports_of_our_ledger_as_they_are(tmp_path: Path) -> None:
-    """`provision export --as bulk` is its onboarding list, `--as nordic` its device list."""
-    boards = [
-        BoardRecord(
-            f"u-{number}", f"3526561090002{number:02}", f"nrf-3526561090002{number:02}",
-            firmware="mfw_nrf91x1_2.0.4", public_key=public_pem(),
-        )
-        for number in range(16)
-    ]  # fmt: skip
+    """`provision export --as bulk` is its onboarding list, `--as nordic` its device list.
+
+    Every other board of the tray of 64 has a certificate of the operator's CA.
+    """
+    (tmp_path / "operator").mkdir()
+    authority, now = DeviceCa.load(*make_ca(tmp_path / "operator"), lambda: ""), datetime.now(UTC)
+    boards = []
+    for number in range(64):
+        key = ec.generate_private_key(ec.SECP256R1()).public_key()
+        device = f"nrf-3526561090002{number:02}"
+        leaf = pem_of(authority.sign(key, device, now, timedelta(days=3650)))
+        boards.append(
+            BoardRecord(
+                f"u-{number}", f"3526561090002{number:02}", device, firmware="mfw_nrf91x1_2.0.4",
+                public_key=key_pem(key), certificate=leaf if number % 2 else "",
+            )
+        )  # fmt: skip
     bulk = "".join(for_bulk_onboarding(boards, sub_type="kit", tags=("bench", "new")))
     (tmp_path / "onboard.csv").write_text(bulk)
     (tmp_path / "devices.csv").write_text("".join(for_nordic_tools(boards)))
@@ -84,7 +99,7 @@ async def test_it_takes_the_exports_of_our_ledger_as_they_are(tmp_path: Path) ->
         )  # fmt: skip
         assert code == 0, output
         result = (tmp_path / "r.csv").read_text()
-        assert [f"{board.device_id},OK" in result for board in boards] == [True] * 16, output
+        assert [f"{board.device_id},OK" in result for board in boards] == [True] * 64, output
         device = (
             await standin.client.get(
                 f"/v1/devices/{boards[3].device_id}", headers=standin.bearer("api_key")
