@@ -11,9 +11,15 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from command_line import cellagent
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from operator_ca import make_ca
+from served_kit import ServedKit
 from standin import StandIn
 from tray import CA_CHAIN, PROFILE, TAG, credentials, ports, tray, tray_profile
+
+from agent.provisioning.ca.certificates import public_pem
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "provisioning.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -31,8 +37,15 @@ async def test_every_command_runs(standin: StandIn, tmp_path: Path) -> None:
     tray_profile(standin, tmp_path / "unused", registration="public-key")
     make_ca(tmp_path, password=b"test only")
     (tmp_path / "chain.pem").write_text(CA_CHAIN)
+    mes = tmp_path / "to-mes.py"
+    mes.write_text(
+        f"#!{sys.executable}\nimport sys; open('records', 'a').write(sys.stdin.read())\n"
+    )
+    mes.chmod(0o755)
     said = {}
     with tray(tmp_path, 2) as kits:
+        for kit in kits:
+            await write_identity_key(kit)
         for command in COMMANDS:
             program, *words = shlex.split(command.replace("$KITS", " ".join(ports(kits))))
             assert program == "cellagent"
@@ -55,12 +68,23 @@ async def test_every_command_runs(standin: StandIn, tmp_path: Path) -> None:
     assert again.count('"unchanged"') == 3  # two boards and the summary
     assert len(COMMANDS) >= 10
     assert str(TAG) in TEXT
+    assert (tmp_path / "records").read_text().count("\n") >= 2
+
+
+async def write_identity_key(kit: ServedKit) -> None:
+    """Write the public key that signs a kit's attestations to where the page has such keys."""
+    await cellagent("modem", "at", "--port", str(kit.port), "AT%ATTESTTOKEN")
+    key = serialization.load_pem_private_key(str(kit.saved()["identity_key"]).encode(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    folder = Path.home() / "identity-keys"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / f"{kit.saved()['imei']}.pem").write_text(public_pem(key.public_key()))
 
 
 def test_the_settings_that_it_shows_are_read() -> None:
     from agent.config.parse import profile_from
 
-    assert len(SETTINGS) == 3
+    assert len(SETTINGS) == 4
     for text in SETTINGS:
         table = tomllib.loads(text)["profiles"]["bench"]
         assert profile_from(table, PROFILE) is not None
