@@ -34,12 +34,13 @@ from at.decode import Decoder
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.protocol.dialect import Dialect
-from at.protocol.errors import AtError, CommandRejected
+from at.protocol.errors import AtError, CommandRejected, TranscriptError
 from at.tokens.jwt import verify
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction import Redactor
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.resigning import published_key
+from at.transcripts.step_matching import Playback
 from at.transcripts.transcript import (
     Direction,
     Transcript,
@@ -286,6 +287,14 @@ async def _trial(seed: int) -> list[str]:
     ]
     redacted = parse_transcript(text)
     wrongs += differences(plain, redacted)
+
+    playback = Playback(redacted)
+    try:
+        for step in plain.steps:
+            if step.direction is Direction.SENT:
+                playback.sent(step.data)
+    except TranscriptError as error:
+        wrongs.append(f"what was sent does not fit its own recording: {error}")
 
     replay = ReplayTransport(redacted)
     modem = Modem(replay)

@@ -14,7 +14,6 @@ from at.protocol.errors import ParseError
 from at.transcripts import resigning
 from at.transcripts.made_up import MadeUp, luhn_digit
 
-DEVICE_PLACEHOLDER = "{redacted:device-id}"
 UNREADABLE = "{redacted:identity}"
 _UNREADABLE_TOKEN = f"eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.eyJyZWRhY3RlZCI6dHJ1ZX0.{'A' * 86}"
 # Signed texts in base64url: an answer of %KEYGEN or %ATTESTTOKEN, whose COSE_Sign1 with ES256 is
@@ -54,12 +53,13 @@ class Identifiers:
         self._known: re.Pattern[str] | None = None
         self._known_count = 0
 
-    def replaced(self, text: str, *, typed: bool = False) -> str:
+    def replaced(self, text: str, *, typed: bool = False, sent: bool = False) -> str:
         """Return a text with made-up identifiers.
 
         `typed`: long numbers outside quotes are what the line's grammar makes them, such as a time.
+        `sent`: by a host, which has signed texts from elsewhere: a replay takes any there.
         """
-        text = _SIGNED.sub(self._signed, text)
+        text = _SIGNED.sub(UNREADABLE if sent else self._signed, text)
         text = _UUID.sub(lambda match: self.uuid(match.group()), text)
         text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m[1].lower(), m[3])}", text)
         text = _PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
@@ -108,14 +108,6 @@ class Identifiers:
         if other != text or not text or self.made_up.is_in(text) or MARKER.search(text):
             return other
         return self.made_up.device_id(text)
-
-    def sent_device_id(self, text: str) -> str:
-        """Return another device id as a host sends it: a replay takes any for one of no known form.
-
-        The host has such a name from elsewhere, and not from the modem's answers.
-        """
-        other = self.device_id(text)
-        return DEVICE_PLACEHOLDER if other.startswith("device-") else other
 
     def token(self, text: str) -> str:
         """Return a JWT with other names, signed by the published key."""

@@ -17,7 +17,7 @@ from at.protocol import notices
 from at.protocol.command import CommandText, read_command
 from at.protocol.values import name_before_colon
 from at.transcripts import resigning, sim_files
-from at.transcripts.identifiers import DEVICE_PLACEHOLDER, UNREADABLE, Identifiers
+from at.transcripts.identifiers import UNREADABLE, Identifiers
 from at.transcripts.made_up import luhn_digit
 from at.transcripts.written_credentials import WrittenCredential, written_credential
 
@@ -73,9 +73,9 @@ class IdentityRedactor:
             "%CLAIMTOKEN": names.attestation,
         }
         self._commands: Mapping[str, Mapping[int, Change]] = {
-            "%JWT": {2: names.sent_device_id},
+            "%JWT": {2: names.device_id},
             "%KEYGEN": {3: self._sent_subject},
-            "#XMQTTCFG": {0: names.sent_device_id},
+            "#XMQTTCFG": {0: names.device_id},
         }
 
     def clean(self, line: bytes) -> bytes:
@@ -103,14 +103,14 @@ class IdentityRedactor:
         command = text[start:].rstrip("\r\n\0 ")
         self._command = read_command(command.removesuffix("'"))
         if self._command is None:
-            return self._names.replaced(text)
+            return self._names.replaced(text, sent=True)
         name = self._command.name
         at = start + 2 + len(name) + 1
         if name == "%CMNG":
             text = self._with_written_certificate(text, at)
         else:
             text = _changed(text, at, self._commands.get(name, {}))
-        return self._names.replaced(text, typed=name in _typed_commands())
+        return self._names.replaced(text, typed=name in _typed_commands(), sent=True)
 
     def _received(self, text: str) -> str:
         name = name_before_colon(text.strip())
@@ -150,9 +150,8 @@ class IdentityRedactor:
         return sim_files.other_content(content, arguments, self._names.iccid, self._names.imsi)
 
     def _sent_subject(self, attributes: str) -> str:
-        """Return the attributes of a request; a placeholder ends where the quotes do."""
-        other = _SUBJECT.sub(lambda m: m[1] + self._names.sent_device_id(m[2]), attributes)
-        return "{redacted:subject}" if DEVICE_PLACEHOLDER in other else other
+        """Return the attributes of a request with other names."""
+        return _SUBJECT.sub(lambda m: m[1] + self._names.device_id(m[2]), attributes)
 
     def _with_written_certificate(self, text: str, at: int) -> str:
         operation, _tag, kind = (_parameter(text, at, index) for index in range(3))

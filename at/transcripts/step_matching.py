@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from at.protocol.command_redaction import MARKER, without_secrets
 from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
+from at.transcripts import made_up
 from at.transcripts.transcript import Direction, Transcript, TranscriptStep, commands, escape
 from at.transcripts.written_credentials import WrittenCredential, written_credential
 
@@ -43,7 +44,7 @@ class Playback:
     def __init__(
         self, transcript: Transcript, *, strict: bool = True, answers_setup: bool = False
     ) -> None:
-        transcript = self._transcript = _with_any_clock(transcript)
+        transcript = self._transcript = _with_any_host(transcript)
         end = transcript.terminator
         self._setup = {
             command + end: _setup_answer(transcript, lines)
@@ -216,16 +217,19 @@ class Playback:
         return [replace(step, data=_LISTED.sub(listed, step.data)) for step in steps]
 
 
-def _with_any_clock(transcript: Transcript) -> Transcript:
-    return replace(
-        transcript,
-        steps=tuple(
-            replace(step, data=_CLOCK.sub(rb"\1{redacted:time}", step.data))
-            if step.direction is Direction.SENT
-            else step
-            for step in transcript.steps
-        ),
-    )
+def _with_any_host(transcript: Transcript) -> Transcript:
+    """Return a transcript whose sent steps fit a host with another clock and the real identity.
+
+    A host has an identity from the recorded modem, and then it is the made-up one, or of itself.
+    """
+
+    def fitting(step: TranscriptStep) -> TranscriptStep:
+        if step.direction is not Direction.SENT:
+            return step
+        data = _CLOCK.sub(rb"\1{redacted:time}", step.data)
+        return replace(step, data=made_up.SENT.sub(b"{redacted:identity}", data))
+
+    return replace(transcript, steps=tuple(map(fitting, transcript.steps)))
 
 
 def _setup_answer(transcript: Transcript, lines: tuple[bytes, ...]) -> TranscriptStep:

@@ -13,6 +13,8 @@ from at.transcripts.identity import IdentityRedactor
 from at.transcripts.made_up import luhn_digit
 from at.transcripts.redaction import Redactor
 from at.transcripts.resigning import PUBLISHED_KEY_ID, PUBLISHED_PEM
+from at.transcripts.step_matching import Playback
+from at.transcripts.transcript import Direction, Transcript, TranscriptStep
 from tests.support.virtual_modems import printed, switched_on
 
 IMEI = "352656100367872"
@@ -128,7 +130,7 @@ def test_no_line_upsets_it(line: bytes, shape: bytes) -> None:
     redactor.clean(shape % line)
 
 
-@given(number=st.from_regex(r"[0-9]{14}", fullmatch=True))
+@given(number=st.from_regex(r"[1-9][0-9]{13}", fullmatch=True))
 def test_an_imei_is_the_same_made_up_one_in_all_lines(number: str) -> None:
     imei = number + luhn_digit(number)
     lines = [
@@ -142,6 +144,35 @@ def test_an_imei_is_the_same_made_up_one_in_all_lines(number: str) -> None:
     assert made[-1] == luhn_digit(made[:-1])
     assert after[2] == f'AT%JWT=0,60,"nrf-{made}"\r'
     assert after[3] == f"log {made}\r\n"
+
+
+SENT = [
+    f'AT%JWT=0,60,"nrf-{IMEI}","aud"\r',
+    'AT%JWT=0,60,"pump 17"\r',
+    f'AT%KEYGEN=1,2,0,"O=Acme,CN={UUID},C=NO"\r',
+    "at 'AT%KEYGEN=1,2,0,\"CN=pump 17\"'\r",
+    f'AT#XMQTTCFG="{UUID}",60,1\r',
+    f'AT#XMQTTSUB="d/nrf-{IMEI}/down",1\r',
+    f"AT+UNKNOWN={IMEI},2\r",
+]
+
+
+@pytest.mark.contract("C9")
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("line", SENT)
+def test_a_command_with_identity_is_matched_by_the_real_and_by_the_made_up_one(
+    line: str, strict: bool
+) -> None:
+    other = line.replace(IMEI, "001009990000010").replace(UUID, UUID.replace("5", "0"))
+    for sent in (line, other, line.replace("pump 17", "device-0001")):
+        (command,) = cleaned([line])
+        assert not NAMES.search(command)
+        steps = (
+            TranscriptStep(Direction.SENT, command.encode()),
+            TranscriptStep(Direction.RECEIVED, b"+CFUN: 7\r\n"),
+        )
+        playback = Playback(Transcript(steps), strict=strict)
+        assert b"".join(step.data for step in playback.sent(sent.encode())) == b"+CFUN: 7\r\n"
 
 
 def test_the_firmware_s_uuid_is_no_identity_wherever_it_stands() -> None:
