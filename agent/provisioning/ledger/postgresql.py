@@ -40,8 +40,6 @@ _ADVISORY = (
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 """Of pg_locks: advisory locks with two numbers, in this database."""
-_OLDER_TABLES = ("boards", "uuid"), ("steps", "id")
-"""The tables, with their keys, of every version before 0003."""
 _PAGE = 1000
 _TABLES_WITHIN_S = 10
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -118,7 +116,7 @@ class PostgresqlDatabase:
         try:
             if version is not None:
                 copy.migrate(version)
-                for table, key in _OLDER_TABLES:
+                for table, key in copy.tables():
                     for rows in self._pages(table, key):
                         copy.fill(table, rows)
             copy.migrate()

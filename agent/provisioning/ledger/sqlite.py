@@ -130,7 +130,8 @@ class SqliteDatabase:
                 self._patiently("BEGIN IMMEDIATE")
                 backend.upgrade(connection, version)
                 self._patiently("COMMIT")
-            self._patiently("PRAGMA foreign_keys=ON")
+            if self._path is not None:  # a copy is filled table by table, in any order
+                self._patiently("PRAGMA foreign_keys=ON")
         except (DBAPIError, sqlite3.Error) as error:
             raise DatabaseFailed(str(getattr(error, "orig", error))) from error
         finally:
@@ -170,6 +171,16 @@ class SqliteDatabase:
             copy.close()
             raise
         return copy
+
+    def tables(self) -> Sequence[tuple[str, str]]:
+        """Return the tables that hold records, each with its primary key."""
+        query = (
+            "SELECT tables.name, columns.name FROM sqlite_master AS tables "
+            "JOIN pragma_table_info(tables.name) AS columns ON columns.pk = 1 "
+            "WHERE tables.type = 'table' AND tables.name <> 'alembic_version'"
+        )
+        with self.transaction() as execute:
+            return [(str(name), str(key)) for name, key in execute(query, {})]
 
     def fill(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert rows, each by the names of its columns."""

@@ -106,6 +106,27 @@ def test_whoever_looks_changes_nothing_and_reads_what_is_there(
         assert not Path(address).exists(), "a look makes no ledger"
 
 
+def test_a_look_at_a_shared_ledger_of_any_version_reads_every_table(cluster: str) -> None:
+    address = database_in(cluster, "third")
+    older_ledger(address, "0002")
+    third = PostgresqlDatabase(address, "")
+    third.migrate("0003")
+    with third.transaction() as execute:
+        execute(
+            "INSERT INTO runs SELECT 'r', uuid, imei, device_id, serial, usb_place, slot, '', "
+            "station, '', '', '', '', firmware, 10, updated_at, updated_at, 'done', 'proof', 0, "
+            "'', '', '', 3, '' FROM boards LIMIT 1",
+            {},
+        )
+    third.close()
+    ledger = open_ledger(address, "reader", writes=False)
+    assert ledger.older == "0003"
+    kinds = [type(one).__name__ for one in ledger.changes()]
+    counts = {kind: kinds.count(kind) for kind in set(kinds) - {"StepRecord"}}
+    assert counts == {"BoardRecord": 6, "KeyRecord": 6, "RunRecord": 1}
+    ledger.close()
+
+
 def test_a_file_is_migrated_after_a_copy_of_it_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "state" / "ledger.sqlite"
     older_ledger(str(path), "0001")
