@@ -31,29 +31,30 @@ if TYPE_CHECKING:
 
 RETRY_S = 30.0
 """The time between two rounds of a run that goes on; a board that ends begins one at once."""
+_POLL_S = 0.2
 _FAILURES_IN_A_ROW = 3
 """So many, or one that hangs: the command itself is at fault, and the rest is left for later."""
 
 
 def parse_command(text: str) -> tuple[str, ...]:
-    """Return the words of a command, split as a shell does; none is started. Raises UsageError."""
+    """Return the words of --on-board, split as a shell does; none is started. Raises UsageError."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
         raise UsageError(
-            f"the command {text!r}: {error}", hint="write it as for a shell, its quotes in pairs"
+            f"--on-board {text!r}: {error}", hint="write it as for a shell, its quotes in pairs"
         ) from error
     return words
 
 
-def runnable(words: Sequence[str]) -> tuple[str, ...]:
-    """Return a command whose program was found. Raises UsageError."""
+def runnable(words: Sequence[str], named_by: str) -> tuple[str, ...]:
+    """Return a command whose program was found. Raises UsageError, with the option or the key."""
     if not words:
-        raise UsageError("the command is empty", hint="write a program and its arguments")
+        raise UsageError(f"{named_by} is empty", hint="write a program and its arguments")
     program = str(Path(words[0]).expanduser()) if words[0].startswith("~") else words[0]
     if shutil.which(program) is None:
         raise UsageError(
-            f"there is no program {words[0]!r} that could be run",
+            f"{named_by}: there is no program {words[0]!r} that could be run",
             hint="name its file; a pipe or a builtin of a shell is written as: sh -c '...'",
         )
     return (program, *words[1:])
@@ -139,16 +140,24 @@ class Handover:
     async def give_all(self) -> bool:
         """Give every record that is due; return whether none is left. Raises no AgentError."""
         try:
-            if not await self._ledger.call(lambda ledger: ledger.hold_handovers()):
-                self._tell("another run of this station gives the records")
+            if not await self._held():
+                self._tell("another run of this station is giving records for a long time")
                 return False
             try:
                 return await self._give_due()
             finally:
-                await self._ledger.call(lambda ledger: ledger.release_handovers())
+                await self._ledger.call(Ledger.release_handovers)
         except AgentError as error:
             self._tell(str(error))
             return False
+
+    async def _held(self) -> bool:
+        """Hold the handovers of the station, once the round of another process of it has ended."""
+        for _ in range(1 + int(self._command.timeout_s / _POLL_S)):
+            if await self._ledger.call(Ledger.hold_handovers):
+                return True
+            await asyncio.sleep(_POLL_S)
+        return False
 
     async def _give_due(self) -> bool:
         waiting: set[str] = set()

@@ -181,7 +181,10 @@ def _on_board(
         return None
     from agent.provisioning.handover import OnBoardCommand, parse_command, runnable
 
-    words = runnable(profile.on_board if text is None else parse_command(text))
+    if text is None:
+        words = runnable(profile.on_board, "provisioning.on_board")
+    else:
+        words = runnable(parse_command(text), "--on-board")
     return OnBoardCommand(words, timeout_s or profile.on_board_timeout_s)
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import NOW, OTHER, UUID, ended, opened, run_of
+from postgres import postgres_cluster
 from standin import StandIn
 from virtual_tray import Tray, provision, station_of
 
@@ -119,6 +120,7 @@ async def test_what_was_cut_off_by_a_kill_is_given_once_it_was_found(tmp_path: P
     await ledger.call(lambda opened: opened.claim(run))
     ledger.close()  # as a kill leaves it: begun, and no more
     again, file = AsyncLedger(opened(str(tmp_path / "ledger.sqlite"))), tmp_path / "given"
+    await again.call(Ledger.end_lost_runs)  # as each run begins
     assert await give(again, writes_to(file))
     [record] = given_to(file)
     assert (record["run"]["id"], record["run"]["outcome"]) == (run.id, "interrupted")
@@ -227,7 +229,7 @@ async def test_no_shell_reads_the_command(tmp_path: Path) -> None:
     code = "import sys; open(sys.argv[1], 'w').write(sys.argv[2])"
     quoted = " ".join(map(shlex.quote, [sys.executable, "-c", code, str(file)]))
     words = parse_command(f"{quoted} '$HOME; `id` > x'")
-    assert await give(ledger, OnBoardCommand(runnable(words), 30.0))
+    assert await give(ledger, OnBoardCommand(runnable(words, "--on-board"), 30.0))
     assert file.read_text() == "$HOME; `id` > x"
     ledger.close()
 
@@ -244,8 +246,27 @@ def test_a_command_is_split_as_it_was_quoted(words: Sequence[str]) -> None:
 )  # fmt: skip
 def test_a_command_that_cannot_be_run_is_refused_before_any_board(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as refused:
-        runnable(parse_command(text))
+        runnable(parse_command(text), "--on-board")
+    assert "--on-board" in str(refused.value)
     assert refused.value.hint
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with postgres_cluster() as url:
+        yield url
+
+
+async def test_two_runs_of_one_station_give_each_record_once(cluster: str, tmp_path: Path) -> None:
+    first, second = opened(cluster), opened(cluster)
+    first.hands_over = second.hands_over = True
+    ids = [a_run(ledger, uuid) for ledger in (first, second) for uuid in (UUID, OTHER)]
+    ledgers, file = [AsyncLedger(first), AsyncLedger(second)], tmp_path / "given"
+    given = await asyncio.gather(*(give(one, writes_to(file)) for one in ledgers))
+    assert given == [True, True]
+    assert [one["run"]["id"] for one in given_to(file)] == ids
+    for one in ledgers:
+        one.close()
 
 
 async def test_a_tray_is_given_while_it_runs_and_what_is_left_by_the_next_run(
