@@ -1,4 +1,4 @@
-"""The bench: power pulled, boards swapped, two stations, trays of sixteen, canary secrets."""
+"""The bench: power pulled, boards swapped, second thoughts, two stations, trays, canary secrets."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from measure import Row, counted
 from operator_ca import make_ca
 from postgres import PostgresMissing, postgres_if_there
 from power_loss import edges_of_a_run, pulled, rows_of_instants, wrongs_after
+from second_thoughts import second_thoughts
 from station_crashes import StationFolder
 from swapped_boards import swapped, two_stations
 from tray_faults import unchanged, with_each_fault
@@ -56,6 +57,11 @@ def run(smoke: bool) -> Iterator[Row]:
         wrong, unnoticed = swapped(station, dice, count)
         yield Row(f"keys on a wrong board in {count} swaps", wrong, "keys", 0, f"seed {SEED}")
         yield Row("swaps that went unnoticed", unnoticed, "swaps", 0)
+
+        rounds = 6 if smoke else 1000
+        wrongs = second_thoughts(station, dice, rounds)
+        what = f"keys that died without a word in {rounds} rounds of second thoughts"
+        yield Row(what, len(wrongs), "keys", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
 
         levels = ["-vvv"] if smoke else ["", "-v", "-vv", "-vvv"]
         found = canaries_found(Path(name) / "canaries", levels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, combinations, product
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from agent.provisioning.goal import Goal, RegistrationMethod
 from agent.provisioning.plan import BoardHistory, ProvisioningPlan, ProvisioningStep, make_plan
 from at.commands.credentials import CredentialType
 
+ROOT = Path(__file__).resolve().parents[3]
 KEY = CredentialType.CLIENT_PRIVATE_KEY
 TAG, FIRST_TAG = 101, 16842753
 DEVICE = "nrf-350457791234567"
@@ -68,6 +70,19 @@ def pasted(plan: ProvisioningPlan) -> frozenset[Consent]:
         f"--take-over {DEVICE}": Consent.TAKE_OVER,
     }
     return frozenset(consent for option, consent in options.items() if option in plan.hint)
+
+
+def test_the_how_to_shows_the_table_as_it_is() -> None:
+    text = (ROOT / "docs" / "howto" / "provisioning.md").read_text()
+    lines = text.partition("| the modem holds |")[2].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[: len(HeldKey)]]
+    options = {Consent.REPLACE: "--replace TAG:2"}
+    for held, row in zip(HeldKey, rows, strict=True):
+        assert row[0] == held.value
+        for known, shown in zip(KnownKeys, row[1:], strict=True):
+            needed = KEY_CONSENTS.get((held, known))
+            words = [options.get(one, one.value) for one in Consent if one in (needed or ())]
+            assert shown.strip("`") == ("" if needed is None else " ".join(words) or "-")
 
 
 def test_every_state_has_a_cell_but_our_key_where_the_ledger_knows_none() -> None:

@@ -1,0 +1,341 @@
+"""An operator's second thoughts about a few boards: no key that is at work dies without a word.
+
+A round has a ledger and three sockets of its own. Things happen to the boards (erased, cloned, an
+IMEI written twice), and the bench is run with whatever comes to the operator's mind, and killed.
+Before and after each run the service is asked with a token of every key that was ever seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import shutil
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from measure import counted
+from operator_ca import make_ca
+from station_crashes import GOAL, Edge, Instrumented, KillAt, StationFolder, forked
+
+from agent.provisioning.batch import run_boards
+from agent.provisioning.board import BoardLocation
+from agent.provisioning.ca.device_ca import DeviceCa
+from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.ledger import open_ledger
+from agent.provisioning.modem_board import ModemBoard
+from agent.provisioning.registrar import Registrar
+from agent.standin import jwt
+from at.driver.modem import Modem
+from at.virtual.options import device_uuid
+from at.virtual.transport import VirtualTransport
+
+if TYPE_CHECKING:
+    import random
+
+    from agent.provisioning.board_run import Station
+    from agent.provisioning.outcome import Outcome
+
+SOCKETS = range(3)
+SECOND_TAG = 101
+_RUNS = 8
+_EDGES = 60
+_METHODS = (
+    RegistrationMethod.ONBOARD,
+    RegistrationMethod.PUBLIC_KEY,
+    RegistrationMethod.NONE,
+    RegistrationMethod.CLAIM,
+)
+_OPTION = re.compile(r"--replace (\d+):(\d+)|(--rekey)|(--second-tag)|--take-over (\S+)")
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """A key in a board's flash, whose tokens the service accepts for a device."""
+
+    pem: str
+    device_id: str
+
+
+@dataclass
+class Bench:
+    """One round's bench: the identity (IMEI, UUID) in each socket, and all that was ever seen."""
+
+    station: StationFolder
+    client: httpx.Client
+    identities: dict[int, tuple[str, str]]
+    pems: set[str] = field(default_factory=set)
+    device_ids: set[str] = field(default_factory=set)
+    wrongs: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    consented: bool = False
+    """A run that was killed had a consent: what it began, a later one may end."""
+
+    # --- what is true
+
+    def flash(self, socket: int) -> Path:
+        return self.station.state(socket)
+
+    def held(self) -> set[str]:
+        """Return the private keys (PEM) that are in the boards' flash, and note them."""
+        found = set()
+        for socket in SOCKETS:
+            if not self.flash(socket).exists():
+                continue
+            for place, entry in json.loads(self.flash(socket).read_text())["credentials"].items():
+                if place.endswith(",2"):
+                    found.add(entry["private_key"] or entry["content"])
+        self.pems |= found
+        return found
+
+    def accepts(self, pem: str, device_id: str) -> bool:
+        """Tell whether the service accepts a token of this key for the device."""
+        now = int(time.time())
+        token = jwt.sign({"sub": device_id, "iat": now - 5, "exp": now + 300}, pem)
+        url = f"{self.station.urls['device_cloud']}/v1/devices/{device_id}"
+        answer = self.client.get(url, headers={"Authorization": f"Bearer {token}"})
+        return answer.status_code != 401
+
+    def at_work(self) -> set[AtWork]:
+        held = self.held()
+        return {
+            AtWork(pem, device_id)
+            for pem in held
+            for device_id in self.device_ids
+            if self.accepts(pem, device_id)
+        }
+
+    # --- what happens to boards
+
+    def fresh(self, socket: int, imei: str, uuid: str) -> None:
+        self.flash(socket).unlink(missing_ok=True)
+        self.identities[socket] = imei, uuid
+        self.device_ids |= {uuid, f"nrf-{full(imei)}"}
+
+    def erase(self, socket: int) -> None:
+        if self.flash(socket).exists():
+            state = json.loads(self.flash(socket).read_text())
+            self.flash(socket).write_text(json.dumps({**state, "credentials": {}}))
+
+    def clone(self, socket: int, other: int) -> None:
+        if self.flash(other).exists():
+            shutil.copy(self.flash(other), self.flash(socket))
+            self.identities[socket] = self.identities[other]
+
+    # --- the bench
+
+    @asynccontextmanager
+    async def means(self, goal: Goal, ca: Path, edge: Edge) -> AsyncIterator[Station]:
+        async with self.station.means(edge) as usual:
+            client = usual.registrar.inner.client  # type: ignore[union-attr]
+            registrar: Any = Instrumented(Registrar(client, goal.registration), edge)
+            authority = DeviceCa.load(ca / "ca.pem", ca / "ca.key", lambda: "")
+            yield replace(usual, goal=goal, registrar=registrar, device_ca=authority)
+
+    @asynccontextmanager
+    async def open(self, place: BoardLocation, edge: Edge) -> AsyncIterator[Any]:
+        socket = int(place.port)
+        imei, uuid = self.identities[socket]
+        path = str(self.flash(socket))
+        modem = Modem(VirtualTransport(path, imei=imei, uuid=uuid, instant=True))
+        await modem.open()
+        try:
+            yield Instrumented(ModemBoard(modem), edge)
+        finally:
+            await modem.close()
+
+    async def provision(
+        self, sockets: list[int], goal: Goal, ca: Path, edge: Edge = lambda: None
+    ) -> list[Outcome]:
+        places = [BoardLocation("", f"1-{one}", "", str(one)) for one in sockets]
+        async with self.means(goal, ca, edge) as station:
+            ended = run_boards(
+                places, station, lambda place: self.open(place, edge), lambda *_: None
+            )
+            return [outcome async for outcome in ended]
+
+    def run(self, sockets: list[int], goal: Goal, ca: Path, kill_at: int) -> list[Outcome]:
+        """Run the bench, killed at an edge if not 0, and judge what became of the keys at work."""
+        before = self.at_work()
+        outcomes: list[Outcome] = []
+        told = bool(goal.replace or goal.rekey or goal.second_tag or goal.take_over)
+        killed = False
+        if kill_at:
+            child = forked(lambda: self.provision(sockets, goal, ca, KillAt(kill_at)))
+            killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
+        else:
+            outcomes = asyncio.run(self.provision(sockets, goal, ca))
+        self.log.append(f"{sockets} {words(goal)} {'killed' if killed else ''}"
+                        f"{[(one.outcome, one.reason[:60]) for one in outcomes]}")  # fmt: skip
+        died = before - self.at_work()
+        self.consented |= told and killed
+        if died and not (told or self.consented):
+            self._wrong(f"{len(died)} keys died without a word")
+        if died and told and outcomes and not self._recorded():
+            self._wrong("a key died, and no record says why")
+        for one in outcomes:
+            if one.exit and not one.hint:
+                self._wrong(f"no way out of: {one.reason}")
+            proven = goal.prove and one.ok
+            if proven and not any(self.accepts(pem, one.device_id) for pem in self.held()):
+                self._wrong(f"{one.outcome}, and no key of device {one.device_id} is accepted")
+        if not kill_at:
+            self._judge_claims()
+        return outcomes
+
+    def _recorded(self) -> bool:
+        ledger = open_ledger(str(self.station.folder / "ledger.sqlite"), "judge", writes=False)
+        try:
+            boards = ledger.boards()
+            return any(run.consent for one in boards for run in ledger.runs(one.uuid))
+        finally:
+            ledger.close()
+
+    def _judge_claims(self) -> None:
+        """Check that no key that the ledger calls live and registered is refused."""
+        if any("killed" in line for line in self.log):
+            return  # what was under way is settled by the rerun of that very board
+        ledger = open_ledger(str(self.station.folder / "ledger.sqlite"), "judge", writes=False)
+        try:
+            keys = [key for board in ledger.boards() for key in ledger.keys(board.uuid)]
+        finally:
+            ledger.close()
+        by_public = {public_half(pem): pem for pem in self.pems}
+        for key in keys:
+            pem = by_public.get(key.public_key.strip())
+            device_id = key.registered_as.partition(" ")[2]
+            live = key.retired_at is None and key.registered_key
+            if live and pem and not self.accepts(pem, device_id):
+                self._wrong(f"the ledger calls a dead key of {device_id} live")
+
+    def _wrong(self, what: str) -> None:
+        self.wrongs.append(f"{what}: {' | '.join(self.log)}")
+
+
+def second_thoughts(station: StationFolder, dice: random.Random, rounds: int) -> list[str]:
+    """Return what was wrong in so many rounds."""
+    wrongs: list[str] = []
+    cas = [station.folder / name for name in ("usual-ca", "other-ca")]
+    for ca in cas:
+        ca.mkdir(exist_ok=True)
+        make_ca(ca)
+    with httpx.Client(trust_env=False) as client:
+        for number in counted("rounds of second thoughts", range(rounds)):
+            folder = station.folder / f"round{number}"
+            folder.mkdir()
+            for name in ("ca.pem", "ca.key"):
+                shutil.copy(cas[0] / name, folder / name)
+            bench = Bench(replace(station, folder=folder, ledger=""), client, {})
+            for socket in SOCKETS:
+                imei = f"{3_000_000 + number * 10 + socket:014}"
+                bench.fresh(socket, imei, device_uuid(full(imei)))
+            play(bench, cas, dice)
+            wrongs += bench.wrongs
+            shutil.rmtree(folder)
+    return wrongs
+
+
+def play(bench: Bench, cas: list[Path], dice: random.Random) -> None:
+    """Play one round."""
+    usual = replace(GOAL, id_prefix=dice.choice(["", "nrf-"]))
+    kills = dice.random() < 0.5
+    bench.run(list(SOCKETS), usual, cas[0], 0)
+    for _ in range(_RUNS):
+        happen(bench, dice)
+        sockets = dice.sample(SOCKETS, dice.choice([1, 2, 3]))
+        goal, ca = changed(usual, dice), dice.choices(cas, [4, 1])[0]
+        kill_at = dice.randrange(1, _EDGES) if kills and dice.random() < 0.4 else 0
+        outcomes = bench.run(sockets, goal, ca, kill_at)
+        for one in outcomes:
+            if one.outcome == "refused" and dice.random() < 0.4:
+                paste(bench, one, goal, ca)
+
+
+def happen(bench: Bench, dice: random.Random) -> None:
+    """Let something happen to a board, or nothing."""
+    socket, other = dice.sample(SOCKETS, 2)
+    event = dice.choice(["", "", "erased", "clone", "twin", "same uuid", "fresh"])
+    imei, uuid = bench.identities[other]
+    if event == "erased":
+        bench.erase(socket)
+    elif event == "clone":
+        bench.clone(socket, other)
+    elif event == "twin":  # an IMEI that was written twice
+        bench.fresh(socket, imei, new_uuid(dice))
+    elif event == "same uuid":
+        bench.fresh(socket, imei, uuid)
+    elif event == "fresh":
+        imei = f"{dice.randrange(10**13):014}"
+        bench.fresh(socket, imei, device_uuid(full(imei)))
+    bench.log.append(f"{event} {socket} {other}")
+
+
+def changed(usual: Goal, dice: random.Random) -> Goal:
+    """Return the usual goal with a second thought or two."""
+    goal = usual
+    if dice.random() < 0.35:
+        goal = replace(goal, security_tag=SECOND_TAG)
+    if dice.random() < 0.25:
+        goal = replace(goal, id_prefix=dice.choice(["", "nrf-"]))
+    if dice.random() < 0.3:
+        method = dice.choice(_METHODS)
+        goal = replace(goal, registration=method, prove=method.gives_key)
+    if dice.random() < 0.2:
+        goal = replace(goal, certificate=CertificateSource.NONE)
+    if dice.random() < 0.2:
+        goal = replace(goal, rekey=dice.random() < 0.5, second_tag=dice.random() < 0.5)
+    return goal
+
+
+def paste(bench: Bench, refused: Outcome, goal: Goal, ca: Path) -> None:
+    """Run a refused board alone with what its hint says."""
+    options = refused.hint.partition(" allows it")[0]
+    told = goal
+    for tag, kind, rekey, second_tag, device_id in _OPTION.findall(options):
+        if tag:
+            told = replace(told, replace=told.replace | {(int(tag), int(kind))})
+        if device_id:
+            told = replace(told, take_over=told.take_over | set(shlex.split(device_id)))
+        told = replace(
+            told, rekey=told.rekey or bool(rekey), second_tag=told.second_tag or bool(second_tag)
+        )
+    if told == goal:
+        return
+    [again] = bench.run([int(refused.location.port)], told, ca, 0)
+    if again.outcome == "refused":
+        bench.wrongs.append(f"refused with what its hint says: {again.reason}; {again.hint}")
+
+
+def words(goal: Goal) -> str:
+    """Return a goal's second thoughts."""
+    told = [name for name in ("rekey", "second_tag", "take_over", "replace") if getattr(goal, name)]
+    return f"{goal.security_tag} {goal.id_prefix}{goal.registration.value} {told}"
+
+
+def full(imei: str) -> str:
+    """Return an IMEI with its check digit."""
+    from at.virtual.options import check_digit
+
+    return imei + check_digit(imei)
+
+
+def new_uuid(dice: random.Random) -> str:
+    import uuid
+
+    return str(uuid.UUID(int=dice.getrandbits(128), version=4))
+
+
+def public_half(pem: str) -> str:
+    """Return the public half of a private key, both PEM."""
+    from cryptography.hazmat.primitives import serialization
+
+    key = serialization.load_pem_private_key(pem.encode(), None)
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_key().public_bytes(serialization.Encoding.PEM, form).decode().strip()
