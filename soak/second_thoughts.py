@@ -210,8 +210,8 @@ class Bench:
         by_public = {public_half(pem): pem for pem in self.pems}
         for key in keys:
             pem = by_public.get(key.public_key.strip())
-            device_id = key.registered_as.partition(" ")[2]
-            live = key.retired_at is None and key.registered_key
+            method, _, device_id = key.registered_as.partition(" ")
+            live = key.retired_at is None and RegistrationMethod(method or "none").gives_key
             if live and pem and not self.accepts(pem, device_id):
                 self._wrong(f"the ledger calls a dead key of {device_id} live")
 

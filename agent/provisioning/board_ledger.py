@@ -91,14 +91,11 @@ class BoardLedger:
         )
         self._record = BoardRecord(board.uuid, device_id=device_id)
 
-    async def claim(self, board: BoardState, *, takes_over: bool) -> None:
-        """Claim the board for this station, and begin its run. Raises BoardBusy.
-
-        With `takes_over` its device id is stored even where another board has it.
-        """
+    async def claim(self, board: BoardState) -> None:
+        """Claim the board for this station, and begin its run. Raises BoardBusy."""
 
         def claimed(ledger: Ledger) -> BoardRecord:
-            record = ledger.claim(self._run, takes_over=takes_over)
+            record = ledger.claim(self._run)
             settle(ledger, board)
             return ledger.board(board.uuid, self._run.security_tag) or record
 

@@ -159,7 +159,7 @@ class BoardRun:
         if not refused:
             identity = Identity(board.uuid, board.imei, device_id)
             await self._roll_call.answer(self._location, identity)
-            await self._ledger.claim(board, takes_over=device_id in goal.take_over)
+            await self._ledger.claim(board)
         history = await self._ledger.history(goal)
         if history.mode_before is not None and board.mode != OFFLINE_MODE:
             await self._offline.forget(board.mode)

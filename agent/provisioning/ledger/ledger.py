@@ -61,9 +61,11 @@ _NEW_RUN = _insert("runs", tuple(one.name for one in fields(RunRecord) if one.na
 _NEW_STEP = _insert("steps", ("run", "uuid", "at", "station", "step", "state", "detail"))
 _NEW_KEY = _insert("keys", ("uuid", *OF_THE_KEY, "made_at", "run", "retired_because"))
 _LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
+_IS_LIVE = (
+    "EXISTS (SELECT 1 FROM keys AS live WHERE live.uuid = boards.uuid AND live.retired_at IS NULL)"
+)
 _HOLDS_THE_ID = (
-    "WHERE device_id = :device_id AND device_id <> '' AND boards.uuid <> :uuid AND EXISTS "
-    "(SELECT 1 FROM keys AS live WHERE live.uuid = boards.uuid AND live.retired_at IS NULL)"
+    f"WHERE device_id = :device_id AND device_id <> '' AND boards.uuid <> :uuid AND {_IS_LIVE}"
 )
 """Another board with a live key has the device id."""
 _KEY_COLUMNS = frozenset(KEY_COLUMNS) - {"public_key", "key_digest"}
@@ -100,11 +102,12 @@ class Ledger(StationHandovers):
 
     # --- claims and runs
 
-    def claim(self, run: RunRecord, *, takes_over: bool = False) -> BoardRecord:
+    def claim(self, run: RunRecord) -> BoardRecord:
         """Claim the board of a run for this station, and record that the run has begun.
 
-        Its device id is claimed with it, and stored unless another board has it; with `takes_over`
-        also then. Returns the board with its live key of the run's tag. Raises BoardBusy.
+        Its device id is claimed with it; a board that has a live key, or whose device id is that of
+        another, gets it with its registration, or at the end. Returns the board with its live key
+        of the run's tag. Raises BoardBusy.
         """
         uuid = run.uuid
         if uuid in self._claimed:
@@ -122,7 +125,7 @@ class Ledger(StationHandovers):
                         "station"
                     )
                 locked.append(_lock_of(run.device_id))
-            record = self._claim_row(run, takes_over=takes_over)
+            record = self._claim_row(run)
         except BaseException:
             for name in locked:
                 self._database.unlock(name)
@@ -151,6 +154,8 @@ class Ledger(StationHandovers):
             last = UNFINISHED if run.outcome == INTERRUPTED else run.outcome
             outcome = "done" if reached else last
             changes = {"outcome": outcome, "last_outcome": last, "reason": run.reason}
+            if reached:
+                changes["device_id"] = run.device_id
             self._set_board(execute, run.uuid, changes)
             if reached:
                 self._set_made(execute, run)
@@ -204,13 +209,12 @@ class Ledger(StationHandovers):
         """
         with self._change(uuid) as (execute, claim):
             self._note(execute, uuid, step, DONE, detail)
-            self._set(execute, uuid, {**columns, "conflict": ""})
+            self._set(execute, uuid, columns)
             self._retire_others(execute, uuid, claim)
 
     def retire_others(self, uuid: str) -> None:
         """Record that the run's key is the only one of its device, as no registration does."""
         with self._change(uuid) as (execute, claim):
-            self._set_board(execute, uuid, {"conflict": ""})
             self._retire_others(execute, uuid, claim)
 
     def finish_key(
@@ -266,7 +270,7 @@ class Ledger(StationHandovers):
         with self._database.transaction(writes=True) as execute:
             yield execute, claim
 
-    def _claim_row(self, run: RunRecord, *, takes_over: bool) -> BoardRecord:
+    def _claim_row(self, run: RunRecord) -> BoardRecord:
         uuid = run.uuid
         begun = {"station": self.station, "reason": ""}
         begun |= {"outcome": UNFINISHED, "last_outcome": UNFINISHED}
@@ -283,7 +287,8 @@ class Ledger(StationHandovers):
             self._insert_run(execute, run)
             identity = {name: getattr(run, name) for name in _IDENTITY}
             device = {"uuid": uuid, "device_id": run.device_id}
-            if not takes_over and execute(f"SELECT 1 FROM boards {_HOLDS_THE_ID}", device):  # noqa: S608
+            held = f"SELECT 1 FROM boards {_HOLDS_THE_ID} OR boards.uuid = :uuid AND {_IS_LIVE}"  # noqa: S608
+            if execute(held, device):
                 del identity["device_id"]
             self._set_board(execute, uuid, {**identity, **begun})
             where, values = "WHERE boards.uuid = :uuid", {"uuid": uuid, "tag": run.security_tag}
@@ -380,19 +385,27 @@ class Ledger(StationHandovers):
         )
 
     def _retire_others(self, execute: Execute, uuid: str, claim: _Claim) -> None:
+        """Give the board its device id, and retire every other key of the board and of the id."""
         values = {"uuid": uuid, "device_id": claim.device_id, "tag": claim.security_tag}
-        because = f"device {claim.device_id} has the key of tag {claim.security_tag}"
+        given = f"device {claim.device_id} was given to board {uuid}"
+        when = f"{self._now():%Y-%m-%d %H:%M} UTC"
         execute(
             f"UPDATE boards SET conflict = :text {_HOLDS_THE_ID}",  # noqa: S608
-            {**values, "text": f"{because} of board {uuid} since {self._now():%Y-%m-%d %H:%M} UTC"},
+            {**values, "text": f"{given} on {when}"},
+        )
+        retired = (
+            "UPDATE keys SET retired_at = :at, retired_because = :because WHERE retired_at IS NULL"
         )
         execute(
-            "UPDATE keys SET retired_at = :at, retired_because = :because "  # noqa: S608
-            "WHERE retired_at IS NULL AND (uuid = :uuid AND "
-            "(security_tag IS NULL OR security_tag <> :tag) "
-            f"OR uuid IN (SELECT uuid FROM boards {_HOLDS_THE_ID}))",
-            {**values, "at": self._time(), "because": f"{because} of board {uuid}"},
+            f"{retired} AND uuid IN (SELECT uuid FROM boards {_HOLDS_THE_ID})",  # noqa: S608
+            {**values, "at": self._time(), "because": given},
         )
+        because = f"the key of tag {claim.security_tag} took its place"
+        execute(
+            f"{retired} AND uuid = :uuid AND (security_tag IS NULL OR security_tag <> :tag)",
+            {**values, "at": self._time(), "because": because},
+        )
+        self._set_board(execute, uuid, {"device_id": claim.device_id, "conflict": ""})
 
     def _column(self, value: object) -> object:
         return self._database.time_in(value) if isinstance(value, datetime) else value

@@ -139,7 +139,7 @@ async def test_a_second_tag_is_refused_unless_told_and_then_the_first_key_is_ret
     assert told.outcome == "done"
     old, new = await keys_of(standin, tmp_path, first.uuid)
     assert (old.retired_at is not None, new.retired_at) == (True, None)
-    assert f"has the key of tag {SECOND}" in old.retired_because
+    assert f"the key of tag {SECOND} took its place" in old.retired_because
     assert service_keys(standin) == {first.uuid: new.public_key} != before
     # The ordinary command does not lead back by itself: that would end the second key.
     [back] = await run(standin, tmp_path, tray, 1)
@@ -175,7 +175,7 @@ async def test_a_device_id_is_taken_from_another_board_only_when_told_and_it_is_
     [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking)
     assert (taken.outcome, taken.device_id) == ("done", first.device_id)
     [lost] = await keys_of(standin, tmp_path, first.uuid)
-    assert f"of board {OTHER_UUID}" in lost.retired_because
+    assert f"given to board {OTHER_UUID}" in lost.retired_because
     [again] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
     assert (again.outcome, again.writes) == ("unchanged", 0)
     scrap.rename(flash(tray, 0))

@@ -10,10 +10,10 @@ from agent.provisioning.ledger import BoardBusy, Ledger
 DEVICE = "nrf-350457791234567"
 
 
-def made(ledger: Ledger, uuid: str, *, takes_over: bool = False, **columns: object) -> None:
+def made(ledger: Ledger, uuid: str, **columns: object) -> None:
     """Run a board to its end, with a new key that the service took."""
-    run = run_of(uuid, device_id=DEVICE, **columns)
-    ledger.claim(run, takes_over=takes_over)
+    run = run_of(uuid, **{"device_id": DEVICE, **columns})
+    ledger.claim(run)
     ledger.finish_key(uuid, "key", "", f"PEM {uuid}", f"digest {uuid}", "another was made")
     ledger.finish_registration(uuid, "register", "", registered_key="k", registered_as=DEVICE)
     ledger.conclude(ended(run, "done", step="proof"))
@@ -58,7 +58,7 @@ def test_a_board_that_is_refused_does_not_get_the_device_id_of_another(address: 
 def test_a_device_id_that_was_taken_over_retires_the_other_boards_keys(address: str) -> None:
     ledger = opened(address)
     made(ledger, UUID)
-    made(ledger, OTHER, takes_over=True)
+    made(ledger, OTHER)
     assert (live(ledger, UUID), live(ledger, OTHER)) == ([], [10])
     [old] = ledger.keys(UUID)
     assert DEVICE in old.retired_because
@@ -85,4 +85,18 @@ def test_a_key_that_no_registration_followed_leaves_the_other_tags_alone(address
     assert live(ledger, UUID) == [10, 101]
     ledger.retire_others(UUID)
     assert live(ledger, UUID) == [101]
+    ledger.close()
+
+
+def test_a_run_that_comes_to_nothing_changes_no_device_id(address: str) -> None:
+    ledger = opened(address)
+    made(ledger, UUID)
+    run = run_of(UUID, device_id=UUID)
+    ledger.claim(run)
+    ledger.conclude(ended(run, "refused", step="gate", reason="it may not"))
+    ledger.release(UUID)
+    assert [one.uuid for one in ledger.boards_with(DEVICE)] == [UUID]
+    ledger.claim(run := run_of(UUID, device_id=UUID))
+    ledger.conclude(ended(run, "unchanged", step="proof"))
+    assert [one.uuid for one in ledger.boards_with(UUID)] == [UUID]
     ledger.close()
