@@ -118,12 +118,20 @@ def history_of(
             for one in keys
             if one.retired_at is not None
         },
-        id_holders=tuple(
-            _holder(other)
-            for other in (ledger.boards_with(device_id) if device_id else ())
-            if other.uuid != uuid and other.public_key
-        ),
+        id_holders=tuple(_holder(other) for other in _id_holders(ledger, uuid, device_id)),
     )
+
+
+def _id_holders(ledger: LedgerReader, uuid: str, device_id: str) -> list[BoardRecord]:
+    """Return the other boards that have a live key and the device id, or had it last."""
+    if device_id in {"", uuid}:
+        return []  # a UUID that two boards have is one board to the ledger
+    boards = list(ledger.boards_with(device_id))
+    # A board that has another id by now: the service still takes its key for the former one.
+    last = ledger.last_board_as(device_id)
+    if last is not None and last.uuid not in {one.uuid for one in boards}:
+        boards.append(last)
+    return [one for one in boards if one.uuid != uuid and one.public_key]
 
 
 def _made(at: datetime, station: str) -> str:

@@ -89,6 +89,16 @@ class LedgerReader:
         where = "WHERE boards.device_id = :device_id ORDER BY boards.change DESC"
         return self.select(BoardRecord, where, {"device_id": device_id, "tag": None})
 
+    def last_board_as(self, device_id: str) -> BoardRecord | None:
+        """Return the board whose run as this device was the last to reach its goal."""
+        query = (
+            "SELECT uuid FROM runs WHERE device_id = :device_id "
+            "AND outcome IN ('done', 'unchanged') ORDER BY began_at DESC LIMIT 1"
+        )
+        with self._database.transaction() as execute:
+            rows = execute(query, {"device_id": device_id})
+        return self.board(rows[0][0]) if rows else None
+
     def keys(self, uuid: str) -> Sequence[KeyRecord]:
         """Return the keys of a board in the order in which they were made, retired ones too."""
         return self.select(KeyRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})

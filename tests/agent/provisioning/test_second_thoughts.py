@@ -245,3 +245,24 @@ async def test_what_was_allowed_and_why_stands_in_the_record(
     assert [one.consent.partition(":")[0] for one in runs] == ["", "--rekey"]
     assert "the modem was erased" in runs[1].consent
     assert old.retired_because == runs[1].consent
+
+
+@pytest.mark.contract("D2.2")
+async def test_a_former_device_id_of_another_board_is_not_taken_without_a_word(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """The service still takes the other board's key for it."""
+    tray = Tray(tmp_path)
+    give_identity_of_board_0(tray, OTHER_UUID)
+    [former] = await run(standin, tmp_path, tray, 1, BY_IMEI)
+    [first] = await run(standin, tmp_path, tray, 1)
+    before = service_keys(standin)
+    [refused] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
+    assert (refused.outcome, refused.writes) == ("refused", 0)
+    assert first.uuid in refused.reason
+    assert service_keys(standin) == before
+    taking = replace(BY_IMEI, take_over=frozenset({former.device_id}))
+    [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking)
+    [again] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
+    [other] = await run(standin, tmp_path, tray, 1)
+    assert [one.outcome for one in (taken, again, other)] == ["done", "unchanged", "unchanged"]

@@ -48,7 +48,7 @@ def _make_tables() -> None:
         sa.Column("id", sa.String(36), primary_key=True),
         sa.Column("uuid", sa.String(36), nullable=False, index=True),
         sa.Column("imei", sa.String(16), nullable=False),
-        sa.Column("device_id", name, nullable=False),
+        sa.Column("device_id", name, nullable=False, index=True),
         sa.Column("serial", sa.String(64), nullable=False),
         sa.Column("usb_place", name, nullable=False),
         sa.Column("slot", sa.String(64), nullable=False),
