@@ -104,7 +104,8 @@ def newest_version() -> str:
 @contextmanager
 def _opened(address: str, password: str, *, writes: bool) -> Iterator[Database]:
     """Open a database, and close it where the block raises. Raises LedgerError for its failures."""
-    named, check = address, "that you may write it, and that it is a ledger of ours"
+    named = address
+    check = "that you may write it, that its disk has room, and that it is a ledger of ours"
     try:
         database: Database
         if "://" in address:
