@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
-from collections.abc import AsyncIterator
+import pkgutil
+import re
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -12,14 +15,17 @@ import pytest
 from standin import StandIn
 from virtual_tray import TAG, PowerPulled, Tray, provision, station_of
 
+import agent.provisioning
 from agent import __version__
+from agent.errors import AgentError
 from agent.provisioning.batch import run_board
 from agent.provisioning.board import BoardLocation
 from agent.provisioning.board_run import Station
+from agent.provisioning.consent import Consent, _code
 from agent.provisioning.ledger import BoardRecord, LedgerReader, RunRecord, WorkOrder
 from agent.provisioning.modem_board import ModemBoard
 from agent.provisioning.plan import ProvisioningStep
-from at.protocol.errors import LinkLost
+from at.protocol.errors import AtError, LinkLost
 
 
 def all_runs(ledger: LedgerReader) -> list[RunRecord]:
@@ -224,3 +230,27 @@ async def test_the_writes_are_exact_after_a_kill_at_any_of_them(
     assert [run.writes for run in runs] == [before, flash_writes(tray) - before]
     assert record.writes == flash_writes(tray)
     assert outcome.writes == runs[-1].writes
+
+
+def test_every_reason_code_is_documented() -> None:
+    """Of each error that a board may end with, and of each refusal of a plan."""
+    root = Path(__file__).parents[3]
+    page = (root / "docs" / "reference" / "ledger.md").read_text()
+    rows = page.partition("### Reason codes")[2].partition("\n## ")[0].splitlines()
+    documented = {code for row in rows for code in re.findall(r"`([a-z-]+)`", row.split("|")[1] if
+                  row.startswith("|") else "")}  # fmt: skip
+    for module in pkgutil.walk_packages(agent.provisioning.__path__, "agent.provisioning."):
+        if "migrations" not in module.name:
+            importlib.import_module(module.name)
+    kinds = {one.kind for base in (AgentError, AtError) for one in family(base)}
+    source = "".join(path.read_text() for path in (root / "agent" / "provisioning").glob("*.py"))
+    refusals = set(re.findall(r'reason_code(?:: str)? ?= ?"([a-z-]+)"', source))
+    refusals |= {_code(frozenset(missing)) for missing in [*([one] for one in Consent), []]}
+    assert documented == kinds | refusals | {"interrupted"}
+
+
+def family(kind: type[AgentError] | type[AtError]) -> Iterator[type[AgentError] | type[AtError]]:
+    if kind.__module__.startswith(("agent.errors", "agent.config", "agent.provisioning", "at.")):
+        yield kind
+    for one in kind.__subclasses__():
+        yield from family(one)
