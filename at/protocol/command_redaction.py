@@ -30,9 +30,16 @@ _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
 _SIGNS = frozenset(name[0] for name in {*SET, *ANSWER})
 _LINE_ENDS = "\r\n\0"
 _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")", "[": "]", "{": "}", "<": ">"}
-_BEHIND_CLOSER = re.compile(r"$|[\s,.;:)\]}>'\"`]")
-_TEST_FORM = re.compile(r"=[ \t]*\?(?![\w\"])", re.ASCII)
-_READ_FORM = re.compile(r"\?(?![\w\"=])", re.ASCII)
+_BEHIND_CLOSER = re.compile(r"$|\s|[,.;:)\]}>](?:\s|$)")
+# Another command, none, or the next words of a message.
+_NEXT = re.compile(r";[ \t]*(?:$|[+%#*^$&!@\r\n\0]|[A-Za-z][0-9]*(?=[ ;\r\n\0]|$)|[a-z]{2,}[ :])")
+# What makes of a name neither a word of a message nor a command or answer.
+_NEITHER = re.compile(r"[~\[({\\<*+@!|&^$%#]|[\"'`][A-Za-z0-9]|[^\w\s]{1,3}=")
+_WORD = re.compile(r"\b[a-z]{2,}\b")
+_FORM_END = r"(?=[ \t]*(?:$|[\r\n\0;])|[,.)\]}>'\"`](?:\s|$))"
+_TEST_FORM = re.compile(r"=[ \t]*\?" + _FORM_END)
+_READ_FORM = re.compile(r"\?" + _FORM_END)
+_RANGES = re.compile(r":[ \t]*\([0-9,\- \t]*\)", re.ASCII)  # of an answer to a test command
 _WORD_FOR_VALUE = re.compile(r"<[A-Za-z][A-Za-z_ -]*>")  # of a manual or a hint
 _NUMBER = re.compile(r"-?[0-9]*", re.ASCII)
 
@@ -54,7 +61,7 @@ def _names() -> re.Pattern[str]:
     names = sorted({*SET, *ANSWER}, key=len, reverse=True)
     spelled = "|".join(r"[ \t]*".join(map(re.escape, name)) for name in names)
     return re.compile(
-        rf"(?P<prefix>AT[ \t]*)?(?P<name>{spelled})(?![A-Za-z0-9_])[ \t]*",
+        rf"(?P<prefix>AT[ \t]*|;)?(?P<name>{spelled})(?![A-Za-z0-9_])[ \t]*",
         re.IGNORECASE | re.ASCII,
     )
 
@@ -72,7 +79,7 @@ def _cleaned(text: str) -> str:
     pieces: list[str] = []
     done, closer = 0, ""
     while match is not None:
-        if match["prefix"] or text[done : match.start()].strip(";") or not pieces:
+        if match["prefix"] != ";":  # else it is in the quotes of the command before it
             closer = _CLOSERS.get(text[match.start() - 1 : match.start()], "")
         shown, end = _shown(text, match, closer)
         pieces += (text[done : match.end()], shown)
@@ -92,14 +99,22 @@ def _shown(text: str, match: re.Match[str], closer: str) -> tuple[str, int]:
     if match["prefix"] and name in SET:
         if read := _READ_FORM.match(text, at):
             return read.group(), read.end()
-        if not sign or sign in _LINE_ENDS + ";" or sign == closer or MARKER.match(text, at):
+        closed = sign == closer and _BEHIND_CLOSER.match(text, at + 1)
+        if (
+            not sign
+            or sign in _LINE_ENDS
+            or closed
+            or _NEXT.match(text, at)
+            or MARKER.match(text, at)
+        ):
             return "", at
         return "{redacted:rest}", _end_of_line(text, at, closer)
     if sign == ":" and name in ANSWER:
-        begins = _BLANKS.match(text, at + 1)
-        if begins is not None and text[begins.end() : begins.end() + 1] == "(":
-            return "", at  # of the test form: ranges, and words for values
+        if _RANGES.match(text, at):
+            return "", at
         return _parameters_shown(text, at, ANSWER[name], "", "")
+    if _NEITHER.match(text, at):
+        return "{redacted:rest}", _end_of_line(text, at, closer)
     return "", at
 
 
@@ -170,8 +185,10 @@ def _parameters(text: str, at: int, closer: str, ends: str) -> tuple[list[Parame
         if sign == ",":
             at += 1
         elif sign and sign == closer:
-            ends_there = bool(item.text) and _BEHIND_CLOSER.match(text, at + 1)
-            return (parameters, at) if ends_there else None
+            closed = item.text and text[at - 1] != "\\" and _BEHIND_CLOSER.match(text, at + 1)
+            return (parameters, at) if closed else None
+        elif sign == ";" and ";" in ends:
+            return (parameters, at) if _NEXT.match(text, at) else None
         elif not sign or sign in ends or MARKER.fullmatch(item.text):
             return parameters, at
         else:
@@ -192,7 +209,8 @@ def _numbers_elsewhere(parameters: list[Parameter], hidden: Hidden) -> bool:
 
 def _is_prose(parameters: list[Parameter]) -> bool:
     """Return whether a message stands behind the name, such as the reason of an error."""
-    return " " in parameters[0].text and not any(item.quoted for item in parameters)
+    words = _WORD.findall(parameters[0].text)
+    return len(words) > 2 and not any(item.quoted for item in parameters)
 
 
 def _skip_blanks(text: str, at: int) -> int:

@@ -62,10 +62,11 @@ def _texts(name: str, *, data: int = 1 << 30) -> Rule:
 
 def _credential_write(given: Sequence[Parameter]) -> Hidden | None:
     """%CMNG=<op>[,<tag>[,<type>[,<content>[,<password>]]]]; only op 0 writes."""
-    if len(given) > 5:
-        return None
-    if _number(given, 0) in {"1", "2", "3"}:
+    operation = _number(given, 0)
+    if operation in {"1", "2", "3"} and len(given) <= 3:
         return {}
+    if operation not in {"0", ""} or len(given) > 5:
+        return None
     return {**_content(given), 4: "password"}
 
 
@@ -92,7 +93,8 @@ def _mqtt_connect(given: Sequence[Parameter]) -> Hidden | None:
 
 
 def _carrier(given: Sequence[Parameter]) -> Hidden:
-    if given and given[0].text.lower() not in {"app_data_set", "log_data"}:
+    operation = given[0].text.lower() if given else ""
+    if operation not in {"app_data_set", "log_data"} and re.fullmatch("[a-z_]+", operation):
         return {}
     return dict.fromkeys(range(1, len(given)), "payload")
 
@@ -156,7 +158,7 @@ SET: Mapping[str, Rule] = {
     "#XCMNG": _credential_write,
     "%KEYINJECT": _all("key"),
     "%XPMNG": _places(2, {1: "public-key"}),
-    "%XSUDO": _places(3, {1: "signature"}),
+    "%XSUDO": _texts("signature"),
     # Payloads of Serial Modem. SM: all of them
     "+CMGS": _texts("message"),
     "#XSMS": _texts("message"),
