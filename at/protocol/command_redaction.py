@@ -36,7 +36,7 @@ _NEXT = re.compile(r";[ \t]*(?:$|[+%#*^$&!@\r\n\0]|[A-Za-z][0-9]*(?=[ ;\r\n\0]|$
 # What makes of a name neither a word of a message nor a command or answer.
 _NEITHER = re.compile(r"[~\[({\\<*+@!|&^$%#]|[\"'`][A-Za-z0-9]|[^\w\s]{1,3}=")
 _WORD = re.compile(r"\b[a-z]{2,}\b")
-_FORM_END = r"(?=[ \t]*(?:$|[\r\n\0;])|[,.)\]}>'\"`](?:\s|$))"
+_FORM_END = r"(?=[ \t]*(?:$|[\r\n\0;])|[,.)\]}>'`](?:\s|$)|\"(?:[\r\n]|$))"
 _TEST_FORM = re.compile(r"=[ \t]*\?" + _FORM_END)
 _READ_FORM = re.compile(r"\?" + _FORM_END)
 _RANGES = re.compile(r":[ \t]*\([0-9,\- \t]*\)", re.ASCII)  # of an answer to a test command

@@ -42,9 +42,23 @@ _STATUS_WORDS = re.compile(r"[0-9A-Fa-f]{4}")
 _SECRET_INSTRUCTIONS = frozenset({"20", "24", "26", "28", "2C", "88", "89"})
 
 
-def _places(most: int, hidden: Hidden) -> Rule:
-    """Return the rule of a form of up to `most` parameters with secrets in these places."""
-    return lambda given: hidden if len(given) <= most else None
+def _places(most: int, hidden: Hidden, *, texts: Sequence[int] = ()) -> Rule:
+    """Return the rule of a form of up to `most` parameters with secrets in these places.
+
+    A text in quotes that stands neither there nor at `texts` may be a secret in a wrong place.
+    """
+
+    def rule(given: Sequence[Parameter]) -> Hidden | None:
+        return hidden if _fits(given, most, (*hidden, *texts)) else None
+
+    return rule
+
+
+def _fits(given: Sequence[Parameter], most: int, texts: Sequence[int]) -> bool:
+    """Return whether there are up to `most` parameters, with texts in these places alone."""
+    return len(given) <= most and all(
+        index in texts for index, item in enumerate(given) if item.quoted and item.text
+    )
 
 
 def _texts(name: str, *, data: int = 1 << 30) -> Rule:
@@ -65,14 +79,14 @@ def _credential_write(given: Sequence[Parameter]) -> Hidden | None:
     operation = _number(given, 0)
     if operation in {"1", "2", "3"} and len(given) <= 3:
         return {}
-    if operation not in {"0", ""} or len(given) > 5:
+    if operation not in {"0", ""} or not _fits(given, 5, (3, 4)):
         return None
     return {**_content(given), 4: "password"}
 
 
 def _credential_read(given: Sequence[Parameter]) -> Hidden | None:
     """%CMNG: <tag>,<type>[,<sha>[,<content>]]."""
-    return _content(given, kind=1) if len(given) <= 4 else None
+    return _content(given, kind=1) if _fits(given, 4, (2, 3)) else None
 
 
 def _content(given: Sequence[Parameter], *, kind: int = 2) -> Hidden:
@@ -87,38 +101,55 @@ def _mqtt_connect(given: Sequence[Parameter]) -> Hidden | None:
     if len(given) <= 1:
         return {}
     for first, most in ((1, 6), (2, 7)):
-        if _SHORT_NUMBER.fullmatch(_number(given, first + 3)) and len(given) <= most:
-            return {first: "user", first + 1: "password"}
+        has_port = _SHORT_NUMBER.fullmatch(_number(given, first + 3))
+        if has_port and _fits(given, most, range(1, first + 3)):
+            return {**dict.fromkeys(range(1, first + 1), "user"), first + 1: "password"}
     return None
 
 
 def _carrier(given: Sequence[Parameter]) -> Hidden:
-    operation = given[0].text.lower() if given else ""
-    if operation not in {"app_data_set", "log_data"} and re.fullmatch("[a-z_]+", operation):
+    """#XCARRIER=<operation>,...: SM hides the data of two; a number of another tells nothing."""
+    is_data = bool(given) and given[0].text.lower() in {"app_data_set", "log_data"}
+    return {
+        index: "payload"
+        for index, item in enumerate(given)
+        if index and (is_data or item.quoted or not _SHORT_NUMBER.fullmatch(item.text))
+    }
+
+
+def _modem_update(given: Sequence[Parameter]) -> Hidden | None:
+    """%NRFCLOUDFOTA=0,<key>,<hardware>,<type>,<version>, =1,<chunk>, =2 and =3,<key>."""
+    operation = _number(given, 0)
+    if operation == "1" and _fits(given, 2, ()):
         return {}
-    return dict.fromkeys(range(1, len(given)), "payload")
-
-
-def _key_unless_chunk(given: Sequence[Parameter]) -> Hidden:
-    """%NRFCLOUDFOTA=<mode>,"<project key>",...; mode 1 has the number of a chunk there."""
-    return {} if _number(given, 0) == "1" else {1: "project-key"}
+    known = _fits(given, 5, (1, 2, 3, 4)) if operation == "0" else _fits(given, 2, (1,))
+    return {1: "project-key"} if known else None
 
 
 def _apdu(given: Sequence[Parameter]) -> Hidden | None:
     """+CSIM=<length>,<command>, +CGLA=<session>,<length>,<command>."""
-    if len(given) > 3:
-        return None
-    text = given[-1].text
-    whole = re.fullmatch(r"(?:[0-9A-Fa-f]{2}){4,}", text)
-    harmless = whole and text[2:4].upper() not in _SECRET_INSTRUCTIONS
-    return {} if harmless else {len(given) - 1: "apdu"}
+    return _texts_but("apdu", _harmless_apdu)(given) if len(given) <= 3 else None
+
+
+def _harmless_apdu(text: str) -> bool:
+    whole = re.fullmatch(r"(?:[0-9A-Fa-f]{2}){4,}", text) is not None
+    return whole and text[2:4].upper() not in _SECRET_INSTRUCTIONS
 
 
 def _apdu_answer(given: Sequence[Parameter]) -> Hidden | None:
     """Status words alone say nothing; keys, and what files hold, come before them."""
     if len(given) > 3:
         return None
-    return {} if _STATUS_WORDS.fullmatch(given[-1].text) else {len(given) - 1: "apdu"}
+    return _texts_but("apdu", lambda text: _STATUS_WORDS.fullmatch(text) is not None)(given)
+
+
+def _texts_but(name: str, is_harmless: Callable[[str], bool]) -> Callable[..., Hidden]:
+    """Return the rule that hides all but short bare numbers and what `is_harmless`."""
+    return lambda given: {
+        index: name
+        for index, item in enumerate(given)
+        if not is_harmless(item.text) and (item.quoted or not _SHORT_NUMBER.fullmatch(item.text))
+    }
 
 
 def _pin_retries(given: Sequence[Parameter]) -> Hidden:
@@ -136,21 +167,21 @@ def _number(given: Sequence[Parameter], index: int) -> str:
     return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
 
 
-_WIFI_JOIN = _places(16, {1: "password"})
-_WIFI_SERVE = _places(16, {1: "password"})
-_WIFI_ENTERPRISE = _places(16, {2: "user", 3: "user", 4: "password"})
+_WIFI_JOIN = _places(16, {1: "password", 2: "bssid"}, texts=(0,))
+_WIFI_SERVE = _places(16, {1: "password"}, texts=(0,))
+_WIFI_ENTERPRISE = _places(16, {2: "user", 3: "user", 4: "password"}, texts=(0,))
 _CONTEXT_LOGIN = _places(4, {2: "user", 3: "password"})  # some makers swap the two
 
 SET: Mapping[str, Rule] = {
     # SIM and network. SM: +CPIN +CPINR +CPWD +CLCK +CGAUTH %XUSIMLCK
     "+CPIN": _places(2, {0: "pin", 1: "pin"}),
     "+CPINR": _pin_retries,
-    "+CPWD": _places(3, {1: "pin", 2: "pin"}),
-    "+CLCK": _places(4, {2: "pin"}),
+    "+CPWD": _places(3, {1: "pin", 2: "pin"}, texts=(0,)),
+    "+CLCK": _places(4, {2: "pin"}, texts=(0,)),
     "+CGAUTH": _CONTEXT_LOGIN,
     "+CSIM": _apdu,
     "+CGLA": _apdu,
-    "+CRSM": _places(7, {5: "apdu"}),
+    "+CRSM": _places(7, {5: "apdu", 6: "path"}),
     "+CUSD": _places(3, {1: "message"}),
     "%XUSIMLCK": _all("pin"),
     # Credentials. SM: %CMNG %KEYINJECT %XPMNG %XSUDO
@@ -171,16 +202,18 @@ SET: Mapping[str, Rule] = {
     "#XSENDTO": _texts("payload", data=5),
     "#XTCPSEND": _all("payload"),
     "#XUDPSEND": _all("payload"),
-    "#XFTP": _places(8, {1: "payload", 2: "payload"}),
+    "#XFTP": _places(8, {1: "payload", 2: "payload"}, texts=(0, 3)),
     "#XCARRIER": _carrier,
     "#XNRFCLOUDOBSAUTO": _texts("project-key"),
     "#XNRFCLOUDOBSUPLOAD": _all("project-key"),
     "#XNRFCLOUDOBSFORWARD": _places(2, {0: "payload", 1: "project-key"}),
-    "#XNRFCLOUDFOTA": _places(2, {1: "project-key"}),  # SM prints it, although it has a key
+    "#XNRFCLOUDFOTA": _places(
+        2, {1: "project-key"}, texts=(0,)
+    ),  # SM prints it, although it has a key
     "#XFOTA": _places(4, {1: QUERY}),
     # nRF93M1
     "%HTTPFOTADL": _places(2, {0: QUERY}),
-    "%NRFCLOUDFOTA": _key_unless_chunk,
+    "%NRFCLOUDFOTA": _modem_update,
     "%NRFCLOUDOBSUPLOAD": _all("project-key"),
     "%NRFCLOUDOBSFORWARD": _all("payload"),
     "%NRFCLOUDMESSAGE": lambda _given: None,  # JSON without quotes around it

@@ -155,6 +155,27 @@ def test_a_line_cut_anywhere_keeps_no_secret(
     assert CANARY not in without_secrets(before + "\r\n" + line)
 
 
+PLAIN = [row for row in SPELLED if row[3] and row[1] in {"as in the manual", "without quotes"}]
+
+
+@given(
+    st.sampled_from(PLAIN),
+    st.lists(
+        st.tuples(st.integers(0, 200), st.text("\",=?:'`()<>[]{} \t~/", min_size=1, max_size=2)),
+        max_size=3,
+    ),
+)
+def test_noise_behind_the_name_keeps_no_secret(
+    row: tuple[str, str, str, bool], noise: list[tuple[int, str]]
+) -> None:
+    name, _spelling, line, _sent = row
+    begins = len(f"AT{name}")
+    for at, text in noise:
+        place = begins + at % (len(line) - begins + 1)
+        line = line[:place] + text + line[place:]
+    assert CANARY not in without_secrets(line)
+
+
 _SIGNED_NAMES = re.compile("|".join(re.escape(name) for name in {*SET, *ANSWER}), re.IGNORECASE)
 
 
