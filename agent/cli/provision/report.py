@@ -69,7 +69,8 @@ def _attempts(ledger: LedgerReader) -> Iterator[Attempt]:
     for run in Listing(ledger, RunRecord, Filter()).every():
         yield Attempt(
             run.uuid, run.began_at.astimezone(), run.ended_at, run.outcome, run.reason_code,
-            run.station, run.lot, run.slot, run.imei, tuple(timings(run).items()),
+            run.station, run.lot, run.slot or run.usb_place or run.port, run.imei,
+            tuple(timings(run).items()),
         )  # fmt: skip
 
 

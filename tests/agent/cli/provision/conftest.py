@@ -22,7 +22,11 @@ def two_boards() -> None:
         (OTHER, "refused", "old-firmware", "firmware too old"),
     ):
         run = run_of(
-            uuid, device_id=f"nrf-{uuid[-3:]}", slot="A1" if outcome == "done" else "", lot="L7"
+            uuid,
+            device_id=f"nrf-{uuid[-3:]}",
+            slot="A1" if outcome == "done" else "",
+            lot="L7",
+            port="/dev/ttyACM7",
         )
         ledger.claim(run)
         ledger.begin(uuid, "key", writes=3)

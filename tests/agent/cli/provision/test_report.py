@@ -27,6 +27,12 @@ def test_a_report_tells_yield_times_and_failures_to_people_and_programs() -> Non
 
 
 @pytest.mark.usefixtures("two_boards")
+def test_a_slot_without_a_name_is_the_place_or_the_port() -> None:
+    made = json.loads(completed("provision", "report", "--by", "slot", "--json").stdout)
+    assert [one["group"] for one in made["groups"]] == ["one /dev/ttyACM7", "one A1", "one A3"]
+
+
+@pytest.mark.usefixtures("two_boards")
 def test_failures_alone_and_a_period_without_a_run() -> None:
     alone = completed("provision", "report", "--by", "reason").stdout.splitlines()
     assert [line.split()[0] for line in alone if line] == ["failed", "no-answer", "old-firmware"]
