@@ -18,6 +18,7 @@ from at.protocol.command import CommandText, read_command
 from at.protocol.values import name_before_colon
 from at.transcripts import resigning, sim_files
 from at.transcripts.identifiers import UNREADABLE, Identifiers
+from at.transcripts.interruptions import without_logs
 from at.transcripts.made_up import luhn_digit
 from at.transcripts.written_credentials import WrittenCredential, written_credential
 
@@ -80,9 +81,13 @@ class IdentityRedactor:
 
     def clean(self, line: bytes) -> bytes:
         """Return a line with made-up identity."""
+        rest, logs = without_logs(line)
         # An echo ends with CR, and its answer stands behind it.
-        parts = _LINE.findall(line.decode("latin-1"))
-        return "".join(map(self._line, parts)).encode("latin-1")
+        text = "".join(map(self._line, _LINE.findall(rest.decode("latin-1"))))
+        for place, log in reversed(logs):
+            cut = min(place, len(text.rstrip("\r\n")))
+            text = text[:cut] + self._names.replaced(log.decode("latin-1")) + text[cut:]
+        return text.encode("latin-1")
 
     def note_written(self, before: bytes, after: bytes) -> None:
         """Note how a line was redacted: what it writes has another digest from here on."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from at.protocol.dialect import TRAITS
 from at.protocol.errors import TranscriptError
 from at.transcripts import transcript
+from at.transcripts.interruptions import is_cut
 from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.redaction import Redactor
 from at.transport.base import Receiver, Transport
@@ -193,10 +194,15 @@ class _Stream:
             self._scanned = rest.end() if rest else 0
         for match in self._end.finditer(self.pending, self._scanned):
             self._scan_to(match.end())
-            if not (quotes and self._quoted):
+            if not (quotes and self._quoted) and (is_sent or not self._is_cut(match.end())):
                 return match.end()
         self._scan_to(len(self.pending))
         return 0
+
+    def _is_cut(self, end: int) -> bool:
+        """Return whether a log line cut the modem's line that ends there: its rest follows."""
+        begin = self.pending.rfind(b"\n", 0, end - 1) + 1
+        return is_cut(bytes(self.pending[begin:end]))
 
     def _scan_to(self, end: int) -> None:
         self._quoted ^= self.pending.count(_QUOTE, self._scanned, end) % 2 == 1
