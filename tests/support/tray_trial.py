@@ -211,6 +211,8 @@ class Trial:
         except AgentError:  # it is being made, or its server restarts
             self.forget_ledger()
             return False
+        if not notes:  # one that was not there yet as it was opened stays empty
+            self.forget_ledger()
         return any(note.step == step for note in notes)
 
     def open_ledger(self, *, writes: bool = False) -> Ledger:
