@@ -68,6 +68,10 @@ _HOLDS_THE_ID = (
     f"WHERE device_id = :device_id AND device_id <> '' AND boards.uuid <> :uuid AND {_IS_LIVE}"
 )
 """Another board with a live key has the device id."""
+_REGISTERED_AS = (
+    "substr(registered_as, length(registered_as) - length(:device_id)) = ' ' || :device_id"
+)
+"""The key was registered, by whatever method, as the device."""
 _KEY_COLUMNS = frozenset(KEY_COLUMNS) - {"public_key", "key_digest"}
 _BOARD_COLUMNS = frozenset({"attestation", "conflict"})
 
@@ -397,7 +401,8 @@ class Ledger(StationHandovers):
             "UPDATE keys SET retired_at = :at, retired_because = :because WHERE retired_at IS NULL"
         )
         execute(
-            f"{retired} AND uuid IN (SELECT uuid FROM boards {_HOLDS_THE_ID})",  # noqa: S608
+            f"{retired} AND uuid <> :uuid AND :device_id <> :uuid AND ({_REGISTERED_AS} "  # noqa: S608
+            f"OR uuid IN (SELECT uuid FROM boards {_HOLDS_THE_ID}))",
             {**values, "at": self._time(), "because": given},
         )
         because = f"the key of tag {claim.security_tag} took its place"

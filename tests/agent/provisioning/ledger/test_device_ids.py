@@ -10,12 +10,14 @@ from agent.provisioning.ledger import BoardBusy, Ledger
 DEVICE = "nrf-350457791234567"
 
 
-def made(ledger: Ledger, uuid: str, **columns: object) -> None:
+def made(ledger: Ledger, uuid: str, registered_as: str = "", **columns: object) -> None:
     """Run a board to its end, with a new key that the service took."""
     run = run_of(uuid, **{"device_id": DEVICE, **columns})
     ledger.claim(run)
     ledger.finish_key(uuid, "key", "", f"PEM {uuid}", f"digest {uuid}", "another was made")
-    ledger.finish_registration(uuid, "register", "", registered_key="k", registered_as=DEVICE)
+    ledger.finish_registration(
+        uuid, "register", "", registered_key="k", registered_as=registered_as
+    )
     ledger.conclude(ended(run, "done", step="proof"))
     ledger.release(uuid)
 
@@ -99,4 +101,27 @@ def test_a_run_that_comes_to_nothing_changes_no_device_id(address: str) -> None:
     ledger.claim(run := run_of(UUID, device_id=UUID))
     ledger.conclude(ended(run, "unchanged", step="proof"))
     assert [one.uuid for one in ledger.boards_with(UUID)] == [UUID]
+    ledger.close()
+
+
+def test_a_key_that_was_registered_as_the_device_retires_whatever_id_its_board_has_now(
+    address: str,
+) -> None:
+    ledger = opened(address)
+    made(ledger, UUID, registered_as=f"onboard {DEVICE}")
+    ledger.claim(run := run_of(UUID, device_id=UUID))  # with no registration
+    ledger.conclude(ended(run, "unchanged", step="verify"))
+    ledger.release(UUID)
+    assert ledger.boards_with(DEVICE) == []
+    made(ledger, OTHER, registered_as=f"public-key {DEVICE}")
+    assert (live(ledger, UUID), live(ledger, OTHER)) == ([], [10])
+    ledger.close()
+
+
+def test_a_key_that_was_registered_as_another_device_since_lives(address: str) -> None:
+    ledger = opened(address)
+    made(ledger, UUID, registered_as=f"onboard {DEVICE}")
+    made(ledger, UUID, device_id=UUID, registered_as=f"onboard {UUID}")
+    made(ledger, OTHER, registered_as=f"onboard {DEVICE}")
+    assert (live(ledger, UUID), live(ledger, OTHER)) == ([10], [10])
     ledger.close()
