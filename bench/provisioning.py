@@ -17,14 +17,14 @@ from measure import Row
 from operator_ca import make_ca
 from served_kit import PEERS, ServedKit, served
 
-from agent.provisioning.batch import run_boards
-from agent.provisioning.board import BoardLocation
-from agent.provisioning.board_ledger import AsyncLedger
-from agent.provisioning.board_run import Station
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
-from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
-from agent.provisioning.modem_board import ModemBoard
+from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.running.batch import run_boards
+from agent.provisioning.running.board_ledger import AsyncLedger
+from agent.provisioning.running.board_run import Station
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 

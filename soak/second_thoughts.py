@@ -25,13 +25,13 @@ from measure import counted
 from operator_ca import make_ca
 from station_crashes import GOAL, Edge, Instrumented, KillAt, StationFolder, forked
 
-from agent.provisioning.batch import run_boards
-from agent.provisioning.board import BoardLocation
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
-from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
-from agent.provisioning.modem_board import ModemBoard
-from agent.provisioning.registrar import Registrar
+from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.running.batch import run_boards
+from agent.provisioning.running.registrar import Registrar
 from agent.standin import jwt
 from at.driver.modem import Modem
 from at.virtual.options import device_uuid
@@ -40,8 +40,8 @@ from at.virtual.transport import VirtualTransport
 if TYPE_CHECKING:
     import random
 
-    from agent.provisioning.board_run import Station
-    from agent.provisioning.outcome import Outcome
+    from agent.provisioning.running.board_run import Station
+    from agent.provisioning.running.outcome import Outcome
 
 SOCKETS = range(3)
 SECOND_TAG = 101

@@ -16,13 +16,13 @@ from measure import counted
 from operator_ca import make_ca
 from station_crashes import TAG, Instrumented, StationFolder, forked
 
-from agent.provisioning.batch import run_board
-from agent.provisioning.board import BoardLocation
+from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.ledger import open_ledger
+from agent.provisioning.running.batch import run_board
 from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
-    from agent.provisioning.outcome import Outcome
+    from agent.provisioning.running.outcome import Outcome
 
 
 def swapped(station: StationFolder, dice: random.Random, count: int) -> tuple[int, int]:

@@ -29,14 +29,14 @@ from agent.observability.ingest.events import heartbeat
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.delivery_loop import Delivery
 from agent.outbox.delivery_requests import ServiceSender
-from agent.provisioning.batch import run_boards
-from agent.provisioning.board import BoardLocation
-from agent.provisioning.board_ledger import AsyncLedger
-from agent.provisioning.board_run import Station
-from agent.provisioning.goal import Goal, RegistrationMethod
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import open_board
 from agent.provisioning.ledger import open_ledger
-from agent.provisioning.modem_board import open_board
-from agent.provisioning.registrar import Registrar
+from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.running.batch import run_boards
+from agent.provisioning.running.board_ledger import AsyncLedger
+from agent.provisioning.running.board_run import Station
+from agent.provisioning.running.registrar import Registrar
 from agent.standin.faults import set_faults
 from agent.wiring.forwarding import Forwarder
 from agent.wiring.service_client import connect
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from agent.console.line_classifier import ConsoleItem
     from agent.demo.environment import DemoEnvironment
     from agent.http import HttpClient
-    from agent.provisioning.outcome import Outcome
+    from agent.provisioning.running.outcome import Outcome
     from at.discovery import PortReport
     from at.driver.modem import Modem
 

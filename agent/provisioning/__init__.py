@@ -1,1 +1,1 @@
-"""Provisioning: a pure plan for each board, the run that carries it out, and the ledger of both."""
+"""Provisioning: boards, the plan for each, the run that carries it out, and the ledger of both."""

@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Literal
 
 from agent.provisioning.ledger.records import INTERRUPTED, UNFINISHED
-from agent.provisioning.plan import ProvisioningStep
+from agent.provisioning.planning.plan import ProvisioningStep
 
 Grouping = Literal["station", "lot", "slot", "hour"]
 """What the counts may be told apart by."""

@@ -24,7 +24,7 @@ from agent.http import HttpClient
 from agent.location.agnss import AgnssRequest, FetchAgnss, MeasureAgnss, ServingCell
 from agent.location.calls import LocateWifi
 from agent.location.pgps import PredictionRequest, RequestPgps
-from agent.provisioning.registrar import ReadServiceTime
+from agent.provisioning.running.registrar import ReadServiceTime
 from at.protocol.errors import FirmwareRefused
 
 pytestmark = pytest.mark.contract("D1.3")

@@ -48,7 +48,7 @@ from agent.observability.api.resources import (
 )
 from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.events import PushEvents
-from agent.provisioning.registrar import ClaimDevice
+from agent.provisioning.running.registrar import ClaimDevice
 
 PEM = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
 COHORT, DEVICE = KINDS["cohort"], KINDS["device"]

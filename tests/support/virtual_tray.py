@@ -17,17 +17,17 @@ from agent.call import Host
 from agent.config.identity_keys import IdentityKeys
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
-from agent.provisioning.batch import run_boards
-from agent.provisioning.board import BoardLocation
-from agent.provisioning.board_ledger import AsyncLedger
-from agent.provisioning.board_run import Station
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
-from agent.provisioning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.ledger import open_ledger
-from agent.provisioning.modem_board import ModemBoard
-from agent.provisioning.outcome import Outcome
-from agent.provisioning.plan import ProvisioningStep
-from agent.provisioning.registrar import Registrar
+from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.planning.plan import ProvisioningStep
+from agent.provisioning.running.batch import run_boards
+from agent.provisioning.running.board_ledger import AsyncLedger
+from agent.provisioning.running.board_run import Station
+from agent.provisioning.running.outcome import Outcome
+from agent.provisioning.running.registrar import Registrar
 from at.driver.modem import Modem
 from at.virtual import signing
 from at.virtual.transport import VirtualTransport

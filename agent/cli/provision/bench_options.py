@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from agent.config.load import Configuration
     from agent.config.profile import BoardLimits, ProvisioningSettings
     from agent.config.secrets import Secret
-    from agent.provisioning.batch import OpenBoard
-    from agent.provisioning.board import BoardLocation
+    from agent.provisioning.boards.board import BoardLocation
+    from agent.provisioning.boards.limits import Limit
+    from agent.provisioning.boards.modem_board import ModemBoard
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.ca.token import Pin
-    from agent.provisioning.goal import Goal
     from agent.provisioning.ledger import Ledger
-    from agent.provisioning.limits import Limit
-    from agent.provisioning.modem_board import ModemBoard
-    from agent.provisioning.registrar import Registrar
+    from agent.provisioning.planning.goal import Goal
+    from agent.provisioning.running.batch import OpenBoard
+    from agent.provisioning.running.registrar import Registrar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -106,7 +106,12 @@ def take_options(command: F) -> F:
 
 def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
     """Return the state that the boards are to reach. Raises UsageError."""
-    from agent.provisioning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
+    from agent.provisioning.planning.goal import (
+        CertificateSource,
+        Goal,
+        KeyOrigin,
+        RegistrationMethod,
+    )
 
     profile = configuration.profile.provisioning
     # Half a CA is a mistake to report, not a bench without certificates.
@@ -146,12 +151,12 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
     Raises ConfigError or CredentialMissing if the configuration lacks what it needs: before any
     board is touched.
     """
-    from agent.provisioning.goal import RegistrationMethod
+    from agent.provisioning.planning.goal import RegistrationMethod
 
     if goal.registration is RegistrationMethod.NONE and not goal.prove:
         return None
     # Only here: a bench with no service need not pay for the HTTP client.
-    from agent.provisioning.registrar import Registrar
+    from agent.provisioning.running.registrar import Registrar
     from agent.wiring.service_client import connect
 
     section = configuration.profile.provisioning
@@ -178,7 +183,7 @@ def device_ca_of(goal: Goal, configuration: Configuration) -> DeviceCa | None:
     """
     from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
     from agent.provisioning.ca.device_ca import DeviceCa
-    from agent.provisioning.goal import CertificateSource
+    from agent.provisioning.planning.goal import CertificateSource
 
     if goal.certificate is not CertificateSource.OPERATOR_CA:
         return None
@@ -251,7 +256,7 @@ def board_finder(
 
     A named board is listed whether or not it is plugged in. The function raises UsageError.
     """
-    from agent.provisioning.discovery import chosen_boards
+    from agent.provisioning.boards.discovery import chosen_boards
 
     # Not the profile's port: a board is provisioned only if an option or the environment names it.
     names = given.boards or tuple(
@@ -267,7 +272,7 @@ def board_opener(configuration: Configuration) -> OpenBoard:
     Raises ConfigError where the keys that check what boards attest cannot be read.
     """
     from agent.config.identity_keys import load_identity_keys
-    from agent.provisioning.modem_board import ModemBoard
+    from agent.provisioning.boards.modem_board import ModemBoard
 
     keys = load_identity_keys(configuration.profile.provisioning.attestation_keys)
     if keys:
@@ -302,7 +307,7 @@ def ledger_address(configuration: Configuration) -> tuple[str, str]:
 
 def _limits(profile: BoardLimits) -> tuple[Limit, ...]:
     """Return the limits that the profile sets."""
-    from agent.provisioning.limits import Limit, Quantity
+    from agent.provisioning.boards.limits import Limit, Quantity
 
     limits = (
         Limit(Quantity.SUPPLY, profile.supply_min_mv, profile.supply_max_mv),
@@ -323,7 +328,7 @@ def _require_ca_named(profile: ProvisioningSettings) -> None:
 
 
 def _credential(text: str) -> tuple[int, int]:
-    from agent.provisioning.goal import CREDENTIAL_NAMES
+    from agent.provisioning.planning.goal import CREDENTIAL_NAMES
 
     tag, _, kind = text.partition(":")
     if not tag.isdecimal() or not kind.isdecimal():

@@ -16,7 +16,7 @@ from agent.errors import ResourceUnavailable
 if TYPE_CHECKING:
     from typing import Any
 
-    from agent.provisioning.batch import PlannedBoard
+    from agent.provisioning.running.batch import PlannedBoard
 
 
 @click.command(
@@ -29,8 +29,8 @@ def command(**given: Any) -> None:
 
 
 async def _plan(given: bench_options.BenchOptions) -> int:
-    from agent.provisioning.batch import plan_boards, require_count
-    from agent.provisioning.board_ledger import AsyncLedger
+    from agent.provisioning.running.batch import plan_boards, require_count
+    from agent.provisioning.running.board_ledger import AsyncLedger
 
     settings = configured()
     goal = bench_options.goal_of(given, settings)

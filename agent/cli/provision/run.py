@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config.load import Configuration
-    from agent.provisioning.board import BoardLocation
-    from agent.provisioning.board_ledger import AsyncLedger
+    from agent.provisioning.boards.board import BoardLocation
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.exports import Labels
-    from agent.provisioning.goal import Goal
     from agent.provisioning.handover import Handover, OnBoardCommand
     from agent.provisioning.ledger import WorkOrder
-    from agent.provisioning.registrar import Registrar
+    from agent.provisioning.planning.goal import Goal
+    from agent.provisioning.running.board_ledger import AsyncLedger
+    from agent.provisioning.running.registrar import Registrar
 
 _DISCOVERY_INTERVAL_S = 1.0
 _QUIET_S = 2.0  # what takes longer is told
@@ -66,8 +66,8 @@ def command(
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
     """
-    from agent.provisioning.batch import require_count
-    from agent.provisioning.goal import RegistrationMethod
+    from agent.provisioning.planning.goal import RegistrationMethod
+    from agent.provisioning.running.batch import require_count
 
     given = bench_options.BenchOptions(**values)
     settings = configured()
@@ -119,12 +119,12 @@ async def _provision(
     program: OnBoardCommand | None,
 ) -> int:
     from agent.cli.provision.run_progress import BenchView
-    from agent.provisioning.batch import run_boards, watch_boards
-    from agent.provisioning.board_ledger import AsyncLedger
-    from agent.provisioning.board_run import Station
-    from agent.provisioning.discovery import connected_boards
+    from agent.provisioning.boards.discovery import connected_boards
     from agent.provisioning.exports import Labels
     from agent.provisioning.handover import Handover
+    from agent.provisioning.running.batch import run_boards, watch_boards
+    from agent.provisioning.running.board_ledger import AsyncLedger
+    from agent.provisioning.running.board_run import Station
 
     open_board = bench_options.board_opener(settings)
     labels = Labels(label_folder) if label_folder is not None else None
@@ -217,8 +217,8 @@ async def _write_label(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:
 
 async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:
     """Compare this host's clock, which dates certificates, to the cloud's. Raises RefusedByRule."""
-    from agent.provisioning.goal import CertificateSource
-    from agent.provisioning.host_clock import check_clock_for_certificates
+    from agent.provisioning.planning.goal import CertificateSource
+    from agent.provisioning.running.host_clock import check_clock_for_certificates
 
     if goal.certificate is CertificateSource.NONE:
         return

@@ -17,9 +17,9 @@ from agent.cli.framework.safe_text import drawing, printable
 from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
-    from agent.provisioning.board import BoardLocation
-    from agent.provisioning.outcome import Outcome
-    from agent.provisioning.plan import ProvisioningStep
+    from agent.provisioning.boards.board import BoardLocation
+    from agent.provisioning.planning.plan import ProvisioningStep
+    from agent.provisioning.running.outcome import Outcome
 
 
 _BAR_WIDTH = 40

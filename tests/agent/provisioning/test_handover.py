@@ -22,7 +22,6 @@ from virtual_tray import Tray, provision, station_of
 from agent.errors import UsageError
 from agent.provisioning import handover as handover_module
 from agent.provisioning import records
-from agent.provisioning.board_ledger import AsyncLedger
 from agent.provisioning.handover import (
     Handover,
     OnBoardCommand,
@@ -31,6 +30,7 @@ from agent.provisioning.handover import (
     runnable,
 )
 from agent.provisioning.ledger import BoardRecord, Ledger
+from agent.provisioning.running.board_ledger import AsyncLedger
 
 WRITES = "import sys; open({file!r}, 'a').write(sys.stdin.read())"
 

@@ -12,11 +12,11 @@ from standin import StandIn
 from virtual_tray import GOAL, Tray, provision, station_of
 
 from agent.errors import RefusedByRule
-from agent.provisioning.batch import plan_boards
-from agent.provisioning.board import BoardLocation
-from agent.provisioning.board_run import Outcome
-from agent.provisioning.goal import Goal, RegistrationMethod
+from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.ledger import KeyRecord
+from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.running.batch import plan_boards
+from agent.provisioning.running.board_run import Outcome
 from at.commands.credentials import CredentialType
 from at.virtual.transport import VirtualTransport
 

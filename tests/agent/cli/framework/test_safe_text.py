@@ -99,8 +99,8 @@ from agent.cli.console.window import ConsoleWindow
 from agent.cli.provision.run_progress import BenchView
 from agent.console.log_line import LogLine
 from agent.errors import AgentError
-from agent.provisioning.board import BoardLocation
-from agent.provisioning.outcome import Outcome
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.running.outcome import Outcome
 
 text = %a
 

@@ -228,7 +228,7 @@ async def test_a_doubtful_clock_is_told_where_no_service_can_be_asked(
     with tray(tmp_path, 1) as kits:
         done = await run(*ports(kits), "--registration", "none", "--no-proof")
     assert done.code == 0, done.out
-    from agent.provisioning.host_clock import kernel_says_synchronised
+    from agent.provisioning.running.host_clock import kernel_says_synchronised
 
     doubted = "certificates are dated by it" in done.err
     assert doubted == (kernel_says_synchronised() is False)

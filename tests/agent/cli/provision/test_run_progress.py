@@ -7,8 +7,8 @@ import io
 from rich.console import Console
 
 from agent.cli.provision.run_progress import Row, drawn, fitting
-from agent.provisioning.board import BoardLocation
-from agent.provisioning.outcome import Outcome
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.running.outcome import Outcome
 
 
 def row(slot: str, outcome: str = "", reason: str = "") -> Row:

@@ -1,0 +1,79 @@
+"""Discovery of boards: on named ports, or on every connected kit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agent.errors import UsageError
+from agent.provisioning.boards.board import BoardLocation
+from at.driver.opening import is_system_port
+from at.ports.usb import UsbPort, known_kits, resolve, system_ports
+from at.protocol.errors import PortNotFound
+
+
+def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLocation]:
+    """Return the locations of boards on named ports; a kit's location includes its USB port."""
+    known = {port.device: port for port in system_ports()}
+    known |= {f"serial:{port.serial}": port for port in _kits(list(known.values()))}
+    locations = []
+    for name in dict.fromkeys(names):
+        port = known.get(name)
+        locations.append(
+            _location(port, name, slots)
+            if port
+            else BoardLocation("", "", slots.get(name, ""), name)
+        )
+    return locations
+
+
+def all_boards(slots: Mapping[str, str]) -> list[BoardLocation]:
+    """Return the location of every connected kit, by its USB identity."""
+    return [_location(port, f"serial:{port.serial}", slots) for port in _kits(system_ports())]
+
+
+def chosen_boards(
+    names: Sequence[str], *, all_kits: bool, slots: Mapping[str, str]
+) -> list[BoardLocation]:
+    """Return named boards, or all. Raises UsageError if neither or both were asked for."""
+    if bool(names) == all_kits:
+        raise UsageError(
+            "name the boards, or say --all",
+            hint="cellagent provision run /dev/ttyACM0 serial:1050934568 …; `cellagent ports` "
+            "lists them",
+        )
+    return all_boards(slots) if all_kits else named_boards(names, slots)
+
+
+def connected_boards(locations: Sequence[BoardLocation]) -> dict[str, tuple[BoardLocation, object]]:
+    """Return the locations where something is connected, by port, each with a mark.
+
+    The mark changes when the device was disconnected in between, however briefly. A port that is no
+    device of this system (tcp://HOST:PORT) is always there.
+    """
+    listed = system_ports()
+    marks = ((location, _mark(location.port, listed)) for location in locations)
+    return {location.port: (location, mark) for location, mark in marks if mark is not None}
+
+
+def _mark(name: str, listed: Sequence[UsbPort]) -> object:
+    if not is_system_port(name):
+        return name
+    try:
+        device, _ = resolve(name, rtscts=False, listing=lambda: list(listed))
+    except PortNotFound:
+        return None
+    try:
+        found = Path(device).stat()
+    except OSError:  # Windows: a name, and no file
+        return next((port for port in listed if port.device == device), None)
+    return found.st_ino, found.st_rdev, found.st_ctime_ns
+
+
+def _kits(ports: Sequence[UsbPort]) -> list[UsbPort]:
+    """Return any port of each kit: they all state its serial number and its USB path."""
+    return [kit[0] for kit in known_kits(ports).values()]
+
+
+def _location(port: UsbPort, name: str, slots: Mapping[str, str]) -> BoardLocation:
+    return BoardLocation(port.serial, port.usb_path, slots.get(port.usb_path, ""), name)

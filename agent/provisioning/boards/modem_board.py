@@ -1,0 +1,207 @@
+"""A board behind its modem's AT port."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from agent.config.identity_keys import IdentityKeys, UntrustedSignature
+from agent.provisioning.boards.board import (
+    BoardLocation,
+    BoardState,
+    BoardSwapped,
+    HeldCredential,
+    MadeKey,
+    WrongAnswer,
+)
+from agent.provisioning.boards.limits import Quantity
+from at.commands.clock import ReadClock, SetClock, clock_text
+from at.commands.credentials import (
+    CredentialType,
+    DeleteCredential,
+    ListCredentials,
+    ReadCredential,
+    StoredCredential,
+    WriteCredential,
+)
+from at.commands.device_status import ReadSupply, ReadTemperature
+from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetFunctionalMode
+from at.commands.identity import ReadImei, ReadModel
+from at.commands.jwt import MakeJwt
+from at.commands.keys import GenerateKey
+from at.commands.signal import ReadSignalQuality
+from at.commands.sim import ReadSimState
+from at.device_uuid import read_device_uuid
+from at.driver.modem import Modem, open_modem
+from at.firmware_gate import read_verdict, require_firmware
+from at.protocol.error_codes import rejection
+from at.protocol.errors import CommandRejected, ParseError
+from at.tokens.attestation import read_attestation
+from at.tokens.jwt import Jwt
+
+_NOT_FOUND = 513
+_ATTEST = "AT%ATTESTTOKEN"
+_NO_KEYS = IdentityKeys()
+
+
+@asynccontextmanager
+async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+    """Open the port of a location. Raises AtError."""
+    async with open_modem(location.port) as modem:
+        yield ModemBoard(modem)
+
+
+class ModemBoard:
+    """A board as provisioning uses it (see BoardPort), by AT commands.
+
+    What it attests is checked with `identity_keys`, where there are any.
+    """
+
+    def __init__(self, modem: Modem, identity_keys: IdentityKeys = _NO_KEYS) -> None:
+        self._modem = modem
+        self._identity_keys = identity_keys
+
+    async def read(self) -> BoardState:
+        """Return what the board is and holds; only IMEI and firmware where the gate refuses it."""
+        send = self._modem.send
+        imei = await self.imei()
+        verdict = await read_verdict(self._modem)
+        if not verdict.allowed:
+            return BoardState(
+                imei=imei,
+                uuid="",
+                model="",
+                firmware=verdict.text,
+                refusal=verdict.reason,
+                mode=FunctionalMode.OFF,
+                has_time=False,
+                credentials=(),
+            )
+        return BoardState(
+            imei=imei,
+            uuid=await read_device_uuid(self._modem),
+            model=(await send(ReadModel())).model,
+            firmware=verdict.text,
+            refusal="",
+            mode=(await send(ReadFunctionalMode())).fun,
+            has_time=await self._has_time(),
+            credentials=await self.credentials(),
+        )
+
+    async def require_attested(self, uuid: str) -> bool:
+        """Check the board's attestation before anything is written to it; False without a key.
+
+        Raises UntrustedSignature, BoardSwapped.
+        """
+        if not self._identity_keys:
+            return False
+        try:
+            text = await self.attestation()
+        except CommandRejected as refusal:
+            raise UntrustedSignature(
+                f"it does not attest what it is: {refusal}", hint=refusal.hint
+            ) from refusal
+        attested = read_attestation(text).device_uuid
+        if attested != uuid:
+            raise BoardSwapped(f"the board is {uuid}, and attests that it is {attested}")
+        return True
+
+    async def imei(self) -> str:
+        """Return the IMEI. Raises ParseError when the modem has none."""
+        imei = (await self._modem.send(ReadImei())).imei
+        if imei is None:
+            raise ParseError("the modem tells no IMEI")
+        return imei
+
+    async def require_firmware(self) -> None:
+        """Raise FirmwareRefused where no call may be made in the board's name."""
+        await require_firmware(self._modem)
+
+    async def credentials(self) -> tuple[HeldCredential, ...]:
+        """Return the credential list."""
+        listed = await self._modem.send(ListCredentials())
+        return tuple(
+            HeldCredential(held.sec_tag, held.type, held.sha or "") for held in listed.credentials
+        )
+
+    async def certificate(self, tag: int) -> str:
+        """Return the client certificate of a tag as PEM, "" where the modem does not show it."""
+        try:
+            read = await self._modem.send(ReadCredential(tag, CredentialType.CLIENT_CERTIFICATE))
+        except CommandRejected:
+            return ""
+        return "".join(one.content for one in read.credentials if isinstance(one, StoredCredential))
+
+    async def measure(self, quantity: Quantity) -> int | None:
+        """Return a quantity in its unit, None where the modem does not know it."""
+        send = self._modem.send
+        if quantity is Quantity.SUPPLY:
+            return (await send(ReadSupply())).vbat_mv
+        if quantity is Quantity.TEMPERATURE:
+            return (await send(ReadTemperature())).temperature_c
+        if quantity is Quantity.RSRP:
+            return (await send(ReadSignalQuality())).rsrp_dbm
+        return int((await send(ReadSimState())).state == 1)
+
+    async def write(self, tag: int, kind: int, content: str) -> None:
+        """Write a credential."""
+        await self._modem.send(WriteCredential(tag, kind, content))
+
+    async def delete(self, tag: int, kind: int) -> None:
+        """Delete a credential; one that is gone already is deleted."""
+        try:
+            await self._modem.send(DeleteCredential(tag, kind))
+        except CommandRejected as refusal:
+            if refusal.code != _NOT_FOUND:
+                raise
+
+    async def make_key(self, tag: int, subject: str) -> MadeKey:
+        """Make a key with a CSR, and check all that can be checked of the answer."""
+        made = await self._modem.send(GenerateKey(tag, attributes=subject or None))
+        made = self._identity_keys.require(made, "the key that it made")
+        if made.digest_matches is False:
+            raise WrongAnswer("the digest that the modem signed is not that of its answer")
+        if made.self_signed is False:
+            raise WrongAnswer("the certificate request is not signed by the key that it names")
+        if made.sec_tag not in {None, tag}:
+            raise WrongAnswer(f"the key was made in tag {made.sec_tag}, not in {tag}")
+        checked = "the request is signed by its own key"
+        if made.digest_matches:
+            checked += ", the digest agrees"
+        attested = "verified" if made.verified else made.reason
+        return MadeKey(
+            made.public_key_pem, made.device_uuid or "", f"{checked}; attestation {attested}"
+        )
+
+    async def token(self, subject: str, life_s: int, tag: int) -> Jwt:
+        """Return a JWT. Raises NoModemTime where the modem does not know the time."""
+        return await self._modem.send(MakeJwt(subject, "", life_s, tag))
+
+    async def attestation(self) -> str:
+        """Return the attestation token as the modem gave it, checked to be one.
+
+        Raises UntrustedSignature.
+        """
+        answer = await self._modem.execute(_ATTEST)
+        if not answer.ok:
+            raise rejection(_ATTEST, answer)
+        text = next((line for line in answer.lines if line.startswith("%ATTESTTOKEN:")), "")
+        token = text.removeprefix("%ATTESTTOKEN:").strip().strip('"')
+        self._identity_keys.require(read_attestation(token), "its attestation")
+        return token
+
+    async def set_mode(self, mode: int) -> None:
+        """Set the functional mode; CFUN=4 answers once the modem has detached."""
+        await self._modem.send(SetFunctionalMode(mode))
+
+    async def set_clock(self, now: datetime) -> None:
+        """Set the modem's clock."""
+        await self._modem.send(SetClock(clock_text(now)))
+
+    async def _has_time(self) -> bool:
+        try:
+            await self._modem.send(ReadClock())
+        except CommandRejected:
+            return False
+        return True

@@ -1,0 +1,227 @@
+"""The consents that a board's key needs: by what its modem holds, and what the ledger knows.
+
+The service keeps one key for each device. So a new key, or another one, ends the life of a key that
+may be at work in the field, and an operator must have said that this is meant. A consent is a
+permission: a board that is right is left alone with it as well.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from agent.provisioning.planning.goal import Goal
+from at.commands.credentials import CredentialType
+
+
+class HeldKey(Enum):
+    """What the modem holds in the goal's security tag, where the private key goes."""
+
+    NOTHING = "nothing"
+    OURS = "the ledger's key of this tag"
+    ANOTHER = "another key"
+    BEGUN = "what a run began and did not end"
+    """A run of ours that was cut off noted that it makes a key here: whatever is here is that."""
+
+
+class KnownKeys(Enum):
+    """The live keys of the board in the ledger, by their security tag."""
+
+    NONE = "no key"
+    THIS_TAG = "a key in this tag"
+    OTHER_TAG = "a key in another tag"
+    BOTH = "keys in both"
+
+
+class Consent(Enum):
+    """What an operator allows by an option."""
+
+    REPLACE = "--replace"
+    """A key that the ledger does not know is deleted."""
+    REKEY = "--rekey"
+    """Another key takes the place of the ledger's key of this tag."""
+    SECOND_TAG = "--second-tag"
+    """The key of this tag takes the place of that of another tag."""
+    TAKE_OVER = "--take-over"
+    """The device id of another board becomes this board's."""
+
+
+_NONE: frozenset[Consent] = frozenset()
+_REKEY = frozenset({Consent.REKEY})
+_REPLACE = frozenset({Consent.REPLACE})
+_SECOND_TAG = frozenset({Consent.SECOND_TAG})
+
+KEY_CONSENTS: Mapping[tuple[HeldKey, KnownKeys], frozenset[Consent]] = {
+    (HeldKey.NOTHING, KnownKeys.NONE): _NONE,
+    (HeldKey.NOTHING, KnownKeys.THIS_TAG): _REKEY,
+    (HeldKey.NOTHING, KnownKeys.OTHER_TAG): _SECOND_TAG,
+    (HeldKey.NOTHING, KnownKeys.BOTH): _REKEY | _SECOND_TAG,
+    # A key of this tag that the ledger has, and the modem holds, is left alone.
+    (HeldKey.OURS, KnownKeys.THIS_TAG): _NONE,
+    (HeldKey.OURS, KnownKeys.BOTH): _NONE,
+    (HeldKey.ANOTHER, KnownKeys.NONE): _REPLACE,
+    (HeldKey.ANOTHER, KnownKeys.THIS_TAG): _REPLACE | _REKEY,
+    (HeldKey.ANOTHER, KnownKeys.OTHER_TAG): _REPLACE | _SECOND_TAG,
+    (HeldKey.ANOTHER, KnownKeys.BOTH): _REPLACE | _REKEY | _SECOND_TAG,
+    # The run that was cut off had the consent to make a key here.
+    (HeldKey.BEGUN, KnownKeys.NONE): _NONE,
+    (HeldKey.BEGUN, KnownKeys.THIS_TAG): _NONE,
+    (HeldKey.BEGUN, KnownKeys.OTHER_TAG): _SECOND_TAG,
+    (HeldKey.BEGUN, KnownKeys.BOTH): _SECOND_TAG,
+}
+"""The consents for the key itself. A key that is still to be registered needs SECOND_TAG as well
+where the board has one in another tag, and a device id of another board always needs TAKE_OVER."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKey:
+    """A live key of the board in another tag; `made` says when and where, "" if not known."""
+
+    security_tag: int
+    made: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a board is refused, what to try, and the slug of it."""
+
+    reason: str
+    hint: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyQuestion:
+    """What is to be decided about a board's key, in words that the operator understands.
+
+    `made` says when and where the ledger's key of this tag was made, `other_keys` the live keys of
+    other tags, `retired` why the key that the modem holds is none any more, "" if it never was the
+    ledger's. `id_holders` are sentences about the boards that have the device id.
+    """
+
+    goal: Goal
+    device_id: str
+    held: HeldKey
+    known: KnownKeys
+    made: str = ""
+    other_keys: Sequence[OtherKey] = ()
+    retired: str = ""
+    id_holders: Sequence[str] = ()
+
+    def needed(self, *, registers: bool) -> frozenset[Consent]:
+        """Return the consents that the key needs; `registers` if the service is to get it."""
+        needed = KEY_CONSENTS[self.held, self.known]
+        if registers and self.other_keys:
+            needed |= _SECOND_TAG
+        if self.id_holders:
+            needed |= {Consent.TAKE_OVER}
+        return needed
+
+    def given(self) -> frozenset[Consent]:
+        """Return the consents that the operator has given for this key."""
+        goal = self.goal
+        replaces = self._key_place in goal.replace
+        consents = {
+            Consent.REPLACE: replaces,
+            Consent.REKEY: goal.rekey,
+            Consent.SECOND_TAG: goal.second_tag,
+            Consent.TAKE_OVER: self.device_id in goal.take_over,
+        }
+        return frozenset(consent for consent, told in consents.items() if told)
+
+    def option(self, consent: Consent) -> str:
+        """Return the option that gives a consent, to be pasted."""
+        if consent is Consent.REPLACE:
+            tag, kind = self._key_place
+            return f"--replace {tag}:{kind:d}"
+        if consent is Consent.TAKE_OVER:
+            return f"--take-over {shlex.quote(self.device_id)}"
+        return str(consent.value)
+
+    def reason(self, consent: Consent) -> str:
+        """Return why a consent is needed, and what follows from it."""
+        tag = self.goal.security_tag
+        if consent is Consent.REPLACE:
+            if self.retired:
+                return f"tag {tag} holds a key of this board that was retired: {self.retired}"
+            return f"tag {tag} holds a private key that this ledger does not know"
+        if consent is Consent.REKEY:
+            found = "holds none" if self.held is HeldKey.NOTHING else "holds another"
+            return (
+                f"the ledger has a key of this board{_made(self.made)}, and tag {tag} {found}: "
+                "the modem was erased, or it is a clone of that board. The service keeps one key "
+                "for each device: a board that still holds the first one is locked out by a new one"
+            )
+        if consent is Consent.SECOND_TAG:
+            keys = ", ".join(f"tag {one.security_tag}{_made(one.made)}" for one in self.other_keys)
+            return (
+                f"the key of this board is in {keys}. The service keeps one key for each device: "
+                f"with a key of tag {tag} the tokens of the first one are refused (401)"
+            )
+        return (
+            f"device id {self.device_id} is that of {' and '.join(self.id_holders)}. The service "
+            "keeps one key for each device: the other board is locked out by this one"
+        )
+
+    def record(self, needed: frozenset[Consent]) -> str:
+        """Return what was allowed and why, for the record; "" where nothing had to be."""
+        return "; ".join(
+            f"{self.option(consent)}: {self.reason(consent)}"
+            for consent in Consent
+            if consent in needed
+        )
+
+    def refusal(
+        self,
+        needed: frozenset[Consent],
+        blockers: Mapping[tuple[int, int], str],
+        told: Sequence[tuple[int, int]],
+        *,
+        rsa: bool,
+    ) -> Refusal:
+        """Return the refusal, which names all that is in the way, and how to allow that.
+
+        `blockers` are the credentials beside the key that may not be deleted, by tag and type, each
+        with what it is; `told` those that may. `rsa`: the kit has an RSA certificate.
+        """
+        tag, missing = self.goal.security_tag, needed - self.given()
+        reasons = [self.reason(consent) for consent in Consent if consent in missing]
+        if blockers:
+            reasons.append(f"tag {tag} holds {' and '.join(blockers.values())}")
+        if blockers or Consent.REPLACE in missing:
+            reasons.append("nothing is overwritten unasked")
+        # With what was allowed already: the line is copied whole.
+        options = [self.option(consent) for consent in Consent if consent in needed]
+        beside = [place for place in [*told, *blockers] if place != self._key_place]
+        allow = " ".join([*options, *(f"--replace {place}:{kind:d}" for place, kind in beside)])
+        reason, hint = "; ".join(reasons), f"{allow} allows it"
+        if Consent.SECOND_TAG in missing:
+            first = self.other_keys[0].security_tag
+            hint += f"; --security-tag {first} goes on with the key that the board has"
+        if rsa:
+            reason = f"RSA-provisioned: {reason}"
+            hint = (
+                "the device cloud takes ES256 alone, so this kit must be provisioned anew: "
+                f"{allow} deletes that and makes an ES256 key"
+            )
+        return Refusal(reason, hint, _code(missing))
+
+    @property
+    def _key_place(self) -> tuple[int, int]:
+        return self.goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY
+
+
+def _code(missing: frozenset[Consent]) -> str:
+    """Return the slug of a refusal: of the missing consent that reaches furthest."""
+    codes = {
+        Consent.TAKE_OVER: "device-id-taken",
+        Consent.SECOND_TAG: "second-tag",
+        Consent.REKEY: "rekey",
+    }
+    return next((code for consent, code in codes.items() if consent in missing), "would-overwrite")
+
+
+def _made(when: str) -> str:
+    return f" (made {when})" if when else ""

@@ -1,0 +1,104 @@
+"""The goal: the credentials and settings that a provisioned board has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+
+from agent.errors import RefusedByRule
+from agent.provisioning.boards.limits import Limit
+from at.commands.credentials import CredentialType
+
+CREDENTIAL_NAMES: Mapping[int, str] = {
+    CredentialType.ROOT_CA: "CA chain",
+    CredentialType.CLIENT_CERTIFICATE: "client certificate",
+    CredentialType.CLIENT_PRIVATE_KEY: "private key",
+}
+"""The credentials that provisioning writes and deletes, and what they are called."""
+
+
+class KeyOrigin(Enum):
+    """Where the board's private key is made."""
+
+    MODEM = "modem"
+    """By %KEYGEN; it never leaves the modem."""
+    HOST = "host"
+    """On this computer, only on request: whoever reads its file can speak for the board."""
+
+
+class CertificateSource(Enum):
+    """Which certificate the board gets."""
+
+    OPERATOR_CA = "operator-ca"
+    """Signed by the operator's CA from the modem's CSR."""
+    SELF_SIGNED = "self-signed"
+    """Signed by the board's own key: possible with a host key alone."""
+    NONE = "none"
+    """None: the registered public key is enough for JWTs."""
+
+
+class RegistrationMethod(Enum):
+    """How the board's key is registered at the service."""
+
+    PUBLIC_KEY = "public-key"
+    ONBOARD = "onboard"
+    CLAIM = "claim"
+    """The device joins the team; the service gets no key, and its provisioning commands follow."""
+    NONE = "none"
+
+    @property
+    def gives_key(self) -> bool:
+        """Whether the service gets the board's key: the only one that it keeps for the device."""
+        return self in {RegistrationMethod.PUBLIC_KEY, RegistrationMethod.ONBOARD}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The credentials and settings of a provisioned board.
+
+    `ca_chain` is the text that is written as the root CA, "" for none. `replace` names the
+    credentials, by tag and type, that may be deleted. `id_prefix` "" makes the modem's UUID the
+    device id; else it is prefix + IMEI ("nrf-"). `set_clock` sets the modem's clock from
+    this host's: without a network and a clock, a modem makes no JWT with an expiry.
+
+    Raises ValueError where the parts do not fit together, RefusedByRule for a claim with a proof.
+    """
+
+    security_tag: int
+    ca_chain: str = ""
+    key_origin: KeyOrigin = KeyOrigin.MODEM
+    certificate: CertificateSource = CertificateSource.NONE
+    registration: RegistrationMethod = RegistrationMethod.PUBLIC_KEY
+    replace: frozenset[tuple[int, int]] = frozenset()
+    id_prefix: str = ""
+    subject: str = ""
+    """Attributes of the CSR ("O=..,CN=.."); "" leaves them to the modem (CN = UUID)."""
+    set_clock: bool = False
+    limits: tuple[Limit, ...] = ()
+    """What a board must keep before it is written to or registered."""
+    certificate_life: timedelta = timedelta(days=3650)
+    prove: bool = True
+    """Whether the cloud must accept a JWT of the board, as the last step."""
+    rekey: bool = False
+    """Whether another key may take the place of the ledger's key of this tag."""
+    second_tag: bool = False
+    """Whether this tag's key may take the place of the board's key in another tag."""
+    take_over: frozenset[str] = frozenset()
+    """The device ids that a board may have although another board of the ledger has them."""
+
+    def __post_init__(self) -> None:
+        if self.key_origin is KeyOrigin.MODEM and self.certificate is CertificateSource.SELF_SIGNED:
+            raise ValueError("a modem's own key signs no certificate: use operator-ca or none")
+        if self.registration is RegistrationMethod.CLAIM and self.prove:
+            raise RefusedByRule(
+                "a claim gives the service no key, so it would refuse every board's token: the "
+                "key follows by provisioning commands, which this bench does not carry out",
+                hint="--no-proof claims the boards and stops there; --registration onboard or "
+                "--registration public-key registers the key",
+            )
+
+    def device_id(self, uuid: str, imei: str) -> str:
+        """Return the device's id at the cloud."""
+        return f"{self.id_prefix}{imei}" if self.id_prefix else uuid

@@ -1,0 +1,314 @@
+"""The plan: the steps still needed to bring a board from what it holds to the goal. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from agent.provisioning.boards.board import BoardState
+from agent.provisioning.boards.limits import Limit
+from agent.provisioning.planning.consent import HeldKey, KeyQuestion, KnownKeys, OtherKey
+from agent.provisioning.planning.goal import (
+    CREDENTIAL_NAMES,
+    CertificateSource,
+    Goal,
+    KeyOrigin,
+    RegistrationMethod,
+)
+from at.commands.credentials import CredentialType
+from at.commands.functional_mode import LTE_MODES, FunctionalMode
+
+OFFLINE_MODE = FunctionalMode.FLIGHT
+"""The functional mode in which the modem takes credentials; in LTE_MODES it refuses them."""
+
+
+class ProvisioningStep(Enum):
+    """The steps, in the order in which they are done."""
+
+    GATE = "gate"
+    IDENTITY = "identity"
+    LIMITS = "limits"
+    OFFLINE = "offline"
+    CLEAR = "clear"
+    CA_CHAIN = "ca-chain"
+    KEY = "key"
+    CERTIFICATE = "certificate"
+    WRITE = "write"
+    VERIFY = "verify"
+    REGISTER = "register"
+    CLOCK = "clock"
+    PROOF = "proof"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True, slots=True)
+class BoardHistory:
+    """The results of earlier runs with a board, from the ledger.
+
+    `key_digest` is what the modem lists for the key that we made in the goal's tag, `made` when and
+    where that was. `key_begun`: an interrupted run was about to make a key, and it is not known
+    whether it did. `mode_before` is the functional mode that such a run left for the offline one,
+    None where none did. `other_keys` are the live keys of other tags, `retired` the reasons of
+    those that are live no more, by digest. `id_holders` says which other boards have the device id.
+    """
+
+    public_key: str = ""
+    key_digest: str = ""
+    certificate: str = ""
+    registered: bool = False
+    key_begun: bool = False
+    mode_before: int | None = None
+    made: str = ""
+    other_keys: tuple[OtherKey, ...] = ()
+    retired: Mapping[str, str] = field(default_factory=dict)
+    id_holders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One step, and a text for a person: its effect and its reason."""
+
+    step: ProvisioningStep
+    words: str
+    writes: int = 0
+    """Credential writes: each wears the modem's flash."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisioningPlan:
+    """The steps for a board, or the reason why there are none.
+
+    `reason_code` is the slug of the refusal, which the ledger keeps with it, and `refused_at` the
+    step that it belongs to. `consent` says what the operator has allowed by an option and why that
+    was needed. `limits` are those that are judged. `delete` are the credentials, by tag and type,
+    that CLEAR deletes. `restore_mode` is the functional mode to put back, None where it is not
+    changed.
+    """
+
+    steps: tuple[PlannedStep, ...] = ()
+    refusal: str = ""
+    hint: str = ""
+    reason_code: str = "refused"
+    refused_at: ProvisioningStep = ProvisioningStep.GATE
+    consent: str = ""
+    limits: tuple[Limit, ...] = ()
+    delete: tuple[tuple[int, int], ...] = ()
+    restore_mode: int | None = None
+
+    @property
+    def writes(self) -> int:
+        """Return how many credential writes the plan makes."""
+        return sum(step.writes for step in self.steps)
+
+    def has(self, step: ProvisioningStep) -> bool:
+        """Whether a step is part of the plan."""
+        return any(planned.step is step for planned in self.steps)
+
+    def words(self, step: ProvisioningStep) -> str:
+        """Return the text of a step, "" where it is no part of the plan."""
+        return next((planned.words for planned in self.steps if planned.step is step), "")
+
+    def with_words(self, step: ProvisioningStep, words: str) -> ProvisioningPlan:
+        """Return the plan with another text for a step."""
+        steps = (replace(one, words=words) if one.step is step else one for one in self.steps)
+        return replace(self, steps=tuple(steps))
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The plan as it grows: writing steps, deletions, and deletions not allowed."""
+
+    steps: list[PlannedStep] = field(default_factory=list)
+    delete: list[tuple[int, int]] = field(default_factory=list)
+    blockers: dict[tuple[int, int], str] = field(default_factory=dict)
+
+
+def stored_digest(content: str) -> str:
+    """Return the digest that the modem lists for `content`: over the exact bytes written."""
+    return hashlib.sha256(content.encode()).hexdigest().upper()
+
+
+def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> ProvisioningPlan:
+    """Return the steps that lead from `board` to `goal`; what fits already stays."""
+    if board.refusal:
+        return ProvisioningPlan(
+            refusal=board.refusal,
+            hint="update the modem's firmware over its cable first",
+            reason_code="firmware",
+        )
+    draft = _Draft()
+    question = _key_question(board, goal, history)
+    _plan_ca_chain(board, goal, draft)
+    new_key = _plan_key(board, goal, question, draft)
+    _plan_certificate(board, goal, history, draft, new_key=new_key)
+    registers = goal.registration is not RegistrationMethod.NONE and (
+        new_key or not history.registered or bool(history.id_holders)
+    )
+    needed = question.needed(registers=registers and goal.registration.gives_key)
+    if draft.blockers or not needed <= question.given():
+        told = [credential for credential in draft.delete if credential in goal.replace]
+        rsa = board.certificate_algorithm == "RSA"
+        refusal = question.refusal(needed, draft.blockers, told, rsa=rsa)
+        return ProvisioningPlan(refusal=refusal.reason, hint=refusal.hint, reason_code=refusal.code)
+    steps = [
+        PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls"),
+        PlannedStep(ProvisioningStep.IDENTITY, _identity(board)),
+    ]
+    # Offline already: perhaps by a run of ours that was cut off before it could put that back.
+    left_offline = history.mode_before if board.mode == OFFLINE_MODE else None
+    limits = goal.limits if draft.steps or draft.delete or registers else ()
+    if left_offline is not None:
+        # That run judged the others before it turned the radio off.
+        limits = tuple(limit for limit in limits if limit.quantity.readable_in(board.mode))
+    if limits:
+        steps.append(PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits))))
+    goes_offline = bool(draft.steps) and board.mode in LTE_MODES
+    if goes_offline:
+        steps.append(
+            PlannedStep(
+                ProvisioningStep.OFFLINE,
+                f"AT+CFUN={OFFLINE_MODE}: the modem takes no credentials online",
+            )
+        )
+    if draft.delete:
+        deleted = ", ".join(
+            f"{CREDENTIAL_NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete
+        )
+        steps.append(PlannedStep(ProvisioningStep.CLEAR, f"delete {deleted}", len(draft.delete)))
+    steps += draft.steps
+    steps.append(
+        PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
+    )
+    if registers:
+        words = f"registration by {goal.registration.value}"
+        if goal.registration is RegistrationMethod.CLAIM:
+            words += ", which gives the service no key: its provisioning commands must follow"
+        steps.append(PlannedStep(ProvisioningStep.REGISTER, words))
+    if goal.prove:
+        if goal.set_clock and not board.has_time:
+            steps.append(
+                PlannedStep(ProvisioningStep.CLOCK, "set the modem's clock from this host's")
+            )
+        steps.append(
+            PlannedStep(ProvisioningStep.PROOF, "the cloud accepts a JWT that the board signed")
+        )
+    restore = board.mode if goes_offline else left_offline
+    if restore is not None:
+        steps.append(
+            PlannedStep(ProvisioningStep.RESTORE, f"AT+CFUN={restore}: the mode it was in")
+        )
+    return ProvisioningPlan(
+        tuple(steps),
+        consent=question.record(needed),
+        delete=tuple(draft.delete),
+        restore_mode=restore,
+        limits=limits,
+    )
+
+
+def _identity(board: BoardState) -> str:
+    attested = ", attestation verified" if board.attested else ""
+    return f"IMEI {board.imei}, UUID {board.uuid}{attested}"
+
+
+def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:
+    if not goal.ca_chain:
+        return
+    held = board.held(goal.security_tag, CredentialType.ROOT_CA)
+    if held is not None:
+        if held.sha256.upper() == stored_digest(goal.ca_chain):
+            return
+        _clear(goal, CredentialType.ROOT_CA, draft, "another CA chain")
+    draft.steps.append(PlannedStep(ProvisioningStep.CA_CHAIN, "write the CA chain", 1))
+
+
+def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQuestion:
+    """Return what the modem holds for a key and what the ledger knows, for the consents."""
+    held = board.held(goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
+    digest = held.sha256.upper() if held is not None else ""
+    if digest and history.public_key and digest == history.key_digest.upper():
+        state = HeldKey.OURS
+    elif history.key_begun:
+        # This place was empty as we began to make a key, and the run was cut off: a key here is
+        # ours, nobody knows its public half, and nothing can be done with it.
+        state = HeldKey.BEGUN
+    else:
+        state = HeldKey.ANOTHER if digest else HeldKey.NOTHING
+    known = {
+        (False, False): KnownKeys.NONE,
+        (True, False): KnownKeys.THIS_TAG,
+        (False, True): KnownKeys.OTHER_TAG,
+        (True, True): KnownKeys.BOTH,
+    }[bool(history.public_key), bool(history.other_keys)]
+    return KeyQuestion(
+        goal,
+        goal.device_id(board.uuid, board.imei),
+        state,
+        known,
+        made=history.made,
+        other_keys=history.other_keys,
+        retired=history.retired.get(digest, ""),
+        id_holders=history.id_holders,
+    )
+
+
+def _plan_key(board: BoardState, goal: Goal, question: KeyQuestion, draft: _Draft) -> bool:
+    """Plan for the key; return whether a new one is made."""
+    if question.held is HeldKey.OURS:
+        return False
+    if board.held(goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY) is not None:
+        draft.delete.append((goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY))
+    made = "by the modem" if goal.key_origin is KeyOrigin.MODEM else "on this host, as asked"
+    draft.steps.append(PlannedStep(ProvisioningStep.KEY, f"make a P-256 key {made}", 1))
+    return True
+
+
+def _plan_certificate(
+    board: BoardState, goal: Goal, history: BoardHistory, draft: _Draft, *, new_key: bool
+) -> None:
+    held = board.held(goal.security_tag, CredentialType.CLIENT_CERTIFICATE)
+    if goal.certificate is CertificateSource.NONE:
+        if held is not None and new_key:
+            _clear(
+                goal,
+                CredentialType.CLIENT_CERTIFICATE,
+                draft,
+                f"{_certificate(board)} for another key",
+            )
+        return
+    fits = history.certificate and not new_key
+    if held is not None:
+        if fits and held.sha256.upper() == stored_digest(history.certificate):
+            return
+        _clear(
+            goal,
+            CredentialType.CLIENT_CERTIFICATE,
+            draft,
+            f"{_certificate(board)} that is not ours",
+        )
+    if not fits:
+        words = (
+            f"certificate for the board's key: {goal.certificate.value}, "
+            f"for {goal.certificate_life.days} days"
+        )
+        draft.steps.append(PlannedStep(ProvisioningStep.CERTIFICATE, words))
+    draft.steps.append(PlannedStep(ProvisioningStep.WRITE, "write the client certificate", 1))
+
+
+def _certificate(board: BoardState) -> str:
+    return {
+        "RSA": "an RSA client certificate",
+        "EC": "an elliptic-curve client certificate",
+    }.get(
+        board.certificate_algorithm, "a client certificate, of which kind the modem does not show,"
+    )
+
+
+def _clear(goal: Goal, kind: int, draft: _Draft, what: str) -> None:
+    credential = (goal.security_tag, kind)
+    if credential in goal.replace:
+        draft.delete.append(credential)
+    else:
+        draft.blockers[credential] = what

@@ -1,0 +1,191 @@
+"""A batch of boards: one task each; one that fails never stops the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+
+from agent.errors import AgentError, RefusedByRule, exit_code_of
+from agent.provisioning.boards.board import BoardLocation, BoardPort
+from agent.provisioning.planning.goal import Goal
+from agent.provisioning.planning.plan import ProvisioningPlan, ProvisioningStep
+from agent.provisioning.running import board_run
+from agent.provisioning.running.board_history import history_of
+from agent.provisioning.running.board_ledger import AsyncLedger
+from agent.provisioning.running.outcome import Outcome, outcome_of, run_end, unexpected_failure
+from agent.provisioning.running.roll_call import Identity, RollCall
+from agent.tasks import cancel_and_wait
+from at.protocol.errors import AtError
+
+OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager["BoardPort"]]
+OnStep = Callable[[BoardLocation, "ProvisioningStep"], None]
+ListBoards = Callable[[], Mapping[str, tuple[BoardLocation, object]]]
+"""Returns what is connected, by port, each with a mark that changes when it is connected anew."""
+
+
+def require_count(locations: Sequence[BoardLocation], number: int | None) -> None:
+    """Check the number of boards; None allows any. Raises RefusedByRule."""
+    if number is not None and len(locations) != number:
+        names = ", ".join(
+            location.slot or location.usb_place or location.port for location in locations
+        )
+        raise RefusedByRule(
+            f"{len(locations)} boards are there, {number} were expected: {names or 'none'}",
+            hint="check cables and power, or correct --expect; nothing was written",
+        )
+
+
+async def run_boards(
+    locations: Sequence[BoardLocation],
+    station: board_run.Station,
+    open_board: OpenBoard,
+    on_step: OnStep,
+) -> AsyncGenerator[Outcome]:
+    """Run every board at once and yield each outcome as it comes.
+
+    None is written to before all have told what they are.
+    """
+    roll_call = RollCall(len(set(locations)))
+    tasks = [
+        asyncio.create_task(run_board(location, station, open_board, on_step, roll_call))
+        for location in locations
+    ]
+    try:
+        for finished in asyncio.as_completed(tasks):
+            yield await finished
+    finally:
+        # Stopped half-way: each board's mode is put back before its port is closed.
+        await cancel_and_wait(*tasks)
+
+
+async def watch_boards(
+    list_boards: ListBoards,
+    station: board_run.Station,
+    open_board: OpenBoard,
+    on_step: OnStep,
+    every_s: float,
+) -> AsyncGenerator[Outcome]:
+    """Run boards as they are connected, until cancelled; yield outcomes as they come.
+
+    A board that is disconnected and comes back is run again, which only checks a finished one; so
+    is one that was swapped for another, however quickly. `list_boards` is called again when a board
+    has ended, and after `every_s` seconds.
+    """
+    running: dict[str, asyncio.Task[Outcome]] = {}
+    begun: dict[str, object] = {}
+    roll_call = RollCall()
+    try:
+        while True:
+            connected = await asyncio.to_thread(list_boards)
+            begun = {
+                port: mark for port, mark in begun.items() if port in running or port in connected
+            }
+            for port, (location, mark) in connected.items():
+                if port not in running and begun.get(port) != mark:
+                    begun[port] = mark
+                    work = run_board(location, station, open_board, on_step, roll_call)
+                    running[port] = asyncio.create_task(work)
+            if running:
+                await asyncio.wait(
+                    running.values(), timeout=every_s, return_when=asyncio.FIRST_COMPLETED
+                )
+            else:
+                await asyncio.sleep(every_s)
+            for port in [port for port, task in running.items() if task.done()]:
+                yield running.pop(port).result()
+    finally:
+        await cancel_and_wait(*running.values())
+
+
+async def run_board(
+    location: BoardLocation,
+    station: board_run.Station,
+    open_board: OpenBoard,
+    on_step: OnStep,
+    roll_call: RollCall | None = None,
+) -> Outcome:
+    """Open one board, run it and close it. A board that cannot be opened is an outcome as well.
+
+    `roll_call` hears what the boards of the run are; without one there is no other board.
+    """
+    ledger, roll_call = station.run_at(location), roll_call or RollCall()
+    try:
+        async with open_board(location) as port:
+            run = board_run.BoardRun(
+                port, location, station, ledger, roll_call, lambda step: on_step(location, step)
+            )
+            return await run.run()
+    except (AgentError, AtError) as error:
+        outcome = _not_opened(location, error)
+    except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
+        outcome = _not_opened(location, unexpected_failure(defect, location))
+    finally:
+        roll_call.leave(location)
+    with suppress(AgentError):  # why the board could not be opened is the better reason
+        await ledger.conclude(run_end(outcome, ""), station.now())
+    return outcome
+
+
+def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome:
+    return Outcome(
+        location=location,
+        outcome=outcome_of(error),
+        step="find",
+        exit=exit_code_of(error),
+        reason_code=error.kind,
+        reason=str(error),
+        hint=error.hint,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBoard:
+    """The plan for the board at a location, or why there is none; `exit` is as that of `run`."""
+
+    location: BoardLocation
+    device_id: str
+    uuid: str
+    plan: ProvisioningPlan
+    exit: int
+
+
+async def plan_boards(
+    locations: Sequence[BoardLocation], goal: Goal, ledger: AsyncLedger, open_board: OpenBoard
+) -> Sequence[PlannedBoard]:
+    """Plan every board at once, in the order of `locations`; one that fails stops no other."""
+    roll_call = RollCall(len(set(locations)))
+    return await asyncio.gather(
+        *(_plan_board(location, goal, ledger, open_board, roll_call) for location in locations)
+    )
+
+
+async def _plan_board(
+    location: BoardLocation,
+    goal: Goal,
+    ledger: AsyncLedger,
+    open_board: OpenBoard,
+    roll_call: RollCall,
+) -> PlannedBoard:
+    identity = Identity("", "", "")
+    try:
+        async with open_board(location) as port:
+            board = await port.read()
+            if not board.refusal:
+                device_id = goal.device_id(board.uuid, board.imei)
+                identity = Identity(board.uuid, board.imei, device_id)
+                await roll_call.answer(location, identity)
+            history = await ledger.call(
+                lambda opened: history_of(
+                    opened, board.uuid, goal, identity.device_id, board.credentials
+                )
+            )
+            plan = await board_run.plan_board(port, board, goal, history)
+            code = RefusedByRule.exit_code if plan.refusal else 0
+    except (AgentError, AtError) as error:
+        plan = ProvisioningPlan(refusal=str(error), hint=error.hint)
+        code = exit_code_of(error)
+    finally:
+        roll_call.leave(location)
+    return PlannedBoard(location, identity.device_id, identity.uuid, plan, code)

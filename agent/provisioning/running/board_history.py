@@ -1,0 +1,154 @@
+"""What the ledger knows of a board, held against what its modem lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from agent.provisioning.boards.board import BoardState, HeldCredential
+from agent.provisioning.ca.certificates import key_fingerprint
+from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, LedgerReader, StepRecord
+from agent.provisioning.ledger.records import BEGUN, FAILED
+from agent.provisioning.planning.consent import OtherKey
+from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
+from at.commands.credentials import CredentialType
+
+WRITING_STEPS = (
+    ProvisioningStep.CLEAR,
+    ProvisioningStep.CA_CHAIN,
+    ProvisioningStep.KEY,
+    ProvisioningStep.WRITE,
+)
+"""The steps that write credentials: each begins a note for one write, which names its place."""
+
+
+def settle(ledger: Ledger, board: BoardState) -> None:
+    """Settle what the ledger left open and the modem's list of credentials tells, for a claim.
+
+    A write at which a run was cut off was counted, and was perhaps not done. A key of an older
+    ledger is in the tag under which the modem lists it.
+    """
+    for note in _not_done(ledger.steps(board.uuid), board.credentials):
+        ledger.never_done(note, "the run was cut off before: the modem lists nothing of it")
+    if any(held.type == CredentialType.CLIENT_PRIVATE_KEY for held in board.credentials):
+        for key, tag in _tags_found(ledger.keys(board.uuid), board.credentials):
+            ledger.adopt_key(board.uuid, key.id, tag)
+
+
+def _not_done(
+    notes: Sequence[StepRecord], credentials: Sequence[HeldCredential]
+) -> list[StepRecord]:
+    """Return the notes of writes that were begun and, by the modem's list, not done."""
+    last = {note.step: note for note in notes if note.state != FAILED}
+    writes = [step.value for step in WRITING_STEPS]
+    return [
+        note
+        for step, note in last.items()
+        if step in writes and note.state == BEGUN and note.run is not None
+        if not _happened(note, credentials)
+    ]
+
+
+def _happened(note: StepRecord, credentials: Sequence[HeldCredential]) -> bool:
+    place, _, digest = note.detail.partition(" ")
+    listed = {f"{held.tag}:{held.type}": held.sha256.upper() for held in credentials}
+    if note.step == ProvisioningStep.CLEAR.value:
+        return place not in listed
+    if note.step == ProvisioningStep.KEY.value:
+        return f"{place}:{CredentialType.CLIENT_PRIVATE_KEY:d}" in listed
+    return listed.get(place) == digest
+
+
+def _tags_found(
+    keys: Sequence[KeyRecord], credentials: Sequence[HeldCredential]
+) -> list[tuple[KeyRecord, int]]:
+    """Return the live keys of unknown tag that the modem lists, each with its tag."""
+    live = [key for key in keys if key.retired_at is None]
+    taken = {key.security_tag for key in live}
+    listed = {
+        held.sha256.upper(): held.tag
+        for held in credentials
+        if held.type == CredentialType.CLIENT_PRIVATE_KEY and held.tag not in taken
+    }
+    return [
+        (key, listed[key.key_digest.upper()])
+        for key in live
+        if key.security_tag is None and key.key_digest.upper() in listed
+    ]
+
+
+def history_of(
+    ledger: LedgerReader,
+    uuid: str,
+    goal: Goal,
+    device_id: str,
+    credentials: Sequence[HeldCredential] = (),
+) -> BoardHistory:
+    """Return what the ledger knows of a board that matters to its plan.
+
+    `credentials` is what the modem lists, where nothing was settled by a claim.
+    """
+    keys = ledger.keys(uuid)
+    tags = {key.id: tag for key, tag in _tags_found(keys, credentials)}
+    live = [(tags.get(key.id, key.security_tag), key) for key in keys if key.retired_at is None]
+    # A key of unknown tag that the modem does not list was in this tag, for all that is known.
+    here = [key for tag, key in live if tag in {None, goal.security_tag}]
+    key = here[-1] if here else None
+    begun = ledger.unfinished(uuid, ProvisioningStep.KEY.value)
+    mode = ledger.unfinished(uuid, ProvisioningStep.OFFLINE.value)
+    stations = {run.id: run.station for run in ledger.runs(uuid)} if live else {}
+    return BoardHistory(
+        public_key=key.public_key if key else "",
+        key_digest=key.key_digest if key else "",
+        certificate=key.certificate if key else "",
+        registered=key is not None
+        and key.registered_as == registration_name(goal.registration, device_id)
+        and (goal.registration is RegistrationMethod.CLAIM or _has_its_key(key)),
+        key_begun=begun is not None and begun.partition(" ")[0] == str(goal.security_tag),
+        mode_before=int(mode) if mode else None,
+        made=_made(key.made_at, stations.get(key.run or "", "")) if key else "",
+        other_keys=tuple(
+            OtherKey(tag, _made(other.made_at, stations.get(other.run or "", "")))
+            for tag, other in live
+            if tag not in {None, goal.security_tag}
+        ),
+        retired={
+            one.key_digest.upper(): one.retired_because
+            for one in keys
+            if one.retired_at is not None
+        },
+        id_holders=tuple(_holder(other) for other in _id_holders(ledger, uuid, device_id)),
+    )
+
+
+def _id_holders(ledger: LedgerReader, uuid: str, device_id: str) -> list[BoardRecord]:
+    """Return the other boards that have a live key and the device id, or had it last."""
+    if device_id in {"", uuid}:
+        return []  # a UUID that two boards have is one board to the ledger
+    boards = list(ledger.boards_with(device_id))
+    # A board that has another id by now: the service still takes its key for the former one.
+    last = ledger.last_board_as(device_id)
+    if last is not None and last.uuid not in {one.uuid for one in boards}:
+        boards.append(last)
+    return [one for one in boards if one.uuid != uuid and one.public_key]
+
+
+def _made(at: datetime, station: str) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" + (f" at {station}" if station else "")
+
+
+def _holder(board: BoardRecord) -> str:
+    """Return which board this is, and when and where it was made."""
+    made = f"made {_made(board.made_at, board.made_station)}" if board.made_at else "not finished"
+    return f"board {board.uuid} (IMEI {board.imei}), {made}"
+
+
+def _has_its_key(key: KeyRecord) -> bool:
+    """Whether the service took the board's key, not one that it had before."""
+    return bool(key.public_key) and key.registered_key == key_fingerprint(key.public_key)
+
+
+def registration_name(method: RegistrationMethod, device_id: str) -> str:
+    """Return the ledger's name of a registration: its method, and the device that it made."""
+    return f"{method.value} {device_id}"

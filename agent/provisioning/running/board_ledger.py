@@ -1,0 +1,205 @@
+"""The ledger for many tasks, and one board's part of it: its claim, record and steps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from agent.provisioning.boards.board import BoardState
+from agent.provisioning.ledger import (
+    BoardRecord,
+    Ledger,
+    RunRecord,
+)
+from agent.provisioning.ledger.backend import DatabaseFailed
+from agent.provisioning.ledger.records import BEGUN, DONE, KEY_COLUMNS
+from agent.provisioning.planning.goal import Goal
+from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
+from agent.provisioning.running.board_history import history_of, settle
+
+T = TypeVar("T")
+
+_CLOSE_TIMEOUT_S = 10.0
+
+
+class AsyncLedger:
+    """The ledger for many tasks: one call after the other, in a thread, since each is synced."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        # One thread: a call whose task was cancelled still ends before the next one begins.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+        self._last: Future[Any] = self._thread.submit(lambda: None)
+
+    async def call(self, work: Callable[[Ledger], T]) -> T:
+        """Return the result of `work`. Raises DatabaseFailed where none comes."""
+        call = self._last = self._thread.submit(work, self._ledger)
+        patience_s = self._ledger.patience_s  # for the calls of all other boards as well
+        try:
+            async with asyncio.timeout(patience_s):
+                return await asyncio.wrap_future(call)
+        except TimeoutError as error:
+            self._ledger.abort()
+            raise DatabaseFailed(f"it did not answer within {patience_s:.0f} s") from error
+
+    def close(self) -> None:
+        """Wait, in bounded time, for the calls that were begun; then close the ledger."""
+        if wait([self._last], _CLOSE_TIMEOUT_S).not_done:
+            self._ledger.abort()
+        self._thread.shutdown(cancel_futures=True)
+        self._ledger.close()
+
+
+class BoardLedger:
+    """One board's run in the ledger: each step is recorded before and after it is done.
+
+    `run` has just begun. Until `claim` the record is empty and no step is recorded; how the run
+    ended is.
+    """
+
+    def __init__(self, ledger: AsyncLedger, run: RunRecord) -> None:
+        self._ledger = ledger
+        self._run = run
+        self._record = BoardRecord("")
+        self._claimed = False
+        self._ended = False
+        self._consent = ""
+        self._writes = 0
+
+    @property
+    def record(self) -> BoardRecord:
+        """The board's record so far, with its key in the goal's tag."""
+        return self._record
+
+    @property
+    def writes(self) -> int:
+        """Credential writes of this run: each wears the modem's flash."""
+        return self._writes
+
+    def identify(self, board: BoardState, device_id: str) -> None:
+        """Name the board of this run, as far as it has shown what it is; nothing is stored yet."""
+        self._run = replace(
+            self._run,
+            uuid=board.uuid,
+            imei=board.imei,
+            firmware=board.firmware,
+            device_id=device_id,
+        )
+        self._record = BoardRecord(board.uuid, device_id=device_id)
+
+    async def claim(self, board: BoardState) -> None:
+        """Claim the board for this station, and begin its run. Raises BoardBusy."""
+
+        def claimed(ledger: Ledger) -> BoardRecord:
+            record = ledger.claim(self._run)
+            settle(ledger, board)
+            return ledger.board(board.uuid, self._run.security_tag) or record
+
+        record = await self._ledger.call(claimed)
+        self._record = replace(record, device_id=self._run.device_id)
+        self._claimed = True
+
+    async def history(self, goal: Goal) -> BoardHistory:
+        """Return what the ledger knows of the board that matters to its plan."""
+        record = self._record
+        return await self._ledger.call(
+            lambda ledger: history_of(ledger, record.uuid, goal, record.device_id)
+        )
+
+    async def unfinished(self, step: ProvisioningStep) -> str:
+        """Return the detail of a step that an earlier run began and did not end, else ""."""
+        uuid = self._record.uuid
+        return await self._ledger.call(lambda ledger: ledger.unfinished(uuid, step.value)) or ""
+
+    async def last_begun(self, step: ProvisioningStep) -> str:
+        """Return the detail of a step that was begun since it was last done, refused or not."""
+        uuid = self._record.uuid
+        notes = await self._ledger.call(lambda ledger: ledger.steps(uuid))
+        ends = [note for note in notes if note.step == step.value and note.state in {BEGUN, DONE}]
+        return ends[-1].detail if ends and ends[-1].state == BEGUN else ""
+
+    async def begin(self, step: ProvisioningStep, detail: str = "", writes: int = 0) -> None:
+        """Record that a step is about to be done, and count the credential writes that it is."""
+        uuid = self._record.uuid
+        await self._ledger.call(lambda ledger: ledger.begin(uuid, step.value, detail, writes))
+        self._writes += writes
+
+    async def refused(self, step: ProvisioningStep, reason: str, writes: int = 0) -> None:
+        """Record that the board refused a step that was begun; its writes were none."""
+        uuid = self._record.uuid
+        await self._ledger.call(lambda ledger: ledger.refused(uuid, step.value, reason, writes))
+        self._writes -= writes
+
+    async def finish(self, step: ProvisioningStep, detail: str = "", **columns: str) -> None:
+        """Record that a step was done, with its results (columns of the record)."""
+        uuid = self._record.uuid
+        await self._ledger.call(lambda ledger: ledger.finish(uuid, step.value, detail, **columns))
+        self._update_record(columns)
+
+    async def finish_registration(self, detail: str, **columns: str) -> None:
+        """Record that the service took the board's key, with the results: it is the only one."""
+        uuid, step = self._record.uuid, ProvisioningStep.REGISTER.value
+        await self._ledger.call(
+            lambda ledger: ledger.finish_registration(uuid, step, detail, **columns)
+        )
+        self._update_record(columns)
+
+    async def retire_others(self) -> None:
+        """Record that the board's key is the only one of its device, as no registration does."""
+        uuid = self._record.uuid
+        await self._ledger.call(lambda ledger: ledger.retire_others(uuid))
+
+    async def finish_key(self, detail: str, public_key: str, key_digest: str) -> None:
+        """Record the board's new key in the goal's tag: the one before is none any more."""
+        uuid, step = self._record.uuid, ProvisioningStep.KEY.value
+        because = self._consent or "another was made in its place"
+        await self._ledger.call(
+            lambda ledger: ledger.finish_key(uuid, step, detail, public_key, key_digest, because)
+        )
+        new = {**dict.fromkeys(KEY_COLUMNS, ""), "public_key": public_key, "key_digest": key_digest}
+        self._update_record(new)
+
+    async def update(self, **columns: str) -> None:
+        """Store the results so far of a step that is not yet done (columns of the record)."""
+        uuid = self._record.uuid
+        await self._ledger.call(lambda ledger: ledger.update(uuid, **columns))
+        self._update_record(columns)
+
+    async def consent(self, what: str) -> None:
+        """Record what was allowed by name for this run, before it is done."""
+        self._consent = what
+        uuid = self._record.uuid
+        await self._ledger.call(lambda ledger: ledger.consent(uuid, what))
+
+    async def conclude(self, end: RunEnd, ended_at: datetime) -> None:
+        """Record how the run ended, once, and release the board where it was claimed."""
+        if self._ended:
+            return
+        self._ended = True
+        run = replace(self._run, ended_at=ended_at, **asdict(end))
+        if not self._claimed:
+            await self._ledger.call(lambda ledger: ledger.record_run(run))
+            return
+        try:
+            await self._ledger.call(lambda ledger: ledger.conclude(run))
+        finally:
+            await self._ledger.call(lambda ledger: ledger.release(run.uuid))
+
+    def _update_record(self, columns: Mapping[str, str]) -> None:
+        self._record = BoardRecord(**{**asdict(self._record), **columns})
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended: columns of its record."""
+
+    outcome: str
+    step: str
+    exit: int
+    reason_code: str
+    reason: str
+    timings: str

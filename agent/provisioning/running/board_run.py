@@ -1,0 +1,305 @@
+"""The run of one board, from whatever state it is in to the goal; a failure is an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from agent import __version__
+from agent.errors import AgentError, RefusedByRule, exit_code_of
+from agent.provisioning.boards.board import (
+    BoardLocation,
+    BoardPort,
+    BoardState,
+    IdentityCheck,
+    uninterrupted,
+)
+from agent.provisioning.boards.limits import judge
+from agent.provisioning.ca.certificates import algorithm_of
+from agent.provisioning.ledger import RunRecord, WorkOrder
+from agent.provisioning.ledger.records import INTERRUPTED
+from agent.provisioning.planning.plan import (
+    OFFLINE_MODE,
+    BoardHistory,
+    ProvisioningPlan,
+    ProvisioningStep,
+    make_plan,
+    stored_digest,
+)
+from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger
+from agent.provisioning.running.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
+from agent.provisioning.running.outcome import (
+    Outcome,
+    StepTimes,
+    outcome_of,
+    run_end,
+    unexpected_failure,
+)
+from agent.provisioning.running.roll_call import Identity, RollCall
+from agent.provisioning.running.service_steps import ServiceSteps
+from agent.retry import asked_wait
+from at.commands.credentials import CredentialType
+from at.protocol.errors import AtError, CommandRejected
+
+if TYPE_CHECKING:
+    from agent.provisioning.ca.device_ca import DeviceCa
+    from agent.provisioning.planning.goal import Goal
+    from agent.provisioning.running.registrar import Registrar
+
+_RESTORE_TIMEOUT_S = 20.0
+_AGAIN = "run the same command again: what is done is left alone"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Station:
+    """The settings and services that all boards of a run share.
+
+    `registrar` None asks no service, `device_ca` None signs no certificate. Keys made on this host
+    are in `key_folder`; `now` gives the host's time, aware.
+    """
+
+    goal: Goal
+    ledger: AsyncLedger
+    registrar: Registrar | None
+    device_ca: DeviceCa | None
+    key_folder: Path
+    now: Callable[[], datetime]
+    order: WorkOrder = field(default_factory=WorkOrder)
+
+    def run_at(self, location: BoardLocation) -> BoardLedger:
+        """Return the record of a run that begins now; nothing is stored yet."""
+        run = RunRecord(
+            id=str(uuid4()),
+            began_at=self.now(),
+            security_tag=self.goal.security_tag,
+            cellagent=__version__,
+            **asdict(location),
+            **asdict(self.order),
+        )
+        return BoardLedger(self.ledger, run)
+
+
+class BoardRun:
+    """The run of one board at `location`, open as `port`. Calls `on_step` as each step begins."""
+
+    def __init__(
+        self,
+        port: BoardPort,
+        location: BoardLocation,
+        station: Station,
+        ledger: BoardLedger,
+        roll_call: RollCall,
+        on_step: Callable[[ProvisioningStep], None],
+    ) -> None:
+        self._port = port
+        self._location = location
+        self._station = station
+        self._roll_call = roll_call
+        self._on_step = on_step
+        self._step = ProvisioningStep.IDENTITY
+        self._times = StepTimes()
+        self._ledger = ledger
+        self._offline = OfflineMode(port, self._ledger)
+
+    async def run(self) -> Outcome:
+        """Bring the board to the goal. Only a cancelled task raises."""
+        try:
+            outcome = await self._provision()
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(self._stop()))
+            raise
+        if failure := await self._restored():
+            outcome = replace(outcome, reason="; ".join(filter(None, [outcome.reason, failure])))
+        try:
+            await self._conclude(outcome)
+        except (AgentError, AtError) as error:
+            # The ledger itself is gone: what went wrong before that is the better reason.
+            return self._failed(error) if outcome.ok else outcome
+        return outcome
+
+    async def _restored(self) -> str:
+        return await asyncio.shield(asyncio.ensure_future(self._restore_mode()))
+
+    async def _stop(self) -> None:
+        """End a run that was stopped from outside: its mode is put back, and the record says so."""
+        failure = await self._restore_mode()
+        reason = "; ".join(filter(None, ["it was stopped", failure]))
+        stopped = replace(self._outcome(INTERRUPTED, reason), reason_code=INTERRUPTED)
+        with suppress(AgentError):  # then it is found cut off, as after a kill
+            await self._conclude(stopped)
+
+    async def _conclude(self, outcome: Outcome) -> None:
+        await self._ledger.conclude(run_end(outcome, self._times.to_json()), self._station.now())
+
+    async def _provision(self) -> Outcome:
+        try:
+            return await self._bring_to_goal()
+        except (AgentError, AtError) as error:
+            return self._failed(error)
+        except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
+            return self._failed(unexpected_failure(defect, self._location))
+
+    async def _bring_to_goal(self) -> Outcome:
+        goal = self._station.goal
+        self._enter(ProvisioningStep.IDENTITY)
+        board = await uninterrupted(self._port.read())
+        # A board that the firmware gate refuses has shown only its IMEI: there is none to claim.
+        refused = bool(board.refusal)
+        device_id = "" if refused else goal.device_id(board.uuid, board.imei)
+        self._ledger.identify(board, device_id)
+        if not refused:
+            identity = Identity(board.uuid, board.imei, device_id)
+            await self._roll_call.answer(self._location, identity)
+            await self._ledger.claim(board)
+        history = await self._ledger.history(goal)
+        if history.mode_before is not None and board.mode != OFFLINE_MODE:
+            await self._offline.forget(board.mode)
+        plan = await plan_board(self._port, board, goal, history)
+        if not plan.has(ProvisioningStep.OFFLINE):
+            self._offline.resume(plan.restore_mode)
+        if plan.refusal:
+            self._step = plan.refused_at
+            refusal = self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
+            return replace(refusal, reason_code=plan.reason_code)
+        check = IdentityCheck(self._port, board.imei)
+        if plan.consent:
+            await self._ledger.consent(plan.consent)
+        service = ServiceSteps(
+            self._port,
+            check,
+            self._ledger,
+            goal,
+            self._station.registrar,
+            alone=not history.other_keys and not history.id_holders,
+        )
+        actions = self._actions(plan, board, check, service)
+        for one in plan.steps:
+            self._enter(one.step)
+            # The plan itself judged the gate and the identity: they have no action.
+            if one.step in actions:
+                await self._do(one.step, actions[one.step], check)
+        if history.id_holders and not goal.registration.gives_key:
+            await self._ledger.retire_others()
+        changed = self._ledger.writes > 0 or service.registered
+        return self._outcome("done" if changed else "unchanged")
+
+    def _actions(
+        self,
+        plan: ProvisioningPlan,
+        board: BoardState,
+        identity: IdentityCheck,
+        service: ServiceSteps,
+    ) -> dict[ProvisioningStep, Callable[[], Coroutine[Any, Any, None]]]:
+        station, goal = self._station, self._station.goal
+        credentials = CredentialSteps(self._port, identity, self._ledger, goal, station.key_folder)
+        issuer = CertificateIssuer(
+            self._ledger, goal, station.device_ca, station.key_folder, station.now
+        )
+        return {
+            ProvisioningStep.LIMITS: partial(
+                self._ledger.finish, ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS)
+            ),
+            ProvisioningStep.OFFLINE: partial(self._offline.enter, board.mode),
+            ProvisioningStep.CLEAR: partial(credentials.clear, plan.delete),
+            ProvisioningStep.CA_CHAIN: credentials.write_ca_chain,
+            ProvisioningStep.KEY: credentials.make_key,
+            ProvisioningStep.CERTIFICATE: issuer.issue,
+            ProvisioningStep.WRITE: credentials.write_certificate,
+            ProvisioningStep.VERIFY: credentials.verify,
+            ProvisioningStep.REGISTER: service.register,
+            ProvisioningStep.CLOCK: partial(service.set_clock, station.now),
+            ProvisioningStep.PROOF: service.prove,
+            ProvisioningStep.RESTORE: self._offline.restore,
+        }
+
+    async def _do(
+        self,
+        step: ProvisioningStep,
+        action: Callable[[], Coroutine[Any, Any, None]],
+        identity: IdentityCheck,
+    ) -> None:
+        try:
+            # A step that waits for a service is stopped at once; the rest takes seconds.
+            waits_for_service = step in {ProvisioningStep.REGISTER, ProvisioningStep.PROOF}
+            await (action() if waits_for_service else uninterrupted(action()))
+        except CommandRejected:
+            await uninterrupted(identity.require_same("a command that was refused"))
+            raise
+
+    async def _restore_mode(self) -> str:
+        """Restore the functional mode, whatever happened; return why that failed, else ""."""
+        try:
+            async with asyncio.timeout(_RESTORE_TIMEOUT_S):
+                await self._offline.restore()
+        except (AtError, AgentError, TimeoutError) as error:
+            failure = str(error) or "it does not answer"
+            if self._offline.restore_due:
+                failure = f"the modem's mode could not be put back: {failure}"
+            _log.warning("%s: %s", self._location.port, failure)
+            return failure
+        return ""
+
+    def _enter(self, step: ProvisioningStep) -> None:
+        self._step = step
+        self._times.enter(step)
+        self._on_step(step)
+
+    def _failed(self, error: AgentError | AtError) -> Outcome:
+        reason = "; ".join(filter(None, [str(error), asked_wait(error, self._station.now())]))
+        hint = error.hint or _AGAIN
+        failed = self._outcome(outcome_of(error), reason, hint, exit_code_of(error))
+        return replace(failed, reason_code=error.kind)
+
+    def _outcome(
+        self, outcome: str, reason: str = "", hint: str = "", exit_code: int = 0
+    ) -> Outcome:
+        record = self._ledger.record
+        return Outcome(
+            location=self._location,
+            device_id=record.device_id,
+            uuid=record.uuid,
+            outcome=outcome,
+            step=self._step.value,
+            exit=exit_code,
+            reason=reason,
+            hint=hint,
+            writes=self._ledger.writes,
+        )
+
+
+async def plan_board(
+    port: BoardPort, board: BoardState, goal: Goal, history: BoardHistory
+) -> ProvisioningPlan:
+    """Return the plan for a board; reads a client certificate first if it is not ours.
+
+    The limits are judged now, for the plan depends on them.
+
+    Raises UntrustedSignature, BoardSwapped where the board attests wrongly what it is.
+    """
+    if not board.refusal:
+        board = replace(board, attested=await port.require_attested(board.uuid))
+    held = board.held(goal.security_tag, CredentialType.CLIENT_CERTIFICATE)
+    if held is not None and held.sha256.upper() != stored_digest(history.certificate):
+        pem = await port.certificate(goal.security_tag)
+        board = replace(board, certificate_algorithm=algorithm_of(pem))
+    plan = make_plan(board, goal, history)
+    if not plan.limits:
+        return plan
+    judged = await judge(port.measure, board.mode, plan.limits)
+    if judged.refusal:
+        return ProvisioningPlan(
+            refusal=judged.refusal,
+            hint=judged.hint,
+            reason_code="limit",
+            refused_at=ProvisioningStep.LIMITS,
+        )
+    return plan.with_words(ProvisioningStep.LIMITS, judged.readings)

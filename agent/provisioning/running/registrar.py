@@ -1,0 +1,130 @@
+"""Registers a board's key at the service, and proves that the service accepts its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from agent.auth.modem_jwt import ModemJwt
+from agent.call import Call, Host, Request, Response, Scheme
+from agent.cloud import DeviceCloud, public_keys
+from agent.cloud.device_reads import FetchDevice
+from agent.errors import Conflict, NotFound
+from agent.provisioning.planning.goal import RegistrationMethod
+from agent.retry import http_date
+
+if TYPE_CHECKING:
+    from agent.auth.modem_jwt import AskModem
+    from agent.http import HttpClient
+    from agent.http.client import KitGate
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDevice(Call[None]):
+    """Claim a device for the team with its attestation token; claiming it again is no error."""
+
+    host: ClassVar[Host] = Host.PROVISIONING
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+
+    token: str
+    tags: tuple[str, ...] = ()
+
+    def request(self) -> Request:
+        """Return the POST."""
+        body: dict[str, object] = {"claimToken": self.token}
+        if self.tags:
+            body["tags"] = list(self.tags)
+        return Request("POST", "/v1/claimed-devices", json=body)
+
+    def parse(self, response: Response) -> None:
+        """Return nothing: the body of the 201 is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadServiceTime(Call["datetime | None"]):
+    """The service's time, by the Date header of an answer."""
+
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+
+    def request(self) -> Request:
+        """Return the GET."""
+        return Request("GET", "/v1/account")
+
+    def parse(self, response: Response) -> datetime | None:
+        """Return the header's time, None where there is none."""
+        return http_date(response.headers.get("date", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Registrar:
+    """Registers boards by one method. It sends the device's id and public key, and no secret."""
+
+    client: HttpClient
+    method: RegistrationMethod
+    sub_type: str = ""
+    tags: tuple[str, ...] = ()
+    firmware_types: tuple[str, ...] = ("APP", "MODEM")
+
+    def require(self, *, set_clock: bool, prove: bool) -> None:
+        """Check the configuration before any board holds a key.
+
+        Raises ConfigError where a host or the CA file is not configured, CredentialMissing.
+        """
+        calls: list[Call[Any]] = []
+        if self.method is RegistrationMethod.PUBLIC_KEY:
+            calls += [public_keys.RegisterPublicKeys(()), public_keys.FetchBulkOperation("")]
+        elif self.method is RegistrationMethod.ONBOARD:
+            calls += [public_keys.OnboardDevices(()), public_keys.FetchBulkOperation("")]
+        elif self.method is RegistrationMethod.CLAIM:
+            calls.append(ClaimDevice(""))
+        if set_clock:
+            calls.append(ReadServiceTime())
+        for call in calls:
+            self.client.require(call)
+        if prove:  # with a token of the board's own
+            self.client.base_url(FetchDevice.host)
+            self.client.transport.require_trust()
+
+    async def submit(self, device_id: str, pem: str, attestation: str) -> str:
+        """Send the registration; return the id of its bulk request, "" where there is none."""
+        cloud = DeviceCloud(self.client)
+        if self.method is RegistrationMethod.PUBLIC_KEY:
+            return await cloud.register_public_keys([public_keys.PublicKey(device_id, pem)])
+        if self.method is RegistrationMethod.ONBOARD:
+            new = public_keys.NewDevice(
+                device_id, pem, self.sub_type, self.tags, self.firmware_types
+            )
+            return await cloud.onboard([new])
+        try:
+            await self.client.send(ClaimDevice(attestation, self.tags))
+        except Conflict:
+            return ""  # a run that was cut off before its note claimed the device
+        return ""
+
+    async def wait(self, request_id: str) -> None:
+        """Wait until a bulk request has succeeded; its state is first read at once.
+
+        Raises ServiceRefusal where it failed, DeadlineExceeded.
+        """
+        if request_id:
+            await DeviceCloud(self.client).wait_for_bulk(request_id)
+
+    async def host_clock_ahead_s(self, now: Callable[[], datetime]) -> float | None:
+        """Return the seconds that this host is ahead of the service; None if it sends no date."""
+        theirs = await self.client.send(ReadServiceTime())
+        return (now() - theirs).total_seconds() if theirs is not None else None
+
+    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> str:
+        """Send a JWT of the board; return in words what the cloud accepted.
+
+        Raises Unauthorized where it refuses the JWT, and what the gate raises.
+        """
+        acting = self.client.acting_as(ModemJwt(ask, device_id), kit_gate=kit_gate)
+        try:
+            await acting.send(FetchDevice(device_id), scheme=Scheme.DEVICE_JWT)
+        except NotFound:
+            # The token was accepted; only onboarding makes the key's owner a device.
+            return "the JWT is accepted; the device itself is not onboarded"
+        return "the JWT is accepted"

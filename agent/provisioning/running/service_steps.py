@@ -1,0 +1,131 @@
+"""The steps of a board that call the service: the time, the registration, the proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from agent.errors import ServiceRefusal, Unauthorized
+from agent.provisioning.boards.board import BoardPort, IdentityCheck, uninterrupted
+from agent.provisioning.ca.certificates import key_fingerprint
+from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.planning.plan import ProvisioningStep
+from agent.provisioning.running.board_history import registration_name
+from agent.provisioning.running.host_clock import check_host_clock
+
+if TYPE_CHECKING:
+    from agent.provisioning.running.board_ledger import BoardLedger
+    from agent.provisioning.running.registrar import Registrar
+    from at.tokens.jwt import Jwt
+
+_ANOTHER = "--second-tag registers that of this --security-tag, and ends the life of the other"
+
+
+class ServiceSteps:
+    """The steps that call the service; without a registrar there is no service.
+
+    `alone`: by the ledger no other key was ever at work as this device, so that a registration of
+    the board's key ends no other. `registered` says that this run registered the board's key.
+    """
+
+    def __init__(
+        self,
+        port: BoardPort,
+        identity: IdentityCheck,
+        ledger: BoardLedger,
+        goal: Goal,
+        registrar: Registrar | None,
+        *,
+        alone: bool,
+    ) -> None:
+        self._port = port
+        self._identity = identity
+        self._ledger = ledger
+        self._goal = goal
+        self._registrar = registrar
+        self._alone = alone
+        self.registered = False
+
+    async def register(self) -> None:
+        """Register the board's key; a request that is under way is only waited for."""
+        registrar = self._registrar
+        if registrar is None:
+            return
+        await self._identity.require_same("registration")
+        record = self._ledger.record
+        key = key_fingerprint(record.public_key)
+        registered = registration_name(registrar.method, record.device_id)
+        request_id = await self._finished_request(registrar, f"{registered} {key}")
+        if not request_id:
+            await self._ledger.begin(ProvisioningStep.REGISTER, f"{registered} {key}")
+            request_id = await self._submit(registrar)
+        if registrar.method.gives_key:
+            await self._ledger.finish_registration(
+                request_id, registered_key=key, registered_as=registered
+            )
+        else:
+            await self._ledger.finish(
+                ProvisioningStep.REGISTER, request_id, registered_as=registered
+            )
+        self.registered = True
+
+    async def _finished_request(self, registrar: Registrar, registration: str) -> str:
+        """Return the id of the request of an interrupted run, once it has succeeded.
+
+        "" where there is none, or it failed: then it is sent again, with the same key.
+        """
+        request_id = self._ledger.record.request_id
+        if not request_id or not self._alone:  # another key may have been registered since
+            return ""
+        if await self._ledger.unfinished(ProvisioningStep.REGISTER) != registration:
+            return ""
+        try:
+            await registrar.wait(request_id)
+        except ServiceRefusal:
+            return ""
+        return request_id
+
+    async def _submit(self, registrar: Registrar) -> str:
+        """Send the registration and wait for its end; return the request's id, "" without one."""
+        onboards = registrar.method is RegistrationMethod.ONBOARD
+        certificate = self._ledger.record.certificate if onboards else ""
+        if registrar.method is RegistrationMethod.CLAIM:
+            await self._ledger.update(attestation=await uninterrupted(self._port.attestation()))
+        record = self._ledger.record
+        request_id = await registrar.submit(
+            record.device_id, certificate or record.public_key, record.attestation
+        )
+        await self._ledger.update(request_id=request_id)
+        await registrar.wait(request_id)
+        return request_id
+
+    async def set_clock(self, now: Callable[[], datetime]) -> None:
+        """Set the modem's clock from the host's. Raises RefusedByRule if that may be wrong."""
+        registrar = self._registrar
+        ahead_s = await registrar.host_clock_ahead_s(now) if registrar else None
+        trusted = check_host_clock(ahead_s)
+        await self._port.set_clock(now())
+        await self._ledger.finish(ProvisioningStep.CLOCK, trusted)
+
+    async def prove(self) -> None:
+        """Prove that the service accepts a token signed by the board. Raises Unauthorized."""
+        registrar, device_id = self._registrar, self._ledger.record.device_id
+        if registrar is None:
+            return
+
+        async def ask(subject: str, life_s: int) -> Jwt:
+            return await uninterrupted(self._port.token(subject, life_s, self._goal.security_tag))
+
+        try:
+            proof = await registrar.prove(device_id, ask, self._port.require_firmware)
+        except Unauthorized as error:
+            if self.registered or registrar.method is RegistrationMethod.NONE:
+                raise
+            if not self._alone and not self._goal.second_tag:
+                error.hint = "the service may have another of the board's keys: " + _ANOTHER
+                raise
+            # The service has lost the key of an earlier run: register the same one again, once.
+            await self.register()
+            proof = await registrar.prove(device_id, ask, self._port.require_firmware)
+        await self._ledger.finish(ProvisioningStep.PROOF, proof)

@@ -1,0 +1,52 @@
+"""A board is recognised by its IMEI, and a command that was begun ends before its task does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from virtual_tray import Tray
+
+from agent.provisioning.boards.board import BoardSwapped, IdentityCheck, uninterrupted
+
+
+async def test_another_imei_on_the_port_is_named_with_what_was_done(tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    [location] = tray.locations(1)
+    async with tray.open(location) as board:
+        await IdentityCheck(board, await board.imei()).require_same("the write")
+        with pytest.raises(BoardSwapped, match=r"IMEI 1 became 0044010000\d+ at the write") as told:
+            await IdentityCheck(board, "1").require_same("the write")
+    assert "put the board back" in told.value.hint
+
+
+async def test_work_that_is_cancelled_is_done_before_its_task_ends() -> None:
+    begun, may_end, steps = asyncio.Event(), asyncio.Event(), []
+
+    async def command() -> None:
+        begun.set()
+        await may_end.wait()
+        steps.append("done")
+
+    task = asyncio.create_task(uninterrupted(command()))
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert steps == ["done"]
+
+
+async def test_work_that_is_not_cancelled_gives_its_result_or_its_error() -> None:
+    async def number() -> int:
+        return 7
+
+    async def failure() -> int:
+        raise ZeroDivisionError
+
+    assert await uninterrupted(number()) == 7
+    with pytest.raises(ZeroDivisionError):
+        await uninterrupted(failure())

@@ -1,0 +1,237 @@
+"""A board's run ends done, refused or failed; one that was cut off is made good by a rerun."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from signed_tokens import OTHER, keygen
+from standin import StandIn
+from virtual_tray import GOAL, TAG, PowerPulled, Tray, provision, station_of
+
+from agent.config.identity_keys import IdentityKeys
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import ModemBoard
+from agent.provisioning.planning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
+from agent.provisioning.planning.plan import ProvisioningStep
+from agent.provisioning.running.batch import plan_boards, run_board
+from agent.provisioning.running.board_run import Station
+from at.driver.modem import Modem
+from at.protocol.errors import LinkLost
+from at.virtual.families import keys
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        replace(
+            GOAL, certificate=CertificateSource.NONE, registration=RegistrationMethod.PUBLIC_KEY
+        ),
+        replace(GOAL, key_origin=KeyOrigin.HOST, certificate=CertificateSource.SELF_SIGNED),
+        replace(
+            GOAL,
+            registration=RegistrationMethod.CLAIM,
+            certificate=CertificateSource.NONE,
+            prove=False,
+        ),
+        replace(GOAL, id_prefix="nrf-"),
+        replace(GOAL, registration=RegistrationMethod.NONE, prove=False),
+    ],
+    ids=["public-key", "host-key", "claim", "imei-id", "no-registration"],
+)
+async def test_every_way_ends_with_a_board_that_is_done(
+    standin: StandIn, tmp_path: Path, goal: Goal
+) -> None:
+    tray = Tray(tmp_path)
+    async with station_of(standin, tmp_path, goal) as station:
+        [outcome] = await provision(station, tray, 1)
+        assert (outcome.outcome, outcome.reason) == ("done", "")
+        [again] = await provision(station, tray, 1)
+        assert (again.outcome, again.writes) == ("unchanged", 0)
+
+
+@pytest.mark.contract("D1.3")
+async def test_old_firmware_is_refused_before_anything_is_written(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path, firmware="mfw_nrf9160_1.2.3", model="nrf9160")
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+    assert (outcome.outcome, outcome.step, outcome.exit, outcome.writes) == (
+        "refused",
+        "gate",
+        4,
+        0,
+    )
+
+
+async def test_the_mode_is_put_back_by_the_run_after_one_that_was_killed(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """The host alone dies: the kit stays in the mode in which it took the credentials."""
+    tray = Tray(tmp_path)
+    [location] = tray.locations(1)
+    transport = tray.transport(location.port)
+    modem = Modem(transport)
+    await modem.open()
+    board = ModemBoard(modem)
+
+    @asynccontextmanager
+    async def same_kit(_place: BoardLocation) -> AsyncIterator[ModemBoard]:
+        yield board
+
+    def die(_place: BoardLocation, at: ProvisioningStep) -> None:
+        if at is ProvisioningStep.WRITE:
+            board.set_mode = dead  # type: ignore[method-assign]
+            raise PowerPulled
+
+    async def dead(_mode: int) -> None:
+        raise LinkLost("the process that would is dead")
+
+    await board.set_mode(1)
+    async with station_of(standin, tmp_path) as station:
+        with suppress(PowerPulled):
+            await run_board(location, station, same_kit, die)
+    assert (await board.read()).mode == 4
+    board = ModemBoard(modem)
+    async with station_of(standin, tmp_path) as station:
+        outcome = await run_board(location, station, same_kit, lambda *_: None)
+        assert outcome.outcome == "done", outcome.reason
+    assert (await board.read()).mode == 1
+    await board.set_mode(4)  # by somebody else, whose choice it stays
+    async with station_of(standin, tmp_path) as station:
+        await run_board(location, station, same_kit, lambda *_: None)
+    assert (await board.read()).mode == 4
+    await modem.close()
+
+
+@pytest.mark.parametrize(
+    "step", [step for step in ProvisioningStep if step is not ProvisioningStep.RESTORE]
+)
+async def test_power_pulled_at_a_step_is_made_good_by_a_rerun(
+    standin: StandIn, tmp_path: Path, step: ProvisioningStep
+) -> None:
+    tray = Tray(tmp_path)
+    [location] = tray.locations(1)
+
+    def pull(_place: BoardLocation, at: ProvisioningStep) -> None:
+        if at is step:
+            raise PowerPulled
+
+    async with station_of(standin, tmp_path) as station:
+        with suppress(PowerPulled):
+            await run_board(location, station, tray.open, pull)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+        assert outcome.ok, outcome.reason
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+        async with tray.open(location) as board:
+            held = [one for one in await board.credentials() if one.tag == TAG]
+    assert sorted(one.type for one in held) == [0, 1, 2]
+    assert record.registered_key
+
+
+async def test_being_stopped_puts_the_mode_back(standin: StandIn, tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    [location] = tray.locations(1)
+    reached = asyncio.Event()
+    modes: list[int] = []
+
+    @asynccontextmanager
+    async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with tray.open(location) as board:
+            await board.set_mode(1)
+            try:
+                yield board
+            finally:
+                modes.append((await board.read()).mode)
+
+    def at_key(_place: BoardLocation, at: ProvisioningStep) -> None:
+        if at is ProvisioningStep.KEY:
+            reached.set()
+
+    async with station_of(standin, tmp_path) as station:
+        task = asyncio.create_task(run_board(location, station, opened, at_key))
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert modes == [1]
+
+
+def keys_of(tray: Tray) -> IdentityKeys:
+    """Return the key of the tray's first board, which has been open once."""
+    return IdentityKeys((tray.identity_key(tray.locations(1)[0]),), "keys.pem")
+
+
+async def proof_of_the_key(station: Station, uuid: str) -> str:
+    steps = await station.ledger.call(lambda ledger: ledger.steps(uuid))
+    return [step.detail for step in steps if (step.step, step.state) == ("key", "done")][-1]
+
+
+async def test_a_board_that_attests_with_a_named_key_is_done_and_the_ledger_says_verified(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    async with tray.open(tray.locations(1)[0]) as board:
+        await board.attestation()  # makes the identity key of the virtual kit
+    tray.identity_keys = keys_of(tray)
+    async with station_of(standin, tmp_path) as station:
+        [planned] = await plan_boards(tray.locations(1), GOAL, station.ledger, tray.open)
+        assert planned.plan.steps[1].words.endswith(", attestation verified")
+        [outcome] = await provision(station, tray, 1)
+        assert (outcome.outcome, outcome.reason) == ("done", "")
+        assert (await proof_of_the_key(station, outcome.uuid)).endswith("attestation verified")
+
+
+async def test_without_a_key_the_ledger_says_not_checked_and_says_it_once(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, Tray(tmp_path), 1)
+        proof = await proof_of_the_key(station, outcome.uuid)
+    assert (outcome.outcome, proof.count("not checked"), "verified" in proof) == ("done", 1, False)
+
+
+async def test_a_board_that_attests_with_another_key_is_refused_before_anything_is_written(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    stranger = IdentityKeys((OTHER.public_key(),), "keys.pem")
+    tray = Tray(tmp_path, identity_keys=stranger)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+        assert (outcome.outcome, outcome.exit, outcome.writes) == ("refused", 4, 0)
+        assert "the signature of its attestation is wrong" in outcome.reason
+        record = await station.ledger.call(lambda ledger: ledger.board(outcome.uuid))
+        assert record is not None
+        assert (record.outcome, record.reason) == ("refused", outcome.reason)
+        [planned] = await plan_boards(tray.locations(1), GOAL, station.ledger, tray.open)
+        assert (planned.exit, planned.plan.refusal) == (4, outcome.reason)
+
+
+async def test_a_key_whose_answer_is_signed_by_another_is_not_registered_and_made_again(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tray = Tray(tmp_path)
+    async with tray.open(tray.locations(1)[0]) as board:
+        await board.attestation()
+    tray.identity_keys = keys_of(tray)
+    true = keys._attested
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            keys, "_attested", lambda kit, tag, content, body: keygen(body, tag=tag, aad=b"")
+        )
+        async with station_of(standin, tmp_path) as station:
+            [outcome] = await provision(station, tray, 1)
+            assert (outcome.outcome, outcome.step, outcome.exit) == ("refused", "key", 4)
+            record = await station.ledger.call(lambda ledger: ledger.board(outcome.uuid))
+    assert record is not None
+    assert (record.public_key, record.registered_key, record.outcome) == ("", "", "refused")
+    assert true is keys._attested
+    async with station_of(standin, tmp_path) as station:
+        [again] = await provision(station, tray, 1)
+    assert (again.outcome, again.reason) == ("done", "")

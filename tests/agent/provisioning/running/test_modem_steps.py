@@ -1,0 +1,90 @@
+"""A write is refused, lost or goes to another board: the ledger and the board stay right."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from standin import StandIn
+from virtual_tray import TAG, PowerPulled, Tray, provision, station_of
+
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import ModemBoard
+from agent.provisioning.planning.plan import ProvisioningStep
+from agent.provisioning.running.batch import run_board
+
+
+async def test_a_refused_write_is_a_failure_with_its_reason(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path, faults=("cmng-refused",))
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+    assert outcome.outcome == "failed"
+    assert outcome.step in {"ca-chain", "key"}
+    assert outcome.reason == record.reason != ""
+
+
+async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """The cable is pulled after the modem made a key and before anyone noted its public half."""
+    tray = Tray(tmp_path)
+    [location] = tray.locations(1)
+
+    class LosesTheAnswer(ModemBoard):
+        async def make_key(self, tag: int, subject: str):  # type: ignore[no-untyped-def]
+            await super().make_key(tag, subject)
+            raise PowerPulled
+
+    @asynccontextmanager
+    async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with tray.open(location) as board:
+            yield LosesTheAnswer(board._modem)
+
+    async with station_of(standin, tmp_path) as station:
+        with pytest.raises(PowerPulled):
+            await run_board(location, station, opened, lambda *_: None)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+        assert outcome.outcome == "done"
+        steps = await station.ledger.call(lambda ledger: ledger.steps(outcome.uuid))
+    assert [one.detail for one in steps if one.step == "clear" and one.state == "done"] == [
+        f"{TAG}:2"
+    ]
+
+
+@pytest.mark.parametrize(
+    "swap_at",
+    [
+        ProvisioningStep.CA_CHAIN,
+        ProvisioningStep.KEY,
+        ProvisioningStep.WRITE,
+        ProvisioningStep.VERIFY,
+    ],
+)
+async def test_a_swapped_board_gets_no_key(
+    standin: StandIn, tmp_path: Path, swap_at: ProvisioningStep
+) -> None:
+    """Another board answers on the port from some step on: it is told, nothing is written to it."""
+    tray = Tray(tmp_path)
+    [location, other] = tray.locations(2)
+    boards: list[ModemBoard] = []
+    async with station_of(standin, tmp_path) as station, tray.open(other) as second:
+
+        @asynccontextmanager
+        async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with tray.open(location) as board:
+                boards.append(board)
+                yield board
+
+        def swap(_place: BoardLocation, at: ProvisioningStep) -> None:
+            if at is swap_at:
+                boards[0]._modem = second._modem
+
+        outcome = await run_board(location, station, opened, swap)
+        assert (outcome.outcome, outcome.exit) == ("swapped", 4), outcome.reason
+        assert [one for one in await second.credentials() if one.tag == TAG] == []

@@ -1,0 +1,70 @@
+"""How boards are registered at the stand-in, and what is missing is told before any is touched."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from standin import StandIn
+
+from agent.auth.bearer import ApiKey
+from agent.auth.credential import Keyring
+from agent.call import Host
+from agent.config.secrets import Secret
+from agent.errors import AgentError, CredentialMissing
+from agent.http import HttpClient, HttpTransport
+from agent.provisioning.ca.certificates import public_pem
+from agent.provisioning.planning.goal import RegistrationMethod
+from agent.provisioning.running.registrar import ReadServiceTime, Registrar
+
+PEM = public_pem(ec.generate_private_key(ec.SECP256R1()).public_key())
+
+
+def client_of(standin: StandIn, *, with_key: bool = True) -> HttpClient:
+    keyring = Keyring([ApiKey(Secret(standin.credentials["api_key"]))] if with_key else [])
+    hosts = {host: standin.urls.get(host.value, "") for host in Host}
+    return HttpClient(HttpTransport(), hosts, keyring)
+
+
+async def test_a_public_key_is_registered_once_its_request_has_succeeded(standin: StandIn) -> None:
+    async with client_of(standin) as client:
+        registrar = Registrar(client, RegistrationMethod.PUBLIC_KEY)
+        request_id = await registrar.submit("nrf-350457791234567", PEM, "")
+        assert request_id
+        await registrar.wait(request_id)
+    assert [name for name, _ in standin.cloud.table("device_keys").items()]
+
+
+async def test_a_request_that_was_never_sent_is_not_waited_for(standin: StandIn) -> None:
+    async with client_of(standin) as client:
+        await Registrar(client, RegistrationMethod.CLAIM).wait("")
+
+
+@pytest.mark.parametrize("method", [one for one in RegistrationMethod if one.value != "none"])
+async def test_a_missing_credential_is_told_before_any_board_is_touched(
+    standin: StandIn, method: RegistrationMethod
+) -> None:
+    async with client_of(standin) as client:
+        Registrar(client, method).require(set_clock=True, prove=True)
+    async with client_of(standin, with_key=False) as client:
+        with pytest.raises(CredentialMissing):
+            Registrar(client, method).require(set_clock=False, prove=False)
+        Registrar(client, RegistrationMethod.NONE).require(set_clock=False, prove=False)
+
+
+async def test_a_host_that_is_not_configured_is_told_where_a_token_is_to_be_proved() -> None:
+    async with HttpClient(HttpTransport(), {}, Keyring([])) as client:
+        registrar = Registrar(client, RegistrationMethod.NONE)
+        registrar.require(set_clock=False, prove=False)
+        with pytest.raises(AgentError):
+            registrar.require(set_clock=False, prove=True)
+
+
+async def test_the_hosts_clock_is_compared_with_the_services(standin: StandIn) -> None:
+    async with client_of(standin) as client:
+        registrar = Registrar(client, RegistrationMethod.PUBLIC_KEY)
+        theirs = await client.send(ReadServiceTime())
+        assert theirs is not None
+        ahead_s = await registrar.host_clock_ahead_s(lambda: theirs + timedelta(hours=1))
+        assert ahead_s == pytest.approx(3600, abs=60)

@@ -1,0 +1,106 @@
+"""The service is asked for what is still needed, and never for another key."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from standin import StandIn
+from virtual_tray import GOAL, Tray, provision, station_of
+
+from agent.provisioning.planning.goal import CertificateSource, RegistrationMethod
+from agent.retry import RetryPolicy
+from agent.standin.faults import active_faults, set_faults
+
+
+@pytest.mark.contract("D10.5")
+async def test_a_modem_without_time_is_told_how_to_get_it(standin: StandIn, tmp_path: Path) -> None:
+    tray = Tray(tmp_path)
+    async with station_of(standin, tmp_path, replace(GOAL, set_clock=False)) as station:
+        [outcome] = await provision(station, tray, 1)
+    assert (outcome.outcome, outcome.step) == ("failed", "proof")
+    assert "AT+CCLK" in outcome.hint
+
+
+async def test_a_key_that_the_service_has_lost_is_registered_again_and_no_other(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    async with station_of(standin, tmp_path) as station:
+        [first] = await provision(station, tray, 1)
+        table = standin.cloud.table("device_keys")
+        [(name, before)] = table.items()
+        table.delete(name)
+        [again] = await provision(station, tray, 1)
+        assert (again.outcome, again.writes, again.reason) == ("done", 0, "")
+        assert table.get(name)["public"] == before["public"]
+        [last] = await provision(station, tray, 1)
+    assert (first.outcome, last.outcome) == ("done", "unchanged")
+
+
+@pytest.mark.parametrize("method", [RegistrationMethod.ONBOARD, RegistrationMethod.PUBLIC_KEY])
+@pytest.mark.parametrize(
+    "fault",
+    ["server-error=500*1", "connection-reset=before*1", "connection-reset=after*1",
+     "too-many-requests=0*1"],
+)  # fmt: skip
+async def test_a_registration_that_fails_once_is_sent_again_by_the_same_run(
+    standin: StandIn, tmp_path: Path, method: RegistrationMethod, fault: str
+) -> None:
+    path = "/v1/devices" if method is RegistrationMethod.ONBOARD else "/v1/devices/public-keys"
+    async with station_of(standin, tmp_path, replace(GOAL, registration=method)) as station:
+        assert station.registrar is not None
+        station.registrar.client._retries = RetryPolicy(first_s=0.01)
+        set_faults(standin.cloud, [f"{fault}@POST {path}"])
+        [outcome] = await provision(station, Tray(tmp_path), 1)
+    assert (outcome.outcome, outcome.reason) == ("done", "")
+    assert active_faults(standin.cloud) == []
+    [(_, row)] = standin.cloud.table("device_keys").items()
+    assert row["device_id"] == outcome.device_id
+
+
+@pytest.mark.parametrize("method", [RegistrationMethod.ONBOARD, RegistrationMethod.PUBLIC_KEY])
+async def test_the_time_that_the_service_asks_for_is_in_the_boards_reason(
+    standin: StandIn, tmp_path: Path, method: RegistrationMethod
+) -> None:
+    async with station_of(standin, tmp_path, replace(GOAL, registration=method)) as station:
+        set_faults(standin.cloud, ["too-many-requests=600@POST /v1/devices*"])
+        [outcome] = await provision(station, Tray(tmp_path), 1)
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+    assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "register", 6)
+    assert re.search(
+        r"429 .*; the service asks to wait 600 s, until \d\d:\d\d:\d\d ", outcome.reason
+    )
+    assert record.reason == outcome.reason
+
+
+async def test_a_board_that_is_not_to_be_registered_is_not_when_its_token_is_refused(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    goal = replace(GOAL, registration=RegistrationMethod.NONE, certificate=CertificateSource.NONE)
+    async with station_of(standin, tmp_path, goal) as station:
+        [outcome] = await provision(station, tray, 1)
+    assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "proof", 5)
+    assert not standin.cloud.table("device_keys").items()
+
+
+@pytest.mark.contract("D10.8")
+async def test_a_claim_registers_no_key_and_the_record_says_so(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    claim = replace(GOAL, registration=RegistrationMethod.CLAIM, prove=False)
+    async with station_of(standin, tmp_path, claim) as station:
+        [outcome] = await provision(station, tray, 1)
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+    assert (outcome.outcome, record.registered_key) == ("done", "")
+    assert record.registered_as == f"claim {record.uuid}"
+    assert not standin.cloud.table("device_keys").items()
+    async with station_of(standin, tmp_path) as station:
+        [onboarded] = await provision(station, tray, 1)
+        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+    assert (onboarded.outcome, onboarded.writes) == ("done", 0)
+    assert record.registered_key != ""
