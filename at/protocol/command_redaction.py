@@ -21,6 +21,9 @@ _BLANKS = re.compile(r"[ \t]*")
 _FETCHED = re.compile(r"%COAP:[^\r\n]*", re.IGNORECASE)
 _ADDRESS_QUERY = re.compile(r"\?[^\"]+")
 _URL_SECRET = re.compile(r"://(?=[^/?#]*@)|\?")
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----(.*?)(-----END \1-----|\Z)", re.DOTALL
+)
 # A chunk of observability data, which may hold a core dump: Serial Modem leaves it out, too.
 _CHUNK = re.compile(r"\bMC:[A-Za-z0-9+/]{4,}={0,2}(:?)")
 # What is typed over a line that a host edits: backspace, delete, escape sequences.
@@ -67,6 +70,8 @@ def _names() -> re.Pattern[str]:
 
 
 def _cleaned(text: str) -> str:
+    if "PRIVATE KEY-----" in text:  # in quotes or without them, of a command or of none
+        text = _PRIVATE_KEY.sub(r"-----BEGIN \1-----{redacted:key}\3", text)
     if "://" in text:
         text = _FETCHED.sub(_without_queries, text)
     if "MC:" in text:

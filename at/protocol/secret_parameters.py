@@ -192,6 +192,7 @@ SET: Mapping[str, Rule] = {
     "%XSUDO": _texts("signature"),
     # Payloads of Serial Modem. SM: all of them
     "+CMGS": _texts("message"),
+    "+CMGW": _texts("message"),
     "#XSMS": _texts("message"),
     "#XMQTTCON": _mqtt_connect,
     "#XMQTTPUB": _texts("payload", data=1),
@@ -217,6 +218,7 @@ SET: Mapping[str, Rule] = {
     "%NRFCLOUDOBSUPLOAD": _all("project-key"),
     "%NRFCLOUDOBSFORWARD": _all("payload"),
     "%NRFCLOUDMESSAGE": lambda _given: None,  # JSON without quotes around it
+    "%NRFCLOUDSHADOW": lambda _given: None,  # any text without quotes
     # Wi-Fi companion
     "+CWJAP": _WIFI_JOIN,
     "+CWJAP_CUR": _WIFI_JOIN,

@@ -32,6 +32,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("%XSUDO", ("64", SECRET)),
     ("%XSUDO", ("64", SECRET, "17")),
     ("+CMGS", (SECRET,)),
+    ("+CMGW", (SECRET, "145")),
     ("#XSMS", ("2", SECRET, SECRET)),
     ("#XMQTTCON", ("1", SECRET, SECRET, '"mqtt.example"', "1883")),
     ("#XMQTTCON", ("1", '""', SECRET, '"mqtt.example"', "8883", "42")),
@@ -63,6 +64,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("%NRFCLOUDOBSUPLOAD", (SECRET,)),
     ("%NRFCLOUDOBSFORWARD", (SECRET,)),
     ("%NRFCLOUDMESSAGE", (f'{{"data":"{CANARY}","n":1}}',)),
+    ("%NRFCLOUDSHADOW", ("config.wifi.password", CANARY)),
     ("+CWJAP", ('"home"', SECRET)),
     ("+CWJAP", ('"home"', SECRET, '"00:00:5e:00:53:01"', "0", "1")),
     *((f"+CWJAP{kept}", ('"home"', SECRET)) for kept in ("_CUR", "_DEF")),
@@ -128,6 +130,10 @@ COMMAND_SPELLINGS: dict[str, Spelling] = {
     "no sign": lambda name, given: f"AT{name} {','.join(given)}",
     "no sign, no blank": lambda name, given: f'AT{name}"{CANARY}"',
     "a colon": lambda name, given: f"AT{name}: {','.join(given)}",
+    "semicolons for commas": lambda name, given: f"AT{name}={' ; '.join(given)}",
+    "as in a page of HTML": lambda name, given: f"AT{name}={','.join(given)}".replace(
+        '"', "&quot;"
+    ),
     "single quotes": lambda name, given: f"AT{name}={','.join(given)}".replace('"', "'"),
     "typed with a correction": lambda name, given: f"AT{name[:3]}x\x08{name[3:]}={','.join(given)}",
     "typed with a delete": lambda name, given: f"AT{name}y\x7f={','.join(given)}",

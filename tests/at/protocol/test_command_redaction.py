@@ -41,7 +41,7 @@ def test_a_secret_is_replaced_within_its_quotes_and_nothing_else(
 ) -> None:
     line = f"AT{name}={','.join(given_)}\r\n"
     shown = without_secrets(line)
-    if name == "%NRFCLOUDMESSAGE" or (name == "#XMQTTCON" and len(given_) < 5):
+    if name in {"%NRFCLOUDMESSAGE", "%NRFCLOUDSHADOW"} or (name == "#XMQTTCON" and len(given_) < 5):
         assert shown == f"AT{name}{{redacted:rest}}\r\n"
         return
     for written, left in zip(given_, _parameters(shown, name), strict=True):
@@ -87,6 +87,12 @@ def _parameters(shown: str, name: str) -> list[str]:
         ("MC:CAKmAgMBB2lURVNU:", "MC:{redacted:chunk}:"),
         ('AT+CPIN="12"\r\nOK\r\n', 'AT+CPIN="{redacted:pin}"\r\nOK\r\n'),
         ('AT+CPIN="12"34\r\nOK\r\n', "AT+CPIN{redacted:rest}\r\nOK\r\n"),
+        ('AT+CPWD="SC";"1111";"2222"', "AT+CPWD{redacted:rest}"),
+        ("AT+CPIN=1234; no answer", "AT+CPIN={redacted:pin}; no answer"),
+        (
+            "AT%CMNG=0,7,2,'-----BEGIN PRIVATE KEY-----\nMIG\n-----END PRIVATE KEY-----'\nOK",
+            "AT%CMNG=0,7,2,{redacted:key}\nOK",
+        ),
         # Quoted in a message: what follows stays.
         (
             "sent `AT+CPIN=12`, yet line 3 has `AT+CPIN=13`",
