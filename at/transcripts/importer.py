@@ -84,9 +84,6 @@ def import_log(text: str, *, keep_identity: bool = False) -> Imported:
             for taken in _quoted_port(line) or [_line(line)]
         ]
     )
-    marks = {line.direction for line in lines} - {None}
-    if marks == {Direction.SENT}:  # a terminal that marks what was typed: the rest came back
-        lines = [replace(line, direction=line.direction or Direction.RECEIVED) for line in lines]
     steps, skipped = _recorded(lines, Recorder(Redactor(identity=not keep_identity)))
     if not steps:
         raise TranscriptError(
@@ -173,14 +170,16 @@ def _recorded(lines: list[_Line], recorder: Recorder) -> tuple[list[TranscriptSt
 
     A quoted text may run over several lines; those without a mark belong to it, too.
     """
-    marked = any(line.direction for line in lines)
+    marks = {line.direction for line in lines} - {None}
+    # A terminal may mark only what was typed: the rest came back.
+    unmarked = Direction.RECEIVED if marks == {Direction.SENT} else None
     steps: list[TranscriptStep] = []
     skipped = 0
     quoted = dict.fromkeys((Direction.SENT, Direction.RECEIVED), False)
     elapsed = _Elapsed()
     for line in lines:
-        direction, text = line.direction or next(filter(quoted.get, quoted), None), line.text
-        if direction is None and not marked:
+        direction, text = line.direction or next(filter(quoted.get, quoted), unmarked), line.text
+        if direction is None and not marks:
             direction = _bare_direction(text, recorder)
             text = text.removeprefix("> ") if direction is Direction.RECEIVED else text
         if direction is None:

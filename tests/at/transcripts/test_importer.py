@@ -148,6 +148,16 @@ def test_no_spelling_of_a_secret_command_or_answer_is_imported(way: str) -> None
     assert kept == []
 
 
+@pytest.mark.parametrize("quote", ['"', "'", ""])
+@pytest.mark.parametrize("mark", ["> ", "TX: ", "", "[12:00:01.250] "])
+def test_a_key_over_several_lines_is_left_out_in_any_quotes(mark: str, quote: str) -> None:
+    key = [f"{CANARY}{number:052}" for number in range(3)]
+    lines = ["-----BEGIN EC PRIVATE KEY-----", *key, "-----END EC PRIVATE KEY-----"]
+    typed = f"AT%CMNG=0,7,2,{quote}" + "\n".join(lines) + quote
+    log = f"{mark}AT\nOK\n{mark}{typed}\nERROR\n" + "\n".join(key)
+    assert CANARY not in format_transcript(import_log(log).transcript)
+
+
 @pytest.mark.parametrize("mark", ["TX: ", ""])
 def test_a_key_over_several_lines_is_left_out_though_others_come_between(mark: str) -> None:
     between = "RX: +CEREG: 2\n" if mark else "+CEREG: 2\n"
