@@ -131,9 +131,6 @@ COMMAND_SPELLINGS: dict[str, Spelling] = {
     "no sign, no blank": lambda name, given: f'AT{name}"{CANARY}"',
     "a colon": lambda name, given: f"AT{name}: {','.join(given)}",
     "semicolons for commas": lambda name, given: f"AT{name}={' ; '.join(given)}",
-    "as in a page of HTML": lambda name, given: f"AT{name}={','.join(given)}".replace(
-        '"', "&quot;"
-    ),
     "single quotes": lambda name, given: f"AT{name}={','.join(given)}".replace('"', "'"),
     "typed with a correction": lambda name, given: f"AT{name[:3]}x\x08{name[3:]}={','.join(given)}",
     "typed with a delete": lambda name, given: f"AT{name}y\x7f={','.join(given)}",
