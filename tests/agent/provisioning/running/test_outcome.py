@@ -243,7 +243,7 @@ def test_every_reason_code_is_documented() -> None:
         if "migrations" not in module.name:
             importlib.import_module(module.name)
     kinds = {one.kind for base in (AgentError, AtError) for one in family(base)}
-    source = "".join(path.read_text() for path in (root / "agent" / "provisioning").glob("*.py"))
+    source = "".join(path.read_text() for path in (root / "agent" / "provisioning").rglob("*.py"))
     refusals = set(re.findall(r'reason_code(?:: str)? ?= ?"([a-z-]+)"', source))
     refusals |= {_code(frozenset(missing)) for missing in [*([one] for one in Consent), []]}
     assert documented == kinds | refusals | {"interrupted"}
