@@ -93,7 +93,7 @@ class LedgerReader:
         """Return the board whose run as this device was the last to reach its goal."""
         query = (
             "SELECT uuid FROM runs WHERE device_id = :device_id "
-            "AND outcome IN ('done', 'unchanged') ORDER BY began_at DESC LIMIT 1"
+            "AND outcome IN ('done', 'unchanged') ORDER BY change DESC LIMIT 1"
         )
         with self._database.transaction() as execute:
             rows = execute(query, {"device_id": device_id})

@@ -58,6 +58,8 @@ class ServiceSteps:
         registered = registration_name(registrar.method, record.device_id)
         request_id = await self._finished_request(registrar, f"{registered} {key}")
         if not request_id:
+            # Its request is that of an earlier registration, which may not be taken for this one's.
+            await self._ledger.update(request_id="")
             await self._ledger.begin(ProvisioningStep.REGISTER, f"{registered} {key}")
             request_id = await self._submit(registrar)
         if registrar.method.gives_key:

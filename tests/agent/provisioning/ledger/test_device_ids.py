@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
-from ledgers import OTHER, UUID, ended, opened, run_of
+from ledgers import NOW, OTHER, UUID, ended, opened, run_of
 
 from agent.provisioning.ledger import BoardBusy, Ledger
 
@@ -124,4 +126,16 @@ def test_a_key_that_was_registered_as_another_device_since_lives(address: str) -
     made(ledger, UUID, device_id=UUID, registered_as=f"onboard {UUID}")
     made(ledger, OTHER, registered_as=f"onboard {DEVICE}")
     assert (live(ledger, UUID), live(ledger, OTHER)) == ([10], [10])
+    ledger.close()
+
+
+def test_the_last_board_of_a_device_id_is_known_whatever_the_stations_clocks_say(
+    address: str,
+) -> None:
+    ledger = opened(address)
+    made(ledger, UUID, began_at=NOW + timedelta(hours=1))
+    made(ledger, OTHER)
+    last = ledger.last_board_as(DEVICE)
+    assert last is not None
+    assert last.uuid == OTHER
     ledger.close()
