@@ -58,10 +58,33 @@ _OPTION = re.compile(r"--replace (\d+):(\d+)|(--rekey)|(--second-tag)|--take-ove
 
 @dataclass(frozen=True)
 class AtWork:
-    """A key in a board's flash, whose tokens the service accepts for a device."""
+    """A key in a board's flash, whose tokens the service accepts for a device.
+
+    `uuids` and `tags` are those of the boards that hold it: a clone holds it, too.
+    """
 
     pem: str
     device_id: str
+    uuids: frozenset[str] = field(default=frozenset(), compare=False)
+    tags: frozenset[int] = field(default=frozenset(), compare=False)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What the options of a run allow: which keys may die of it."""
+
+    goal: Goal
+    uuids: frozenset[str]
+
+    def death_of(self, key: AtWork) -> bool:
+        """Tell whether a key may die: of these boards, or of a device id that may be taken."""
+        if key.device_id in self.goal.take_over and self.uuids:
+            return True
+        if not key.uuids & self.uuids:
+            return False
+        if self.goal.security_tag in key.tags:
+            return self.goal.rekey or bool(self.goal.replace)
+        return self.goal.second_tag
 
 
 @dataclass
@@ -75,24 +98,28 @@ class Bench:
     device_ids: set[str] = field(default_factory=set)
     wrongs: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    consented: bool = False
-    """A run that was killed had a consent: what it began, a later one may end."""
+    allowed: list[Allowed] = field(default_factory=list)
+    """What was allowed to runs that were killed: what one began, a later one may end."""
+    given_up: set[AtWork] = field(default_factory=set)
+    """Keys that the operator gave up with an option, at whichever device id they still work."""
 
     # --- what is true
 
     def flash(self, socket: int) -> Path:
         return self.station.state(socket)
 
-    def held(self) -> set[str]:
-        """Return the private keys (PEM) that are in the boards' flash, and note them."""
-        found = set()
-        for socket in SOCKETS:
-            if not self.flash(socket).exists():
-                continue
-            for place, entry in json.loads(self.flash(socket).read_text())["credentials"].items():
-                if place.endswith(",2"):
-                    found.add(entry["private_key"] or entry["content"])
-        self.pems |= found
+    def keys_in(self, socket: int) -> dict[int, str]:
+        """Return the private keys (PEM) in a board's flash, by their tag, and note them."""
+        if not self.flash(socket).exists():
+            return {}
+        held = json.loads(self.flash(socket).read_text())["credentials"].items()
+        places = [(place.split(","), entry) for place, entry in held]
+        found = {
+            int(tag): entry["private_key"] or entry["content"]
+            for (tag, kind), entry in places
+            if kind == "2"
+        }
+        self.pems |= set(found.values())
         return found
 
     def accepts(self, pem: str, device_id: str) -> bool:
@@ -104,10 +131,13 @@ class Bench:
         return answer.status_code != 401
 
     def at_work(self) -> set[AtWork]:
-        held = self.held()
+        holders: dict[str, set[tuple[str, int]]] = {}
+        for socket in SOCKETS:
+            for tag, pem in self.keys_in(socket).items():
+                holders.setdefault(pem, set()).add((self.identities[socket][1], tag))
         return {
-            AtWork(pem, device_id)
-            for pem in held
+            AtWork(pem, device_id, *map(frozenset, zip(*places, strict=True)))
+            for pem, places in holders.items()
             for device_id in self.device_ids
             if self.accepts(pem, device_id)
         }
@@ -175,17 +205,24 @@ class Bench:
         self.log.append(f"{sockets} {words(goal)} {'killed' if killed else ''}"
                         f"{[(one.outcome, one.reason[:60]) for one in outcomes]}")  # fmt: skip
         died = before - self.at_work()
-        self.consented |= told and killed
-        if died and not (told or self.consented):
-            self._wrong(f"{len(died)} keys died without a word")
+        allowed = Allowed(goal, frozenset(one.uuid for one in outcomes if one.ok))
+        if killed:
+            self.allowed.append(
+                Allowed(goal, frozenset(self.identities[one][1] for one in sockets))
+            )
+        self.given_up |= {key for key in before if allowed.death_of(key)}
+        for key in died - self.given_up:
+            if not any(one.death_of(key) for one in self.allowed):
+                self._wrong(f"the key of {key.device_id} died without a word")
         if died and told and outcomes and not self._recorded():
             self._wrong("a key died, and no record says why")
         for one in outcomes:
             if one.exit and not one.hint:
                 self._wrong(f"no way out of: {one.reason}")
-            proven = goal.prove and one.ok
-            if proven and not any(self.accepts(pem, one.device_id) for pem in self.held()):
-                self._wrong(f"{one.outcome}, and no key of device {one.device_id} is accepted")
+            pem = self.keys_in(int(one.location.port)).get(goal.security_tag, "")
+            registered = goal.registration.gives_key and one.ok
+            if registered and not (pem and self.accepts(pem, one.device_id)):
+                self._wrong(f"{one.outcome}, and the key of {one.device_id} is not accepted")
         if not kill_at:
             self._judge_claims()
         return outcomes
@@ -286,7 +323,7 @@ def changed(usual: Goal, dice: random.Random) -> Goal:
         goal = replace(goal, id_prefix=dice.choice(["", "nrf-"]))
     if dice.random() < 0.3:
         method = dice.choice(_METHODS)
-        goal = replace(goal, registration=method, prove=method.gives_key)
+        goal = replace(goal, registration=method, prove=method.gives_key and dice.random() < 0.7)
     if dice.random() < 0.2:
         goal = replace(goal, certificate=CertificateSource.NONE)
     if dice.random() < 0.2:
