@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _WILD = re.compile(MARKER.pattern.encode())
 _QUOTE = 0x22
+_ENDS = {"\r": "CR", "\n": "LF", "\0": "NUL"}
 _LONGEST_SHOWN = 70
 # What a host sets the modem's clock to is another time in each session.
 _CLOCK = re.compile(rb'(AT\+CCLK=")[^"]*(?=")', re.IGNORECASE)
@@ -274,7 +275,12 @@ def _fits(recorded: bytes, command: bytes) -> bool:
 
 
 def shown(data: bytes) -> str:
-    """Return the beginning of a step as a message shows it, in backquotes, without its secrets."""
+    """Return the beginning of a step as a message shows it, in backquotes, without its secrets.
+
+    The end of its line is named behind them: spelt out, it would pass for a part of the command.
+    """
     text = data[:_LONGEST_SHOWN].decode("latin-1")
+    line = text.rstrip("".join(_ENDS))
     more = "..." if len(data) > _LONGEST_SHOWN else ""
-    return f"`{escape(without_secrets(text).encode('latin-1'))}{more}`"
+    ends = "".join(f" {_ENDS[sign]}" for sign in text[len(line) :])
+    return f"`{escape(without_secrets(line).encode('latin-1'))}{more}`{ends}"

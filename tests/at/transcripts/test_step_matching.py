@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from secret_spellings import CANARY, spelled
 
+from at.protocol.command_redaction import without_secrets
 from at.protocol.errors import TranscriptError
 from at.transcripts.redaction import Redactor
 from at.transcripts.step_matching import Playback
@@ -49,7 +50,7 @@ def test_the_first_byte_that_does_not_fit_is_explained() -> None:
     with pytest.raises(TranscriptError) as failure:
         playback.sent(b'AT%CMNG=0,7,3,"0123"\r')
     assert "AT%CMNG" in str(failure.value)
-    assert "line 3 of the transcript has `AT+CGMR\\r`" in str(failure.value)
+    assert "line 3 of the transcript has `AT+CGMR` CR" in str(failure.value)
     assert "nearest step is line 6" in failure.value.hint
 
 
@@ -123,7 +124,18 @@ def test_no_mismatch_shows_a_secret(cut: int | None) -> None:
         with pytest.raises(TranscriptError) as failure:
             playback.sent(sent.encode()[:cut])
         assert CANARY not in str(failure.value) + failure.value.hint
-        assert "line 1 of the transcript has `AT+CGMR\\r`" in str(failure.value)
+        assert "line 1 of the transcript has `AT+CGMR` CR" in str(failure.value)
+
+
+@pytest.mark.parametrize("command", ["AT%CMNG=1", "AT+CPIN?", 'AT+CLCK="SC",2', "AT+CGMR"])
+def test_a_mismatch_is_whole_though_messages_are_redacted_again(command: str) -> None:
+    playback = Playback(parse_transcript(f"> {command}\n> AT+CFUN=1\n> {command}\n"))
+    playback.sent(f"{command}\r".encode())
+    with pytest.raises(TranscriptError) as failure:
+        playback.sent(f"{command}\r".encode())
+    text = f"{failure.value}; {failure.value.hint}"
+    assert without_secrets(text) == text
+    assert f"sent `{command}` CR, yet line 2 of the transcript has `AT+CFUN=1` CR" in text
 
 
 @pytest.mark.parametrize("strict", [True, False])
