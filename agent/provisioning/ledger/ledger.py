@@ -257,11 +257,6 @@ class Ledger(StationHandovers):
                 {"tag": security_tag, "key": key},
             )
 
-    def retire_key(self, uuid: str, security_tag: int, because: str) -> None:
-        """Record that the live key of a tag is dead: deleted, or taken off the service."""
-        with self._change(uuid) as (execute, _):
-            self._retire(execute, uuid, security_tag, because)
-
     # --- within a transaction
 
     @contextmanager
