@@ -45,13 +45,16 @@ def _select(kind: type[Record], table: str) -> str:
     return f"SELECT {', '.join(one.name for one in fields(kind))} FROM {table}"  # noqa: S608
 
 
-SELECT_STEPS = _select(StepRecord, "steps")
 _TABLES: Mapping[type, tuple[str, str]] = {
     BoardRecord: ("boards", _SELECT_BOARDS),
     KeyRecord: ("keys", _select(KeyRecord, "keys")),
     RunRecord: ("runs", _select(RunRecord, "runs")),
-    StepRecord: ("steps", SELECT_STEPS),
+    StepRecord: ("steps", _select(StepRecord, "steps")),
 }
+_NEWEST_CHANGES = " UNION ALL ".join(
+    f"SELECT max(change) FROM {name}"  # noqa: S608
+    for name, _ in _TABLES.values()
+)
 
 
 class LedgerReader:
@@ -95,8 +98,7 @@ class LedgerReader:
             "SELECT uuid FROM runs WHERE device_id = :device_id "
             "AND outcome IN ('done', 'unchanged') ORDER BY change DESC LIMIT 1"
         )
-        with self._database.transaction() as execute:
-            rows = execute(query, {"device_id": device_id})
+        rows = self.query(query, {"device_id": device_id})
         return self.board(rows[0][0]) if rows else None
 
     def keys(self, uuid: str) -> Sequence[KeyRecord]:
@@ -148,12 +150,8 @@ class LedgerReader:
 
     def _final(self) -> int:
         """Return the last change before which every change is on disk, or never will be."""
-        newest = " UNION ALL ".join(
-            f"SELECT max(change) FROM {name}"  # noqa: S608
-            for name, _ in _TABLES.values()
-        )
         with self._database.transaction() as execute:
-            found = max(int(row[0] or 0) for row in execute(newest, {}))
+            found = _largest(execute(_NEWEST_CHANGES, {}))
             # Asked after that: whoever has a smaller number, and is not done, is seen here.
             is_open = self._database.first_open_change(execute)
         return found if is_open is None else min(found, is_open)
@@ -180,11 +178,7 @@ class LedgerReader:
 
     def newest_change(self) -> int:
         """Return the number of the last change."""
-        newest = " UNION ALL ".join(
-            f"SELECT max(change) FROM {name}"  # noqa: S608
-            for name, _ in _TABLES.values()
-        )
-        return max(int(row[0] or 0) for row in self.query(newest, {}))
+        return _largest(self.query(_NEWEST_CHANGES, {}))
 
     def _read(
         self, execute: Execute, kind: type[R], where: str, values: Mapping[str, object]
@@ -198,8 +192,9 @@ class LedgerReader:
 
     def _value(self, name: str, value: Any) -> Any:
         if name in _TIMES and value is not None:
-            return self._time_out(value)
+            return self._database.time_out(value)
         return value
 
-    def _time_out(self, value: Any) -> datetime:
-        return self._database.time_out(value)
+
+def _largest(rows: Rows) -> int:
+    return max(int(number or 0) for (number,) in rows)
