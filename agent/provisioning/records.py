@@ -6,15 +6,10 @@ docs/reference/ledger.md explains every column; a test compares it with this fil
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from datetime import UTC, datetime
 
-from agent.provisioning.ledger.records import (
-    BoardRecord,
-    KeyRecord,
-    Record,
-    RunRecord,
-    StepRecord,
-)
+from agent.provisioning.ledger.records import BoardRecord, KeyRecord, Record, RunRecord, StepRecord
 
 VERSION = 1
 """The version of these columns: a column that goes, or means something else, is a new one."""
@@ -41,68 +36,20 @@ BOARD = (
     "updated_at",
     "change",
 )
-KEY = (
-    "id",
-    "uuid",
-    "security_tag",
-    "key_digest",
-    "certificate_serial",
-    "registered_key",
-    "registered_as",
-    "request_id",
-    "made_at",
-    "run",
-    "retired_at",
-    "retired_because",
-    "change",
-)
-RUN = (
-    "id",
-    "uuid",
-    "imei",
-    "device_id",
-    "serial",
-    "slot",
-    "usb_place",
-    "port",
-    "station",
-    "operator",
-    "lot",
-    "product",
-    "cellagent",
-    "firmware",
-    "security_tag",
-    "began_at",
-    "ended_at",
-    "outcome",
-    "step",
-    "exit",
-    "reason_code",
-    "reason",
-    "consent",
-    "writes",
-    "timings",
-    "change",
-)
-STEP = ("id", "run", "uuid", "at", "station", "step", "state", "detail", "change")
+_PEM = {"public_key", "certificate"}
 KINDS: dict[type[Record], tuple[str, tuple[str, ...]]] = {
     BoardRecord: ("board", BOARD),
-    KeyRecord: ("key", KEY),
-    RunRecord: ("run", RUN),
-    StepRecord: ("step", STEP),
+    KeyRecord: ("key", tuple(one.name for one in fields(KeyRecord) if one.name not in _PEM)),
+    RunRecord: ("run", tuple(one.name for one in fields(RunRecord))),
+    StepRecord: ("step", tuple(one.name for one in fields(StepRecord))),
 }
-"""The name of each kind of record, and its columns. What claims a board, and PEM, is in none."""
+"""The name of each kind of record, and its columns: no PEM, and nothing that claims a board."""
 
 
 def as_json(record: Record) -> dict[str, object]:
     """Return a record: `kind`, and its columns; null for a number or a time that is not known."""
     kind, columns = KINDS[type(record)]
     return {"kind": kind, **{name: _plain(name, getattr(record, name)) for name in columns}}
-
-
-def time_text(when: datetime) -> str:
-    """Return a time in ISO 8601, in UTC."""
-    return when.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def timings(run: RunRecord) -> dict[str, float]:
@@ -112,6 +59,8 @@ def timings(run: RunRecord) -> dict[str, float]:
 
 
 def _plain(name: str, value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds")
     if name == "timings":
         return json.loads(str(value)) if value else None
-    return time_text(value) if isinstance(value, datetime) else value
+    return value
