@@ -1,6 +1,6 @@
 """What the bench has made: yield, first-pass yield, cycle times and failures, counted from runs.
 
-docs/reference/ledger.md defines the words. Memory holds one board's attempts, those that told no
+docs/reference/ledger.md defines the words. Memory holds one board's runs, those that told no
 UUID, and eight bytes for each time that was measured.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -17,8 +17,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Literal
 
-from agent.provisioning.ledger.records import INTERRUPTED, UNFINISHED
+from agent.provisioning.ledger.records import INTERRUPTED, UNFINISHED, RunRecord
 from agent.provisioning.planning.plan import ProvisioningStep
+from agent.provisioning.records import timings
 
 Grouping = Literal["station", "lot", "slot", "hour"]
 """What the counts may be told apart by."""
@@ -28,26 +29,6 @@ _NO_ATTEMPT = "busy"
 _UNDECIDED = {UNFINISHED, INTERRUPTED}
 _OVER = 2.0
 """Sorts behind every yield."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt at one slot.
-
-    `board` is its UUID, `imei` its IMEI, each "" where it never told; `ended` None while the board
-    is at work; `steps` are the steps that were done, each with its seconds.
-    """
-
-    board: str
-    started: datetime
-    ended: datetime | None = None
-    outcome: str = UNFINISHED
-    reason: str = ""
-    station: str = ""
-    lot: str = ""
-    slot: str = ""
-    imei: str = ""
-    steps: Sequence[tuple[str, float]] = ()
 
 
 @dataclass(slots=True)
@@ -154,9 +135,9 @@ class Report:
     failures: dict[str, Failures] = field(default_factory=dict)
     steps: dict[str, Times] = field(default_factory=dict)
 
-    def covers(self, attempt: Attempt) -> bool:
-        """Return whether an attempt is of the period."""
-        return self.since is None or attempt.started >= self.since
+    def covers(self, run: RunRecord) -> bool:
+        """Return whether a run is of the period."""
+        return self.since is None or run.began_at >= self.since
 
     def sort(self) -> None:
         """Sort hours by time, other groups and failures the worst first, steps as they are done."""
@@ -188,60 +169,60 @@ class Report:
 
 
 def report(
-    attempts: Iterable[Attempt], *, since: datetime | None = None, by: Grouping | None = None
+    runs: Iterable[RunRecord], *, since: datetime | None = None, by: Grouping | None = None
 ) -> Report:
-    """Count the attempts that began at `since` or later.
+    """Count the runs that began at `since` or later, each of them an attempt.
 
-    `attempts` are all there are, those before `since` too: an earlier one makes a later one a
-    retry. They come by board, in the order in which they were made; those without a UUID first.
+    `runs` are all there are, those before `since` too: an earlier one makes a later one a retry.
+    They come by board, in the order in which they began; those without a UUID first.
     """
     made = Report(since, by)
-    for board in _by_board(attempts, partial(_add_unidentified, made)):
+    for board in _by_board(runs, partial(_add_unidentified, made)):
         _add_board(made, board)
     made.sort()
     return made
 
 
 def _by_board(
-    attempts: Iterable[Attempt], unidentified: Callable[[Attempt], None]
-) -> Iterator[list[Attempt]]:
-    """Yield each board's attempts; those that told an IMEI alone are of the board that has it."""
-    by_imei: dict[str, list[Attempt]] = {}
-    for uuid, group in groupby(attempts, key=attrgetter("board")):
+    runs: Iterable[RunRecord], unidentified: Callable[[RunRecord], None]
+) -> Iterator[list[RunRecord]]:
+    """Yield each board's runs; those that told an IMEI alone are of the board that has it."""
+    by_imei: dict[str, list[RunRecord]] = {}
+    for uuid, group in groupby(runs, key=attrgetter("uuid")):
         if uuid:
             known = list(group)
             earlier = [one for imei in {one.imei for one in known} for one in by_imei.pop(imei, [])]
-            yield sorted([*earlier, *known], key=attrgetter("started")) if earlier else known
+            yield sorted([*earlier, *known], key=attrgetter("began_at")) if earlier else known
             continue
-        for attempt in group:
-            if attempt.imei:
-                by_imei.setdefault(attempt.imei, []).append(attempt)
+        for run in group:
+            if run.imei:
+                by_imei.setdefault(run.imei, []).append(run)
             else:
-                unidentified(attempt)
+                unidentified(run)
     for known in by_imei.values():
-        yield sorted(known, key=attrgetter("started"))
+        yield sorted(known, key=attrgetter("began_at"))
 
 
-def _add_board(made: Report, attempts: list[Attempt]) -> None:
-    tried = [attempt for attempt in attempts if attempt.outcome != _NO_ATTEMPT]
-    passed = next((n for n, attempt in enumerate(tried) if attempt.outcome in _MADE), len(tried))
+def _add_board(made: Report, runs: list[RunRecord]) -> None:
+    tried = [run for run in runs if run.outcome != _NO_ATTEMPT]
+    passed = next((n for n, run in enumerate(tried) if run.outcome in _MADE), len(tried))
     making = tried[: passed + 1]
     _add_failures(made, tried)
     if not making or making[0].outcome == "unchanged":
         return  # it came as it should be: nothing was made
     final = making[-1] if passed < len(tried) else None
-    own = [attempt for attempt in making if made.covers(attempt)]
+    own = [run for run in making if made.covers(run)]
     _count(made.total, own, making[0], final)
     if made.by is not None:
-        for name in {_group(attempt, made.by): None for attempt in own}:
-            inside = [attempt for attempt in own if _group(attempt, made.by) == name]
+        for name in {_group(run, made.by): None for run in own}:
+            inside = [run for run in own if _group(run, made.by) == name]
             _count(made.groups.setdefault(name, Counts()), inside, making[0], final)
     if final is not None and final in own and final.outcome == "done":
-        for step, seconds in final.steps:
+        for step, seconds in timings(final).items():
             made.steps.setdefault(step, Times()).seconds.append(seconds)
 
 
-def _count(counts: Counts, own: list[Attempt], first: Attempt, final: Attempt | None) -> None:
+def _count(counts: Counts, own: list[RunRecord], first: RunRecord, final: RunRecord | None) -> None:
     """Count a board by its `own` attempts, those of the period and the group."""
     if not own:
         return
@@ -249,45 +230,47 @@ def _count(counts: Counts, own: list[Attempt], first: Attempt, final: Attempt | 
     if final is not None and own[-1] is final:
         counts.passed += 1
         counts.first_pass += final is first
-        if final.ended is not None and final.outcome == "done":
-            counts.cycle.seconds.append((final.ended - final.started).total_seconds())
+        if final.ended_at is not None and final.outcome == "done":
+            counts.cycle.seconds.append((final.ended_at - final.began_at).total_seconds())
     elif own[-1].outcome in _UNDECIDED:
         counts.unfinished += 1
     else:
         counts.failed += 1
 
 
-def _add_failures(made: Report, tried: list[Attempt]) -> None:
+def _add_failures(made: Report, tried: list[RunRecord]) -> None:
     last: dict[str, int] = {}
-    for number, attempt in enumerate(tried):
-        failed = attempt.outcome not in _MADE and attempt.outcome != UNFINISHED
-        if failed and made.covers(attempt):
-            made.failures.setdefault(attempt.reason, Failures()).attempts += 1
-            last[attempt.reason] = number
+    for number, run in enumerate(tried):
+        failed = run.outcome not in _MADE and run.outcome != UNFINISHED
+        if failed and made.covers(run):
+            made.failures.setdefault(run.reason_code, Failures()).attempts += 1
+            last[run.reason_code] = number
     for reason, number in last.items():
         made.failures[reason].boards += 1
         later = tried[number + 1 :]
         made.failures[reason].passed_later += any(one.outcome in _MADE for one in later)
 
 
-def _add_unidentified(made: Report, attempt: Attempt) -> None:
-    if attempt.outcome in {UNFINISHED, _NO_ATTEMPT} or not made.covers(attempt):
+def _add_unidentified(made: Report, run: RunRecord) -> None:
+    if run.outcome in {UNFINISHED, _NO_ATTEMPT} or not made.covers(run):
         return
-    failures = made.failures.setdefault(attempt.reason, Failures())
+    failures = made.failures.setdefault(run.reason_code, Failures())
     failures.attempts += 1
     failures.unidentified += 1
     made.total.unidentified += 1
     if made.by is not None:
-        made.groups.setdefault(_group(attempt, made.by), Counts()).unidentified += 1
+        made.groups.setdefault(_group(run, made.by), Counts()).unidentified += 1
 
 
-def _group(attempt: Attempt, by: Grouping) -> str:
-    """Return the group's name; "" where the attempt has none."""
+def _group(run: RunRecord, by: Grouping) -> str:
+    """Return the group's name; "" where the run has none. Hours are those of this host."""
     if by == "hour":
-        return attempt.started.replace(minute=0, second=0, microsecond=0).isoformat("T", "minutes")
+        began = run.began_at.astimezone()
+        return began.replace(minute=0, second=0, microsecond=0).isoformat("T", "minutes")
     if by == "slot":  # every station has an A1
-        return f"{attempt.station} {attempt.slot}" if attempt.slot else ""
-    return attempt.station if by == "station" else attempt.lot
+        place = run.slot or run.usb_place or run.port
+        return f"{run.station} {place}" if place else ""
+    return run.station if by == "station" else run.lot
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Literal
 
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from agent.provisioning.ledger import LedgerReader
-    from agent.provisioning.report import Attempt, Counts, Failures, Report, Times
+    from agent.provisioning.report import Counts, Failures, Report, Times
 
 _COUNTS = "boards", "passed", "yield", "first pass", "attempts", "median", "p95"
 _LONGEST_NAME = 32
@@ -44,10 +42,13 @@ def command(
 
     A board counts once: until its first `done`. Attempts that found it busy do not count.
     """
+    from agent.provisioning.ledger import RunRecord
+    from agent.provisioning.ledger.listing import Filter, Listing
     from agent.provisioning.report import report
 
     with closing(ledger_of(configured(), writes=False)) as ledger:
-        made = report(_attempts(ledger), since=since, by=by if by != "reason" else None)
+        runs = Listing(ledger, RunRecord, Filter()).every()
+        made = report(runs, since=since, by=by if by != "reason" else None)
     if options().json:
         emit(made.to_json())
     elif made.total.boards or made.failures:
@@ -58,20 +59,6 @@ def command(
     else:
         note("no run is recorded yet")
         say_what_comes_next(ledger)
-
-
-def _attempts(ledger: LedgerReader) -> Iterator[Attempt]:
-    from agent.provisioning.ledger import RunRecord
-    from agent.provisioning.ledger.listing import Filter, Listing
-    from agent.provisioning.records import timings
-    from agent.provisioning.report import Attempt
-
-    for run in Listing(ledger, RunRecord, Filter()).every():
-        yield Attempt(
-            run.uuid, run.began_at.astimezone(), run.ended_at, run.outcome, run.reason_code,
-            run.station, run.lot, run.slot or run.usb_place or run.port, run.imei,
-            tuple(timings(run).items()),
-        )  # fmt: skip
 
 
 def _show(made: Report, *, failures_alone: bool) -> None:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.provisioning.report import Attempt, Counts, Grouping, report
+from agent.provisioning.ledger import RunRecord
+from agent.provisioning.report import Counts, Grouping, report
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def attempt(board: str, outcome: str, minutes: int = 0, reason: str = "", **more: str) -> Attempt:
-    """Return an attempt of a minute; one that is unfinished has no end."""
+def attempt(
+    board: str, outcome: str, minutes: int = 0, reason: str = "", took_s: int = 60, **more: str
+) -> RunRecord:
+    """Return the run of an attempt; one that is unfinished has no end."""
     started = NOON + timedelta(minutes=minutes)
-    ended = started + timedelta(minutes=1) if outcome != "unfinished" else None
-    return Attempt(board, started, ended, outcome, reason or outcome, steps=[("key", 3.0)], **more)
+    ended = started + timedelta(seconds=took_s) if outcome != "unfinished" else None
+    return RunRecord(
+        id="", uuid=board, began_at=started, ended_at=ended, outcome=outcome,
+        reason_code=reason or outcome, timings='{"key": 3.0}', **more,
+    )  # fmt: skip
 
 
 def test_a_board_passes_once_and_what_is_checked_later_changes_nothing() -> None:
@@ -90,64 +98,64 @@ def test_each_group_counts_its_own_attempts_and_a_slot_is_told_with_its_station(
     assert (made.total.boards, made.total.failed) == (1, 0)
 
 
-def test_an_hour_is_named_with_its_zone() -> None:
-    assert list(report([attempt("a", "done", 59)], by="hour").groups) == ["2026-03-02T12:00+00:00"]
+def test_an_hour_is_that_of_this_host_and_named_with_its_zone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "XYZ-5:30")
+        time.tzset()
+        made = report([attempt("a", "done", 29)], by="hour")
+    time.tzset()
+    assert list(made.groups) == ["2026-03-02T17:00+05:30"]
 
 
 def test_the_95th_percentile_is_one_of_the_times() -> None:
-    runs = [Attempt(f"{n:03}", NOON, NOON + timedelta(seconds=n), "done") for n in range(1, 101)]
+    runs = [attempt(f"{n:03}", "done", took_s=n) for n in range(1, 101)]
     cycle = report(runs).total.cycle
     assert (cycle.median, cycle.p95) == (50.5, 95.0)
 
 
+OUTCOMES = (
+    *("done", "unchanged", "refused", "failed"),
+    *("busy", "swapped", "unfinished", "interrupted"),
+)
 ATTEMPTS = st.lists(
     st.builds(
         attempt,
         st.sampled_from(["", "a", "b", "c"]),
-        st.sampled_from(
-            [
-                "done",
-                "unchanged",
-                "refused",
-                "failed",
-                "busy",
-                "swapped",
-                "unfinished",
-                "interrupted",
-            ]
-        ),
+        st.sampled_from(OUTCOMES),
         st.integers(0, 240),
         st.sampled_from(["x", "y"]),
         station=st.sampled_from(["one", "two"]),
         lot=st.sampled_from(["", "L1"]),
         slot=st.sampled_from(["", "A1", "A2"]),
         imei=st.sampled_from(["", "1", "2"]),
-    ).filter(lambda one: one.board or one.outcome not in {"done", "unchanged"}),
+    ).filter(lambda one: one.uuid or one.outcome not in {"done", "unchanged"}),
     max_size=25,
-).map(lambda some: sorted(some, key=lambda one: (one.board, one.started)))
+).map(lambda some: sorted(some, key=lambda one: (one.uuid, one.began_at)))
 
 
 def naive(
-    attempts: list[Attempt], since: datetime, by: Grouping | None, name: str
+    attempts: list[RunRecord], since: datetime, by: Grouping | None, name: str
 ) -> dict[str, object]:
     """Count one group (`name` "all" for every attempt) by its definitions, one after the other."""
 
-    def inside(one: Attempt) -> bool:
+    def inside(one: RunRecord) -> bool:
         where = {
             "station": one.station, "lot": one.lot,
             "slot": f"{one.station} {one.slot}" if one.slot else "",
-            "hour": f"{one.started:%Y-%m-%dT%H:00}+00:00",
+            "hour": one.began_at.astimezone().replace(minute=0).isoformat("T", "minutes"),
         }  # fmt: skip
-        return one.started >= since and (by is None or name == "all" or where[by] == name)
+        return one.began_at >= since and (by is None or name == "all" or where[by] == name)
 
-    boards: dict[str, list[Attempt]] = {}
+    boards: dict[str, list[RunRecord]] = {}
     for one in attempts:
         if one.outcome != "busy":
-            of_imei = [two.board for two in attempts if two.board and two.imei == one.imei]
-            key = one.board or (one.imei and (min(of_imei, default=f"imei {one.imei}")))
+            of_imei = [two.uuid for two in attempts if two.uuid and two.imei == one.imei]
+            key = one.uuid or (one.imei and (min(of_imei, default=f"imei {one.imei}")))
             boards.setdefault(key, []).append(one)
-    boards = {key: sorted(tried, key=lambda one: one.started) for key, tried in boards.items()}
-    lost = [one for one in boards.pop("", []) if one.ended and inside(one)]
+    boards = {key: sorted(tried, key=lambda one: one.began_at) for key, tried in boards.items()}
+    lost = [one for one in boards.pop("", []) if one.ended_at and inside(one)]
     passed, first, failed, unfinished, tries, times = set(), set(), set(), set(), 0, []
     for board, tried in boards.items():
         outcomes = [one.outcome for one in tried]
@@ -186,7 +194,7 @@ def naive(
     st.sampled_from([None, "station", "lot", "slot", "hour"]),
 )
 def test_every_count_is_that_of_the_control(
-    attempts: list[Attempt], minutes: int, by: Grouping | None
+    attempts: list[RunRecord], minutes: int, by: Grouping | None
 ) -> None:
     since = NOON + timedelta(minutes=minutes)
     made = report(iter(attempts), since=since, by=by)
@@ -203,7 +211,7 @@ _SUMMED = ("passed", "first_pass", "attempts", "unidentified")
 
 @given(ATTEMPTS)
 def test_failures_are_all_attempts_but_those_that_passed_or_are_at_work(
-    attempts: list[Attempt],
+    attempts: list[RunRecord],
 ) -> None:
     made = report(attempts)
     bad = [
