@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 _LINE_CHARACTERS = 200
 _GRACE_S = 5.0
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # which Windows has not
 
 
 async def follow(output: asyncio.StreamReader, on_line: Callable[[str], None]) -> str:
@@ -28,11 +29,7 @@ async def follow(output: asyncio.StreamReader, on_line: Callable[[str], None]) -
 
 def kill_group(process: asyncio.subprocess.Process) -> None:
     """Kill a program that leads a session, and what it started; also where it has itself ended."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        elif process.returncode is None:
-            process.kill()
+    _signal_group(process, _KILL)
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
@@ -47,13 +44,17 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.name == "posix":
-                os.killpg(process.pid, number)
-            else:
-                process.kill()
+    for number in (signal.SIGTERM, _KILL):
+        _signal_group(process, number)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
                 await process.wait()
                 return
+
+
+def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, number)
+        elif process.returncode is None:
+            process.kill()

@@ -62,7 +62,7 @@ class Planner:
         try:
             job = jobs.read_job(offered)
         except jobs.MalformedJob as bad:
-            _require_firmware(verdict)
+            require_allowed(verdict)
             return UpdatePlan(offered, None, (), "", str(bad), "")
         needed = verification.required_level(job.kind, self.trust).word
         targets: tuple[Target, ...] = ()
@@ -102,14 +102,14 @@ class Planner:
 
     async def _kit_refusal(self, job: jobs.Job, verdict: FirmwareVerdict) -> str:
         if job.kind not in jobs.MODEM_TYPES:
-            _require_firmware(verdict)
+            require_allowed(verdict)
         installer = self.installer
         too_old = "" if verdict.allowed else verdict.text
         facts = jobs.KitFacts(installer.name, installer.types, too_old)
         return jobs.reject_reason(job, facts) or await installer.check(job)
 
 
-def _require_firmware(verdict: FirmwareVerdict) -> None:
+def require_allowed(verdict: FirmwareVerdict) -> None:
     """Raise RefusedByRule for a modem in whose name nothing but D1.4's refusal is reported."""
     if not verdict.allowed:
         raise RefusedByRule(verdict.reason, hint=verdict.hint)

@@ -15,7 +15,7 @@ from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config import Configuration, Profile
-from agent.errors import ConfigError, RefusedByRule
+from agent.errors import ConfigError
 from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
@@ -23,7 +23,7 @@ from agent.fota.installers.base import Installer
 from agent.fota.jobs import Execution, JobStatus, read_execution
 from agent.fota.journal import Journal, journal_folder, sole_worker
 from agent.fota.reporter import UpdateObserver
-from agent.fota.runner import Planner, UpdateRunner
+from agent.fota.runner import Planner, UpdateRunner, require_allowed
 from agent.fota.verification import TrustPolicy, load_public_key, parse_level
 from agent.http import HttpClient
 from agent.http.download_targets import is_loopback_url
@@ -73,11 +73,10 @@ class DeviceJobs:
     async def _is_to_be_refused(self) -> bool:
         """Return whether a job can only be refused, by a user. Raises RefusedByRule if not even."""
         verdict = await self.verdict()
-        if verdict.allowed:
-            return False
-        if not verdict.older or Scheme.API_KEY not in self._client.keyring:
-            raise RefusedByRule(verdict.reason, hint=verdict.hint)
-        return True
+        if verdict.older and Scheme.API_KEY in self._client.keyring:
+            return True
+        require_allowed(verdict)
+        return False
 
     async def _require_allowed(self) -> None:
         (await self.verdict()).require()
@@ -99,11 +98,9 @@ async def _told_id(modem: Modem | None, ask_verdict: AskVerdict) -> str:
     """Return `device_id_of`. Raises RefusedByRule where the firmware is why there is none."""
     try:
         return await device_id_of(modem)
-    except ConfigError as untold:
-        verdict = await ask_verdict()
-        if verdict.allowed:
-            raise
-        raise RefusedByRule(verdict.reason, hint=verdict.hint) from untold
+    except ConfigError:
+        require_allowed(await ask_verdict())
+        raise
 
 
 def allowed_hosts_of(profile: Profile) -> AllowedHosts:

@@ -38,8 +38,9 @@ _PSK_IDENTITY = "4"
 _SHORT_NUMBER = re.compile(r"[0-9]{1,5}", re.ASCII)
 _SIM_CODE = re.compile(r"SIM P(?:IN|UK)2?|PH-.*", re.IGNORECASE)
 _STATUS_WORDS = re.compile(r"[0-9A-Fa-f]{4}")
-# VERIFY, AUTHENTICATE, CHANGE, DISABLE, ENABLE and UNBLOCK: ISO 7816-4, ETSI TS 102 221.
-_SECRET_INSTRUCTIONS = frozenset({"20", "24", "26", "28", "2C", "88", "89"})
+# Not of VERIFY (20), CHANGE (24), DISABLE (26), ENABLE (28), UNBLOCK (2C) and AUTHENTICATE (88,
+# 89): ISO 7816-4, ETSI TS 102 221.
+_HARMLESS_APDU = re.compile(r"(?i)[0-9a-f]{2}(?!2[0468c]|8[89])(?:[0-9a-f]{2}){3,}")
 
 
 def _places(most: int, hidden: Hidden, *, texts: Sequence[int] = ()) -> Rule:
@@ -61,17 +62,22 @@ def _fits(given: Sequence[Parameter], most: int, texts: Sequence[int]) -> bool:
     )
 
 
-def _texts(name: str, *, data: int = 1 << 30) -> Rule:
-    """Return the rule that hides all but short bare numbers, and whatever stands from `data` on."""
+def _texts(
+    name: str, *, data: int = 1 << 30, harmless: re.Pattern[str] | None = None
+) -> Callable[[Sequence[Parameter]], Hidden]:
+    """Return the rule that hides all but short bare numbers and texts that are `harmless`.
 
-    def rule(given: Sequence[Parameter]) -> Hidden:
-        return {
-            index: name
-            for index, item in enumerate(given)
-            if index >= data or item.quoted or not _SHORT_NUMBER.fullmatch(item.text)
-        }
+    Whatever stands from `data` on is hidden.
+    """
 
-    return rule
+    def shows(item: Parameter) -> bool:
+        if harmless is not None and harmless.fullmatch(item.text):
+            return True
+        return not item.quoted and _SHORT_NUMBER.fullmatch(item.text) is not None
+
+    return lambda given: {
+        index: name for index, item in enumerate(given) if index >= data or not shows(item)
+    }
 
 
 def _credential_write(given: Sequence[Parameter]) -> Hidden | None:
@@ -110,11 +116,8 @@ def _mqtt_connect(given: Sequence[Parameter]) -> Hidden | None:
 def _carrier(given: Sequence[Parameter]) -> Hidden:
     """#XCARRIER=<operation>,...: SM hides the data of two; a number of another tells nothing."""
     is_data = bool(given) and given[0].text.lower() in {"app_data_set", "log_data"}
-    return {
-        index: "payload"
-        for index, item in enumerate(given)
-        if index and (is_data or item.quoted or not _SHORT_NUMBER.fullmatch(item.text))
-    }
+    rule = _all("payload") if is_data else _texts("payload")
+    return {index: name for index, name in rule(given).items() if index}
 
 
 def _modem_update(given: Sequence[Parameter]) -> Hidden | None:
@@ -128,28 +131,12 @@ def _modem_update(given: Sequence[Parameter]) -> Hidden | None:
 
 def _apdu(given: Sequence[Parameter]) -> Hidden | None:
     """+CSIM=<length>,<command>, +CGLA=<session>,<length>,<command>."""
-    return _texts_but("apdu", _harmless_apdu)(given) if len(given) <= 3 else None
-
-
-def _harmless_apdu(text: str) -> bool:
-    whole = re.fullmatch(r"(?:[0-9A-Fa-f]{2}){4,}", text) is not None
-    return whole and text[2:4].upper() not in _SECRET_INSTRUCTIONS
+    return _texts("apdu", harmless=_HARMLESS_APDU)(given) if len(given) <= 3 else None
 
 
 def _apdu_answer(given: Sequence[Parameter]) -> Hidden | None:
     """Status words alone say nothing; keys, and what files hold, come before them."""
-    if len(given) > 3:
-        return None
-    return _texts_but("apdu", lambda text: _STATUS_WORDS.fullmatch(text) is not None)(given)
-
-
-def _texts_but(name: str, is_harmless: Callable[[str], bool]) -> Callable[..., Hidden]:
-    """Return the rule that hides all but short bare numbers and what `is_harmless`."""
-    return lambda given: {
-        index: name
-        for index, item in enumerate(given)
-        if not is_harmless(item.text) and (item.quoted or not _SHORT_NUMBER.fullmatch(item.text))
-    }
+    return _texts("apdu", harmless=_STATUS_WORDS)(given) if len(given) <= 3 else None
 
 
 def _pin_retries(given: Sequence[Parameter]) -> Hidden:
@@ -157,7 +144,7 @@ def _pin_retries(given: Sequence[Parameter]) -> Hidden:
     return {i: "pin" for i, item in enumerate(given) if not _SIM_CODE.fullmatch(item.text)}
 
 
-def _all(name: str) -> Rule:
+def _all(name: str) -> Callable[[Sequence[Parameter]], Hidden]:
     return lambda given: dict.fromkeys(range(len(given)), name)
 
 
@@ -208,9 +195,8 @@ SET: Mapping[str, Rule] = {
     "#XNRFCLOUDOBSAUTO": _texts("project-key"),
     "#XNRFCLOUDOBSUPLOAD": _all("project-key"),
     "#XNRFCLOUDOBSFORWARD": _places(2, {0: "payload", 1: "project-key"}),
-    "#XNRFCLOUDFOTA": _places(
-        2, {1: "project-key"}, texts=(0,)
-    ),  # SM prints it, although it has a key
+    # SM prints this one, although it has a key.
+    "#XNRFCLOUDFOTA": _places(2, {1: "project-key"}, texts=(0,)),
     "#XFOTA": _places(4, {1: QUERY}),
     # nRF93M1
     "%HTTPFOTADL": _places(2, {0: QUERY}),

@@ -17,8 +17,6 @@ from uuid import UUID
 from at.protocol.errors import ParseError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
@@ -215,7 +213,7 @@ def _sign1(old: Sign1, payload: bytes | None, external_aad: bytes) -> str:
     new = replace(old, payload=payload)
     header = {} if old.signer is None else {4: cbor2.dumps(old.signer)}
     signature = _raw_signature(new.to_be_signed(external_aad))
-    parts: Sequence[object] = [old.protected, header, payload, signature]
+    parts: list[object] = [old.protected, header, payload, signature]
     return _base64url(cbor2.dumps(cbor2.CBORTag(_SIGN1_TAG, parts)))
 
 
