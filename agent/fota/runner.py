@@ -101,10 +101,10 @@ class Planner:
             return ""
 
     async def _kit_refusal(self, job: jobs.Job, verdict: FirmwareVerdict) -> str:
-        if job.kind not in jobs.MODEM_TYPES:
+        if job.kind not in jobs.MODEM_TYPES or not verdict.older:
             require_allowed(verdict)
         installer = self.installer
-        too_old = "" if verdict.allowed else verdict.text
+        too_old = verdict.text if verdict.older else ""
         facts = jobs.KitFacts(installer.name, installer.types, too_old)
         return jobs.reject_reason(job, facts) or await installer.check(job)
 

@@ -70,6 +70,17 @@ async def test_no_other_job_is_touched_in_the_name_of_an_old_modem(
     assert here.journal.open_job is None
 
 
+@pytest.mark.contract("D1.3", "D1.4")
+async def test_a_modem_that_is_refused_but_not_as_too_old_is_not_called_too_old(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as here:
+        here.offer(firmwareType="MODEM")
+        with pytest.raises(RefusedByRule, match="production test image"):
+            await here.pull(modem_firmware="mfw-pti_nrf91x1_2.3.8")
+    assert not here.cloud.reports
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
