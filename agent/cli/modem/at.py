@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -11,11 +12,14 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
 from agent.cli.framework.session import identity_keys, kit_modem
 from agent.errors import UsageError, exit_code_of
+from at.protocol.answer_or_notice import command_name
 from at.protocol.command_redaction import MARKER, without_secrets
 from at.protocol.dialect import DialectName, TerminatorName
+from at.protocol.error_codes import rejection
 from at.protocol.exchange import Answer
 
 if TYPE_CHECKING:
+    from at.decode import Check
     from at.tokens.attestation import Signed
 
 _SIGNED = {"%KEYGEN", "%ATTESTTOKEN"}
@@ -66,8 +70,6 @@ async def _send(
     dialect: str | None,
     terminator: str,
 ) -> int:
-    from at.protocol.error_codes import rejection
-
     async with kit_modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
         for line in _lines(commands):
             answer = await modem.execute(
@@ -85,7 +87,6 @@ async def _send(
 def usual_timeout_s(line: str) -> float:
     """Return the timeout of an AT command in seconds; a network search may take minutes."""
     from at.driver.modem import DEFAULT_TIMEOUT_S
-    from at.protocol.answer_or_notice import command_name
 
     if not command_name(line):
         return DEFAULT_TIMEOUT_S
@@ -125,17 +126,26 @@ def show_answer(line: str, answer: Answer) -> None:
     Raises UntrustedSignature, once it is shown, if the modem signed it with a key that the
     profile does not name, and ConfigError.
     """
-    show = _show_object if options().json else _show_lines
-    for one in show(line, answer):
-        identity_keys().require(one, f"the answer to {line.partition('=')[0].strip()}")
+    signed: list[Signed] = []
+    keys = cache(identity_keys)  # the profile is read once, when something that is signed comes
+
+    def check(one: Signed) -> Signed:
+        signed.append(keys().check(one))
+        return signed[-1]
+
+    if options().json:
+        emit(_as_json(line, answer, check))
+    else:
+        _show_lines(answer)
+        if command_name(line) in _SIGNED:  # else the families of commands are not imported
+            _decoded(line, answer, check)
+    for one in signed:
+        keys().require(one, f"the answer to {line.partition('=')[0].strip()}")
         if not options().json:
             note(f"signature: {'verified' if one.verified else one.reason}")
 
 
-def _show_lines(line: str, answer: Answer) -> list[Signed]:
-    """Show an answer to a person; return what is signed of it."""
-    from at.protocol.answer_or_notice import command_name
-
+def _show_lines(answer: Answer) -> None:
     for text in answer.lines:
         say(text)
     final = answer.final or ""
@@ -144,17 +154,12 @@ def _show_lines(line: str, answer: Answer) -> list[Signed]:
         if answer.code is None and not answer.text
         else f"{final}: {answer.code or answer.text}"
     )
-    if command_name(line) not in _SIGNED:
-        return []
-    return _decoded(line, answer)[1]
 
 
-def _show_object(line: str, answer: Answer) -> list[Signed]:
-    """Show an answer as `modem decode` does; return what is signed of it."""
-    from at.protocol.error_codes import rejection
-
-    (value, error), signed = _decoded(line, answer)
-    shown = {
+def _as_json(line: str, answer: Answer, check: Check) -> dict[str, object]:
+    """Return an answer in the shape of `modem decode`."""
+    value, error = _decoded(line, answer, check)
+    return {
         "type": "answer",
         "command": without_secrets(line),
         "final": answer.final,
@@ -163,18 +168,9 @@ def _show_object(line: str, answer: Answer) -> list[Signed]:
         "value": value,
         "error": error if answer.ok else str(rejection(line, answer)),
     }
-    emit(shown)
-    return signed
 
 
-def _decoded(line: str, answer: Answer) -> tuple[tuple[Any, str | None], list[Signed]]:
-    """Return value and error of an answer, and what is signed of it, checked."""
+def _decoded(line: str, answer: Answer, check: Check) -> tuple[Any, str | None]:
     from at.decode import answer_value
 
-    signed: list[Signed] = []
-
-    def check(answer: Signed) -> Signed:
-        signed.append(identity_keys().check(answer))
-        return signed[-1]
-
-    return answer_value(answer, line, check), signed
+    return answer_value(answer, line, check)
