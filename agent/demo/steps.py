@@ -16,7 +16,7 @@ from agent.call import Scheme
 from agent.cloud.device_reads import FetchDevice
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
-from agent.console.line_classifier import ConsoleReader
+from agent.console.line_classifier import ConsoleItem, ConsoleReader
 from agent.demo import firmware
 from agent.errors import AgentError
 from agent.fota.reporter import UpdateObserver
@@ -43,19 +43,16 @@ from agent.wiring.service_client import connect
 from agent.wiring.update_runner import runner_with_own_client
 from at.commands import registration
 from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
-from at.discovery import probe
-from at.driver.modem import open_modem
+from at.discovery import PortReport, probe
+from at.driver.modem import Modem, open_modem
 from at.driver.opening import transport_of
 from at.firmware_gate import firmware_verdict, read_verdict, require_firmware
 from at.ports.usb import UsbPort
 
 if TYPE_CHECKING:
-    from agent.console.line_classifier import ConsoleItem
     from agent.demo.environment import DemoEnvironment
     from agent.http import HttpClient
     from agent.provisioning.running.outcome import Outcome
-    from at.discovery import PortReport
-    from at.driver.modem import Modem
 
 
 OUTAGE_EVENTS = 20

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from agent.errors import AgentError
 from agent.fota.image import hash_of
-from agent.fota.installers.base import InstallFailed, runs
+from agent.fota.installers.base import Installer, InstallFailed, Package, runs
 from agent.fota.jobs import JobEnded, JobStatus
-from agent.fota.journal import MAX_INSTALL_STARTS, JobStep
+from agent.fota.journal import MAX_INSTALL_STARTS, JobStep, Journal, OpenJob
 
 if TYPE_CHECKING:
     from agent.fota.download.downloader import AsyncClock
-    from agent.fota.installers.base import Installer, Package
-    from agent.fota.journal import Journal, OpenJob
     from agent.fota.reporter import UpdateObserver
 
 

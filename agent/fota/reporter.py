@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import ServiceRefusal, Unavailable
 from agent.fota import jobs
-from agent.fota.jobs import JobStatus, JobWithdrawn
-from agent.fota.journal import JobResult
+from agent.fota.jobs import Execution, JobStatus, JobWithdrawn
+from agent.fota.journal import JobResult, Journal
 
 if TYPE_CHECKING:
     from agent.fota.download.downloader import AsyncClock
-    from agent.fota.jobs import Execution
-    from agent.fota.journal import Journal
 
 
 class JobSource(Protocol):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent.errors import AgentError, BadAnswer, NotFound
 from agent.location import calls
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
-from agent.location.cell_scan import scan_cells
+from agent.location.cell_scan import CellScan, scan_cells
 from agent.location.position import Position, position_in, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from at.protocol.errors import AtError
@@ -20,7 +20,6 @@ from at.protocol.errors import AtError
 if TYPE_CHECKING:
     from agent.config.profile import KitSettings, Profile
     from agent.http import HttpClient
-    from agent.location.cell_scan import CellScan
     from agent.location.wifi.scanner import WifiScan
     from at.driver.modem import Modem
 

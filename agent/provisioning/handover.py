@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Self
 from agent import programs
 from agent.errors import AgentError, UsageError
 from agent.provisioning import records
-from agent.provisioning.ledger import Ledger
+from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord
 from agent.redact import redact
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
-    from agent.provisioning.ledger import BoardRecord, RunRecord
     from agent.provisioning.running.board_ledger import AsyncLedger
 
 RETRY_S = 30.0

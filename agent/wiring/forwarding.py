@@ -18,7 +18,7 @@ from agent.errors import AgentError
 from agent.observability.ingest.chunk_codec import is_continuation
 from agent.observability.ingest.events import trace
 from agent.observability.ingest.uploads import FileKind
-from agent.outbox import ItemKind, NewItem
+from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.items import TooLarge
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from agent.config import Configuration
     from agent.console.line_classifier import ConsoleItem
     from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
-    from agent.outbox import Outbox
 
 # The service's numbers for the reason of a trace.
 STACK_OVERFLOW, MEMORY_FAULT, BUS_FAULT, USAGE_FAULT = 0x800B, 0x9200, 0x9100, 0x9300

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from at.commands.credentials import CredentialType, check_tag
 from at.protocol.command import Command, Form, Parameters
 from at.protocol.errors import UnsafeArgument
-from at.protocol.values import only_row
+from at.protocol.values import Value, only_row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
 
-    from at.protocol.values import Value
     from at.tokens.attestation import AttestationToken, GeneratedKey
 
 

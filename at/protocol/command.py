@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 from at.protocol.encoding import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
 
     from at.protocol.values import Value
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from at.protocol.answer_or_notice import command_name, line_name
-from at.protocol.dialect import LEAVE_DATA_MODE
+from at.protocol.dialect import LEAVE_DATA_MODE, Dialect, Terminator
 
 if TYPE_CHECKING:
-    from at.protocol.dialect import Dialect, Terminator
     from at.protocol.exchange import Answer
 
 # Read commands without effect that every nRF91 firmware answers with a line of their own name.

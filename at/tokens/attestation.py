@@ -9,7 +9,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from uuid import UUID
 
 from at.protocol.errors import ParseError
@@ -18,8 +18,6 @@ from at.tokens.csr import read_key_body
 from at.tokens.key_formats import decode_base64url, key_id, verify_raw
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 _SIGN1_TAG = 18

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,8 +14,6 @@ from agent.cli.provision import bench_options
 from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from agent.provisioning.running.batch import PlannedBoard
 
 

@@ -15,7 +15,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from agent.daemon.status import State
+from agent.daemon.status import State, StatusRegistry
 from agent.errors import AgentError, UsageError
 from agent.tasks import first_of
 from at.protocol.errors import AtError
@@ -23,7 +23,6 @@ from at.protocol.errors import AtError
 if TYPE_CHECKING:
     from agent.daemon.kit.console import ConsoleWatcher
     from agent.daemon.kit.kit import KitAgent
-    from agent.daemon.status import StatusRegistry
 
 
 async def show_console(

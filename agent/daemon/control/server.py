@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agent.daemon.control.console import show_console
 from agent.daemon.kit.link import hold, lease
 from agent.errors import AgentError, UsageError, exit_code_of
-from agent.outbox import queries
+from agent.outbox import Outbox, queries
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.protocol.errors import AtError
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from agent.daemon.control.socket import ControlSocket
     from agent.daemon.kit.kit import KitAgent
     from agent.daemon.status import StatusRegistry
-    from agent.outbox import Outbox
 
 LONGEST_REQUEST = 65536
 """Bytes of a request's line."""

@@ -12,7 +12,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent.daemon.status import AgentEventKind, State
+from agent.daemon.status import AgentEventKind, Concern, State
 from agent.errors import ResourceUnavailable, Unavailable
 from agent.tasks import first_of, wait_for_event
 from at.driver.modem import Modem
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from agent.config.profile import KitSettings
-    from agent.daemon.status import Concern
 
 DUMP_S = 60.0
 """Seconds to wait for the rest of a core dump: 256 kB of memory, in hex, at 115200 baud."""

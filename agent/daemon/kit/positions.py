@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from agent.cloud.messages import SendMessage
-from agent.daemon.status import State
+from agent.daemon.status import Concern, State
 from agent.errors import AgentError, NotFound
 from agent.location.locator import Fix, locator_for, moved, position_message
 from agent.retry import NO_RETRY, spread_s
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from agent.config import Profile
     from agent.daemon.kit.identity import KitStore
     from agent.daemon.kit.link import KitLink
-    from agent.daemon.status import Concern
     from agent.http import HttpClient
     from agent.location.cell_scan import CellScan
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError
-from agent.fota.jobs import MODEM_TYPES, FirmwareType
+from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from agent.fota.versions import same_version
 from at.commands.identity import ReadRevision
 from at.commands.serial_modem import ReadSerialModemVersion
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
 
 if TYPE_CHECKING:
-    from agent.fota.jobs import Job
     from at.driver.modem import Modem
 
 ProgressCallback = Callable[[str, int, int], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent.call import Call, Host, Request, Scheme
+from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer
 from agent.observability.api import keys, paging, resources
 from agent.observability.api.kinds import ORGANIZATION, ResourceKind, Scope
@@ -14,7 +14,6 @@ from agent.observability.api.resource_names import check_slug, check_version
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from agent.call import Response
     from agent.config.secrets import Secret
     from agent.http import HttpClient
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import IO, TYPE_CHECKING, ClassVar
 from xml.sax.saxutils import escape
 
 import msgspec
@@ -18,8 +18,6 @@ from agent.observability.ingest.uploads import FileKind, UploadProject
 from agent.retry import RETRIED_STATUSES
 
 if TYPE_CHECKING:
-    from typing import IO
-
     from agent.http import HttpTransport
 
 

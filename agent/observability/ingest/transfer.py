@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from agent import errors
 from agent.call import Host
@@ -20,7 +20,6 @@ from agent.retry import backoff_s
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
-    from typing import IO
 
     from agent.http import HttpClient, HttpTransport
     from agent.observability.ingest.device_identity import DeviceIdentity

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cryptography import x509
@@ -16,7 +16,6 @@ from agent.errors import CredentialError, UsageError
 from agent.provisioning.ca.certificates import BACKDATED, client_certificate
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
     from agent.config.pkcs11_uri import Pkcs11Uri

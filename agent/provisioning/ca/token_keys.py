@@ -18,13 +18,13 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.padding import AsymmetricPadding, PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from pkcs11 import Mechanism
 from pkcs11 import exceptions as refusals
 
 from agent.errors import AgentError
 
 if TYPE_CHECKING:
     from cryptography.utils import Buffer
-    from pkcs11 import Mechanism
 
     from agent.config.secrets import Secret
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent.auth.modem_jwt import ModemJwt
+from agent.auth.modem_jwt import AskModem, ModemJwt
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.cloud import DeviceCloud, public_keys
 from agent.cloud.device_reads import FetchDevice
@@ -16,7 +16,6 @@ from agent.provisioning.planning.goal import RegistrationMethod
 from agent.retry import http_date
 
 if TYPE_CHECKING:
-    from agent.auth.modem_jwt import AskModem
     from agent.http import HttpClient
     from agent.http.client import KitGate
 
