@@ -97,6 +97,7 @@ def history_of(
     key = here[-1] if here else None
     begun = ledger.unfinished(uuid, ProvisioningStep.KEY.value)
     mode = ledger.unfinished(uuid, ProvisioningStep.OFFLINE.value)
+    under_way = ledger.unfinished(uuid, ProvisioningStep.REGISTER.value) or ""
     stations = {run.id: run.station for run in ledger.runs(uuid)} if live else {}
     return BoardHistory(
         public_key=key.public_key if key else "",
@@ -104,7 +105,9 @@ def history_of(
         certificate=key.certificate if key else "",
         registered=key is not None
         and key.registered_as == registration_name(goal.registration, device_id)
-        and (goal.registration is RegistrationMethod.CLAIM or _has_its_key(key)),
+        and (goal.registration is RegistrationMethod.CLAIM or _has_its_key(key))
+        # A proof tells which key the service has; without one it must be registered again.
+        and (goal.prove or not _replaced_by(under_way, key, device_id)),
         key_begun=begun is not None and begun.partition(" ")[0] == str(goal.security_tag),
         mode_before=int(mode) if mode else None,
         made=_made(key.made_at, stations.get(key.run or "", "")) if key else "",
@@ -147,6 +150,13 @@ def _holder(board: BoardRecord) -> str:
 def _has_its_key(key: KeyRecord) -> bool:
     """Whether the service took the board's key, not one that it had before."""
     return bool(key.public_key) and key.registered_key == key_fingerprint(key.public_key)
+
+
+def _replaced_by(under_way: str, key: KeyRecord, device_id: str) -> bool:
+    """Whether a registration that was begun, and not ended, is of another key of the device."""
+    registration, _, fingerprint = under_way.rpartition(" ")
+    same_device = registration.partition(" ")[2] == device_id
+    return same_device and fingerprint != key_fingerprint(key.public_key)
 
 
 def registration_name(method: RegistrationMethod, device_id: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from standin import StandIn
-from virtual_tray import GOAL, Tray, provision, station_of
+from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 from agent.errors import RefusedByRule
 from agent.provisioning.boards.board import BoardLocation
@@ -17,6 +18,7 @@ from agent.provisioning.ledger import KeyRecord
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.batch import plan_boards
 from agent.provisioning.running.board_run import Outcome
+from agent.provisioning.running.registrar import Registrar
 from at.commands.credentials import CredentialType
 from at.virtual.transport import VirtualTransport
 
@@ -266,3 +268,27 @@ async def test_a_former_device_id_of_another_board_is_not_taken_without_a_word(
     [again] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
     [other] = await run(standin, tmp_path, tray, 1)
     assert [one.outcome for one in (taken, again, other)] == ["done", "unchanged", "unchanged"]
+
+
+async def test_a_key_whose_place_a_run_that_was_killed_may_have_taken_is_not_called_right_unproven(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    await run(standin, tmp_path, tray, 1)
+    second = replace(GOAL, security_tag=SECOND, second_tag=True)
+
+    class KilledAsTheServiceTookIt(Registrar):
+        async def wait(self, request_id: str) -> None:
+            await super().wait(request_id)
+            raise PowerPulled
+
+    async with station_of(standin, tmp_path, second) as station:
+        assert station.registrar is not None
+        station.registrar = KilledAsTheServiceTookIt(station.registrar.client, GOAL.registration)
+        with suppress(PowerPulled):
+            await provision(station, tray, 1)
+    [unproven] = await run(standin, tmp_path, tray, 1, replace(GOAL, prove=False))
+    assert (unproven.outcome, unproven.writes) == ("refused", 0)
+    assert "--second-tag" in unproven.hint
+    [resumed] = await run(standin, tmp_path, tray, 1, replace(second, prove=False))
+    assert (resumed.outcome, resumed.writes) == ("done", 0)
