@@ -285,9 +285,12 @@ def play(bench: Bench, cas: list[Path], dice: random.Random) -> None:
     kills = dice.random() < 0.5
     bench.run(list(SOCKETS), usual, cas[0], 0)
     for _ in range(_RUNS):
-        happen(bench, dice)
+        struck = happen(bench, dice)
         sockets = dice.sample(SOCKETS, dice.choice([1, 2, 3]))
         goal, ca = changed(usual, dice), dice.choices(cas, [4, 1])[0]
+        if struck is not None and dice.random() < 0.5:
+            sockets = [struck]  # alone, so that no double is seen beside it
+            goal = dice.choice([usual, goal])
         kill_at = dice.randrange(1, _EDGES) if kills and dice.random() < 0.4 else 0
         outcomes = bench.run(sockets, goal, ca, kill_at)
         for one in outcomes:
@@ -295,8 +298,8 @@ def play(bench: Bench, cas: list[Path], dice: random.Random) -> None:
                 paste(bench, one, goal, ca)
 
 
-def happen(bench: Bench, dice: random.Random) -> None:
-    """Let something happen to a board, or nothing."""
+def happen(bench: Bench, dice: random.Random) -> int | None:
+    """Let something happen to a board, or nothing; return its socket."""
     socket, other = dice.sample(SOCKETS, 2)
     event = dice.choice(["", "", "erased", "clone", "twin", "same uuid", "fresh"])
     imei, uuid = bench.identities[other]
@@ -312,6 +315,7 @@ def happen(bench: Bench, dice: random.Random) -> None:
         imei = f"{dice.randrange(10**13):014}"
         bench.fresh(socket, imei, device_uuid(full(imei)))
     bench.log.append(f"{event} {socket} {other}")
+    return socket if event else None
 
 
 def changed(usual: Goal, dice: random.Random) -> Goal:
