@@ -24,6 +24,7 @@ _SIGNED = re.compile(
     r"|(?P<rest>(?:eyJ|2dn3)[\w-]{20,}[\w.-]*|(?<!\n)(?:MII|MFkw)[\w-]{100,}[\w.-]*))",
     re.ASCII,
 )
+_ESCAPE_SEQUENCE = re.compile(r"(\x1b\[[0-?]*[ -/]*[@-~])")
 _UUID = re.compile(
     r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9A-Za-z])", re.IGNORECASE
 )
@@ -59,6 +60,12 @@ class Identifiers:
         `typed`: long numbers outside quotes are what the line's grammar makes them, such as a time.
         `sent`: by a host, which has signed texts from elsewhere: a replay takes any there.
         """
+        # The letter that ends an escape sequence is no part of the word behind it.
+        parts = _ESCAPE_SEQUENCE.split(text)
+        parts[::2] = [self._part_replaced(part, typed=typed, sent=sent) for part in parts[::2]]
+        return "".join(parts)
+
+    def _part_replaced(self, text: str, *, typed: bool, sent: bool) -> str:
         text = _SIGNED.sub(UNREADABLE if sent else self._signed, text)
         text = _UUID.sub(lambda match: self.uuid(match.group()), text)
         text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m[1].lower(), m[3])}", text)

@@ -30,6 +30,10 @@ _COMMAND = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LINE = re.compile(r'(?:[^"\r\n\0]|"[^"]*(?:"|\Z))+[\r\n\0]*|[\r\n\0]+')
+# What a shell colours, or writes where its prompt was.
+_SHOWN = re.compile(
+    r"((?:\x1b\[[0-?]*[ -/]*[@-~])*)(.*?)((?:(?:\x1b\[[0-?]*[ -/]*[@-~])+[\r\n\0]*)?)", re.DOTALL
+)
 _FINAL = re.compile(r"OK|ERROR|\+CM[ES] ERROR:.*", re.DOTALL)
 _PARAMETER = re.compile(r'[ \t]*(?:"([^"]*)(?:"|\Z)|([^,"\r\n]*?))[ \t]*(?:(,)|(?=[\r\n\']|\Z))')
 # A bare answer, perhaps with a character that got lost or was turned on the line.
@@ -63,6 +67,7 @@ class IdentityRedactor:
             "+CIMI": {0: names.imsi},
             "+CNUM": {0: names.device_id, 1: names.made_up.phone},
             "#XNRFCLOUD": {3: names.device_id},
+            "#XNRFCLOUDOBSDEVINFO": {0: names.device_id},
             "%DEVICEUUID": {0: names.uuid},
             "#XUUID": {0: names.uuid},
             "+CRSM": {2: self._file_content},
@@ -96,6 +101,10 @@ class IdentityRedactor:
             self._written[was] = now.digest
 
     def _line(self, text: str) -> str:
+        begins, shown, ends = _SHOWN.fullmatch(text).groups()  # type: ignore[union-attr]
+        return begins + self._shown(shown) + ends
+
+    def _shown(self, text: str) -> str:
         match = _COMMAND.fullmatch(text)
         if match is not None:
             return self._sent(text, match.start("command"))

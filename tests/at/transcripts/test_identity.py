@@ -32,6 +32,12 @@ NAMING = {
     "IMEI and a serial number": ["AT+CGSN\r", f"{IMEI},NX1234567890\r\n"],
     "IMEI after its echo": ["uart:~$ at 'AT+CGSN'\r\n", f"{IMEI}\r\n"],
     "IMEI behind a shell's colours": ["\x1b[1;32muart:~$ \x1b[mat 'AT+CGSN=1'\r\n", IMEI],
+    "IMEI in a colour": ["AT+CGSN\r", f"\x1b[32m{IMEI}\x1b[0m\r\n"],
+    "IMEI in place of a prompt": [f"\x1b[8D\x1b[J{IMEI}\r\n"],
+    "IMSI in place of a prompt": ["AT+CIMI\r", f"\x1b[8D\x1b[J{IMSI}\x1b[m\r\n"],
+    "IMSI in a coloured log line": [f"\x1b[1;33m<wrn> sim: \x1b[mimsi {IMSI}\x1b[0m\r\n"],
+    "UUID in a colour": [f"up, id \x1b[1m{UUID}\x1b[0m\r\n"],
+    "serial number of a name": ['#XNRFCLOUDOBSDEVINFO: "pump 17","app","1.0.0","board"\r\n'],
     "IMEI in a log line": [f"[00:00:01.000,000] <inf> app: id nrf-{IMEI} up\r\n"],
     "IMEI in a topic": [f'AT#XMQTTPUB="d/nrf-{IMEI}/up"\r'],
     "IMEI with a label": [f"boot: imei={IMEI[:14]}9 ok\r\n"],
@@ -195,6 +201,15 @@ def test_the_digest_of_a_key_goes_with_the_key() -> None:
     lines = [printed(modem, line) for line in ("AT%KEYGEN=1,2,0", "AT%CMNG=1,1")]
     after = cleaned([line for text in lines for line in text.splitlines(keepends=True)])
     assert any(PUBLISHED_KEY_ID.upper() in line for line in after)
+
+
+def test_colours_do_not_cost_the_shape() -> None:
+    redactor = IdentityRedactor()
+    answer = f"\x1b[8D\x1b[J{IMSI}\x1b[m\r\n"
+    lines = ["AT+CIMI\r", answer, f"OK\r\n\x1b[32m{IMEI}\x1b[0m\r\n"]
+    cleaned = [redactor.clean(line.encode()).decode() for line in lines]
+    assert re.fullmatch(r"\x1b\[8D\x1b\[J26201\d{10}\x1b\[m\r\n", cleaned[1])
+    assert re.fullmatch(r"OK\r\n\x1b\[32m00100999\d{7}\x1b\[0m\r\n", cleaned[2])
 
 
 def test_a_line_after_the_answer_is_no_answer() -> None:
