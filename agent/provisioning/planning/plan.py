@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -152,49 +152,19 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         rsa = board.certificate_algorithm == "RSA"
         refusal = question.refusal(needed, draft.blockers, told, rsa=rsa)
         return ProvisioningPlan(refusal=refusal.reason, hint=refusal.hint, reason_code=refusal.code)
-    steps = [
-        PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls"),
-        PlannedStep(ProvisioningStep.IDENTITY, _identity(board)),
-    ]
     # Offline already: perhaps by a run of ours that was cut off before it could put that back.
     left_offline = history.mode_before if board.mode == OFFLINE_MODE else None
+    goes_offline = bool(draft.steps) and board.mode in LTE_MODES
+    restore = board.mode if goes_offline else left_offline
     limits = goal.limits if draft.steps or draft.delete or registers else ()
     if left_offline is not None:
         # That run judged the others before it turned the radio off.
         limits = tuple(limit for limit in limits if limit.quantity.readable_in(board.mode))
-    if limits:
-        steps.append(PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits))))
-    goes_offline = bool(draft.steps) and board.mode in LTE_MODES
-    if goes_offline:
-        steps.append(
-            PlannedStep(
-                ProvisioningStep.OFFLINE,
-                f"AT+CFUN={OFFLINE_MODE}: the modem takes no credentials online",
-            )
-        )
-    if draft.delete:
-        deleted = ", ".join(
-            f"{CREDENTIAL_NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete
-        )
-        steps.append(PlannedStep(ProvisioningStep.CLEAR, f"delete {deleted}", len(draft.delete)))
-    steps += draft.steps
-    steps.append(
-        PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
-    )
-    if registers:
-        words = f"registration by {goal.registration.value}"
-        if goal.registration is RegistrationMethod.CLAIM:
-            words += ", which gives the service no key: its provisioning commands must follow"
-        steps.append(PlannedStep(ProvisioningStep.REGISTER, words))
-    if goal.prove:
-        if goal.set_clock and not board.has_time:
-            steps.append(
-                PlannedStep(ProvisioningStep.CLOCK, "set the modem's clock from this host's")
-            )
-        steps.append(
-            PlannedStep(ProvisioningStep.PROOF, "the cloud accepts a JWT that the board signed")
-        )
-    restore = board.mode if goes_offline else left_offline
+    steps = [
+        *_steps_before(board, draft, limits, goes_offline=goes_offline),
+        *draft.steps,
+        *_steps_after(board, goal, registers=registers),
+    ]
     if restore is not None:
         steps.append(
             PlannedStep(ProvisioningStep.RESTORE, f"AT+CFUN={restore}: the mode it was in")
@@ -208,9 +178,37 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     )
 
 
-def _identity(board: BoardState) -> str:
+def _steps_before(
+    board: BoardState, draft: _Draft, limits: Sequence[Limit], *, goes_offline: bool
+) -> Iterator[PlannedStep]:
+    """Yield what comes before the first new credential."""
+    yield PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls")
     attested = ", attestation verified" if board.attested else ""
-    return f"IMEI {board.imei}, UUID {board.uuid}{attested}"
+    yield PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}{attested}")
+    if limits:
+        yield PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits)))
+    if goes_offline:
+        words = f"AT+CFUN={OFFLINE_MODE}: the modem takes no credentials online"
+        yield PlannedStep(ProvisioningStep.OFFLINE, words)
+    if draft.delete:
+        deleted = ", ".join(
+            f"{CREDENTIAL_NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete
+        )
+        yield PlannedStep(ProvisioningStep.CLEAR, f"delete {deleted}", len(draft.delete))
+
+
+def _steps_after(board: BoardState, goal: Goal, *, registers: bool) -> Iterator[PlannedStep]:
+    """Yield what comes after the last new credential."""
+    yield PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
+    if registers:
+        words = f"registration by {goal.registration.value}"
+        if goal.registration is RegistrationMethod.CLAIM:
+            words += ", which gives the service no key: its provisioning commands must follow"
+        yield PlannedStep(ProvisioningStep.REGISTER, words)
+    if goal.prove:
+        if goal.set_clock and not board.has_time:
+            yield PlannedStep(ProvisioningStep.CLOCK, "set the modem's clock from this host's")
+        yield PlannedStep(ProvisioningStep.PROOF, "the cloud accepts a JWT that the board signed")
 
 
 def _plan_ca_chain(board: BoardState, goal: Goal, draft: _Draft) -> None:
@@ -271,23 +269,15 @@ def _plan_certificate(
     held = board.held(goal.security_tag, CredentialType.CLIENT_CERTIFICATE)
     if goal.certificate is CertificateSource.NONE:
         if held is not None and new_key:
-            _clear(
-                goal,
-                CredentialType.CLIENT_CERTIFICATE,
-                draft,
-                f"{_certificate(board)} for another key",
-            )
+            what = f"{_certificate(board)} for another key"
+            _clear(goal, CredentialType.CLIENT_CERTIFICATE, draft, what)
         return
     fits = history.certificate and not new_key
     if held is not None:
         if fits and held.sha256.upper() == stored_digest(history.certificate):
             return
-        _clear(
-            goal,
-            CredentialType.CLIENT_CERTIFICATE,
-            draft,
-            f"{_certificate(board)} that is not ours",
-        )
+        what = f"{_certificate(board)} that is not ours"
+        _clear(goal, CredentialType.CLIENT_CERTIFICATE, draft, what)
     if not fits:
         words = (
             f"certificate for the board's key: {goal.certificate.value}, "
@@ -298,12 +288,12 @@ def _plan_certificate(
 
 
 def _certificate(board: BoardState) -> str:
-    return {
+    known = {
         "RSA": "an RSA client certificate",
         "EC": "an elliptic-curve client certificate",
-    }.get(
-        board.certificate_algorithm, "a client certificate, of which kind the modem does not show,"
-    )
+    }
+    unknown = "a client certificate, of which kind the modem does not show,"
+    return known.get(board.certificate_algorithm, unknown)
 
 
 def _clear(goal: Goal, kind: int, draft: _Draft, what: str) -> None:
