@@ -66,6 +66,7 @@ def command(
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
     """
+    from agent.cli.provision.operator_ca import load_operator_ca
     from agent.provisioning.planning.goal import RegistrationMethod
     from agent.provisioning.running.batch import require_count
 
@@ -83,7 +84,7 @@ def command(
             "of these boards is accepted until provisioning commands have followed"
         )
     # Last, so that a PIN is not asked for in vain; before the loop runs, so that Ctrl-C ends it.
-    authority = bench_options.device_ca_of(goal, settings)
+    authority = load_operator_ca(goal, settings)
     rediscover = find if watch else None
     order = work_order(settings, operator, lot, product)
     run(

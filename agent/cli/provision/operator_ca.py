@@ -1,0 +1,87 @@
+"""The operator's CA of a run, and the secrets that open its key, asked for where none is stored."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.cli.framework.command import note
+from agent.cli.framework.safe_text import printable
+from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
+from agent.config.private_files import read_private
+from agent.config.secrets import Secret
+from agent.errors import ConfigError, CredentialMissing
+from agent.provisioning.ca.device_ca import DeviceCa
+from agent.provisioning.planning.goal import CertificateSource, Goal
+
+if TYPE_CHECKING:
+    from agent.config.load import Configuration
+    from agent.provisioning.ca.token import Pin
+
+
+def load_operator_ca(goal: Goal, configuration: Configuration) -> DeviceCa | None:
+    """Return the operator's CA, None where it signs no certificates.
+
+    May ask for a PIN or a passphrase on the terminal; call it outside of an event loop, where
+    Ctrl-C ends the question. Raises UsageError, CredentialError.
+    """
+    if goal.certificate is not CertificateSource.OPERATOR_CA:
+        return None
+    profile = configuration.profile.provisioning
+    file, key = Path(profile.device_ca_file).expanduser(), profile.device_ca_key_file
+    if is_pkcs11(key):
+        uri = parse_pkcs11(key, "provisioning.device_ca_key_file")
+        authority = DeviceCa.on_token(file, uri, partial(_pin, configuration, uri.pin_file))
+    else:
+        authority = DeviceCa.load(file, Path(key).expanduser(), partial(_passphrase, configuration))
+    now = datetime.now(UTC)
+    authority.require_valid(now)
+    if shortened := authority.shortens(now, goal.certificate_life):
+        note(shortened)
+    return authority
+
+
+def _passphrase(configuration: Configuration) -> str:
+    stored = configuration.secrets.get("device_ca_passphrase")
+    secret = stored or _ask_secret(
+        "the device CA's key is encrypted",
+        "passphrase of the device CA's key: ",
+        "CELLAGENT_DEVICE_CA_PASSPHRASE",
+    )
+    return secret.reveal()
+
+
+def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
+    """Return the PIN of a token: a stored secret takes precedence over the PIN file."""
+    from agent.provisioning.ca.token import Pin  # needs an extra
+
+    if stored := configuration.secrets.get("device_ca_pin"):
+        origin = configuration.secrets.origin("device_ca_pin")
+        return Pin(stored, f"from {origin.where if origin else 'the secrets'}")
+    if pin_file:
+        path = Path(pin_file).expanduser()
+        pin = read_private(path, "pin-source").rstrip("\r\n")
+        if not pin:
+            raise ConfigError(f"pin-source: {path} is empty")
+        return Pin(Secret(pin), f"from {path}")
+    typed = _ask_secret(
+        f"the token {token} wants its PIN", f"PIN of the token {token}: ", "CELLAGENT_DEVICE_CA_PIN"
+    )
+    return Pin(typed, "that was typed", typed=True)
+
+
+def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
+    """Ask for a secret on the terminal. Raises CredentialMissing if none is typed."""
+    if not sys.stdin.isatty():
+        raise CredentialMissing(f"{why}, and nobody is there to ask", hint=f"set {variable}")
+    try:
+        answer = getpass.getpass(printable(prompt))
+    except EOFError:
+        answer = ""
+    if not answer:
+        raise CredentialMissing(f"{why}, and nothing was typed", hint=f"set {variable}")
+    return Secret(answer)
