@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
