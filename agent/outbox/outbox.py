@@ -195,8 +195,8 @@ class Outbox:
 
     `put` and `aput` return once their items are on disk, synced. Raises OutboxHeld while another
     process has the folder, UntrustedPlace when others could change what is in it, AgentError when
-    it cannot be written. A damaged file is set aside and
-    salvaged; `salvaged` then says how many items were read from it, else it is None.
+    it cannot be written. A damaged file is set aside and salvaged; `salvaged` then says how many
+    items were read from it, else it is None.
     """
 
     def __init__(
