@@ -55,8 +55,17 @@ def moment(text: str, now: datetime) -> datetime:
 
 
 since_option = click.option("--since", type=Moment(), help="From this time on: 2026-03-31, 8h, 7d.")
+OUTCOMES = (
+    *("done", "unchanged", "refused", "failed", "busy", "swapped"),
+    *("unfinished", "interrupted"),
+)
 _OPTIONS = (
-    click.option("--outcome", metavar="NAME", help="That ended so: done, refused, failed…"),
+    click.option(
+        "--outcome",
+        metavar="NAME",
+        type=click.Choice(OUTCOMES),
+        help="That ended so: done, refused, failed…",
+    ),
     click.option("--station", metavar="NAME", help="Of this station."),
     click.option("--lot", metavar="NAME", help="Of this lot."),
     click.option("--reason", metavar="CODE", help="With this reason code, as `report` lists them."),

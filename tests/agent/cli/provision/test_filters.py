@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 import pytest
+from command_line import completed
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.cli.provision.filters import Moment, moment
+from agent.cli.provision.filters import OUTCOMES, Moment, moment
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
@@ -48,3 +51,13 @@ def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
         found, said = NOW, str(wrong)
     assert found.tzinfo is not None
     assert "2026-03-31" in said or not said
+
+
+@pytest.mark.parametrize("command", ["status", "export"])
+def test_an_outcome_that_there_is_none_of_is_told_and_gives_no_empty_list(command: str) -> None:
+    run = completed("provision", command, "--outcome", "dnoe")
+    assert run.returncode == 2
+    assert "'dnoe' is not one of 'done'" in run.stderr
+    page = (Path(__file__).parents[4] / "docs/reference/ledger.md").read_text()
+    listed = page[page.index("Outcomes: ") : page.index("### Reason codes")]
+    assert set(OUTCOMES) == set(re.findall(r"`([a-z]+)`", listed))
