@@ -144,13 +144,17 @@ class SqliteDatabase:
             return None
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         copy = self._path.with_name(f"{self._path.name}.{version}-{now}")
+        # Under a name of its own until it is whole: what a kill leaves is not taken for the copy.
+        partial = copy.with_name(f"{copy.name}.partial")
         try:
-            touch_private(copy)
+            touch_private(partial)
             try:
-                with _failures(), closing(sqlite3.connect(copy)) as target:
+                with _failures(), closing(sqlite3.connect(partial)) as target:
                     self._connection.backup(target)
+                partial.replace(copy)
                 sync_folder(copy.parent)
             except BaseException:
+                partial.unlink(missing_ok=True)
                 copy.unlink(missing_ok=True)
                 raise
         except OSError as error:

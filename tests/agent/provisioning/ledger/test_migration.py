@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import stat
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,30 @@ def test_a_file_is_migrated_after_a_copy_of_it_as_it_was(tmp_path: Path) -> None
         assert [*file.iterdump()] == [*fixture("0001").iterdump()]
     opened(str(path)).close()
     assert [*path.parent.glob("ledger.sqlite.0*")] == [copy], "once"
+
+
+def test_a_copy_that_a_kill_cut_short_has_not_the_name_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "ledger.sqlite"
+    older_ledger(str(path), "0002")
+    child = os.fork()
+    if child == 0:
+        from agent.provisioning.ledger import sqlite
+
+        class DiesAsItIsCopied(sqlite3.Connection):
+            def backup(self, *_: object, **__: object) -> None:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        usual = sqlite3.connect
+        sqlite.sqlite3.connect = (  # type: ignore[assignment]
+            lambda *given, **named: usual(*given, factory=DiesAsItIsCopied, **named)
+        )
+        with suppress(BaseException):
+            migrate_ledger(str(path))
+        os._exit(1)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    assert [*path.parent.glob("ledger.sqlite.0002-*Z")] == []
+    opened(str(path)).close()
+    assert len([*path.parent.glob("ledger.sqlite.0002-*Z")]) == 1
 
 
 def test_a_copy_that_cannot_be_made_changes_nothing(
