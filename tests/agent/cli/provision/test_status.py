@@ -10,7 +10,8 @@ import pytest
 from command_line import completed
 from ledgers import NOW, OTHER, UUID
 
-from agent.provisioning.records import BOARD, RUN
+from agent.provisioning.ledger import RunRecord
+from agent.provisioning.records import BOARD, KINDS
 
 
 def listed(*arguments: str) -> list[dict[str, Any]]:
@@ -77,7 +78,7 @@ def test_a_page_tells_of_the_next_and_a_filter_that_finds_nothing_says_so() -> N
 @pytest.mark.usefixtures("two_boards")
 def test_runs_are_listed_also_where_the_board_never_told_who_it_is() -> None:
     runs = listed("--runs")
-    assert [set(run) for run in runs] == [{"kind", *RUN}] * 3
+    assert [set(run) for run in runs] == [{"kind", *KINDS[RunRecord][1]}] * 3
     assert [run["uuid"] for run in runs] == ["", UUID, OTHER]
     assert runs[1]["timings"] == {"key": 6.5}
     [lost] = listed("--runs", "--reason", "no-answer")
