@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -260,20 +261,24 @@ async def test_a_kit_that_may_speak_is_spoken_for_by_the_same_words(
 # --- the table names every command
 
 
-def _imports(path: Path) -> Iterator[str]:
-    """Yield the absolute names that a module imports when it runs, not for its types alone."""
+@cache
+def _imports(path: Path) -> list[str]:
+    """Return the absolute names that a module imports when it runs, not for its types alone."""
+    found: list[str] = []
     todo: list[ast.AST] = [ast.parse(path.read_text())]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
         todo += ast.iter_child_nodes(node)
+    return found
 
 
+@cache
 def _file(name: str) -> Path | None:
     path = ROOT.joinpath(*name.split("."))
     for candidate in (path.with_suffix(".py"), path / "__init__.py"):
