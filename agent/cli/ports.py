@@ -9,7 +9,7 @@ from agent.cli.framework.session import configured
 from agent.config.paths import state_dir
 from agent.daemon.control.leased_transport import HeldKit, held_kits
 from agent.errors import ResourceUnavailable
-from at.discovery import PortReport
+from at.discovery import PortReport, survey
 from at.ports.usb import UsbPort, device_of, system_ports
 
 
@@ -73,8 +73,6 @@ def command(probe_all: bool) -> None:
 
 
 async def _ports(probe_all: bool) -> int:
-    from at.discovery import survey
-
     chosen = options()
     held = await ports_of_agents()
     held_devices = {device_of(report.usb.device) for report in held}
@@ -103,8 +101,6 @@ async def _named_by_the_profile(
 
     It may be no USB port (a virtual kit), or one that is probed only when it is named.
     """
-    from at.discovery import survey
-
     named = _configured()
     known = [report for report in reports if report.usb.device == named]
     if not named or device_of(named) in held_devices or any(report.answers for report in known):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from at.protocol.errors import ParseError
 from at.protocol.values import Record
-from at.tokens.key_formats import decode_base64url
+from at.tokens.key_formats import decode_base64url, verify_raw
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -129,8 +129,6 @@ def read_jwt(token: str) -> Jwt:
 
 def verify(token: Jwt, key: EllipticCurvePublicKey) -> bool:
     """Return whether `key` signed the token's original bytes."""
-    from at.tokens.key_formats import verify_raw
-
     return verify_raw(key, token.signature, token.signed)
 
 

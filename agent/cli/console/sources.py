@@ -16,8 +16,8 @@ from agent.cli.console.window import ConsoleWindow
 from agent.cli.framework.session import held_kit
 from agent.cli.framework.terminal import typed_lines
 from agent.config.profile import KitSettings
-from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader
-from agent.daemon.control.client import AgentConnection
+from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader, decode_item
+from agent.daemon.control.client import AgentConnection, NotRunning, open_request
 from agent.daemon.control.leased_transport import HeldKit
 from agent.tasks import cancel_and_wait
 
@@ -184,8 +184,6 @@ class AgentSource(ConsoleSource):
 
         Raises AgentRefused where the agent refuses.
         """
-        from agent.daemon.control.client import NotRunning, open_request
-
         while True:
             kit = self._kit
             request = open_request(
@@ -219,8 +217,6 @@ class AgentSource(ConsoleSource):
                 await self._handle_answer(await connection.answer(None))
 
     async def _handle_answer(self, answer: dict[str, Any]) -> None:
-        from agent.console.line_classifier import decode_item
-
         if "is" in answer:
             await self._handle([decode_item(answer)])
         elif "coming" in answer:

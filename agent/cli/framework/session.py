@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from agent.cli.framework.command import options, run
 from agent.errors import UsageError
+from at.protocol.errors import PortNotFound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -80,7 +81,6 @@ def identity_keys() -> IdentityKeys:
 def only_kit_port() -> str:
     """Return the AT port of the only kit that is plugged in. Raises UsageError, PortNotFound."""
     from at.ports.usb import known_kits, system_ports
-    from at.protocol.errors import PortNotFound
 
     serials = sorted(known_kits(system_ports()))
     if not serials:
@@ -157,7 +157,6 @@ async def verdict_on_chosen_kit() -> FirmwareVerdict:
     Raises what `kit_modem` raises.
     """
     from at.firmware_gate import read_verdict
-    from at.protocol.errors import PortNotFound
 
     try:
         async with kit_modem() as modem:

@@ -7,7 +7,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import kit_modem
 from agent.errors import RefusedByRule
-from at.checkup import Check
+from at.checkup import Check, check_modem, firmware_check
 
 
 @click.command(
@@ -24,7 +24,6 @@ def command() -> None:
 
 
 async def _check() -> int:
-    from at.checkup import check_modem, firmware_check
     from at.firmware_gate import read_verdict
 
     async with kit_modem() as modem:

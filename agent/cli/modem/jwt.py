@@ -6,7 +6,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import kit_modem
-from at.commands.jwt import MakeJwt
+from at.commands.jwt import NO_TIME, MakeJwt
 from at.driver.modem import Modem
 from at.tokens.jwt import Jwt
 
@@ -85,7 +85,6 @@ async def _make(request: MakeJwt, *, show_token: bool) -> None:
 async def check_time(modem: Modem) -> None:
     """Raise NoModemTime unless the modem knows the time."""
     from at.commands.clock import ReadClock
-    from at.commands.jwt import NO_TIME
     from at.protocol.errors import CommandRejected, NoModemTime
 
     try:

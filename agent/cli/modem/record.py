@@ -13,6 +13,7 @@ from agent.cli.framework.session import chosen_kit, modem_on, transport_on
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.cli.modem.serve_port import serve_port
 from agent.errors import UsageError
+from at.protocol.errors import AtError, LinkLost
 
 if TYPE_CHECKING:
     import asyncio
@@ -63,7 +64,6 @@ async def _record(
     import tempfile
 
     from agent.cli.framework.signals import serve_until_stopped
-    from at.protocol.errors import LinkLost
     from at.transcripts.recorder import RecordingTransport
 
     kit = chosen_kit()
@@ -95,7 +95,6 @@ async def _ask_identity(kit: KitSettings) -> dict[str, str]:
 
     The modem is asked before the session begins; what it does not answer is "unknown".
     """
-    from at.protocol.errors import AtError
     from at.transcripts.transcript import escape
 
     asked = {"device": "AT+CGMM", "firmware": "AT+CGMR"}
@@ -122,8 +121,6 @@ class _Relay:
 
     def receive(self, data: bytes) -> None:
         """Pass bytes of the program to the modem."""
-        from at.protocol.errors import AtError
-
         try:
             self._write(data)
         except AtError as error:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, note, run
 from agent.cli.modem.serve_port import require_one, serve_port
-from at.protocol.errors import AtError
+from at.protocol.errors import AtError, TranscriptError
 from at.transcripts.step_matching import Playback, shown
-from at.transcripts.transcript import TranscriptStep
+from at.transcripts.transcript import Direction, TranscriptStep, load_transcript
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.tcp import TcpServer
 
@@ -57,11 +58,7 @@ async def _serve(
     lenient: bool,
     paced: bool,
 ) -> int:
-    import asyncio
-
     from agent.cli.framework.signals import serve_until_stopped
-    from at.protocol.errors import TranscriptError
-    from at.transcripts.transcript import load_transcript
 
     playback = Playback(load_transcript(path), strict=not lenient, answers_setup=True)
     player = _Player(playback, paced=paced)
@@ -92,8 +89,6 @@ class _Player:
     """Answers the client of a port as the transcript does, with the recorded times if `paced`."""
 
     def __init__(self, playback: Playback, *, paced: bool) -> None:
-        import asyncio
-
         self._playback = playback
         self._paced = paced
         self._steps: asyncio.Queue[list[TranscriptStep]] = asyncio.Queue()
@@ -103,8 +98,6 @@ class _Player:
 
     def receive(self, data: bytes) -> None:
         """Match bytes of the client with the transcript; a mismatch ends the replay."""
-        from at.protocol.errors import TranscriptError
-
         if self.over.done():
             return
         try:
@@ -138,10 +131,6 @@ class _Player:
         self, steps: list[TranscriptStep], port: PtyServer | TcpServer, *, stays: bool
     ) -> bool:
         """Print steps, at once or at their times; return True if the port was closed for good."""
-        import asyncio
-
-        from at.transcripts.transcript import Direction
-
         before = next((step.at_s for step in steps if step.at_s is not None), 0.0)
         for number, step in enumerate(steps, 1):
             if self._paced and step.at_s is not None:

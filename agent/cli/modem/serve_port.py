@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from agent.errors import RefusedByRule, UsageError
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.tcp import TcpServer
+from at.virtual.server.tcp import TcpServer, is_loopback
 
 
 async def serve_port(
@@ -47,8 +47,6 @@ def require_one(pty: str | None, tcp: str | None) -> None:
 
 
 def _address(text: str, allow_remote: bool) -> tuple[str, int]:
-    from at.virtual.server.tcp import is_loopback
-
     host, colon, port = text.removeprefix("tcp://").rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise UsageError(f"not HOST:PORT: {text!r}")

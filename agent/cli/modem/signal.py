@@ -10,7 +10,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import kit_modem
 from agent.cli.framework.terminal import bar
-from at.commands.signal import Monitor, SignalQuality
+from at.commands.signal import Monitor, ReadMonitor, ReadSignalQuality, SignalQuality
 from at.driver.modem import Modem
 
 _BAR = 20
@@ -69,7 +69,6 @@ async def _show(interval_s: float | None, count: int | None) -> None:
 
 
 async def _read(modem: Modem) -> Reading:
-    from at.commands.signal import ReadMonitor, ReadSignalQuality
     from at.protocol.errors import CommandRejected
 
     quality = await modem.send(ReadSignalQuality())

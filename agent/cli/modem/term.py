@@ -12,7 +12,7 @@ from agent.cli.framework.terminal import typed_lines
 from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem
 from at.driver.stream import Stream
-from at.protocol.exchange import Item
+from at.protocol.exchange import Echo, Item
 from at.protocol.notices import Notice
 
 
@@ -92,8 +92,6 @@ async def _show_notices(notices: Stream[Notice]) -> None:
 
 
 async def _show_lines(lines: Stream[Item]) -> None:
-    from at.protocol.exchange import Echo
-
     async for item in lines:
         text = getattr(item, "text", getattr(item, "head", ""))
         if options().json:

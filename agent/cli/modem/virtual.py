@@ -12,7 +12,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
-from at.virtual.options import VirtualOptions
+from at.virtual.options import OptionError, VirtualOptions
 
 if TYPE_CHECKING:
     from at.virtual.kit import VirtualKit
@@ -88,7 +88,6 @@ async def _serve(
 ) -> int:
     from agent.cli.framework.signals import serve_until_stopped
     from at.virtual.modem import Port
-    from at.virtual.options import OptionError
     from at.virtual.server.runner import ModemRunner, make_modem
     from at.virtual.state import StateFile
 
