@@ -92,7 +92,7 @@ def schemas() -> dict[str, str]:
     """Return the SQL of a new outbox and of a new ledger."""
     with Home() as home:
         home.run(*EVENT)
-        home.run("provision", "status")
+        home.run("provision", "migrate")
         return {
             "schema-outbox.sql": _schema(home.state / "outbox" / "custom" / "outbox.sqlite"),
             "schema-ledger.sql": _schema(home.state / "ledger.sqlite"),
