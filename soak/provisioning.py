@@ -58,7 +58,7 @@ def run(smoke: bool) -> Iterator[Row]:
         yield Row(f"keys on a wrong board in {count} swaps", wrong, "keys", 0, f"seed {SEED}")
         yield Row("swaps that went unnoticed", unnoticed, "swaps", 0)
 
-        rounds = 6 if smoke else 1000
+        rounds = 2 if smoke else 1000
         wrongs = second_thoughts(station, dice, rounds)
         what = f"keys that died without a word in {rounds} rounds of second thoughts"
         yield Row(what, len(wrongs), "keys", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
