@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, json_line, options
+from agent.cli.framework.command import AgentCommand, json_line, note, options
 from agent.cli.framework.session import configured
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import filter_options
@@ -116,7 +116,7 @@ def _boards(form: str, records: Iterable[BoardRecord], settings: Configuration) 
         return (json_line(as_json(record)) for record in records)
     if form == "bulk":
         return exports.for_bulk_onboarding(
-            records,
+            _without_doubles(records),
             sub_type=section.sub_type,
             tags=section.tags,
             firmware_types=section.firmware_types,
@@ -124,3 +124,15 @@ def _boards(form: str, records: Iterable[BoardRecord], settings: Configuration) 
     if form == "nordic":
         return exports.for_nordic_tools(records)
     return exports.for_spreadsheet(records)
+
+
+def _without_doubles(records: Iterable[BoardRecord]) -> Iterator[BoardRecord]:
+    """Yield the boards that have their device id alone, and name the others.
+
+    The service would take the key of one for the device, and end that of the other.
+    """
+    for record in records:
+        if record.conflict and record.public_key:
+            note(f"left out: board {record.uuid}: {record.conflict}")
+        else:
+            yield record

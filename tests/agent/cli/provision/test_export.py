@@ -88,3 +88,13 @@ def test_an_older_ledger_is_read_as_it_is_and_has_no_cursor(version: str) -> Non
         assert f"version {version}" in none.stderr
         assert "cellagent provision migrate" in none.stderr
     assert path.read_bytes() == before
+
+
+def test_two_boards_with_one_device_id_are_not_onboarded_by_a_file_but_named() -> None:
+    older_ledger(str(state_dir() / "ledger.sqlite"), "0002")
+    run = completed("provision", "export", "--as", "bulk")
+    ids = [row[0] for row in csv.reader(io.StringIO(run.stdout))]
+    assert (run.returncode, len(ids)) == (0, 4)
+    assert len(set(ids)) == len(ids)
+    told = [line for line in run.stderr.splitlines() if line.startswith("left out: board ")]
+    assert len(told) == 2
