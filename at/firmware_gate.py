@@ -11,9 +11,8 @@ from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, FirmwareRefused, ParseError
 from at.protocol.firmware_version import Firmware, read_firmware
 
-MINIMUM = (1, 3, 0)
-"""Of the nRF91: the versions of another chip are counted by themselves."""
-CHIPS_WITHOUT_A_RULE = frozenset({"nrf93m1"})
+_MINIMUM = (1, 3, 0)  # of the nRF91: the versions of another chip are counted by themselves
+_CHIPS_WITHOUT_A_RULE = frozenset({"nrf93m1"})
 
 _UPDATE = (
     "update the modem firmware to mfw 1.3.0 or later with the maker's programmer, "
@@ -25,7 +24,7 @@ _UPDATE = (
 class FirmwareVerdict:
     """Whether calls may be made in a modem's name.
 
-    `older` where it is refused as older than MINIMUM, and not for another reason. `note` explains
+    `older` where it is refused as older than 1.3.0, and not for another reason. `note` explains
     an unusual permission.
     """
 
@@ -73,12 +72,12 @@ def firmware_verdict(version_text: str) -> FirmwareVerdict:
     if _is_variant(firmware, "ntn"):
         note = f"{text} restarted its version numbers; the rule of 1.3.0 does not apply to it"
         return FirmwareVerdict(True, text, note=note)
-    if firmware.chip in CHIPS_WITHOUT_A_RULE:
+    if firmware.chip in _CHIPS_WITHOUT_A_RULE:
         note = f"{text} is of another chip than the nRF91; the rule of 1.3.0 does not apply to it"
         return FirmwareVerdict(True, text, note=note)
-    if firmware.at_least(MINIMUM):
+    if firmware.at_least(_MINIMUM):
         return FirmwareVerdict(True, text)
-    if firmware.version == MINIMUM:
+    if firmware.version == _MINIMUM:
         reason = f"{text} is a pre-release of 1.3.0; device calls need 1.3.0 itself or later"
     else:
         version = ".".join(str(number) for number in firmware.version)
