@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -139,7 +140,7 @@ def run_command_line(root: click.Command) -> int:
 
 def _describe(error: Exception) -> tuple[int, str, str, str] | None:
     """Return exit code, kind, message and hint; None for an exception that is a defect of ours."""
-    from agent.errors import AgentError, exit_code_of  # only a failure pays for it
+    from agent.errors import AgentError, UsageError, exit_code_of  # only a failure pays for it
     from at.protocol.errors import AtError, PortBusy
 
     if isinstance(error, AgentError | AtError):
@@ -147,6 +148,12 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
         return exit_code_of(error), error.kind, str(error), hint or error.hint
     if isinstance(error, OSError) and error.filename is not None:
         return exit_code_of(error), "file", f"{error.filename}: {error.strerror}", ""
+    if isinstance(error, UnicodeEncodeError):
+        # A path may have any bytes; what is sent, or kept as text, may not.
+        for word in sys.argv[1:]:
+            if re.search("[\ud800-\udfff]", word):
+                wrong = f"{word!r} is no text in UTF-8"
+                return UsageError.exit_code, UsageError.kind, wrong, "write it in UTF-8"
     return None
 
 

@@ -24,6 +24,9 @@ from agent.standin.device_cloud import seed
         (("device", "show", ".."), 2, "cannot be a device id"),
         (("device", "show", "x", "--profile", "smi"), 2, "did you mean 'sim'"),
         (("device", "list", "--transform", "{{"), 1, "400"),
+        (("device", "tag", "x", "caf\udce9"), 2, r"'caf\udce9' is no text in UTF-8"),
+        (("config", "set", "kit.device_id", "caf\udce9"), 2, "is no text in UTF-8"),
+        (("provision", "status", "caf\udce9"), 2, "is no text in UTF-8"),
     ],
 )
 async def test_a_mistake_ends_with_its_code_and_says_what_to_do(
