@@ -269,5 +269,7 @@ def _locked(path: Path) -> ProcessLock:
     except HeldByAnother as held:
         raise LedgerHeld(
             f"another bench on this host writes {path}: {held.holder}",
-            hint="wait for it, or name another ledger (provisioning.ledger)",
+            # No other file: that knows no key, so the bench would end the life of those it made.
+            hint="wait for it; stations that work at once share a ledger on PostgreSQL "
+            "(provisioning.ledger)",
         ) from held

@@ -26,8 +26,12 @@ def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_wait
     path = str(tmp_path / "ledger.sqlite")
     first = opened(path)
     first.claim(run_of())
-    with pytest.raises(LedgerHeld, match=rf"another bench on this host .*\(PID {os.getpid()}\)"):
+    with pytest.raises(
+        LedgerHeld, match=rf"another bench on this host .*\(PID {os.getpid()}\)"
+    ) as held:
         opened(path)
+    assert "another ledger" not in held.value.hint, "it knows no key, so none would be asked for"
+    assert "PostgreSQL" in held.value.hint
     reader = open_ledger(path, "reader", writes=False)
     assert [record.uuid for record in reader.boards()] == [UUID]
     reader.close()
