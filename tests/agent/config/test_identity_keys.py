@@ -40,7 +40,9 @@ def test_without_a_key_nothing_is_checked_and_nothing_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no key", PEM[:80].encode(), b"-----BEGIN PRIVATE KEY-----\nAA==\n-----END "]
+    "content",
+    [b"", b"no key", PEM[:80].encode(), b"-----BEGIN PRIVATE KEY-----\nAA==\n-----END "],
+    ids=["nothing", "words", "half a key", "a private key"],
 )
 def test_a_file_that_holds_anything_else_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     bad = tmp_path / "bad.pem"
