@@ -36,8 +36,13 @@ async def _check() -> int:
         ]
         if options().json:
             emit(
-                {"port": modem.name, "allowed": verdict.allowed, "reason": verdict.reason or None}
-                | {check.name: check.value for check in checks}
+                {
+                    "port": modem.name,
+                    "allowed": verdict.allowed,
+                    "reason": verdict.reason or None,
+                    "note": verdict.note or None,
+                    **{check.name: check.value for check in checks},
+                }
             )
         else:
             _show(modem.name, checks)

@@ -54,8 +54,9 @@ def test_a_file_that_holds_anything_else_is_refused_by_name(tmp_path: Path, cont
 def test_a_folder_without_a_key_is_refused_as_is_one_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no"):
         load_identity_keys(str(tmp_path))
-    with pytest.raises(ConfigError, match="cannot read"):
+    with pytest.raises(ConfigError, match="cannot read") as missing:
         load_identity_keys(str(tmp_path / "none.pem"))
+    assert "correct its path" in missing.value.hint
 
 
 @pytest.mark.parametrize(

@@ -47,3 +47,17 @@ def test_a_modem_that_refuses_to_tell_its_firmware_gets_a_verdict_and_not_an_err
     assert (run.returncode, report["allowed"], report["model"]) == (4, False, "nRF9160-SICA")
     assert "cannot be told from its answer to AT+CGMR" in str(report["reason"])
     assert "firmware         the modem's firmware cannot" in cellagent(*check).stdout
+
+
+@pytest.mark.contract("D1.3")
+@pytest.mark.parametrize("firmware", ["mfw_nrf9151-ntn_1.0.0", "mfw_nrf93m1_0.9.2"])
+def test_a_firmware_that_passes_with_a_note_shows_it_to_people_and_programs(
+    tmp_path: Path, firmware: str
+) -> None:
+    recorded = tmp_path / "kit.transcript"
+    recorded.write_text(f"# transcript: 1\n> AT+CGMR\n< {firmware}\n< OK\n")
+    check = ("modem", "check", "--port", f"replay:{recorded}")
+    (report,) = objects(cellagent(*check, "--json"))
+    assert (report["allowed"], report["reason"]) == (True, None)
+    assert "the rule of 1.3.0 does not apply" in str(report["note"])
+    assert "the rule of 1.3.0 does not apply" in cellagent(*check).stdout
