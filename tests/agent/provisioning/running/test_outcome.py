@@ -41,7 +41,7 @@ async def test_a_run_is_recorded_with_who_did_what_where_and_how_long_it_took(
 ) -> None:
     tray = Tray(tmp_path)
     async with station_of(standin, tmp_path) as station:
-        station.order = WorkOrder("M. Kim", "lot 7", "tracker")
+        station.order = WorkOrder("early shift", "lot 7", "tracker")
         [outcome] = await provision(station, tray, 1)
         await provision(station, tray, 1)
         first, second = await runs_of(station)
@@ -51,7 +51,7 @@ async def test_a_run_is_recorded_with_who_did_what_where_and_how_long_it_took(
     assert (second.outcome, second.exit, second.writes) == ("unchanged", 0, 0)
     assert (first.uuid, first.device_id, first.security_tag) == (outcome.uuid, outcome.uuid, TAG)
     assert (first.slot, first.port, first.station) == ("S0", "board0", "station")
-    assert (first.operator, first.lot, first.product) == ("M. Kim", "lot 7", "tracker")
+    assert (first.operator, first.lot, first.product) == ("early shift", "lot 7", "tracker")
     assert (first.cellagent, first.firmware) == (__version__, board.firmware)
     assert first.ended_at is not None
     assert first.ended_at > first.began_at
