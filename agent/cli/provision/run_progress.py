@@ -57,6 +57,13 @@ def result_of(outcome: Outcome) -> str:
     return outcome.outcome + (f": {outcome.reason}" if outcome.reason else "")
 
 
+def next_step(outcomes: Sequence[Outcome], *, cut_off: bool) -> str:
+    """Return what to do where not every board is right; a refused one is refused by a rerun too."""
+    if cut_off or any(not one.ok and one.outcome != "refused" for one in outcomes):
+        return "the same command again; what is done is left alone"
+    return "what `try` says of each board"
+
+
 def drawn(rows: Sequence[Row], height: int | None) -> Any:
     """Return the table of the boards for `rich`, at most `height` lines high; None: no limit.
 
@@ -223,7 +230,7 @@ class BenchView:
             took = f" in {time.monotonic() - self._began:.1f} s"
             note(f"{boards}{took}: {words}" if words else "no board was found")
             if words and not ok:
-                note("next: the same command again; what is done is left alone")
+                note(f"next: {next_step(self.outcomes, cut_off=bool(cut_off))}")
         return max(codes, default=ResourceUnavailable.exit_code)
 
     def _show_failures(self) -> None:

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from agent.cli.provision.run_progress import Row, drawn, fitting
+from agent.cli.provision.run_progress import Row, drawn, fitting, next_step
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.running.outcome import Outcome
 
@@ -50,3 +50,12 @@ def test_what_a_modem_said_cannot_move_the_cursor() -> None:
     [line] = [one for one in lines_of([row("A1", "refused", "x\x1b[2J")]) if "x" in one]
     assert "\x1b" not in line
     assert "\\x1b[2J" in line
+
+
+def test_a_rerun_is_advised_where_it_helps_and_nowhere_else() -> None:
+    refused, failed = row("A1", "refused").outcome, row("A2", "failed").outcome
+    assert refused is not None
+    assert failed is not None
+    assert next_step([refused], cut_off=False) == "what `try` says of each board"
+    assert next_step([refused, failed], cut_off=False).startswith("the same command again")
+    assert next_step([refused], cut_off=True).startswith("the same command again")
