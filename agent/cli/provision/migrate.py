@@ -31,8 +31,10 @@ def command() -> None:
         return
     if done.before == done.now:
         say(f"the ledger is up to date (schema {done.now})")
+    elif done.before is None:
+        say(f"the ledger was empty: its tables were made (schema {done.now})")
     else:
-        say(f"the ledger went from schema {done.before or 'none'} to schema {done.now}")
+        say(f"the ledger went from schema {done.before} to schema {done.now}")
     if done.copy is not None:
         say(f"as it was: {done.copy}")
     if done.others and done.before != done.now:

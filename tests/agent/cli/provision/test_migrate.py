@@ -32,6 +32,11 @@ def test_a_ledger_is_brought_up_to_date_once_and_the_copy_is_named(older: Path) 
     ]
 
 
+def test_an_empty_ledger_is_said_to_be_made() -> None:
+    done = asyncio.run(cellagent("provision", "migrate"))
+    assert done.out == f"the ledger was empty: its tables were made (schema {newest_version()})\n"
+
+
 def test_commands_that_look_read_an_older_ledger_and_leave_it(older: Path) -> None:
     before = older.read_bytes()
     status = asyncio.run(cellagent("provision", "status", "--json"))
