@@ -5,6 +5,10 @@
 Product code is what lies below `at` and `agent`. A line of code is one that is not blank, not a
 comment and not part of the docstring of a module, class or function; one of imports belongs to an
 import statement, at the top or within, or is the `if TYPE_CHECKING:` over some.
+
+`Any` is counted where it stands as a name in the code: imports and texts are not (they
+are in the row of the word). A flag is an
+attribute that a module sets to True or False, whatever the object; each counts once in a file.
 """
 
 from __future__ import annotations
@@ -24,7 +28,9 @@ if TYPE_CHECKING:
 
 _SHORT, _SMALL = 40, 80  # lines of a file
 _CROWDED = 14  # files directly in one folder
+_MANY_FLAGS = 3  # of one file
 _MOCK = re.compile(r"\bmonkeypatch\.setattr|\bmock\.patch|\b(?:Magic|Async)?Mock\(")
+_ANY = re.compile(r"\bAny\b")
 _ASKED = re.compile(r"(Tell|Have|Let|Take)\b")
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -83,6 +89,26 @@ class Module:
                 names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         return names - {self.name}
 
+    def any_names(self) -> int:
+        return sum(isinstance(node, ast.Name) and node.id == "Any" for node in self.nodes)
+
+    def flags(self) -> set[str]:
+        """Return the names of the attributes that are set to True or False."""
+        return {
+            target.attr
+            for node in self.nodes
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, bool)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Attribute)
+        }
+
+    def hand_written_routes(self) -> int:
+        """Return how many calls name the methods of a path, as a route's constructor takes them."""
+        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        return sum(word.arg == "methods" for call in calls for word in call.keywords)
+
     def public_classes(self) -> Iterator[str]:
         for node in self.nodes:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -92,7 +118,8 @@ class Module:
 def figures(tree: Path) -> dict[str, str]:
     """Return each figure of a tree, by what it counts."""
     product, tests = _modules(tree, "at", "agent"), _modules(tree, "tests")
-    return _sizes(product) | _layout(product) | _words(product) | _tests(product, tests)
+    parts = (_sizes(product), _layout(product), _seams(product), _words(product))
+    return {what: value for part in parts for what, value in part.items()} | _tests(product, tests)
 
 
 def _sizes(product: list[Module]) -> dict[str, str]:
@@ -126,6 +153,24 @@ def _layout(product: list[Module]) -> dict[str, str]:
         f"of these under {_SMALL} lines": str(sum(len(m.lines) < _SMALL for m in single)),
         "most files in one folder": "{1} (`{0}`)".format(*folders[0]),
         f"folders of more than {_CROWDED} files": f"{len(crowded)} ({', '.join(crowded)})",
+    }
+
+
+def _seams(product: list[Module]) -> dict[str, str]:
+    names = sum(module.any_names() for module in product)
+    code = sum(module.code_lines() for module in product)
+    flags = {module.path: len(module.flags()) for module in product}
+    most = sorted(flags.items(), key=lambda item: -item[1])
+    many = [f"`{path}` {count}" for path, count in most if count >= _MANY_FLAGS]
+    words = sum(len(_ANY.findall(module.text)) for module in product)
+    served = [module for module in product if module.path.parts[:2] == ("agent", "standin")]
+    return {
+        "`Any` per 1,000 code lines": f"{1000 * names / code:.1f} ({names})",
+        "`Any` as a word, imports and texts as well": f"{1000 * words / code:.1f} ({words})",
+        "flags that are set to True or False": f"{sum(flags.values())} ({', '.join(many)})",
+        "routes of the stand-in that name their methods themselves": str(
+            sum(module.hand_written_routes() for module in served)
+        ),
     }
 
 

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 class Twice: pass
 """,
     "agent/other/four.py": "class _Twice: pass\n",
+    "agent/standin/five.py": """\
+from typing import Any
+def routes(cloud: Any) -> list[Any]:
+    cloud.served = cloud.ready = True
+    cloud.served = False
+    return [Endpoint('Any', methods=['GET'])]
+""",
     "tests/agent/room/test_two.py": "def test_it(monkeypatch):\n    monkeypatch.setattr(1, 2, 3)\n",
 }
 
@@ -49,14 +56,18 @@ def figures(tree: Path) -> dict[str, str]:
 
 def test_the_figures_of_a_small_tree(tmp_path: Path) -> None:
     found = figures(tmp_path)
-    assert found["files of `at` and `agent`"] == "4"
-    assert found["code lines"] == "11"  # a # within a text is taken for a comment
-    assert found["import lines of all code"] == "45.5 % (5)"
-    assert found["longest function, lines"] == "2 (`agent/room/two.py:f`)"
+    assert found["files of `at` and `agent`"] == "5"
+    assert found["code lines"] == "16"  # a # within a text is taken for a comment
+    assert found["import lines of all code"] == "37.5 % (6)"
+    assert found["longest function, lines"] == "4 (`agent/standin/five.py:routes`)"
     assert found["files with exactly one importer"] == "2"
+    assert found["`Any` per 1,000 code lines"] == "125.0 (2)"
+    assert found["`Any` as a word, imports and texts as well"] == "250.0 (4)"
+    assert found["flags that are set to True or False"] == "2 ()"
+    assert found["routes of the stand-in that name their methods themselves"] == "1"
     assert found["public class names repeated within a room"] == "1 (agent/room: Twice)"
     assert found["public class names repeated in the tree"] == "1"
     assert found["docstrings that begin with Tell, Have, Let, Take"] == "1 (Tell 1)"
     assert found["`noqa`"] == "1"
     assert found["mocks per test"] == "1.000 (1)"
-    assert found["modules with a test file of their name"] == "1 of 4"
+    assert found["modules with a test file of their name"] == "1 of 5"
