@@ -16,14 +16,15 @@ IMPORTS = ROOT / "docs" / "reference" / "imports.md"
 BASE = {
     "__init__": set(),
     "errors": set(),
+    "json_value": set(),
     "redact": set(),
     "tasks": set(),
     "programs": set(),
-    "call": {"errors"},
+    "call": {"errors", "json_value"},
     "retry": {"errors"},
-    "config": {"errors", "redact"},
-    "auth": {"call", "config", "errors", "redact"},
-    "http": {"__init__", "auth", "call", "config", "errors", "redact", "retry"},
+    "config": {"errors", "json_value", "redact"},
+    "auth": {"call", "config", "errors", "json_value", "redact"},
+    "http": {"__init__", "auth", "call", "config", "errors", "json_value", "redact", "retry"},
 }
 PARTS = {
     "cloud": set[str](),
@@ -38,7 +39,7 @@ _WIRED = {*BASE, "cloud", "observability", "outbox", "console", "fota"}
 ROOMS = {
     **BASE,
     **{part: {*BASE, *others} for part, others in PARTS.items()},
-    "standin": set(),
+    "standin": {"json_value"},
     "wiring": _WIRED,
     "daemon": {*_WIRED, "location", "wiring"},
     "demo": {*BASE, *PARTS, "wiring", "standin"},

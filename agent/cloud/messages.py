@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.conventions import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
 from agent.cloud.device import read_time
 from agent.errors import BadAnswer, UsageError
+from agent.json_value import JSONValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SendMessage(Call[None]):
     repeatable = False
 
     device_id: str
-    message: Any
+    message: object
     topic: str = ""
 
     def request(self) -> Request:
@@ -40,11 +40,11 @@ class SendMessage(Call[None]):
 class Message:
     """One message that was kept; `raw` is everything that came."""
 
-    raw: dict[str, Any]
+    raw: dict[str, JSONValue]
     device_id: str
     topic: str
     received_at: datetime | None
-    message: Any
+    message: JSONValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ListMessages(Call[Page[Message]]):
         return read_page(response, _message)
 
 
-def _message(raw: Any) -> Message:
+def _message(raw: JSONValue) -> Message:
     if not isinstance(raw, dict):
         raise BadAnswer("a message is no object")
     received = raw.get("receivedAt")
