@@ -155,7 +155,7 @@ def delete_expired(cloud: Cloud) -> None:
 
 async def _put(context: RequestContext) -> Response:
     secret = context.path["secret"]
-    upload, data = await _content(context, secret)
+    upload, data = _content(context, secret)
     if len(data) != upload["size"]:
         raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
     data = decode_content(data, upload["content_encoding"], MAX_FILE)
@@ -165,7 +165,7 @@ async def _put(context: RequestContext) -> Response:
 
 async def _put_part(context: RequestContext) -> Response:
     secret, number = context.path["secret"], int(context.path["part"])
-    upload, data = await _content(context, secret)
+    upload, data = _content(context, secret)
     if number > upload["parts"]:
         raise not_found(f"part {number}")
     context.cloud.table("observability/parts").put(f"{secret}/{number}", data)
@@ -174,7 +174,7 @@ async def _put_part(context: RequestContext) -> Response:
 
 async def _complete(context: RequestContext) -> Response:
     secret = context.path["secret"]
-    text = (await context.request.body()).decode("utf-8", "replace")
+    text = context.raw.decode("utf-8", "replace")
     upload = find_upload(context.cloud, secret)
     # No XML parser: only part numbers and ETags are read.
     listed_parts = _PART.findall(text)
@@ -210,18 +210,17 @@ async def _get(context: RequestContext) -> Response:
     data = get_blob(cloud, blob)
     if data is None:
         raise not_found("file")
-    return file_response(data, context.request.headers, ObservabilityRefused)
+    return file_response(data, context.headers, ObservabilityRefused)
 
 
-async def _content(context: RequestContext, secret: str) -> tuple[dict[str, Any], bytes]:
+def _content(context: RequestContext, secret: str) -> tuple[dict[str, Any], bytes]:
     """Return an upload and its received bytes. Raises 400 if more were declared than announced."""
-    announced = find_upload(context.cloud, secret)["size"]
-    declared = context.request.headers.get("content-length")
+    upload = find_upload(context.cloud, secret)
+    announced = upload["size"]
+    declared = context.headers.get("content-length")
     if declared is not None and int(declared) > announced:
         raise invalid(f"{declared} bytes come, {announced} were announced")
-    data = await context.request.body()
-    # Looked up again: it may have been committed while the bytes were received.
-    return find_upload(context.cloud, secret), data
+    return upload, context.raw
 
 
 def _store_upload(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:

@@ -19,7 +19,7 @@ from agent.standin.core.operation import ALSO_AT_API, Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.observability import file_storage, uploads
 from agent.standin.observability.ingest import push
-from agent.standin.observability.operations import ServedOperation, complete, endpoint
+from agent.standin.observability.operations import ServedOperation, complete
 from agent.standin.observability.refusals import ERROR_SCHEMA
 from agent.standin.observability.resources import (
     crud,
@@ -66,7 +66,7 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
 
     by_host: dict[Host, list[Route]] = {}
     for served in every_operation():
-        route = endpoint(served, cloud)
+        route = served.endpoint(cloud)
         for host in served.hosts:
             by_host.setdefault(host, []).append(route)
     published = Endpoint(_PATH, published_document, methods=["GET"])

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema, check
+from agent.standin.core.schema import Schema
 from agent.standin.observability import file_storage, upload_commits
 from agent.standin.observability.access import Access, Role
 from agent.standin.observability.ingest import push
@@ -22,8 +22,6 @@ from agent.standin.observability.operations import (
     Handler,
     RequestContext,
     ServedOperation,
-    decode_json,
-    raise_if_invalid,
 )
 from agent.standin.observability.project import SLUG
 from agent.standin.observability.refusals import ObservabilityRefused, invalid
@@ -129,11 +127,8 @@ def _coredump(commit: Handler) -> ServedOperation:
     """Return the operation of a path with two uses: commit as JSON, push as bytes or form."""
 
     async def handler(context: RequestContext) -> Response:
-        if push.media_type(context.request) != JSON_TYPE:
-            return await push.push_coredump(context)
-        context.body = decode_json(await context.request.body())
-        raise_if_invalid(check(context.body, upload_commits.BY_NAME["COREDUMP"].body()))
-        return await commit(context)
+        is_json = context.media_type == JSON_TYPE
+        return await (commit(context) if is_json else push.push_coredump(context))
 
     binary: Schema = {"type": "string", "format": "binary", "minLength": 1}
     operation = Operation(
@@ -163,7 +158,7 @@ def _coredump(commit: Handler) -> ServedOperation:
 
 async def _prepare(context: RequestContext) -> Response:
     secret, token = _new_upload(context, parts=0)
-    base = str(context.request.base_url)
+    base = context.base_url
     url = file_storage.upload_url(context.cloud, secret, base)
     return JSON({"data": {"upload_url": url, "token": token}})
 
@@ -173,7 +168,7 @@ async def _prepare_parts(context: RequestContext) -> Response:
         file_storage.MAX_PARTS, max(1, math.ceil(context.body["size"] / file_storage.PART_BYTES))
     )
     secret, token = _new_upload(context, parts=count)
-    base = str(context.request.base_url)
+    base = context.base_url
     cloud = context.cloud
     urls = [file_storage.upload_url(cloud, secret, base, part) for part in range(1, count + 1)]
     whole = file_storage.upload_url(cloud, secret, base)

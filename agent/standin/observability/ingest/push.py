@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from email.message import Message
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
@@ -116,21 +115,18 @@ def accepted_response(context: RequestContext, status: str = "SUCCESS") -> JSON:
         number,
         {"status": status, "project": f"{project.organization}/{project.slug}"},
     )
-    base = cloud.urls.get("api") or str(context.request.base_url).rstrip("/")
+    base = cloud.urls.get("api") or context.base_url.rstrip("/")
     return JSON({}, 202, headers={"Location": f"{base}/api/v0/queue/{number}"})
 
 
 async def push_coredump(context: RequestContext) -> Response:
     """Store a core dump that is the request's body, or the first file of a form."""
-    request, project = context.request, context.project
-    data = decode_content(
-        await request.body(), request.headers.get("content-encoding"), MAX_COREDUMP
-    )
-    content_type = request.headers.get("content-type", "")
-    media = media_type(request)
+    headers, project = context.headers, context.project
+    data = decode_content(context.raw, headers.get("content-encoding"), MAX_COREDUMP)
+    media = context.media_type
     if media == "multipart/form-data":
         try:
-            parts = split_parts(data, boundary_of(content_type))
+            parts = split_parts(data, boundary_of(headers["content-type"]))
         except BadMultipart as error:
             raise invalid(str(error)) from error
         files = [part for part in parts if part.is_file]
@@ -139,7 +135,7 @@ async def push_coredump(context: RequestContext) -> Response:
         data = files[0].content
     elif media != OCTETS:
         raise ObservabilityRefused(415, f"a core dump does not come as {media or 'nothing'}")
-    serial = request.query_params.get("device_serial")
+    serial = context.query.get("device_serial")
     return store_coredump(context, project, data, serial)
 
 
@@ -157,11 +153,6 @@ def store_coredump(
         return accepted_response(context, "FAILURE")
     limits(context.cloud).count(project, "coredumps", trace["device"])
     return accepted_response(context)
-
-
-def media_type(request: Request) -> str:
-    """Return the media type of a request in lower case, without parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def decode_content(data: bytes, encoding: str | None, limit: int) -> bytes:
@@ -198,15 +189,13 @@ async def _push_events(context: RequestContext) -> Response:
 
 
 async def _push_chunks(context: RequestContext) -> Response:
-    request, project = context.request, context.project
-    if "content-length" not in request.headers:
+    headers, project = context.headers, context.project
+    if "content-length" not in headers:
         raise ObservabilityRefused(411, "Content-Length is needed")
-    data = await request.body()
-    encoding = request.headers.get("content-encoding")
-    media = media_type(request)
+    data, encoding, media = context.raw, headers.get("content-encoding"), context.media_type
     if media == "multipart/mixed":
         try:
-            parts = split_parts(data, boundary_of(request.headers["content-type"]))
+            parts = split_parts(data, boundary_of(headers["content-type"]))
         except BadMultipart as error:
             raise invalid(str(error)) from error
         chunks = [decode_content(part.content, encoding, MAX_CHUNK) for part in parts]

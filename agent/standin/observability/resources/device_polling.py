@@ -112,7 +112,7 @@ def _latest(context: RequestContext) -> dict[str, Any] | None:
     newest = _newest(context)
     if newest is None:
         return None
-    base = str(context.request.base_url).rstrip("/")
+    base = context.base_url.rstrip("/")
     shown = serializers.release(context.project, newest, context.cloud.urls.get("files", base))
     of_device = (context.query["hardware_version"], context.query["software_type"])
     # The artifact of this device comes first: small devices look no further.

@@ -65,8 +65,7 @@ async def _list_lines(context: RequestContext) -> Response:
     shown = lines[:size]
     following = None
     if len(lines) > size:
-        url = context.request.url.include_query_params(**{"page[after]": shown[-1]["id"]})
-        following = str(url)
+        following = context.url_with(**{"page[after]": shown[-1]["id"]})
     return JSON(
         {
             "data": [
