@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "docs")]
 
 import generated  # noqa: E402
+from pygments.lexers.special import TextLexer  # noqa: E402
+from sphinx.application import Sphinx  # noqa: E402
 
 import agent  # noqa: E402 - the paths above come first
 
@@ -30,3 +32,8 @@ man_pages = [
 ]
 
 generated.write_all(ROOT / "docs" / "reference" / "generated")
+
+
+def setup(app: Sphinx) -> None:
+    """Show diagrams as their text: who draws them loads a program from the network."""
+    app.add_lexer("mermaid", TextLexer)

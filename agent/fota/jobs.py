@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Any
 
 from agent.errors import AgentError
+from at.protocol.state_machine import Transitions
 
 MAX_IMAGE_BYTES = 1 << 30
 """No image of this family is near it; a larger declared size is a mistake or an attack."""
@@ -55,30 +56,26 @@ class JobStatus(Enum):
     @property
     def final(self) -> bool:
         """Whether no other state may follow."""
-        return not TRANSITIONS[self]
+        return all(before is not self for before, _ in TRANSITIONS)
 
 
-_RESULTS = frozenset(
-    {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.REJECTED, JobStatus.TIMED_OUT}
+TRANSITIONS = Transitions(
+    {
+        (JobStatus.QUEUED, JobStatus.IN_PROGRESS): JobStatus.IN_PROGRESS,
+        (JobStatus.QUEUED, JobStatus.REJECTED): JobStatus.REJECTED,
+        (JobStatus.IN_PROGRESS, JobStatus.SUCCEEDED): JobStatus.SUCCEEDED,
+        (JobStatus.IN_PROGRESS, JobStatus.FAILED): JobStatus.FAILED,
+        (JobStatus.IN_PROGRESS, JobStatus.REJECTED): JobStatus.REJECTED,
+        (JobStatus.IN_PROGRESS, JobStatus.TIMED_OUT): JobStatus.TIMED_OUT,
+        (JobStatus.DOWNLOADING, JobStatus.IN_PROGRESS): JobStatus.IN_PROGRESS,
+        (JobStatus.DOWNLOADING, JobStatus.SUCCEEDED): JobStatus.SUCCEEDED,
+        (JobStatus.DOWNLOADING, JobStatus.FAILED): JobStatus.FAILED,
+        (JobStatus.DOWNLOADING, JobStatus.REJECTED): JobStatus.REJECTED,
+        (JobStatus.DOWNLOADING, JobStatus.TIMED_OUT): JobStatus.TIMED_OUT,
+    }
 )
-
-# What a device may report from each state. Only the cloud cancels a job.
-TRANSITIONS: Mapping[JobStatus, frozenset[JobStatus]] = {
-    JobStatus.QUEUED: frozenset({JobStatus.IN_PROGRESS, JobStatus.REJECTED}),
-    JobStatus.IN_PROGRESS: _RESULTS,
-    JobStatus.DOWNLOADING: _RESULTS | {JobStatus.IN_PROGRESS},
-    JobStatus.FAILED: frozenset(),
-    JobStatus.SUCCEEDED: frozenset(),
-    JobStatus.TIMED_OUT: frozenset(),
-    JobStatus.CANCELLED: frozenset(),
-    JobStatus.REJECTED: frozenset(),
-}
-
-
-class IllegalTransition(AgentError):
-    """A defect of ours: a report that the job's state does not allow; it was not sent."""
-
-    kind = "fota-transition"
+"""What a device may report of a job. The event is the report of a state, which then is the job's.
+Only the cloud cancels a job."""
 
 
 class MalformedJob(AgentError):
@@ -98,12 +95,6 @@ class JobEnded(Exception):
         super().__init__(detail)
         self.status = status
         self.detail = detail
-
-
-def check_transition(before: JobStatus, after: JobStatus) -> None:
-    """Raise IllegalTransition unless `after` may follow; a repeated final state may."""
-    if after is not before and after not in TRANSITIONS[before]:
-        raise IllegalTransition(f"a job that is {before.value} cannot become {after.value}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import ServiceRefusal, Unavailable
 from agent.fota import jobs
-from agent.fota.jobs import Execution, JobStatus, JobWithdrawn
+from agent.fota.jobs import TRANSITIONS, Execution, JobStatus, JobWithdrawn
 from agent.fota.journal import JobResult, Journal
 
 if TYPE_CHECKING:
@@ -52,24 +52,23 @@ class JobReporter:
         """Report a state of the open job. Raises ServiceRefusal, Unavailable."""
         opened = self._journal.open_job
         assert opened is not None
-        jobs.check_transition(opened.reported, status)
-        await self._cloud.report(opened.job_id, status, jobs.detail_text(detail))
-        self._journal.update(reported=status)
+        reported = TRANSITIONS[opened.reported, status]
+        await self._cloud.report(opened.job_id, reported, jobs.detail_text(detail))
+        self._journal.update(reported=reported)
 
     async def end(self, status: JobStatus, detail: str) -> JobResult:
         """Close the open job with its result, then report it. Raises Unavailable."""
         opened = self._journal.open_job
         assert opened is not None
-        jobs.check_transition(opened.reported, status)
         result = JobResult(
             job_id=opened.job_id,
-            status=status,
+            status=TRANSITIONS[opened.reported, status],
             detail=jobs.detail_text(detail),
             at=self._clock.now().isoformat(timespec="seconds"),
             proof=opened.proof,
         )
         self._journal.close(result)
-        self._observer.stage(f"{status.value}: {result.detail}")
+        self._observer.stage(f"{result.status.value}: {result.detail}")
         await self.deliver()
         return self._journal.result_of(result.job_id) or result
 

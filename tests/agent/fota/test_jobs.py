@@ -11,13 +11,13 @@ from agent.fota import jobs
 from agent.fota.jobs import (
     Execution,
     FirmwareType,
-    IllegalTransition,
     JobAction,
     JobStatus,
     JournalState,
     KitFacts,
     MalformedJob,
 )
+from at.protocol.state_machine import IllegalTransition
 
 DOCUMENT = {
     "firmwareType": "APP",
@@ -147,28 +147,21 @@ def test_a_type_that_the_installer_cannot_put_on_the_kit_is_rejected() -> None:
     assert jobs.reject_reason(jobs.read_job(execution()), kit()) == ""
 
 
-def test_only_legal_transitions_pass() -> None:
-    legal = {
-        (before, after)
-        for before, after in itertools.product(JobStatus, JobStatus)
-        if _passes(before, after)
+def test_a_device_reports_a_result_once_and_only_of_what_it_began() -> None:
+    begun = {JobStatus.IN_PROGRESS, JobStatus.DOWNLOADING}
+    results = {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.REJECTED, JobStatus.TIMED_OUT}
+    legal = {(before, result) for before in begun for result in results} | {
+        (JobStatus.QUEUED, JobStatus.IN_PROGRESS),
+        (JobStatus.QUEUED, JobStatus.REJECTED),
+        (JobStatus.DOWNLOADING, JobStatus.IN_PROGRESS),
     }
-    progress = {(JobStatus.QUEUED, JobStatus.IN_PROGRESS), (JobStatus.QUEUED, JobStatus.REJECTED)}
-    results = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.REJECTED, JobStatus.TIMED_OUT)
-    assert progress < legal
-    assert {(JobStatus.IN_PROGRESS, result) for result in results} < legal
-    assert (JobStatus.QUEUED, JobStatus.SUCCEEDED) not in legal
-    for final in (status for status in JobStatus if status.final):
-        assert [after for before, after in legal if before is final] == [final]
-    assert not [one for one in legal if one[1] is JobStatus.DOWNLOADING and one[0] is not one[1]]
-
-
-def _passes(before: JobStatus, after: JobStatus) -> bool:
-    try:
-        jobs.check_transition(before, after)
-    except IllegalTransition:
-        return False
-    return True
+    for before, report in itertools.product(JobStatus, JobStatus):
+        if (before, report) in legal:
+            assert jobs.TRANSITIONS[before, report] is report
+        else:
+            with pytest.raises(IllegalTransition, match=f"{before.name} does not allow"):
+                jobs.TRANSITIONS[before, report]
+    assert {status for status in JobStatus if status.final} == results | {JobStatus.CANCELLED}
 
 
 @pytest.mark.parametrize(
