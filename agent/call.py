@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from agent.errors import BadAnswer
+from agent.json_value import JSONValue
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 V = TypeVar("V")
 
 
@@ -52,7 +53,7 @@ class Request:
     path: str
     query: Sequence[tuple[str, str]] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
-    json: Any = msgspec.UNSET
+    json: object = msgspec.UNSET
     content: bytes | None = None
 
 
@@ -65,12 +66,17 @@ class Response:
     """Names in lower case."""
     content: bytes
 
-    def json(self) -> Any:
+    def json(self) -> JSONValue:
         """Return the body as plain JSON. Raises BadAnswer, which describes the body."""
-        return self.decode(Any)
+        value: JSONValue = self._decoded(JSONValue)
+        return value
 
     def decode(self, kind: type[V]) -> V:
         """Return the body as a `kind` (a msgspec type). Raises BadAnswer."""
+        value: V = self._decoded(kind)
+        return value
+
+    def _decoded(self, kind: object) -> Any:
         try:
             return msgspec.json.decode(self.content, type=kind)
         except msgspec.ValidationError as error:
@@ -101,7 +107,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class Call(Generic[T_co]):
     """One operation. A subclass holds its parameters as fields.
 
     `schemes` are the credentials that it takes, the preferred first; `accepts` the statuses,
@@ -127,7 +133,7 @@ class Call(Generic[T]):
         """Return what to send."""
         raise NotImplementedError
 
-    def parse(self, response: Response) -> T:
+    def parse(self, response: Response) -> T_co:
         """Return the answer as a value. Raises BadAnswer when the body is not what it must be."""
         raise NotImplementedError
 

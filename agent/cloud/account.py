@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer
+from agent.json_value import JSONValue
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ GONE = "this path was deprecated and could be removed any time after July 1, 202
 class Account:
     """The team that the API key opens; `raw` is the whole answer."""
 
-    raw: Mapping[str, Any]
+    raw: Mapping[str, JSONValue]
     team_id: str
     team_name: str
     role: str
@@ -43,9 +43,7 @@ class FetchAccount(Call[Account]):
 
     def parse(self, response: Response) -> Account:
         """Return the account. Raises BadAnswer."""
-        body = response.json()
-        if not isinstance(body, dict):
-            raise BadAnswer("the account is no object")
+        body = response.decode(dict[str, JSONValue])
         team, plan = (body.get(name) for name in ("team", "plan"))
         team, plan = (part if isinstance(part, dict) else {} for part in (team, plan))
         return Account(
@@ -62,7 +60,7 @@ class ServiceTokenIssued:
     """A service token; `other` holds the other fields of the answer, with their secrets."""
 
     token: Secret
-    other: Mapping[str, Any] = field(repr=False)
+    other: Mapping[str, JSONValue] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +70,14 @@ class _ServiceTokenCall(Call[ServiceTokenIssued]):
     def parse(self, response: Response) -> ServiceTokenIssued:
         """Return the token. Raises BadAnswer."""
         _log.warning(DEPRECATED, self.request().path)
-        body = response.json()
-        if not isinstance(body, dict) or not isinstance(body.get("token"), str):
+        other = response.decode(dict[str, JSONValue])
+        token = other.pop("token", None)
+        if not isinstance(token, str):
             raise BadAnswer("the answer holds no token")
-        other = {name: value for name, value in body.items() if name != "token"}
         for value in other.values():
             if isinstance(value, str) and "PRIVATE KEY" in value:
                 Secret(value)  # known from here on, and hidden wherever it turns up
-        return ServiceTokenIssued(Secret(body["token"]), other)
+        return ServiceTokenIssued(Secret(token), other)
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
         """Explain the absence of the path, and who may make a service key."""

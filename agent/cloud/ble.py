@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from agent.cloud.conventions import device_path, path_segment
 from agent.errors import BadAnswer, NotFound, UsageError
+from agent.json_value import JSONValue
 
 PROPERTIES = (
     "broadcast",
@@ -61,7 +63,7 @@ class Service:
     characteristics: Mapping[str, Characteristic]
 
 
-def read_services(state: Any) -> dict[str, Service]:
+def read_services(state: JSONValue) -> dict[str, Service]:
     """Return the services of a BLE device's `state` by UUID, as written there (clause D3.1).
 
     A value without `characteristics` is no service and is skipped. Raises BadAnswer for a value
@@ -99,17 +101,15 @@ def encode_value(value: bytes) -> list[int]:
     return list(value)
 
 
-def decode_value(numbers: Any, where: str) -> bytes:
+def decode_value(numbers: JSONValue, where: str) -> bytes:
     """Return the bytes of a value that came as a list of integers. Raises BadAnswer."""
     try:
-        if isinstance(numbers, list) and not any(isinstance(each, bool) for each in numbers):
-            return bytes(numbers)
-    except (TypeError, ValueError) as error:
+        return bytes(msgspec.convert(numbers, list[int]))
+    except ValueError as error:
         raise BadAnswer(f"the value of {where} is no list of bytes") from error
-    raise BadAnswer(f"the value of {where} is no list of bytes")
 
 
-def _characteristic(path: str, uuid: str, raw: dict[str, Any]) -> Characteristic:
+def _characteristic(path: str, uuid: str, raw: dict[str, JSONValue]) -> Characteristic:
     properties = raw.get("properties")
     names = properties.items() if isinstance(properties, dict) else ()
     return Characteristic(
@@ -128,7 +128,7 @@ def _characteristic(path: str, uuid: str, raw: dict[str, Any]) -> Characteristic
     )
 
 
-def _objects(table: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _objects(table: JSONValue) -> Iterator[tuple[str, dict[str, JSONValue]]]:
     if isinstance(table, dict):
         for key, value in table.items():
             if isinstance(value, dict):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from agent.cloud import device_changes, device_reads, public_keys
 from agent.cloud.account import (
@@ -18,6 +20,7 @@ from agent.cloud.account import (
 from agent.cloud.messages import ListMessages, Message, SendMessage
 from agent.cloud.openapi import FetchOpenApi, OpenApi
 from agent.errors import AgentError, BadAnswer, DeadlineExceeded, PreconditionFailed, ServiceRefusal
+from agent.json_value import JSONValue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -78,7 +81,7 @@ class DeviceCloud:
 
     def transformed_devices(
         self, transform: str, chosen: device_reads.Filter | None = None
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncIterator[JSONValue]:
         """Yield the value of a JSONata expression for each device; None where it has none."""
         picked = chosen or device_reads.Filter()
         return _pages(
@@ -101,8 +104,8 @@ class DeviceCloud:
         self,
         device_id: str,
         *,
-        reported: Mapping[str, Any] | None = None,
-        desired: Mapping[str, Any] | None = None,
+        reported: Mapping[str, object] | None = None,
+        desired: Mapping[str, object] | None = None,
         version: str | None = None,
     ) -> None:
         """Merge into a device's state; None deletes a key."""
@@ -259,7 +262,7 @@ class DeviceCloud:
             )
         return operation
 
-    async def send_message(self, device_id: str, message: Any, *, topic: str = "") -> None:
+    async def send_message(self, device_id: str, message: object, *, topic: str = "") -> None:
         """Send a message in a device's name."""
         await self.client.send(SendMessage(device_id, message, topic))
 
@@ -341,6 +344,10 @@ class _Poller:
             pause = min(pause * 1.5, _LONGEST_PAUSE_S)
 
 
+class _RowErrors(msgspec.Struct):
+    errors: list[JSONValue]
+
+
 async def _row_errors(transport: HttpTransport, url: str | None) -> str:
     """Return the errors of a bulk request by row, from the file at `url`; "" without one."""
     if url is None:
@@ -348,7 +355,7 @@ async def _row_errors(transport: HttpTransport, url: str | None) -> str:
     try:
         # A signed URL of another host: no credential is sent to it.
         answer = await transport.exchange("GET", url, headers={}, max_bytes=_MAX_ERROR_BYTES)
-        errors = answer.json()["errors"] if answer.status == 200 else []
-        return "; ".join(map(str, errors[:_MAX_ROW_ERRORS])) or f"see {url}"
-    except (AgentError, KeyError, TypeError):
-        return f"see {url}"
+        errors = answer.decode(_RowErrors).errors if answer.status == 200 else []
+    except AgentError:
+        errors = []
+    return "; ".join(map(str, errors[:_MAX_ROW_ERRORS])) or f"see {url}"

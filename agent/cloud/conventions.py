@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 from agent.call import Response, Scheme
-from agent.errors import BadAnswer, UsageError
+from agent.errors import UsageError
+from agent.json_value import JSONValue
 
 USER_OR_DEVICE = (Scheme.API_KEY, Scheme.DEVICE_JWT)
 """The credentials of a call that a device may make as well."""
@@ -56,14 +59,14 @@ class Page(Generic[T]):
     next_token: str | None
 
 
-def read_page(response: Response, read_item: Callable[[Any], T]) -> Page[T]:
+class _Page(msgspec.Struct, rename="camel"):
+    items: list[JSONValue]
+    total: int | None = None
+    page_next_token: str | None = None
+
+
+def read_page(response: Response, read_item: Callable[[JSONValue], T]) -> Page[T]:
     """Return the page in a response, each item as `read_item` reads it. Raises BadAnswer."""
-    body = response.json()
-    if not isinstance(body, dict) or not isinstance(body.get("items"), list):
-        raise BadAnswer("the list has no `items`")
-    total, token = body.get("total"), body.get("pageNextToken")
-    if total is not None and (not isinstance(total, int) or isinstance(total, bool)):
-        raise BadAnswer("the list's `total` is no number")
-    if token is not None and not isinstance(token, str):
-        raise BadAnswer("the list's `pageNextToken` is no text")
-    return Page(tuple(read_item(item) for item in body["items"]), total, token or None)
+    body = response.decode(_Page)
+    items = tuple(read_item(item) for item in body.items)
+    return Page(items, body.total, body.page_next_token or None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
 from agent.cloud.ble import Characteristic, Service, find_characteristic, read_services
 from agent.errors import BadAnswer
+from agent.json_value import JSONValue
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -42,7 +42,7 @@ class Device:
     `version` is the ETag if the answer had one, else $meta.version: opaque, sent back as it is.
     """
 
-    raw: Mapping[str, Any]
+    raw: Mapping[str, JSONValue]
     id: str
     name: str
     type: str
@@ -57,16 +57,17 @@ class Device:
     updated_at: datetime | None
 
     @classmethod
-    def of(cls, raw: Any, etag: str | None = None) -> Device:
+    def of(cls, raw: JSONValue, etag: str | None = None) -> Device:
         """Return the device that `raw` describes. Raises BadAnswer, naming the field."""
         try:
             fields = msgspec.convert(raw, _Fields)
+            whole = msgspec.convert(raw, dict[str, JSONValue])
         except msgspec.ValidationError as error:
             raise BadAnswer(f"this is no device: {error}") from error
         meta = fields.meta or _Meta()
         version = etag or (str(meta.version) if meta.version is not None else None)
         return cls(
-            raw=raw,
+            raw=whole,
             id=fields.id,
             name=fields.name if fields.name is not None else fields.id,
             type=fields.type or "",
@@ -81,13 +82,13 @@ class Device:
         )
 
     @property
-    def state(self) -> Mapping[str, Any]:
+    def state(self) -> dict[str, JSONValue]:
         """The state as it came, {} if the list left it out."""
         state = self.raw.get("state")
         return state if isinstance(state, dict) else {}
 
     @property
-    def reported(self) -> Mapping[str, Any]:
+    def reported(self) -> Mapping[str, JSONValue]:
         """The state that an IP device reports of itself (clause D3.2)."""
         reported = self.state.get("reported")
         return reported if isinstance(reported, dict) else {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.ble import characteristic_path, encode_value
@@ -67,8 +67,8 @@ class UpdateDeviceState(Change):
 
     schemes = USER_OR_DEVICE
 
-    reported: Mapping[str, Any] | None = None
-    desired: Mapping[str, Any] | None = None
+    reported: Mapping[str, object] | None = None
+    desired: Mapping[str, object] | None = None
     version: str | None = None
 
     def request(self) -> Request:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.ble import characteristic_path, decode_value
 from agent.cloud.conventions import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
 from agent.cloud.device import Device
+from agent.json_value import JSONValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ListDevices(Call[Page[Device]]):
 
 
 @dataclass(frozen=True, slots=True)
-class TransformDevices(Call[Page[Any]]):
+class TransformDevices(Call[Page[JSONValue]]):
     """One page of the values of `transform`, one a device, as plain JSON with nulls (D4.2).
 
     The expression is sent as it is; the service answers a bad one with InvalidRequest.
@@ -81,7 +81,7 @@ class TransformDevices(Call[Page[Any]]):
         query += [("includeState", "true"), ("transform", self.transform)]
         return Request("GET", "/v1/devices", query)
 
-    def parse(self, response: Response) -> Page[Any]:
+    def parse(self, response: Response) -> Page[JSONValue]:
         """Return the page. Raises BadAnswer."""
         return read_page(response, lambda value: value)
 
@@ -107,7 +107,7 @@ class FetchDevice(Call[Device]):
 class Transformed:
     """What a transform made of one device, and the version that it was made of."""
 
-    value: Any
+    value: JSONValue
     version: str | None
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import msgspec
+from typing import ClassVar
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.conventions import path_segment
 from agent.errors import BadAnswer, NotFound
+from agent.json_value import JSONValue
 
 _DEVICE_UNKNOWN = 40410
 
@@ -28,7 +27,7 @@ def _schemes(*, to_refuse: bool) -> tuple[Scheme, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchCurrentJob(Call["Mapping[str, Any] | None"]):
+class FetchCurrentJob(Call["Mapping[str, JSONValue] | None"]):
     """FetchCurrentPendingFOTAJobExecution: the oldest that waits or is in progress, or None."""
 
     accepts: ClassVar[frozenset[int]] = frozenset({404})
@@ -48,7 +47,7 @@ class FetchCurrentJob(Call["Mapping[str, Any] | None"]):
         query = (("firmwareType", self.firmware_type),) if self.firmware_type else ()
         return Request("GET", f"{_executions(self.device_id)}/current", query=query)
 
-    def parse(self, response: Response) -> Mapping[str, Any] | None:
+    def parse(self, response: Response) -> Mapping[str, JSONValue] | None:
         """Return the execution as sent. A 404 says "no job", unless its code names the device."""
         body = _decoded(response)
         if response.status == 404:
@@ -106,10 +105,10 @@ def _executions(device_id: str) -> str:
     return f"/v1/fota-job-executions/{path_segment(device_id, 'a device id')}"
 
 
-def _decoded(response: Response) -> Any:
+def _decoded(response: Response) -> JSONValue:
     try:
-        return msgspec.json.decode(response.content)
-    except (msgspec.DecodeError, RecursionError):
+        return response.json()
+    except BadAnswer:
         if response.status == 404:
             return None
         raise BadAnswer("the pending FOTA job is not JSON") from None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
 from agent.errors import BadAnswer, NotFound
+from agent.json_value import JSONValue
 
 SIMPLE_TOKEN = "Simple Token"
 JSON_WEB_TOKEN = "JSON Web Token"
@@ -24,7 +24,7 @@ _DECLARED_AS = {
 class OpenApi:
     """The document, and what can be asked of it."""
 
-    document: Mapping[str, Any]
+    document: Mapping[str, JSONValue]
 
     def schemes(self, method: str, path: str) -> frozenset[str]:
         """Return the names of the schemes that an operation declares; empty: it needs none.
@@ -33,14 +33,15 @@ class OpenApi:
         """
         operation = self._operation(method.lower(), path)
         # An operation without `security` has the document's; an empty list means none.
-        security = operation.get("security", self.document.get("security", []))
-        return frozenset(name for choice in security or () for name in choice)
+        security = operation.get("security", self.document.get("security"))
+        choices = security if isinstance(security, list) else []
+        return frozenset(name for each in choices if isinstance(each, dict) for name in each)
 
     def takes(self, method: str, path: str, scheme: Scheme) -> bool:
         """Return whether an operation declares the kind of credential that `scheme` is."""
         return _DECLARED_AS.get(scheme) in self.schemes(method, path)
 
-    def _operation(self, method: str, path: str) -> Mapping[str, Any]:
+    def _operation(self, method: str, path: str) -> Mapping[str, JSONValue]:
         paths = self.document.get("paths")
         if isinstance(paths, dict):
             # A literal path goes before a template that it would fit too.
@@ -67,8 +68,8 @@ class FetchOpenApi(Call[OpenApi]):
 
     def parse(self, response: Response) -> OpenApi:
         """Return the document. Raises BadAnswer for what is not OpenAPI 3."""
-        body = response.json()
-        version = body.get("openapi") if isinstance(body, dict) else None
+        body = response.decode(dict[str, JSONValue])
+        version = body.get("openapi")
         if not isinstance(version, str) or not version.startswith("3."):
             raise BadAnswer("this is no OpenAPI 3 document")
         return OpenApi(body)

@@ -6,11 +6,11 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.conventions import path_segment
 from agent.errors import BadAnswer, UsageError
+from agent.json_value import JSONValue
 
 MOST_ROWS = 1000
 PENDING = frozenset({"PENDING", "IN_PROGRESS"})
@@ -39,7 +39,7 @@ class NewDevice:
 class BulkOperation:
     """What became of a bulk request; `raw` is everything that came."""
 
-    raw: Mapping[str, Any]
+    raw: Mapping[str, JSONValue]
     id: str
     status: str
     error_summary_url: str | None
@@ -113,8 +113,8 @@ class FetchBulkOperation(Call[BulkOperation]):
 
     def parse(self, response: Response) -> BulkOperation:
         """Return its state. Raises BadAnswer."""
-        body = response.json()
-        status = body.get("status") if isinstance(body, dict) else None
+        body = response.decode(dict[str, JSONValue])
+        status = body.get("status")
         if not isinstance(status, str):
             raise BadAnswer("the bulk request has no status")
         url = body.get("errorSummaryUrl")
@@ -166,8 +166,7 @@ def _refuse_other_keys(pem: bytes, device_id: str) -> None:
 
 
 def _request_id(response: Response) -> str:
-    body = response.json()
-    request_id = body.get("bulkOpsRequestId") if isinstance(body, dict) else None
+    request_id = response.decode(dict[str, JSONValue]).get("bulkOpsRequestId")
     if not isinstance(request_id, str):
         raise BadAnswer("the answer names no bulk request")
     return request_id

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -130,7 +130,7 @@ class HttpClient:
                 hint="choose a profile that names the service (`cellagent config show`)",
             ) from None
 
-    def require(self, call: Call[Any]) -> None:
+    def require(self, call: Call[object]) -> None:
         """Raise what `send` would for this call if the configuration does not allow it.
 
         That is ConfigError, CredentialMissing or WrongCredential.
@@ -176,7 +176,7 @@ class HttpClient:
         self,
         first: Unavailable,
         retries: RetryPolicy,
-        call: Call[Any],
+        call: Call[object],
         prepared: _Prepared,
         credential: Credential | None,
     ) -> Response:
@@ -208,7 +208,7 @@ class HttpClient:
         raise AssertionError("stamina ends by returning or by raising")
 
     async def _authorized(
-        self, call: Call[Any], prepared: _Prepared, credential: Credential | None
+        self, call: Call[object], prepared: _Prepared, credential: Credential | None
     ) -> Response:
         """Send with the credential; after a 401 with a renewed one, once."""
         if credential is None:
@@ -224,7 +224,7 @@ class HttpClient:
 
     async def _followed(
         self,
-        call: Call[Any],
+        call: Call[object],
         prepared: _Prepared,
         secret: Mapping[str, str],
         credential: Credential | None,
@@ -252,7 +252,7 @@ class HttpClient:
         raise BadAnswer(f"{type(call).__name__}: more than {MAX_REDIRECTS} redirects")
 
     def _accepted(
-        self, call: Call[Any], response: Response, credential: Credential | None
+        self, call: Call[object], response: Response, credential: Credential | None
     ) -> Response:
         if 200 <= response.status < 300 or response.status in call.accepts:
             return response
@@ -263,7 +263,7 @@ class HttpClient:
 
         raise refusal(type(call).__name__, response, now=self._now(), advise=advise)
 
-    def _prepare(self, call: Call[Any]) -> _Prepared:
+    def _prepare(self, call: Call[object]) -> _Prepared:
         request = call.request()
         url = self.base_url(call.host) + request.path
         if request.query:

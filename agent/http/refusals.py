@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from html import unescape
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent import errors
+from agent.json_value import JSONValue
 from agent.redact import redact
 from agent.retry import RETRIED_STATUSES, http_date, retry_after
 
@@ -110,7 +111,7 @@ def service_message(response: Response) -> tuple[int | None, str]:
     return code, _shorten("; ".join(_texts(body)))
 
 
-def _texts(value: Any, path: str = "", depth: int = 0) -> list[str]:
+def _texts(value: JSONValue, path: str = "", depth: int = 0) -> list[str]:
     """Return the texts in nested objects and arrays, each with the path that leads to it."""
     if value is None or depth > 12:
         return []

@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import httpcore
@@ -159,7 +158,7 @@ class HttpTransport:
         given = {"user-agent": USER_AGENT, "accept-encoding": "identity", **(headers or {})}
         limits = self.deadlines
         silence = dict.fromkeys(("read", "write"), limits.read_s)
-        extensions: dict[str, Any] = {
+        extensions: dict[str, object] = {
             "timeout": {**silence, "connect": limits.connect_s, "pool": limits.connect_s}
         }
         name = urlsplit(url).hostname or ""

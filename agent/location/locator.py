@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from agent.errors import AgentError, BadAnswer, NotFound
 from agent.location import calls
@@ -85,7 +85,7 @@ MOVED_M = 100.0
 """In metres: two positions nearer than this are one place, however certain both are."""
 
 
-def moved(reported: Mapping[str, Any] | None, fix: Fix) -> bool:
+def moved(reported: Mapping[str, object] | None, fix: Fix) -> bool:
     """Return whether the kit has moved since the position that was reported last.
 
     `reported` is what `Fix.to_json` gave for that, None where nothing was reported yet: then any

@@ -39,7 +39,7 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _answered(key: str, check: Check, shown: str = "") -> dict[str, Any]:
+def _answered(key: str, check: Check, shown: str = "") -> dict[str, object]:
     """Return a field's metadata: its key in an answer, its check, its key in our JSON."""
     return {"key": key, "check": check, "shown": shown or key}
 
@@ -83,13 +83,10 @@ class Position:
 
 def parse_position(response: Response) -> Position:
     """Return the position in an answer. Raises BadAnswer, naming what is wrong with it."""
-    answer = response.json()
-    if not isinstance(answer, dict):
-        raise BadAnswer("the location service answered JSON, but no object")
-    return position_in(answer)
+    return position_in(response.decode(dict[str, object]))
 
 
-def position_in(answer: Mapping[str, Any]) -> Position:
+def position_in(answer: Mapping[str, object]) -> Position:
     """Return the position among the fields of an answer. Raises BadAnswer as above."""
     values: dict[str, Any] = {}
     for one in fields(Position):

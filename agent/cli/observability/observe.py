@@ -282,8 +282,10 @@ def whoami() -> None:
                     say(f"organization {resource.raw.get('slug')}  {resource.raw.get('name', '')}")
                 else:
                     say(f"{resource.raw.get('email')}  {resource.raw.get('name', '')}")
-                    for organization in resource.raw.get("organizations", []):
-                        say(f"  organization {organization.get('slug')}")
+                    organizations = resource.raw.get("organizations")
+                    for organization in organizations if isinstance(organizations, list) else []:
+                        if isinstance(organization, dict):
+                            say(f"  organization {organization.get('slug')}")
 
     run(work())
 

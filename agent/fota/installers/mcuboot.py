@@ -14,13 +14,17 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agent.errors import UsageError
 from agent.fota.installers.base import InstallFailed, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job
 from at.ports.holders import opening_error
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
+
+if TYPE_CHECKING:
+    from smp.image_management import ImageState
+    from smpclient import SMPClient
 
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
@@ -126,7 +130,7 @@ class McubootInstaller:
         if active is None or active.hash != digest or not active.confirmed:
             raise InstallFailed("the kit does not show it as confirmed")
 
-    async def _images_or_lost(self) -> list[Any]:
+    async def _images_or_lost(self) -> list[ImageState]:
         try:
             return await self._images()
         except _Silent as silent:
@@ -135,7 +139,7 @@ class McubootInstaller:
                 hint="is the kit on, and is fota.mcuboot_port the port of its SMP server?",
             ) from None
 
-    async def _images(self) -> list[Any]:
+    async def _images(self) -> list[ImageState]:
         from smpclient.generics import error
         from smpclient.requests.image_management import ImageStatesRead
 
@@ -145,7 +149,7 @@ class McubootInstaller:
             raise _Silent(_reason(answer))
         return list(answer.images)
 
-    async def _connect(self, client: Any) -> None:
+    async def _connect(self, client: SMPClient) -> None:
         """Open the port. Raises PortError if it is in use or not permitted: waiting does not help.
 
         smpclient tries for a while, and then only says that it did not succeed.
@@ -159,7 +163,7 @@ class McubootInstaller:
             raise
 
     @asynccontextmanager
-    async def _client(self) -> AsyncIterator[Any]:
+    async def _client(self) -> AsyncIterator[SMPClient]:
         """Open the port, then close it. Raises _Silent for everything that means "not there"."""
         try:
             from smpclient import SMPClient
@@ -206,7 +210,7 @@ def _refused_opening(port: str) -> PortError | None:
     return None
 
 
-def _active(images: list[Any]) -> Any:
+def _active(images: list[ImageState]) -> ImageState | None:
     return next((image for image in images if image.active and not image.image), None)
 
 

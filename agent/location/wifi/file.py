@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import msgspec
 
@@ -13,6 +13,23 @@ from agent.location.wifi.iw import parse_iw
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 
 _LARGEST_BYTES = 4 * 1024 * 1024
+
+
+_Whole = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+
+class _AccessPoint(msgspec.Struct, rename="camel"):
+    mac_address: str
+    signal_strength: int
+    ssid: object = ""
+    channel: _Whole | None = None
+    frequency: _Whole | None = None
+    age: _Whole | None = None
+    """In milliseconds."""
+
+
+class _Scan(msgspec.Struct, rename="camel"):
+    access_points: list[_AccessPoint]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +60,21 @@ class WifiFile:
 
 def _from_json(path: Path, content: bytes) -> tuple[AccessPoint, ...]:
     try:
-        document: Any = msgspec.json.decode(content)
-        entries = document["accessPoints"] if isinstance(document, dict) else document
+        if content.lstrip().startswith(b"{"):
+            entries = msgspec.json.decode(content, type=_Scan).access_points
+        else:
+            entries = msgspec.json.decode(content, type=list[_AccessPoint])
         return tuple(_access_point(entry) for entry in entries)
-    except (msgspec.DecodeError, RecursionError, KeyError, TypeError, ValueError) as error:
+    except (RecursionError, ValueError) as error:
         raise WifiUnavailable(f"{path}: no list of access points: {error}") from error
 
 
-def _access_point(entry: Any) -> AccessPoint:
-    level = entry["signalStrength"]
-    if isinstance(level, bool) or not isinstance(level, int):
-        raise TypeError(f"signalStrength {level!r} is no integer")
-    age = _whole(entry, "age")
+def _access_point(entry: _AccessPoint) -> AccessPoint:
     return AccessPoint(
-        bssid=str(entry["macAddress"]),
-        rssi_dbm=level,
-        ssid=str(entry.get("ssid", "")).encode("utf-8", "replace"),
-        channel=_whole(entry, "channel"),
-        frequency_mhz=_whole(entry, "frequency"),
-        age_s=None if age is None else age / 1000,
+        bssid=entry.mac_address,
+        rssi_dbm=entry.signal_strength,
+        ssid=str(entry.ssid or "").encode("utf-8", "replace"),
+        channel=entry.channel,
+        frequency_mhz=entry.frequency,
+        age_s=None if entry.age is None else entry.age / 1000,
     )
-
-
-def _whole(entry: Any, name: str) -> int | None:
-    value = entry.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
-        raise TypeError(f"{name} {value!r} is no whole number")
-    return int(value)

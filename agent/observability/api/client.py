@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.errors import BadAnswer
+from agent.json_value import JSONValue
 from agent.observability.api import keys, paging, resources
 from agent.observability.api.kinds import ORGANIZATION, ResourceKind, Scope
 from agent.observability.api.resource_names import check_slug, check_version
@@ -31,10 +31,7 @@ class FetchMe(Call[resources.Resource]):
 
     def parse(self, response: Response) -> resources.Resource:
         """Return the user. Raises BadAnswer."""
-        body = response.json()
-        if not isinstance(body, dict):
-            raise BadAnswer("the answer is no user")
-        return resources.Resource(body)
+        return resources.Resource(response.decode(dict[str, JSONValue]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ class FetchLatestRelease(Call[resources.Resource | None]):
         """Return the release. Raises BadAnswer."""
         if response.status == 204:
             return None
-        return resources.Resource(response.decode(dict))
+        return resources.Resource(response.decode(dict[str, JSONValue]))
 
 
 class Observability:
@@ -86,7 +83,7 @@ class Observability:
     async def list(
         self,
         kind: ResourceKind,
-        filters: Mapping[str, Any] | None = None,
+        filters: Mapping[str, object] | None = None,
         *,
         sort: str = "",
         per_page: int = paging.LARGEST_PAGE,
@@ -107,7 +104,7 @@ class Observability:
     async def page(
         self,
         kind: ResourceKind,
-        filters: Mapping[str, Any] | None = None,
+        filters: Mapping[str, object] | None = None,
         *,
         sort: str = "",
         page: int = 1,
@@ -122,13 +119,13 @@ class Observability:
         return await self.client.send(resources.FetchResource(kind, self.scope, key))
 
     async def create(
-        self, kind: ResourceKind, fields: Mapping[str, Any]
+        self, kind: ResourceKind, fields: Mapping[str, object]
     ) -> resources.Resource | None:
         """Create a resource; return it, or None if the service does not."""
         return await self.client.send(resources.CreateResource(kind, self.scope, fields))
 
     async def update(
-        self, kind: ResourceKind, key: str, fields: Mapping[str, Any]
+        self, kind: ResourceKind, key: str, fields: Mapping[str, object]
     ) -> resources.Resource | None:
         """Change some fields of a resource; return it, or None if the service does not."""
         return await self.client.send(resources.UpdateResource(kind, self.scope, key, fields))
@@ -139,7 +136,7 @@ class Observability:
         key: str,
         other: ResourceKind,
         other_key: str,
-        fields: Mapping[str, Any] | None = None,
+        fields: Mapping[str, object] | None = None,
     ) -> resources.Resource | None:
         """Create or update the relationship of one resource to another (a device's cohort)."""
         call = resources.PutRelation(kind, self.scope, key, other, other_key, fields or {})

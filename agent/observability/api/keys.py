@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer
+from agent.json_value import JSONValue
 from agent.observability.api.kinds import PROJECT, Scope, path
 from agent.observability.api.resources import USER
 
@@ -113,8 +113,8 @@ def _project_key_path(scope: Scope) -> str:
 
 
 def _api_key(response: Response, *, may_be_empty: bool = False) -> str:
-    body: Any = response.json()
-    inner = body.get("data", body) if isinstance(body, dict) else None
+    body = response.decode(dict[str, JSONValue])
+    inner = body.get("data", body)
     key = inner.get("api_key") if isinstance(inner, dict) else None
     if not isinstance(key, str) or not (key or may_be_empty):
         raise BadAnswer("the answer holds no key")

@@ -6,12 +6,12 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
 from agent.call import Response
 from agent.errors import BadAnswer, UsageError
+from agent.json_value import JSONValue
 
 _PARAMETER = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 # The filters of the reference that are times, by how their names end.
@@ -44,7 +44,7 @@ def checked_time(text: str, name: str) -> str:
     )
 
 
-def filter_query(filters: Mapping[str, Any]) -> list[tuple[str, str]]:
+def filter_query(filters: Mapping[str, object]) -> list[tuple[str, str]]:
     """Return filters as parameters; a name is repeated for each of several values (O2.4).
 
     Raises UsageError for a time that the service would refuse, and for an unusable value.
@@ -58,7 +58,7 @@ def filter_query(filters: Mapping[str, Any]) -> list[tuple[str, str]]:
     return query
 
 
-def _parameter(name: str, value: Any) -> str:
+def _parameter(name: str, value: object) -> str:
     if isinstance(value, datetime):
         return time_parameter(value)
     if isinstance(value, bool):
@@ -87,12 +87,12 @@ class Paging(msgspec.Struct, frozen=True):
 class Envelope:
     """One page: its items as received, and its position."""
 
-    data: list[Any]
+    data: list[JSONValue]
     paging: Paging
 
 
 class _Body(msgspec.Struct):
-    data: list[Any]
+    data: list[JSONValue]
     paging: Paging
 
 
@@ -114,7 +114,7 @@ def page_query(page: int, per_page: int) -> list[tuple[str, str]]:
 async def walk(
     fetch: Callable[[int], Awaitable[Envelope]],
     progress: Callable[[int, int], None] | None = None,
-) -> AsyncIterator[Any]:
+) -> AsyncIterator[JSONValue]:
     """Yield every item of every page, holding one page; `fetch` gets the page's number.
 
     After each page `progress` is called with how many were yielded and how many there are.

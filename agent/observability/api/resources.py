@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import BadAnswer, UsageError
+from agent.json_value import JSONValue
 from agent.observability.api import paging
 from agent.observability.api.kinds import ResourceKind, Scope, path, related
 
@@ -34,9 +35,9 @@ USER = (Scheme.ORGANIZATION_TOKEN, Scheme.BASIC)
 class Resource:
     """One resource: its fields as received; `time` reads one as a time."""
 
-    raw: Mapping[str, Any]
+    raw: Mapping[str, JSONValue]
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> JSONValue:
         return self.raw[name]
 
     def time(self, name: str) -> datetime:
@@ -65,7 +66,7 @@ class ResourceCall(Call[T], Generic[T]):
 class ListResources(ResourceCall[paging.Envelope]):
     """One page of a kind. A filter may be a text, a number, a time, or several of them."""
 
-    filters: Mapping[str, Any] = field(default_factory=dict)
+    filters: Mapping[str, object] = field(default_factory=dict)
     sort: str = ""
     page: int = 1
     per_page: int = paging.LARGEST_PAGE
@@ -103,7 +104,7 @@ class CreateResource(ResourceCall[Resource | None]):
 
     repeatable = False
 
-    fields: Mapping[str, Any]
+    fields: Mapping[str, object]
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError for a kind that is created in another way."""
@@ -121,7 +122,7 @@ class UpdateResource(ResourceCall[Resource | None]):
     """Change any number of fields; the others stay."""
 
     key: str
-    fields: Mapping[str, Any]
+    fields: Mapping[str, object]
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
@@ -142,7 +143,7 @@ class PutRelation(ResourceCall[Resource | None]):
     key: str
     other: ResourceKind
     other_key: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, object] = field(default_factory=dict)
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
@@ -190,8 +191,8 @@ class DeleteResources(ResourceCall[None]):
 
 def _resource(response: Response) -> Resource:
     """Return the resource in an answer, in `data` or bare. Raises BadAnswer."""
-    body = response.json()
-    inner = body.get("data", body) if isinstance(body, dict) else body
+    body = response.decode(dict[str, JSONValue])
+    inner = body.get("data", body)
     if not isinstance(inner, dict):
         raise BadAnswer("the answer is no resource")
     return Resource(inner)

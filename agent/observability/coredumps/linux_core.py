@@ -11,8 +11,9 @@ import io
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from agent.json_value import JSONValue
 from agent.observability.coredumps import elf
 from agent.observability.ingest.event_decode import NotDecodable, date_text, decode_cbor, json_value
 
@@ -32,7 +33,7 @@ _NAMES = {
 }
 
 
-def read_metadata(body: bytes) -> dict[str, Any]:
+def read_metadata(body: bytes) -> dict[str, JSONValue]:
     """Return the fields of the note by name; {} if it cannot be read."""
     try:
         value = decode_cbor(body)
@@ -125,7 +126,7 @@ class LinuxCore:
     fault_address: int | None = None
     """The address that the process accessed or executed; None if the signal has none."""
     files: tuple[MappedFile, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, JSONValue] = field(default_factory=dict)
     """The identity of the device, where the service's agent for Linux has written it."""
 
     @property

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, UsageError
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
 
 _PREFIXES = ("_kernel_thread_info_", "_kernel_openocd_")
 _MAX_ENTRIES = 64
@@ -15,9 +19,9 @@ _OLDEST_ENTRIES = 9
 """Entries of the oldest table, which does not say how many it has."""
 
 
-def thread_table(elf: Any) -> tuple[tuple[int, ...], int] | None:
+def thread_table(elf: ELFFile) -> tuple[tuple[int, ...], int] | None:
     """Return the table of an open ELF file and the bytes of a pointer; None where it has none."""
-    table = elf.get_section_by_name(".symtab")
+    table = _symbol_table(elf)
     if table is None:
         return None
     for prefix in _PREFIXES:
@@ -34,7 +38,14 @@ def thread_table(elf: Any) -> tuple[tuple[int, ...], int] | None:
     return None
 
 
-def _bytes(elf: Any, table: Any, name: str, size: int) -> bytes | None:
+def _symbol_table(elf: ELFFile) -> SymbolTableSection | None:
+    from elftools.elf.sections import SymbolTableSection
+
+    table = elf.get_section_by_name(".symtab")
+    return table if isinstance(table, SymbolTableSection) else None
+
+
+def _bytes(elf: ELFFile, table: SymbolTableSection, name: str, size: int) -> bytes | None:
     """Return what the file holds at a symbol; None without the symbol or its bytes."""
     symbols = table.get_symbol_by_name(name)
     if not symbols or not isinstance(symbols[0]["st_shndx"], int):
@@ -106,18 +117,19 @@ class ElfSymbols:
         return SourceLocation(address, name, offset, file, line)
 
 
-def _build_id(elf: Any) -> str | None:
+def _build_id(elf: ELFFile) -> str | None:
+    from elftools.elf.sections import NoteSection
+
     section = elf.get_section_by_name(".note.gnu.build-id")
-    sections = [section] if section is not None else list(elf.iter_sections(type="SHT_NOTE"))
-    for notes in sections:
-        for note in notes.iter_notes():
+    for notes in [section] if section is not None else elf.iter_sections(type="SHT_NOTE"):
+        for note in notes.iter_notes() if isinstance(notes, NoteSection) else ():
             if note["n_type"] == "NT_GNU_BUILD_ID":
                 return str(note["n_desc"])
     return None
 
 
-def _functions(elf: Any) -> list[tuple[int, int, str]]:
-    table = elf.get_section_by_name(".symtab")
+def _functions(elf: ELFFile) -> list[tuple[int, int, str]]:
+    table = _symbol_table(elf)
     if table is None:
         return []
     thumb = ~_THUMB_BIT if elf["e_machine"] == "EM_ARM" else ~0
@@ -128,7 +140,7 @@ def _functions(elf: Any) -> list[tuple[int, int, str]]:
     ]
 
 
-def _lines(elf: Any) -> list[tuple[int, int, str, int]]:
+def _lines(elf: ELFFile) -> list[tuple[int, int, str, int]]:
     """Return (first address, end, file, line) of every row of the line tables."""
     rows: list[tuple[int, int, str, int]] = []
     if not elf.has_dwarf_info():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields, replace
-from typing import Any
 
 from agent.config.profile import KitSettings
 from agent.errors import UsageError
+from agent.json_value import JSONValue
 from agent.observability.api.resource_names import check_slug, check_text, check_version, to_slug
 from agent.observability.ingest import chunk_codec
 from agent.observability.ingest.chunks import kind_of, open_message
@@ -144,12 +144,12 @@ def _names_in(message: bytes) -> PartialIdentity:
     except ValueError:
         return PartialIdentity()
     names = PartialIdentity()
-    for event in decoded if isinstance(decoded, list) else [decoded]:
+    for event in decoded if isinstance(decoded, list) else [decoded or {}]:
         names = _names_of(event) | names
     return names
 
 
-def _names_of(event: dict[str, Any]) -> PartialIdentity:
+def _names_of(event: dict[str, JSONValue]) -> PartialIdentity:
     event = {"software_version": event.get("release_version"), **event}
     checks = (check_slug, check_version, check_text, check_version)
     names = []

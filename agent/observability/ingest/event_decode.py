@@ -6,8 +6,8 @@ import io
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
+from agent.json_value import JSONValue
 from agent.observability.ingest.chunks import DeviceMessage
 
 MAX_DEPTH = 16
@@ -49,11 +49,14 @@ _LOGS = 4
 _LOGS_WITH_TIMES = 6
 
 
+Event = dict[str, JSONValue]
+
+
 class NotDecodable(ValueError):
     """The payload is not the CBOR of an event. It is forwarded all the same."""
 
 
-def decode_payload(message: DeviceMessage) -> Any:
+def decode_payload(message: DeviceMessage) -> Event | list[Event] | None:
     """Return the events of an event, log or CDR message: one object, or a list of several.
 
     None for the kinds that are no CBOR. Raises NotDecodable.
@@ -78,7 +81,7 @@ class _Budget:
             raise NotDecodable("the event refers to itself, or to more values than can be shown")
 
 
-def json_value(value: Any) -> Any:
+def json_value(value: object) -> JSONValue:
     """Return `value` as JSON: bytes as {"hex": ...}, numbers out of range and tags as text.
 
     Raises NotDecodable when it stands for more than MAX_VALUES values.
@@ -86,7 +89,7 @@ def json_value(value: Any) -> Any:
     return _plain(value, _Budget(), 0)
 
 
-def _plain(value: Any, budget: _Budget, depth: int) -> Any:
+def _plain(value: object, budget: _Budget, depth: int) -> JSONValue:
     budget.spend(depth)
     if isinstance(value, bytes):
         return {"hex": value.hex()}
@@ -103,7 +106,7 @@ def _plain(value: Any, budget: _Budget, depth: int) -> Any:
     return str(value)
 
 
-def decode_cbor(payload: bytes) -> Any:
+def decode_cbor(payload: bytes) -> object:
     """Return the one value that `payload` holds. Raises NotDecodable."""
     import cbor2
 
@@ -117,11 +120,11 @@ def decode_cbor(payload: bytes) -> Any:
     return value
 
 
-def _event(value: Any) -> dict[str, Any]:
+def _event(value: object) -> Event:
     if not isinstance(value, dict):
         raise NotDecodable("the event is no map")
     kind = value.get(2)
-    event: dict[str, Any] = {}
+    event: Event = {}
     for key, item in value.items():
         name = _TOP.get(key, str(key)) if isinstance(key, int) else str(key)
         if name == "type":
@@ -139,7 +142,7 @@ def _event(value: Any) -> dict[str, Any]:
     return event
 
 
-def _event_info(kind: Any, info: Any) -> Any:
+def _event_info(kind: object, info: object) -> JSONValue:
     if kind in (_LOGS, _LOGS_WITH_TIMES) and isinstance(info, list):
         return _logs(info, timed=kind == _LOGS_WITH_TIMES)
     names = _INFO.get(kind) if isinstance(kind, int) else None
@@ -151,21 +154,21 @@ def _event_info(kind: Any, info: Any) -> Any:
     }
 
 
-def _logs(flat: list[Any], *, timed: bool) -> list[dict[str, Any]]:
+def _logs(flat: list[object], *, timed: bool) -> list[JSONValue]:
     width = 3 if timed else 2
     if len(flat) % width:
         raise NotDecodable(f"{len(flat)} values are no whole number of log lines")
-    lines = []
+    lines: list[JSONValue] = []
     for at in range(0, len(flat), width):
         *times, level, text = flat[at : at + width]
-        line: dict[str, Any] = {"timestamp": json_value(times[0])} if timed else {}
+        line: dict[str, JSONValue] = {"timestamp": json_value(times[0])} if timed else {}
         line["level"] = _LEVELS.get(level, level) if isinstance(level, int) else json_value(level)
         line["text"] = json_value(text)
         lines.append(line)
     return lines
 
 
-def date_text(value: Any) -> Any:
+def date_text(value: object) -> JSONValue:
     """Return unix seconds as the service writes times; any other value as JSON."""
     if isinstance(value, int) and not isinstance(value, bool):
         try:

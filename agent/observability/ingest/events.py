@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.errors import UsageError
@@ -36,7 +36,7 @@ def heartbeat(
     metrics: Mapping[str, float | str | None],
     captured: datetime,
     *,
-    user_info: Mapping[str, Any] | None = None,
+    user_info: Mapping[str, object] | None = None,
 ) -> bytes:
     """Return a checked heartbeat as JSON. Raises UsageError."""
     return _event("heartbeat", device, {"metrics": dict(metrics)}, captured, user_info)
@@ -50,7 +50,7 @@ def trace(
     pc: int = 0,
     lr: int | None = None,
     sp: int | None = None,
-    user_info: Mapping[str, Any] | None = None,
+    user_info: Mapping[str, object] | None = None,
 ) -> bytes:
     """Return a checked trace as JSON: a reset or a fault, by the service's numbers."""
     registers = {"pc": pc, "lr": lr, "sp": sp}
@@ -61,11 +61,11 @@ def trace(
 def _event(
     kind: str,
     device: DeviceIdentity,
-    info: Mapping[str, Any],
+    info: Mapping[str, object],
     captured: datetime,
-    user_info: Mapping[str, Any] | None,
+    user_info: Mapping[str, object] | None,
 ) -> bytes:
-    event: dict[str, Any] = {
+    event: dict[str, object] = {
         "type": kind,
         **asdict(device),
         "sdk_version": SDK_VERSION,
@@ -144,7 +144,7 @@ def _utc(value: datetime) -> str:
     return text.removesuffix(".000") + "Z"
 
 
-def _check_metrics(info: Mapping[str, Any]) -> None:
+def _check_metrics(info: Mapping[str, object]) -> None:
     metrics = info.get("metrics")
     if not isinstance(metrics, dict) or len(metrics) > _MOST_METRICS:
         raise UsageError(f"event_info.metrics: it is no object of at most {_MOST_METRICS} values")
@@ -164,7 +164,7 @@ def _check_metrics(info: Mapping[str, Any]) -> None:
             raise UsageError(f"{where}: it is neither a number nor a text")
 
 
-def _check_trace(info: Mapping[str, Any]) -> None:
+def _check_trace(info: Mapping[str, object]) -> None:
     for name in ("reason", "pc", "lr", "sp"):
         value = info.get(name)
         if value is None and name in {"lr", "sp"}:

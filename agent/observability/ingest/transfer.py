@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from agent import errors
 from agent.call import Host
@@ -74,7 +74,7 @@ class Upload:
 
     kind: uploads.FileKind
     device: DeviceIdentity | None = None
-    details: Mapping[str, Any] | None = None
+    details: Mapping[str, object] | None = None
     project: UploadProject | None = None
     """If given, a user's or organization's credential is used, else the project key."""
     request_id: str = ""

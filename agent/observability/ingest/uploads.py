@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -121,7 +121,7 @@ class PrepareUpload(Call[PreparedUpload]):
 
     def request(self) -> Request:
         """Return what to send."""
-        body: dict[str, Any] = {"kind": self.kind.wire_name, "size": self.size}
+        body: dict[str, object] = {"kind": self.kind.wire_name, "size": self.size}
         if self.device is not None:
             body["device"] = asdict(self.device)
         if self.gzipped:
@@ -163,7 +163,7 @@ class CommitUpload(Call[None]):
     token: str = field(repr=False)
     name: str = ""
     md5: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
     project: UploadProject | None = None
     request_id: str = ""
     """The same at every try; the service ignores what it does not know."""
@@ -231,7 +231,7 @@ def commit_details(
     *,
     captured_date: str = "",
     reason: str = "",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the fields of a commit beside `file`, which depend on the kind."""
     if device is None:
         return {}

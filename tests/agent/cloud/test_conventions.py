@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -17,13 +16,15 @@ from agent.errors import BadAnswer
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ([], "no `items`"),
-        ({"items": {}}, "no `items`"),
-        ({"items": [], "total": "3"}, "`total` is no number"),
-        ({"items": [], "total": True}, "`total` is no number"),
-        ({"items": [], "pageNextToken": 7}, "`pageNextToken` is no text"),
+        ([], "Expected `object`"),
+        ({"items": {}}, r"\$.items"),
+        ({"items": [], "total": "3"}, r"\$.total"),
+        ({"items": [], "total": True}, r"\$.total"),
+        ({"items": [], "pageNextToken": 7}, r"\$.pageNextToken"),
     ],
 )
-def test_a_page_that_is_none_is_a_bad_answer(call: Call[Any], answer: Any, reason: str) -> None:
+def test_a_page_that_is_none_is_a_bad_answer(
+    call: Call[object], answer: object, reason: str
+) -> None:
     with pytest.raises(BadAnswer, match=reason):
         call.parse(Response(200, {}, json.dumps(answer).encode()))

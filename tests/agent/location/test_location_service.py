@@ -247,7 +247,7 @@ async def test_the_switches_change_the_answer(standin: StandIn, here: ProjectSlu
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [("huge-json=100", "larger than|at most"), ("deep-json", "expected JSON"),
+    [("huge-json=100", "larger than|at most"), ("deep-json", "another shape"),
      ("wrong-length=-9", "expected JSON")],
 )  # fmt: skip
 async def test_a_spoiled_answer_is_refused_by_name(

@@ -25,7 +25,7 @@ def test_a_position_without_uncertainty_is_a_position() -> None:
         (b"", "expected JSON"),
         (b"<html>", "expected JSON"),
         (b"\xff\xfe", "expected JSON"),
-        (b"[1]", "no object"),
+        (b"[1]", "another shape: Expected `object`"),
         (b"{}", "lat"),
         (b'{"lat":91,"lon":0}', "lat of the answer is outside -90..90"),
         (b'{"lat":0,"lon":180.1}', "lon of the answer is outside"),
@@ -36,7 +36,7 @@ def test_a_position_without_uncertainty_is_a_position() -> None:
         (b'{"lat":1e999,"lon":0}', "another shape|outside"),
         (b'{"lat":1,"lon":0,"uncertainty":-1}', "uncertainty"),
         (b'{"lat":1,"lon":0,"fulfilledWith":7}', "fulfilledWith"),
-        (b"[" * 100_000, "expected JSON"),
+        (b"[" * 100_000, "another shape: Expected `object`"),
     ],
 )
 def test_what_is_no_position_is_refused_by_name(body: bytes, words: str) -> None:

@@ -16,6 +16,7 @@ from agent.location.wifi.scanner import WifiUnavailable
     [
         '[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]',
         '{"accessPoints":[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]}',
+        '[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61,"ssid":null,"age":null,"x":[]}]',
     ],
 )
 async def test_a_file_holds_the_scan_as_the_service_takes_it(tmp_path: Path, text: str) -> None:
