@@ -6,8 +6,7 @@ Product code is what lies below `at` and `agent`. A line of code is one that is 
 comment and not part of the docstring of a module, class or function; one of imports belongs to an
 import statement, at the top or within, or is the `if TYPE_CHECKING:` over some.
 
-`Any` is counted where it stands as a name in the code: imports and texts are not (they
-are in the row of the word). A flag is an
+`Any` is counted where it stands as a name in the code, and as a word anywhere. A flag is an
 attribute that a module sets to True or False, whatever the object; each counts once in a file.
 """
 
