@@ -16,13 +16,14 @@ IMPORTS = ROOT / "docs" / "reference" / "imports.md"
 BASE = {
     "__init__": set(),
     "errors": set(),
+    "extras": {"errors"},
     "json_value": set(),
     "redact": set(),
     "tasks": set(),
     "programs": set(),
     "call": {"errors", "json_value"},
     "retry": {"errors"},
-    "config": {"errors", "json_value", "redact"},
+    "config": {"errors", "extras", "json_value", "redact"},
     "auth": {"call", "config", "errors", "json_value", "redact"},
     "http": {"__init__", "auth", "call", "config", "errors", "json_value", "redact", "retry"},
 }

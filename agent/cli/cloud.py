@@ -15,6 +15,7 @@ import click
 from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
 from agent.config.write import write_profile
 from agent.errors import UsageError
+from agent.extras import STANDIN, require
 
 _T = TypeVar("_T")
 
@@ -127,6 +128,7 @@ def serve(listen: str, program: tuple[str, ...], allow_remote: bool, **settings:
     Prints one line of JSON once it is ready: the URLs, the slugs and made-up credentials. With a
     command after `--` it runs that with CELLAGENT_PROFILE set, and ends with its exit code.
     """
+    require("the stand-in cloud", *STANDIN)
     if "help" in settings["faults"]:
         _list_faults()
         return

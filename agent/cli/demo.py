@@ -14,6 +14,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.terminal import overwrite_line
 from agent.errors import AgentError
+from agent.extras import STANDIN, require
 
 _WORDS = {
     "find": "found the port that answers AT",
@@ -43,6 +44,7 @@ def command() -> None:
 
     Everything is real but the kit and the service: ports, sockets, the outbox on disk.
     """
+    require("the demonstration's stand-in cloud", *STANDIN)
     run(_demo())
 
 

@@ -187,10 +187,11 @@ async def _abandon(reason: str, *, yes: bool) -> int:
 @contextlib.asynccontextmanager
 async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
-    from agent.wiring.update_runner import needs_modem, runner_with_own_client
+    from agent.wiring.update_runner import needs_modem, require_installer, runner_with_own_client
     from at.firmware_gate import read_verdict
 
     configuration = configured()
+    require_installer(configuration.profile)
     async with contextlib.AsyncExitStack() as stack:
         modem: Modem | None = None
         if needs_modem(configuration.profile):

@@ -142,10 +142,13 @@ def _configure() -> Configuration:
     import msgspec
 
     from agent.config import load
+    from agent.wiring.update_runner import require_installer
 
     given = options()
     configuration = configured() if given.port else load(given.profile)
     profile = configuration.profile
+    if profile.fota.interval_s:
+        require_installer(profile)
     if profile.kits and given.port:
         # A port on the command line means that kit alone.
         profile = msgspec.structs.replace(profile, kits={})

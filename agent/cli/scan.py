@@ -14,6 +14,7 @@ from agent.cli.framework.command import AgentGroup, emit, note, options, run, sa
 from agent.cli.framework.session import configured, kit_modem
 from agent.cli.framework.terminal import TableWriter, bar
 from agent.errors import UsageError
+from agent.extras import require
 
 if TYPE_CHECKING:
     from agent.location.cell_scan import CellScan
@@ -58,9 +59,12 @@ def wifi(repeat: int, target: str | None) -> None:
 
 
 def _check_plot(target: str | None) -> None:
-    """Raise UsageError for a file that cannot be drawn, before anything is opened."""
-    if target and target != "-":
+    """Raise UsageError for what cannot be drawn, before anything is opened."""
+    if target == "-":
+        require("a plot in the terminal", "plotext")
+    elif target:
         check_target(Path(target))
+        require("a plot in a file", "matplotlib")
 
 
 async def _cells(
@@ -201,7 +205,6 @@ class SignalLevel:
 
 SUFFIXES = (".png", ".svg")
 _HEIGHT = 15
-_INSTALL = "pip install 'cellagent[plot]'"
 
 
 def check_target(path: Path) -> None:
@@ -213,11 +216,9 @@ def check_target(path: Path) -> None:
 def write_plot(levels: Sequence[SignalLevel], title: str, path: Path) -> None:
     """Draw levels into a PNG or SVG file: bars for one scan, lines over time for several."""
     check_target(path)
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a plot in a file needs an extra", hint=_INSTALL) from error
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -241,10 +242,8 @@ def write_plot(levels: Sequence[SignalLevel], title: str, path: Path) -> None:
 
 def terminal_plot(levels: Sequence[SignalLevel], title: str, *, width: int) -> str:
     """Return a plot made of characters, `width` columns wide, without colours."""
-    try:
-        import plotext
-    except ImportError as error:
-        raise UsageError("a plot in the terminal needs an extra", hint=_INSTALL) from error
+    import plotext
+
     figure = plotext.figure
     figure.clear()
     figure.title(title)

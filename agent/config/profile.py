@@ -190,7 +190,7 @@ class ProvisioningSettings(Section, frozen=True):
     """The server's CA chain that is written to the kits."""
     device_ca_file: str = ""
     device_ca_key_file: str = ""
-    """A PEM file, or the pkcs11: URI of a key on a token (extra pkcs11)."""
+    """A PEM file, or the pkcs11: URI of a key on a token (extra bench)."""
     certificate_days: Annotated[int, msgspec.Meta(ge=1, le=36500)] = 3650
     """How long a board's certificate holds; it never outlives the CA that signs it."""
     attestation_keys: str = ""

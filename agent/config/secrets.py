@@ -16,6 +16,7 @@ from typing import Any, Literal, NoReturn
 from agent.config.parse import nearest
 from agent.config.private_files import read_private
 from agent.errors import ConfigError, CredentialMissing
+from agent.extras import require
 from agent.redact import HIDDEN, MIN_LENGTH, hide
 
 
@@ -216,14 +217,10 @@ def _text(path: Path) -> str:
 
 
 def _from_keyring(name: str) -> str | None:
-    try:
-        import keyring
-        import keyring.errors
-    except ImportError as error:
-        raise ConfigError(
-            "credentials.keyring is set, yet the extra is not installed",
-            hint="pip install 'cellagent[secrets]', or remove credentials.keyring",
-        ) from error
+    require("credentials.keyring", "keyring")
+    import keyring
+    import keyring.errors
+
     try:
         return keyring.get_password("cellagent", name)
     except keyring.errors.KeyringError as error:

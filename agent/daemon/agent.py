@@ -85,6 +85,8 @@ class Agent:
             control_socket = control_socket_of(configuration.state_dir, configuration.name)
             control = ControlServer(self, control_socket)
             await control.start()
+            self._metrics.serve(configuration.profile.metrics.listen)
+            stack.callback(self._metrics.serve, "")
             # Stopped before the kits: a leased modem is given back, and left as it was found.
             stack.push_async_callback(control.stop)
             await self._start_parts()
@@ -93,8 +95,6 @@ class Agent:
             stack.callback(detector.stop)
             keeping = asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
             stack.push_async_callback(cancel_and_wait, keeping)
-            self._metrics.serve(configuration.profile.metrics.listen)
-            stack.callback(self._metrics.serve, "")
             watchdog.notify("READY=1")
             ready()
             await self._stopping.wait()

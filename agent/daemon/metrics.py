@@ -6,6 +6,7 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from agent.errors import RefusedByRule, UsageError
+from agent.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,13 +38,9 @@ class MetricsServer:
 
 def _serve(listen: str, status: StatusRegistry) -> Callable[[], None]:
     """Serve the metrics at HOST:PORT; return what stops it. Raises UsageError, RefusedByRule."""
-    try:
-        from prometheus_client import CollectorRegistry, start_http_server
-    except ImportError as error:
-        raise UsageError(
-            "metrics.listen needs prometheus-client",
-            hint="install the extra: pip install 'cellagent[metrics]'",
-        ) from error
+    require("metrics.listen", "prometheus_client")
+    from prometheus_client import CollectorRegistry, start_http_server
+
     host, port = _loopback_address(listen)
     collectors = CollectorRegistry(auto_describe=False)
     collectors.register(_Collector(status))

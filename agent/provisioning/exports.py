@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from agent.config.private_files import make_folder
@@ -82,14 +81,10 @@ def write_qr(record: BoardRecord, folder: Path) -> Path:
 class Labels:
     """A folder of labels: labels.csv and the QR codes, one for each board however often it is run.
 
-    Raises UsageError where the extra is missing: before any board is touched, not after.
+    Raises UsageError where the folder cannot be used: before any board is touched, not after.
     """
 
     def __init__(self, folder: Path) -> None:
-        if find_spec("segno") is None:
-            raise UsageError(
-                "labels with a QR code need an extra", hint="pip install 'cellagent[labels]'"
-            )
         try:
             make_folder(folder)
             self._file = folder / "labels.csv"

@@ -16,6 +16,7 @@ from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config import Configuration, Profile
 from agent.errors import ConfigError
+from agent.extras import require
 from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
@@ -142,6 +143,12 @@ def needs_modem(profile: Profile) -> bool:
     )
 
 
+def require_installer(profile: Profile) -> None:
+    """Raise MissingExtra where the profile's installer needs one."""
+    if _installer_name(profile) == "mcuboot":
+        require("an installation by MCUboot", "smpclient")
+
+
 def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver) -> Installer:
     """Return the installer that the profile names. Raises ConfigError.
 
@@ -185,8 +192,9 @@ async def runner_of_kit(
 
     `ask_verdict` is asked before the first call, once: an installation that was cut off is ended
     before that, as a kit that is in its boot loader answers nothing. `wrap_installer` returns the
-    installer to use in place of the profile's. Raises JobsHeld.
+    installer to use in place of the profile's. Raises JobsHeld, MissingExtra.
     """
+    require_installer(profile)
     device_id = profile.kit.device_id or await _told_id(modem, ask_verdict)
     cloud = DeviceJobs(client, device_id, ask_verdict)
     folder = journal_folder(state_dir, device_id)

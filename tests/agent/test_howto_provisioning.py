@@ -33,7 +33,7 @@ SETTINGS = re.findall(r"(?ms)^```toml\n(.*?)^```", TEXT)
 
 
 async def test_every_command_runs(standin: StandIn, tmp_path: Path) -> None:
-    pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
     tray_profile(standin, tmp_path / "unused", registration="public-key")
     make_ca(tmp_path, password=b"test only")
     (tmp_path / "chain.pem").write_text(CA_CHAIN)

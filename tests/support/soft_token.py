@@ -81,9 +81,7 @@ class SoftToken:
 @contextlib.contextmanager
 def soft_token(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SoftToken]:
     """Make a token, and let this process and what it starts see it until the block ends."""
-    pkcs11 = pytest.importorskip(
-        "pkcs11", reason="needs the extra: pip install 'cellagent[pkcs11]'"
-    )
+    pkcs11 = pytest.importorskip("pkcs11", reason="needs the extra: pip install 'cellagent[bench]'")
     module = next((path for path in _MODULES if Path(path).exists()), None)
     if module is None or shutil.which("softhsm2-util") is None:
         pytest.skip("needs a PKCS #11 token in software: apt-get install softhsm2")

@@ -16,7 +16,9 @@ import click
 
 from agent.cli.framework.command import note, options
 from agent.cli.framework.session import modem_on
+from agent.config.pkcs11_uri import is_pkcs11
 from agent.errors import AgentError, UsageError
+from agent.extras import require
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
@@ -207,6 +209,15 @@ def board_opener(configuration: Configuration) -> OpenBoard:
             yield ModemBoard(modem, keys)
 
     return open_board
+
+
+def require_extras(profile: ProvisioningSettings) -> None:
+    """Raise MissingExtra before a board is looked for, and before a PIN is asked for."""
+    from agent.provisioning.ledger.opening import require_driver
+
+    require_driver(profile.ledger)
+    if is_pkcs11(profile.device_ca_key_file):
+        require("a device CA's key on a token", "pkcs11")
 
 
 def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:

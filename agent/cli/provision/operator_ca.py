@@ -57,7 +57,7 @@ def _passphrase(configuration: Configuration) -> str:
 
 def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:
     """Return the PIN of a token: a stored secret takes precedence over the PIN file."""
-    from agent.provisioning.ca.token import Pin  # needs an extra
+    from agent.provisioning.ca.token import Pin  # needs the extra bench
 
     if stored := configuration.secrets.get("device_ca_pin"):
         origin = configuration.secrets.origin("device_ca_pin")

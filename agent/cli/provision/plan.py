@@ -31,6 +31,7 @@ async def _plan(given: bench_options.BenchOptions) -> int:
     from agent.provisioning.running.board_ledger import AsyncLedger
 
     settings = configured()
+    bench_options.require_extras(settings.profile.provisioning)
     goal = bench_options.goal_of(given, settings)
     locations = bench_options.board_finder(given, settings)()
     require_count(locations, given.expect)

@@ -14,6 +14,7 @@ from agent.cli.framework.command import AgentCommand, note, run
 from agent.cli.framework.session import configured
 from agent.cli.provision import bench_options
 from agent.errors import AgentError
+from agent.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +73,9 @@ def command(
 
     given = bench_options.BenchOptions(**values)
     settings = configured()
+    bench_options.require_extras(settings.profile.provisioning)
+    if labels is not None:
+        require("a label with a QR code", "segno")
     program = _on_board(settings, on_board, on_board_timeout)
     goal = bench_options.goal_of(given, settings)
     find = bench_options.board_finder(given, settings)

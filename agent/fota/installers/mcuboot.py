@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.errors import UsageError
 from agent.fota.installers.base import InstallFailed, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job
 from at.ports.holders import opening_error
@@ -165,16 +164,11 @@ class McubootInstaller:
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[SMPClient]:
         """Open the port, then close it. Raises _Silent for everything that means "not there"."""
-        try:
-            from smpclient import SMPClient
-            from smpclient.exceptions import SMPClientException, SMPUploadError
-            from smpclient.transport import SMPTransportDisconnected
-            from smpclient.transport.serial import SMPSerialTransport
-        except ImportError as missing:
-            raise UsageError(
-                "installing by MCUboot needs smpclient, which is not here",
-                hint="pip install 'cellagent[mcuboot]'",
-            ) from missing
+        from smpclient import SMPClient
+        from smpclient.exceptions import SMPClientException, SMPUploadError
+        from smpclient.transport import SMPTransportDisconnected
+        from smpclient.transport.serial import SMPSerialTransport
+
         # What it would warn of is raised as well, and then told in our words.
         logging.getLogger("smpclient").setLevel(logging.CRITICAL)
         transport = SMPSerialTransport(baudrate=self.baud, exclusive=True)

@@ -7,7 +7,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from agent.errors import UsageError
+from agent.extras import require
 from agent.location.access_points import AccessPoint
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 
@@ -46,12 +46,8 @@ def access_points_of(networks: list[Any]) -> tuple[AccessPoint, ...]:
 
 
 def _networks() -> list[Any]:
-    try:
-        core_wlan = importlib.import_module("CoreWLAN")
-    except ImportError as error:
-        raise UsageError(
-            "a Wi-Fi scan on macOS needs an extra", hint="pip install 'cellagent[macos]'"
-        ) from error
+    require("a Wi-Fi scan on macOS", "CoreWLAN")
+    core_wlan = importlib.import_module("CoreWLAN")
     interface = core_wlan.CWWiFiClient.sharedWiFiClient().interface()
     if interface is None:
         raise WifiUnavailable("this Mac has no Wi-Fi interface that is switched on")

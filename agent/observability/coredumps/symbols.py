@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.errors import AgentError, UsageError
+from agent.errors import AgentError
+from agent.extras import require
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -74,17 +75,13 @@ class SourceLocation:
 class ElfSymbols:
     """The functions, source lines and build id of one ELF file.
 
-    Raises UsageError without pyelftools, AgentError when the file is no ELF or is damaged.
+    Raises MissingExtra, AgentError when the file is no ELF or is damaged.
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            from elftools.elf.elffile import ELFFile
-        except ImportError as exc:
-            raise UsageError(
-                "symbols need pyelftools, which is not installed",
-                hint="pip install 'cellagent[coredump]'",
-            ) from exc
+        require("an ELF file with symbols", "elftools")
+        from elftools.elf.elffile import ELFFile
+
         self.path = path
         with path.open("rb") as file:
             try:

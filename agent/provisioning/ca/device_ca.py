@@ -55,13 +55,8 @@ class DeviceCa:
 
         Raises UsageError, CredentialError, TokenError: see `key_on_token`.
         """
-        try:
-            from agent.provisioning.ca.token import key_on_token
-        except ImportError as error:
-            raise UsageError(
-                "the device CA's key is on a token, yet the extra pkcs11 is not installed",
-                hint="pip install 'cellagent[pkcs11]'",
-            ) from error
+        from agent.provisioning.ca.token import key_on_token
+
         certificate = _certificate(certificate_file)
         key = key_on_token(uri, certificate.public_key(), ask_pin)
         try:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.errors import AgentError
+from agent.extras import require
 from agent.provisioning.ledger.backend import Database, DatabaseFailed
 from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
@@ -101,6 +102,16 @@ def newest_version() -> str:
     return max(names).partition("_")[0]
 
 
+def require_driver(address: str) -> None:
+    """Raise MissingExtra where the ledger's address needs one."""
+    if _is_shared(address):
+        require("a ledger on PostgreSQL", "psycopg")
+
+
+def _is_shared(address: str) -> bool:
+    return "://" in address
+
+
 @contextmanager
 def _opened(address: str, password: str, *, writes: bool) -> Iterator[Database]:
     """Open a database, and close it where the block raises. Raises LedgerError for its failures."""
@@ -108,7 +119,8 @@ def _opened(address: str, password: str, *, writes: bool) -> Iterator[Database]:
     check = "that you may write it, that its disk has room, and that it is a ledger of ours"
     try:
         database: Database
-        if "://" in address:
+        if _is_shared(address):
+            require_driver(address)
             from agent.provisioning.ledger.postgresql import PostgresqlDatabase, shown
 
             named, check = shown(address), "that its server runs, its name, and its password"

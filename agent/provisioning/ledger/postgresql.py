@@ -16,6 +16,8 @@ from functools import lru_cache
 from socket import SHUT_RDWR, socket
 from typing import Any
 
+import psycopg
+
 from agent.errors import UsageError
 from agent.provisioning.ledger.backend import DatabaseFailed, Execute, StationsAtWork
 from agent.provisioning.ledger.sqlite import SqliteDatabase, sqlite_time
@@ -44,13 +46,6 @@ _PAGE = 1000
 _TABLES_WITHIN_S = 10
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]+)")
 """A value's name in a statement; `::` is a cast."""
-
-try:
-    import psycopg
-except ImportError as error:
-    raise UsageError(
-        "a PostgreSQL ledger needs an extra", hint="pip install 'cellagent[postgres]'"
-    ) from error
 
 
 class PostgresqlDatabase:

@@ -284,16 +284,3 @@ async def test_a_pin_file_that_cannot_be_used_is_named(
     error = refused.lines[-1]["error"]
     assert says in error["message"]
     assert str(pin_file) in error["message"]
-
-
-async def test_the_missing_extra_is_exit_2_and_names_the_command(
-    token: SoftToken, standin: StandIn, tmp_path: Path
-) -> None:
-    ca_on(token, standin, tmp_path)
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    (hidden / "pkcs11.py").write_text("raise ImportError('hidden by a test')\n")
-    path = os.pathsep.join(filter(None, [str(hidden), os.environ.get("PYTHONPATH", "")]))
-    refused = await run("/dev/ttyACM0", PYTHONPATH=path)
-    assert refused.code == 2
-    assert refused.lines[-1]["error"]["try"] == "pip install 'cellagent[pkcs11]'"

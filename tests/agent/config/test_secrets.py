@@ -117,7 +117,7 @@ def test_a_stored_secret_is_private(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_keyring_that_does_not_work_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keyring = pytest.importorskip("keyring", reason="pip install 'cellagent[secrets]'")
+    keyring = pytest.importorskip("keyring", reason="pip install 'cellagent[keyring]'")
     file.write_text("[profiles.lab.credentials]\nkeyring = true\n")
 
     class Stored(keyring.backend.KeyringBackend):

@@ -55,14 +55,14 @@ def test_a_label_has_a_line_and_a_picture_whose_name_cannot_leave_the_folder(
     tmp_path: Path,
 ) -> None:
     assert label_line(BOARD) == "nrf-350457791234567,350457791234567,A1,\n"
-    pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
     path = write_qr(BoardRecord("u-1", device_id="../../etc/x"), tmp_path)
     assert path.parent == tmp_path
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> None:
-    pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
     for _station in range(2):
         labels = Labels(tmp_path / "labels")
         labels.write(BOARD)

@@ -279,7 +279,7 @@ def noted(ledger: Path, step: str) -> bool:
 
 
 async def test_labels_are_written_once_a_board(standin: StandIn, tmp_path: Path) -> None:
-    pytest.importorskip("segno", reason="needs the labels extra: pip install 'cellagent[labels]'")
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
     tray_profile(standin, tmp_path)
     folder = tmp_path / "labels"
     with tray(tmp_path, 2) as kits:

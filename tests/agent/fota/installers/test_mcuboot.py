@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 from serial import Serial
 from smp_server import SmpKit, smp_kit
 
-from agent.errors import UsageError
 from agent.fota.image import read_image
 from agent.fota.install import NotSeen, read_back
 from agent.fota.installers import mcuboot
@@ -144,15 +142,6 @@ async def test_a_kit_that_is_not_fit_says_why(tmp_path: Path) -> None:
         assert "on trial" in reason
     with pytest.raises(NoAnswer, match="no SMP server answers on /dev/pts/none"):
         await McubootInstaller("/dev/pts/none").check(package(tmp_path).job)
-
-
-async def test_without_the_extra_the_error_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "smpclient", None)
-    with pytest.raises(UsageError) as caught:
-        await McubootInstaller("/dev/pts/0").check(package(tmp_path).job)
-    assert "cellagent[mcuboot]" in caught.value.hint
 
 
 @pytest.mark.parametrize(
