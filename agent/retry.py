@@ -64,12 +64,21 @@ def spread_s(interval_s: float, jitter: float) -> float:
 
 
 def wait_before_retry(
-    error: Exception, attempt: int, policy: RetryPolicy, *, repeatable: bool, jitter: float
+    error: Exception,
+    attempt: int,
+    policy: RetryPolicy,
+    *,
+    repeatable: bool,
+    jitter: float,
+    elapsed_s: float = 0.0,
 ) -> float | None:
     """Return the seconds to wait before try `attempt` + 1; None where it must not be repeated.
 
-    `jitter` is in 0..1 and only ever lengthens the wait, by up to a quarter.
+    `jitter` is in 0..1 and only ever lengthens the wait, by up to a quarter. `elapsed_s` is the
+    time since the first try began.
     """
+    if attempt >= policy.attempts:
+        return None
     if not isinstance(error, Unavailable) or isinstance(error, Untrusted):
         return None
     if error.status is not None and error.status not in RETRIED_STATUSES:
@@ -79,13 +88,14 @@ def wait_before_retry(
     asked = error.retry_after_s or 0.0
     if asked > policy.longest_s:
         return None
-    return backoff_s(
+    wait_s = backoff_s(
         attempt,
         first_s=policy.first_s,
         longest_s=policy.longest_s,
         jitter=jitter,
         at_least_s=asked,
     )
+    return wait_s if elapsed_s + wait_s <= policy.total_s else None
 
 
 def asked_wait(error: Exception, now: datetime) -> str:

@@ -5,8 +5,10 @@ Connections, their deadlines and TLS are of the transport (`agent.http.transport
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -82,6 +84,7 @@ class HttpClient:
         retries: RetryPolicy = DEFAULT_RETRIES,
         now: Callable[[], datetime] = _utc_now,
         jitter: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.transport = transport
         self.keyring = keyring or Keyring()
@@ -90,6 +93,7 @@ class HttpClient:
         self._retries = retries
         self._now = now
         self._jitter = jitter
+        self._sleep = sleep
         for host, url in self._hosts.items():
             checked_url(url, f"hosts.{host.value}")
 
@@ -118,6 +122,7 @@ class HttpClient:
             retries=self._retries,
             now=self._now,
             jitter=self._jitter,
+            sleep=self._sleep,
         )
 
     def base_url(self, host: Host) -> str:
@@ -160,11 +165,7 @@ class HttpClient:
             await self.kit_gate()
         if credential is not None and credential.warning:
             _warn_once(credential.warning)
-        chosen = retries or self._retries
-        try:
-            response = await self._authorized(call, prepared, credential)
-        except Unavailable as error:
-            response = await self._retry(error, chosen, call, prepared, credential)
+        response = await self._sent(call, prepared, credential, retries or self._retries)
         try:
             return call.parse(response)
         except BadAnswer as error:
@@ -172,40 +173,34 @@ class HttpClient:
                 f"{type(call).__name__}: {error}", hint=error.hint, status=response.status
             ) from error
 
-    async def _retry(
+    async def _sent(
         self,
-        first: Unavailable,
-        retries: RetryPolicy,
         call: Call[object],
         prepared: _Prepared,
         credential: Credential | None,
+        retries: RetryPolicy,
     ) -> Response:
-        """Send again after the first failure, as far as `retries` and the error allow."""
-        import stamina  # only failures pay for it
-
-        tries = 0
-
-        def decide(error: Exception) -> float | bool:
-            # A change that depends on a version cannot tell its own first try from another's.
-            repeatable = call.repeatable and "if-match" not in prepared.headers
-            wait = wait_before_retry(
-                error, tries, retries, repeatable=repeatable, jitter=self._jitter()
-            )
-            if wait is None:
-                return False
-            _log.warning("%s; try again in %.1f s", error, wait)
-            return wait
-
-        async for step in stamina.retry_context(
-            on=decide, attempts=retries.attempts, timeout=retries.total_s
-        ):
-            with step:
-                tries += 1
-                # The failure that led here was the first try; only its wait is still to come.
-                if tries == 1:
-                    raise first
+        """Send, again after each failure as far as `retries` and the error allow."""
+        began, tries = time.monotonic(), 0
+        # A change that depends on a version cannot tell its own first try from another's.
+        repeatable = call.repeatable and "if-match" not in prepared.headers
+        while True:
+            try:
                 return await self._authorized(call, prepared, credential)
-        raise AssertionError("stamina ends by returning or by raising")
+            except Unavailable as error:
+                tries += 1
+                wait_s = wait_before_retry(
+                    error,
+                    tries,
+                    retries,
+                    repeatable=repeatable,
+                    jitter=self._jitter(),
+                    elapsed_s=time.monotonic() - began,
+                )
+                if wait_s is None:
+                    raise
+                _log.warning("%s; try again in %.1f s", error, wait_s)
+            await self._sleep(wait_s)
 
     async def _authorized(
         self, call: Call[object], prepared: _Prepared, credential: Credential | None

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-import stamina
 from answering_transport import answering_transport
 from every_call import CALLS
+from http_calls import at_once
 from kit_gates import open_gate
 from standin import StandIn
 
@@ -75,18 +75,16 @@ class Stamp:
         return ""
 
 
-@pytest.fixture(autouse=True)
-def no_waiting():
-    stamina.set_testing(True, attempts=10, cap=True)
-    yield
-    stamina.set_testing(False)
-
-
 def client_for(call: Call[Any], answer: Any, *, renewable: bool) -> HttpClient:
     stamps = [Stamp(scheme, renewable=renewable) for scheme in HOSTS]
     hosts = {host: f"https://{host.value.replace('_', '-')}.example" for host in Host}
     return HttpClient(
-        answering_transport(answer), hosts, Keyring(stamps), jitter=lambda: 0.0, kit_gate=open_gate
+        answering_transport(answer),
+        hosts,
+        Keyring(stamps),
+        jitter=lambda: 0.0,
+        kit_gate=open_gate,
+        sleep=at_once,
     )
 
 

@@ -84,7 +84,7 @@ def test_whatever_stands_there_the_answer_is_bounded(text: str) -> None:
 def test_the_wait_is_never_shorter_than_asked_and_never_endless(
     asked: float | None, attempt: int, jitter: float, status: int | None
 ) -> None:
-    policy = RetryPolicy()
+    policy = RetryPolicy(attempts=99)
     error = ServerTrouble("x", status=status, retry_after_s=asked)
     wait = wait_before_retry(error, attempt, policy, repeatable=True, jitter=jitter)
     if asked is not None and asked > policy.longest_s:
@@ -94,9 +94,25 @@ def test_the_wait_is_never_shorter_than_asked_and_never_endless(
         assert (asked or 0) <= wait <= policy.longest_s * 1.25
 
 
+@given(st.integers(1, 9), st.integers(1, 9), st.floats(0, 300), st.floats(0, 300), st.floats(0, 1))
+def test_no_try_starts_after_the_last_or_later_than_the_whole_time(
+    attempts: int, attempt: int, total_s: float, elapsed_s: float, jitter: float
+) -> None:
+    policy = RetryPolicy(attempts=attempts, total_s=total_s)
+    wait = wait_before_retry(
+        Unreachable("x"), attempt, policy, repeatable=True, jitter=jitter, elapsed_s=elapsed_s
+    )
+    if attempt >= attempts:
+        assert wait is None
+    elif wait is not None:
+        assert elapsed_s + wait <= total_s
+    else:
+        assert elapsed_s + policy.longest_s * 1.25 > total_s
+
+
 def test_waits_double() -> None:
     waits = [
-        wait_before_retry(Unreachable("x"), n, RetryPolicy(), repeatable=True, jitter=0)
+        wait_before_retry(Unreachable("x"), n, RetryPolicy(attempts=99), repeatable=True, jitter=0)
         for n in range(1, 8)
     ]
     assert waits == [1, 2, 4, 8, 16, 30, 30]

@@ -23,6 +23,10 @@ KEY = "test-api-key-canary-0123456789"
 BASE = "https://cloud.example"
 
 
+async def at_once(_seconds: float) -> None:
+    """Sleep not at all: what is tested is not the wait."""
+
+
 @dataclass(frozen=True, slots=True)
 class Read(Call[Any]):
     schemes = (Scheme.API_KEY,)
@@ -42,5 +46,5 @@ def client(answer, **settings: Any) -> HttpClient:
         Keyring([ApiKey(Secret(KEY))]),
         now=lambda: NOW,
         jitter=lambda: 0.0,
-        **settings,
+        **{"sleep": at_once, **settings},
     )

@@ -33,8 +33,6 @@ def log_to_stderr(verbosity: int) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(LEVELS[min(verbosity, len(LEVELS) - 1)])
-    # The HTTP client logs each retry itself, once and with its reason.
-    logging.getLogger("stamina").setLevel(logging.ERROR)
 
 
 def log_of_the_agent(verbosity: int) -> None:
@@ -53,7 +51,7 @@ def log_of_the_agent(verbosity: int) -> None:
     root.setLevel(level)
     # These log each try; the concern logs the same trouble once.
     quiet = logging.CRITICAL if verbosity == 0 else level
-    for name in ("agent.outbox.delivery_loop", "agent.http.client", "stamina"):
+    for name in ("agent.outbox.delivery_loop", "agent.http.client"):
         logging.getLogger(name).setLevel(quiet)
     for name in ("httpx", "httpcore", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)

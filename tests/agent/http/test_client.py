@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-import stamina
 from answering_transport import answering_transport
 from http_calls import BASE, KEY, Read, client
 
@@ -49,13 +48,6 @@ class Write(Call[int]):
 
 class ReadFollowing(Read):
     follows = True
-
-
-@pytest.fixture(autouse=True)
-def no_waiting():
-    stamina.set_testing(True, attempts=10, cap=True)
-    yield
-    stamina.set_testing(False)
 
 
 async def test_a_call_carries_its_credential_and_its_query_is_quoted() -> None:

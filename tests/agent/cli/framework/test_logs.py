@@ -18,7 +18,7 @@ CANARY = "canary-of-the-log-0123456789"
 def log_as_before() -> Iterator[None]:
     """Restore what the functions under test set for the whole process."""
     root = logging.getLogger()
-    names = ["agent.outbox.delivery_loop", "agent.http.client", "stamina"]
+    names = ["agent.outbox.delivery_loop", "agent.http.client"]
     names += ["httpx", "httpcore", "asyncio"]
     before = root.handlers, root.level, [logging.getLogger(name).level for name in names]
     yield
