@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,9 +14,7 @@ def config_file(environ: Mapping[str, str] | None = None) -> Path:
     if chosen := environ.get("CELLAGENT_CONFIG"):
         path = Path(chosen).expanduser()
         return path / "config.toml" if path.is_dir() else path
-    from platformdirs import user_config_path
-
-    return user_config_path("cellagent", appauthor=False) / "config.toml"
+    return _of_this_user("XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
 def secrets_file(file: Path) -> Path:
@@ -28,6 +27,19 @@ def state_dir(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
     if chosen := environ.get("CELLAGENT_STATE_DIR"):
         return Path(chosen).expanduser()
-    from platformdirs import user_state_path
+    return _of_this_user("XDG_STATE_HOME", "~/.local/state")
 
-    return user_state_path("cellagent", appauthor=False)
+
+def _of_this_user(variable: str, elsewhere: str) -> Path:
+    """Return our folder among the user's own, as each system has them.
+
+    A variable of XDG counts where it is an absolute path; `elsewhere` is what XDG says without it.
+    """
+    if sys.platform == "win32":
+        folder = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif os.path.isabs(named := os.environ.get(variable, "")):  # noqa: PTH117 - a text
+        folder = named
+    else:
+        folder = "~/Library/Application Support" if sys.platform == "darwin" else elsewhere
+    # Not Path's own, which raises for a user without a home.
+    return Path(os.path.expanduser(folder), "cellagent")  # noqa: PTH111
