@@ -13,7 +13,11 @@ from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, Value, after_name, name_before_colon, only_row, rows
 
 _CID_HIGH = 255
-_NO_CONTEXT = ("STATUS", "RESTR", "CLASS")  # events whose number is no context
+# Events of TS 27.007, 10.1.19, by where their context stands; of all others it is the first number.
+_NO_CONTEXT = ("STATUS", "STAT", "RESTR", "CLASS", "REJECT")
+_SECONDARY = ("NW ACT", "ME ACT", "NW DEACT", "ME DEACT")  # <p_cid>,<cid>,<event_type>
+_BEFORE_LTE = ("NW DEACT", "ME DEACT", "NW REACT")  # "<PDP_type>","<PDP_addr>"[,<cid>]
+_CID = re.compile(r"[0-9]{1,3}", re.ASCII)
 _EVENT = re.compile(r"[A-Z][A-Z0-9]*(?: [A-Z][A-Z0-9]*)*", re.ASCII)
 
 
@@ -337,14 +341,28 @@ def _event(line: str, _context: str | None) -> PacketEventNotice:
     match = _EVENT.match(text)
     if match is None:
         raise ParseError("+CGEV: the event has no words")
-    rest = text[match.end() :].strip()
-    numbers = tuple(part.strip() for part in rest.split(",")) if rest else ()
-    cid = None
-    if not match.group().endswith(_NO_CONTEXT) and numbers:
-        cid = int(numbers[0]) if re.fullmatch(r"[0-9]{1,3}", numbers[0], re.ASCII) else None
-    if any(not re.fullmatch(r'[0-9A-Za-z.:"-]*', part, re.ASCII) for part in numbers):
+    event, rest = match.group(), text[match.end() :].strip()
+    first, _, last = event.rpartition(" ")
+    if rest.startswith(",") or first.endswith("CLASS"):  # a parameter that is a word: IP, B
+        event, rest = first, last + rest
+    parameters = tuple(part.strip() for part in rest.split(",")) if rest else ()
+    if any(not re.fullmatch(r'[0-9A-Za-z.:"-]*', part, re.ASCII) for part in parameters):
         raise ParseError("+CGEV: what follows the event is not a list")
-    return PacketEventNotice("+CGEV", line, PacketEvent(match.group(), cid, numbers))
+    cid = _event_context(event, parameters)
+    return PacketEventNotice("+CGEV", line, PacketEvent(event, cid, parameters))
+
+
+def _event_context(event: str, parameters: Sequence[str]) -> int | None:
+    numbers = [int(part) if _CID.fullmatch(part) else None for part in parameters]
+    if event.endswith(_NO_CONTEXT):
+        return None
+    if event in _BEFORE_LTE and numbers and numbers[0] is None:
+        return numbers[2] if len(numbers) > 2 else None
+    if event not in _SECONDARY:
+        return numbers[0] if numbers else None
+    if len(numbers) not in {3, 4} or None in numbers:  # the fourth is of WLAN
+        raise ParseError(f"+CGEV: what follows {event} is not three numbers")
+    return numbers[1]
 
 
 def _session_cause(line: str, _context: str | None) -> SessionCauseNotice:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_value, value_of
+from answers import assert_fields, notice_of, notice_value, value_of
 
 from at.protocol.errors import ParseError
+from at.protocol.notices import Malformed
 
 
 @pytest.mark.parametrize(
@@ -38,10 +39,34 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
         ("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}),
         ("+CNEC_EMM: 15", {"cause": 15, "cid": None}),
         ("+CGEV: NW DETACH", {"event": "NW DETACH", "cid": None}),
+        ("+CGEV: NW ACT 3, 2, 1", {"event": "NW ACT", "cid": 2, "parameters": ["3", "2", "1"]}),
+        ("+CGEV: ME ACT 0,5,1,0", {"event": "ME ACT", "cid": 5}),
+        ("+CGEV: NW DEACT 0, 5, 1", {"event": "NW DEACT", "cid": 5}),
+        ("+CGEV: ME DEACT 3,2,0", {"event": "ME DEACT", "cid": 2}),
+        ('+CGEV: NW DEACT "IP","10.0.0.1",4', {"event": "NW DEACT", "cid": 4}),
+        ("+CGEV: ME DEACT IP, 10.0.0.1, 4", {"event": "ME DEACT", "cid": 4}),
+        ('+CGEV: NW DEACT "IP","10.0.0.1"', {"event": "NW DEACT", "cid": None}),
+        ('+CGEV: NW REACT "IP", "10.0.0.1", 4', {"event": "NW REACT", "cid": 4}),
+        ('+CGEV: REJECT "IP", "10.0.0.1"', {"event": "REJECT", "cid": None}),
+        ("+CGEV: NW PDN ACT 1", {"event": "NW PDN ACT", "cid": 1}),
+        ("+CGEV: NW PDN DEACT 1", {"event": "NW PDN DEACT", "cid": 1}),
+        ("+CGEV: ME PDN DEACT 1", {"event": "ME PDN DEACT", "cid": 1}),
+        ("+CGEV: NW MODIFY 3, 2, 1", {"event": "NW MODIFY", "cid": 3}),
+        ("+CGEV: IPV6 FAIL 2", {"event": "IPV6 FAIL", "cid": 2}),
+        ("+CGEV: NW CLASS B", {"event": "NW CLASS", "cid": None, "parameters": ["B"]}),
+        ("+CGEV: APNRATECTRL STAT 1,5", {"event": "APNRATECTRL STAT", "cid": None}),
     ],
 )
 def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["+CGEV: NW ACT 3, 2", "+CGEV: ME ACT", "+CGEV: NW DEACT 3,,1", "+CGEV: ME ACT 3,x,1"],
+)
+def test_an_event_that_lacks_its_context_is_refused_whole(line):
+    assert isinstance(notice_of(line), Malformed)
 
 
 @pytest.mark.parametrize(
