@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
+from at.commands.system_mode import HIGHEST_BAND
 from at.protocol.answer_or_notice import REGISTRATION_STATES
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
@@ -75,7 +76,10 @@ class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record):
     active_time: str | None = None
     periodic_tau_ext: str | None = None
     periodic_tau: str | None = None
+    further: tuple[int, ...] = ()
+    """Four numbers of satellite firmware, whose meaning is not public; not in JSON of others."""
 
+    hidden: ClassVar[frozenset[str]] = frozenset({"further"})
     derived: ClassVar[tuple[str, ...]] = (
         "rsrp_dbm",
         "snr_db",
@@ -83,6 +87,11 @@ class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record):
         "periodic_tau_ext_s",
         "periodic_tau_s",
     )
+
+    def extra_json(self) -> dict[str, Any]:
+        """Return the units, and satellite firmware's further numbers where there are any."""
+        further = {"further": self.further} if self.further else {}
+        return {**Record.extra_json(self), **further}
 
     @property
     def periodic_tau_s(self) -> int | None:
@@ -193,9 +202,10 @@ class ReadMonitor(Command[Monitor]):
         fields_left = fields.left
         if fields_left == 0:
             return Monitor(status)
-        if fields_left not in {14, 15}:  # firmware before 1.2 has no Periodic-TAU
-            raise fields.fail("the line", f"has {fields_left + 1} fields, not 1, 15 or 16")
-        if not fields.peek(fields_left - 1).quoted:
+        # Firmware before 1.2 has no Periodic-TAU; that for satellites has four numbers more.
+        if fields_left not in {14, 15, 19}:
+            raise fields.fail("the line", f"has {fields_left + 1} fields, not 1, 15, 16 or 20")
+        if not fields.peek(min(fields_left, 15) - 1).quoted:
             raise fields.fail("the last timer", "is not in quotes")  # the line was cut
         answer = Monitor(
             reg_status=status,
@@ -204,7 +214,7 @@ class ReadMonitor(Command[Monitor]):
             plmn=optional_plmn(fields),
             tac=fields.optional_hexadecimal("tac", 4),
             act=fields.optional_integer("act", 0, 99),
-            band=fields.optional_integer("band", 0, 255),
+            band=fields.optional_integer("band", 0, HIGHEST_BAND),
             cell_id=fields.optional_hexadecimal("cell_id", 8),
             phys_cell_id=fields.optional_integer("phys_cell_id", 0, 503),
             earfcn=fields.optional_integer("earfcn", 0, 2**31 - 1),
@@ -214,6 +224,7 @@ class ReadMonitor(Command[Monitor]):
             active_time=fields.bits("active_time", 8),
             periodic_tau_ext=fields.bits("periodic_tau_ext", 8),
             periodic_tau=fields.bits("periodic_tau", 8),
+            further=tuple(fields.integer("a further number") for _ in range(fields.left)),
         )
         fields.end()
         return answer
@@ -246,7 +257,7 @@ class EvaluateConnection(Command[ConnectionEvaluation]):
             plmn=plmn(fields),
             phys_cell_id=fields.integer("phys_cell_id", 0, 503),
             earfcn=fields.integer("earfcn", 0, 2**31 - 1),
-            band=fields.integer("band", 0, 255),
+            band=fields.integer("band", 0, HIGHEST_BAND),
             tau_triggered=fields.integer("tau_triggered", 0, 255),
             ce_level=fields.integer("ce_level", 0, 255),
             tx_power=fields.integer("tx_power"),

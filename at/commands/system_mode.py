@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.values import Fields, Record, only_row, single_line, split
 
+HIGHEST_BAND = 256
+"""Bands 255 and 256 are satellites' (TS 36.101, table 5.5-1 and 36.102)."""
+
 
 @dataclass(frozen=True, slots=True)
 class SystemMode(Record):
@@ -69,13 +72,15 @@ class SetSystemMode(OkCommand):
     nb_iot: int
     gnss: int
     preference: int = 0
+    ntn_nb_iot: int | None = None
+    """NB-IoT by satellite, for firmware that has it."""
 
     name: ClassVar[str] = "%XSYSTEMMODE"
     form: ClassVar[Form] = Form.SET
 
     def parameters(self) -> Parameters:
         """Return flags and preference."""
-        return self.lte_m, self.nb_iot, self.gnss, self.preference
+        return self.lte_m, self.nb_iot, self.gnss, self.preference, self.ntn_nb_iot
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ class ReadBand(Command[CurrentBand]):
     def parse(self, lines: Sequence[str]) -> CurrentBand:
         """Return the band in use."""
         fields = only_row(lines, self.name)
-        answer = CurrentBand(fields.integer("band", 0, 255))
+        answer = CurrentBand(fields.integer("band", 0, HIGHEST_BAND))
         fields.end()
         return answer
 

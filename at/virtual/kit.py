@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from at.virtual.faults import Faults
 from at.virtual.options import MODELS, VirtualOptions, firmware_version
-from at.virtual.radio_world import Coordinates, MeasuredCell, load_world
+from at.virtual.radio_world import Coordinates, MeasuredCell, SimulatedCell, load_world
 from at.virtual.state import SavedState
 
 
@@ -115,7 +115,7 @@ class Session:
     wifi_fields: int = 0x7FF
 
 
-LTE_M, NB_IOT = 7, 9
+LTE_M, NB_IOT, NTN_NB_IOT = 7, 9, 14
 
 
 @dataclass(slots=True)
@@ -211,9 +211,14 @@ class VirtualKit:
     def at_least(self, *version: int) -> bool:
         """Return whether the modem firmware has the features of `version` of the nRF9160's."""
         own = firmware_version(self.firmware)
-        if "ntn" in self.firmware:  # a family that began again at 1.0.0
+        if self.knows_satellites:  # a family that began again at 1.0.0
             return True
         return own >= version or (self.model.family != "nrf9160" and own >= (2, 0, 0))
+
+    @property
+    def knows_satellites(self) -> bool:
+        """Whether this is firmware for satellites."""
+        return "ntn" in self.firmware
 
     @property
     def uptime_ms(self) -> int:
@@ -232,8 +237,10 @@ class VirtualKit:
 
     @property
     def access_technology(self) -> int:
-        """LTE-M or NB-IoT, by the system mode."""
+        """LTE-M, NB-IoT or NB-IoT by satellite, by the system mode."""
         lte_m, nb_iot, _, preference = self.saved.system_mode
+        if self.saved.by_satellite and not (lte_m or nb_iot):
+            return NTN_NB_IOT
         return NB_IOT if nb_iot and (not lte_m or preference == 2) else LTE_M
 
     @property
@@ -247,6 +254,8 @@ class VirtualKit:
             return []
         weaker_db = int(self.faults.number("weak-signal")) if "weak-signal" in self.faults else 0
         cells = self.world.cells(self.position)
+        if self.access_technology == NTN_NB_IOT:
+            cells = [replace(cell, cell=_of_satellite(cell.cell)) for cell in cells[:1]]
         return [replace(cell, rsrp_dbm=cell.rsrp_dbm - weaker_db) for cell in cells]
 
     def modem_time(self) -> float | None:
@@ -341,3 +350,8 @@ class VirtualKit:
         if self.saved.fota_report and not (self.saved.pending_image or self.saved.pending_modem):
             report, self.saved.fota_report = self.saved.fota_report, ""
             self.schedule(0.0, lambda: self.notify(f"#XFOTA: {report}"))
+
+
+def _of_satellite(cell: SimulatedCell) -> SimulatedCell:
+    """Return a cell of the radio environment as a satellite's: operator, channel and band."""
+    return replace(cell, plmn="90198", earfcn=229251, band=256)

@@ -45,6 +45,8 @@ class SavedState:
     credentials: dict[str, CredentialSlot] = field(default_factory=dict)
     """By "tag,type"."""
     system_mode: tuple[int, int, int, int] = (1, 0, 1, 0)
+    by_satellite: bool = False
+    """NB-IoT by satellite: the fifth parameter of %XSYSTEMMODE, of firmware that has it."""
     psm: tuple[int, str, str] = (0, "00000110", "00100001")
     """Power saving as requested: mode, periodic update, active time."""
     edrx: dict[str, str] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import power_saving
-from at.virtual.kit import Reply, VirtualKit, ok
+from at.virtual.kit import NTN_NB_IOT, Reply, VirtualKit, ok
 
 
 def signal(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -45,12 +45,13 @@ def monitor(kit: VirtualKit, request: CommandRequest) -> Reply:
     if not kit.registered or not cells:
         return ok(f"%XMONITOR: {stat}")
     serving, cell = cells[0], cells[0].cell
+    further = ",0,0,0,0" if kit.access_technology == NTN_NB_IOT else ""
     active_time, periodic_update = power_saving.granted(kit)
     return ok(
         f'%XMONITOR: {stat},"","","{cell.plmn}","{cell.tac:04X}",{kit.access_technology},'
         f'{cell.band},"{cell.eci:08X}",{cell.pci},{cell.earfcn},{serving.rsrp_index},'
         f'{serving.snr_index},"{power_saving.cycle_in_use(kit)}","{active_time}","{periodic_update}",'
-        f'"{power_saving.T3412}"'
+        f'"{power_saving.T3412}"{further}'
     )
 
 

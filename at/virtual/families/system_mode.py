@@ -1,31 +1,44 @@
-"""System mode and band: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL %XFACTORYRESET."""
+"""System mode and band: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL %XFACTORYRESET %LOCATION."""
 
 from __future__ import annotations
+
+import re
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 
+_DECIMAL = re.compile(r"-?[0-9]{1,6}(?:\.[0-9]{1,9})?", re.ASCII)
 _RADIOS_OFF = {ModemMode.OFF, ModemMode.FLIGHT, ModemMode.FLIGHT_UICC_ON}
 
 
 def system_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XSYSTEMMODE: the radios in use; it changes only while they are off."""
     if request.form is RequestForm.READ:
-        return ok("%XSYSTEMMODE: " + ",".join(map(str, kit.saved.system_mode)))
+        satellite = (int(kit.saved.by_satellite),) if kit.knows_satellites else ()
+        return ok("%XSYSTEMMODE: " + ",".join(map(str, kit.saved.system_mode + satellite)))
     if request.form is RequestForm.TEST:
-        return ok("%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4)")
+        return ok(
+            f"%XSYSTEMMODE: (0,1),(0,1),(0,1),(0-4){',(0,1)' if kit.knows_satellites else ''}"
+        )
     lte_m, nb_iot, gnss = (request.number(index, 0, 1) for index in range(3))
     preference = request.number(3, 0, 4)
-    if kit.session.fun not in _RADIOS_OFF or not (lte_m or nb_iot or gnss):
+    by_satellite = request.number(4, 0, int(kit.knows_satellites), default=0)
+    if len(request.parameters) > 4 + kit.knows_satellites:
+        raise BadRequest
+    if kit.session.fun not in _RADIOS_OFF or not (lte_m or nb_iot or gnss or by_satellite):
         return fail()
+    if gnss and by_satellite:
+        return fail()  # one receiver serves both
     kit.saved.system_mode = (lte_m, nb_iot, gnss, preference)
+    kit.saved.by_satellite = bool(by_satellite)
     return ok(takes_s=kit.delay(0.002))
 
 
 def current_band(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XCBAND: the band in use, 0 while there is none; the test form lists all."""
     if request.form is RequestForm.TEST:
-        return ok("%XCBAND: (1,2,3,4,5,8,12,13,18,19,20,25,26,28,66)")
+        satellites = ",255,256" if kit.knows_satellites else ""
+        return ok(f"%XCBAND: (1,2,3,4,5,8,12,13,18,19,20,25,26,28,66{satellites})")
     if request.form is not RequestForm.RUN:
         raise BadRequest
     cells = kit.cells_in_range()
@@ -55,10 +68,29 @@ def factory_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
     if kit.session.fun not in _RADIOS_OFF:
         return fail()
     everything = request.number(0, 0, 1) == 0
-    kit.saved.system_mode = (1, 0, 1, 0)
+    kit.saved.system_mode, kit.saved.by_satellite = (1, 0, 1, 0), False
     if everything:
         kit.saved.credentials.clear()
     return ok(takes_s=kit.delay(1.0))
+
+
+def location(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%LOCATION: with 2 the host tells firmware for satellites where the kit is."""
+    if not kit.knows_satellites or request.form is not RequestForm.SET:
+        raise BadRequest
+    if request.number(0, 0, 2) == 2:
+        latitude, longitude, altitude = (_number(request.text(index)) for index in (1, 2, 3))
+        request.number(4, 0, 2**31 - 1)
+        request.number(5, 0, 2**31 - 1)
+        if abs(latitude) > 90 or abs(longitude) > 180 or abs(altitude) > 100_000:
+            raise BadRequest
+    return ok()
+
+
+def _number(text: str) -> float:
+    if not _DECIMAL.fullmatch(text):
+        raise BadRequest
+    return float(text)
 
 
 COMMANDS = {
@@ -67,4 +99,5 @@ COMMANDS = {
     "%XCONNSTAT": connection_statistics,
     "%XDATAPRFL": data_profile,
     "%XFACTORYRESET": factory_reset,
+    "%LOCATION": location,
 }

@@ -10,6 +10,16 @@ from hypothesis import strategies as st
 from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
 
+MONITOR = (
+    '%XMONITOR: 1,"EDAV","EDAV","26295","00B7",7,4,"00011B07",7,2300,63,39,"",'
+    '"11100000","11100000","01001001"'
+)
+
+NTN_MONITOR = (
+    '%XMONITOR: 5,"","","90198","0001",14,256,"0018A301",113,229251,4,20,"",'
+    '"11100000","11100000","00111110",0,12,-3,7'
+)
+
 
 @pytest.mark.parametrize(
     ("command", "lines", "part"),
@@ -29,6 +39,16 @@ from at.protocol.notices import Malformed
         ),
         ("AT%CONEVAL", ["%CONEVAL: 1"], {"result": 1, "rsrp": None}),
         ("AT%XMONITOR", ["%XMONITOR: 2"], {"reg_status": 2, "plmn": None}),
+        (
+            "AT%XMONITOR",
+            [NTN_MONITOR],
+            {"act": 14, "band": 256, "earfcn": 229251, "further": [0, 12, -3, 7]},
+        ),
+        (
+            "AT%CONEVAL",
+            ['%CONEVAL: 0,1,5,4,2,14,"0018A301","90198",113,229251,256,1,1,23,16,32,130'],
+            {"band": 256, "earfcn": 229251},
+        ),
     ],
 )
 def test_an_answer_becomes_its_fields(command, lines, part):
@@ -43,6 +63,10 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT+CESQ", ["+CESQ: 99,99,255,255,20,80,"[:-1] + ",7"]),
         ("AT+CESQ", []),
         ("AT%XMONITOR", ['%XMONITOR: 1,"a","b","00101","00B7",7,4,"00011B07"']),
+        ("AT%XMONITOR", [MONITOR + ",1,2,3"]),
+        ("AT%XMONITOR", [MONITOR + ",1,2,3,"]),
+        ("AT%XMONITOR", [MONITOR + ',1,2,3,"4"']),
+        ("AT%XMONITOR", [MONITOR.replace(",4,", ",257,")]),
         (
             "AT%CONEVAL",
             ['%CONEVAL: 0,1,5,8,2,14,"011B0780\u201d,"26295",7,1575,3,1,1,23,16,32,130'],
@@ -75,10 +99,6 @@ def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
 
 
-MONITOR = (
-    '%XMONITOR: 1,"EDAV","EDAV","26295","00B7",7,4,"00011B07",7,2300,63,39,"",'
-    '"11100000","11100000","01001001"'
-)
 COUNTED = {
     "AT%XMONITOR": MONITOR,
     "AT%CONEVAL": '%CONEVAL: 0,1,5,8,2,14,"011B0780","26295",7,1575,3,1,1,23,16,32,130',
