@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agent.observability.ingest.chunk_codec import decode_varint
+from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import ItemKind, NewItem
+from agent.outbox.schema import Row
 from agent.outbox.tables import Tables
 
 WINDOW_S = 600.0
@@ -145,7 +147,7 @@ class Deduplicator:
         return False
 
     def assign_message(
-        self, item: NewItem, number: int, now: float, rows: list[tuple[Any, ...]]
+        self, item: NewItem, number: int, now: float, rows: list[Row]
     ) -> int | list[int]:
         """Return the message that a chunk belongs to, or the ids to delete as it is a duplicate.
 
@@ -189,8 +191,10 @@ class Deduplicator:
             return message, None
         return message, position.fingerprint + incoming.device
 
-    def _recall(self, message: int, last: int, rows: list[tuple[Any, ...]]) -> int | list[int]:
+    def _recall(self, message: int, last: int, rows: list[Row]) -> int | list[int]:
         """Return the ids of a duplicate message; the message itself if part of it was sent."""
-        ids = self._tables.message_ids(message) + [row[0] for row in rows if row[3] == message]
+        stored = self._tables.message_ids(message)
+        ids = stored + [row[0] for row in rows if row[3] == message]
         complete = message == last or ids[:1] == [message]
-        return ids if complete and not self._tables.taken.intersection(ids) else message
+        repeated = self._tables.allowing(ItemEvent.REPEATED, stored) == stored
+        return ids if complete and repeated else message

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.config.profile import OutboxSettings
+from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import OutboxFull, TooLarge
 from agent.outbox.tables import Tables
 
@@ -71,19 +72,13 @@ class Quota:
             if not victims:
                 tables.counts["refused"] += count
                 raise OutboxFull("the outbox is full of what is being sent or still coming in")
-            tables.counts["dropped"] += len(victims)
-            tables.delete(victims)
+            tables.move(victims, ItemEvent.REMOVED)
 
     def expire(self, now: float, max_age_s: float) -> None:
         """Delete the items that are older than `max_age_s`."""
         tables, limit = self._tables, now - max_age_s
-        old = [
-            number
-            for (number,) in tables.db.execute("SELECT id FROM items WHERE added < ?", (limit,))
-            if number not in tables.taken
-        ]
-        tables.counts["expired"] += len(old)
-        tables.delete(old)
+        old = tables.db.execute("SELECT id FROM items WHERE added < ?", (limit,)).fetchall()
+        tables.move(tables.allowing(ItemEvent.AGED, [row[0] for row in old]), ItemEvent.AGED)
 
     def _oldest(self, open_messages: set[int]) -> list[int]:
         """Return the ids that are deleted first when room is needed."""
@@ -94,14 +89,12 @@ class Quota:
         if row is not None:
             return [row[0]]
         passed_over = 0
-        for number, message in tables.db.execute(
-            "SELECT id, message FROM items WHERE state = 0 ORDER BY id"
+        for (message,) in tables.db.execute(
+            "SELECT message FROM items WHERE state = 0 ORDER BY id"
         ):
-            if number in tables.taken or message in open_messages or message == passed_over:
-                passed_over = message
-                continue
-            ids = tables.message_ids(message)
-            if not tables.taken.intersection(ids):
-                return ids
+            if message not in open_messages and message != passed_over:
+                ids = tables.message_ids(message)
+                if tables.allowing(ItemEvent.REMOVED, ids) == ids:
+                    return ids
             passed_over = message
         return []

@@ -8,11 +8,11 @@ import sqlite3
 import uuid
 import zlib
 from pathlib import Path
+from typing import TypeAlias
 
 from agent.config.private_files import sync_folder, touch_private
 
 FORMAT = 2
-WAITING, PARKED = 0, 1
 
 # Each page that a commit touches is written and synced: an item is one row, in no index while it
 # waits, and the last number is written only when its item goes (`LAST_ID` in `about`).
@@ -51,6 +51,8 @@ INSERT = (
     "INSERT INTO items(id, kind, device, message, captured, added, meta, body, crc) "
     "VALUES(?,?,?,?,?,?,?,?,?)"
 )
+Row: TypeAlias = tuple[int, str, str, int, float, float, str, bytes, int]
+"""The values of `INSERT`."""
 LAST_ID = "last id"
 """The name in `about` of the highest number that was ever given: none is given twice."""
 IN_DOUBT = "in doubt "

@@ -11,13 +11,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from agent.config.profile import OutboxSettings
 from agent.outbox.dedup import Deduplicator
+from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import Item, ItemKind, ItemSummary, NewItem, OutboxTotals, Receipt
 from agent.outbox.quota import Quota
-from agent.outbox.schema import PARKED, WAITING, row_crc
+from agent.outbox.schema import Row, row_crc
 from agent.outbox.tables import Tables
 
 _EXPIRE_EVERY_S = 60.0
@@ -52,6 +52,7 @@ class Store:
 
     def begin(self) -> None:
         """Prepare a transaction: read how much of the disk is free."""
+        self.tables.begin()
         self._quota.measure_free_space()
 
     def flush(self) -> None:
@@ -73,7 +74,7 @@ class Store:
         # Before dedup remembers anything: an item refused here is no duplicate at the next try.
         size = sum([len(item.body) for item in items])
         self._quota.make_room(len(items), size, limits, dedup.open_messages)
-        rows: list[tuple[Any, ...]] = []
+        rows: list[Row] = []
         recalled: list[int] = []
         added = float(now)
         for item in items:
@@ -98,7 +99,7 @@ class Store:
         if recalled:
             gone = set(recalled)
             rows = [row for row in rows if row[0] not in gone]
-            tables.delete(recalled)
+            tables.move(recalled, ItemEvent.REPEATED)
         tables.insert(rows)
         if duplicates := len(items) - len(rows):
             tables.counts["duplicates"] += duplicates
@@ -120,7 +121,7 @@ class Store:
         return [(device, ItemKind(kind)) for (device, kind), count in waiting.items() if count > 0]
 
     def take(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
-        """Return the next items of a lane in order, at least one; taken until settled."""
+        """Return the next waiting items of a lane in order, at least one; now they are in flight."""
         tables = self.tables
         batch: list[Item] = []
         size = 0
@@ -131,6 +132,8 @@ class Store:
             "WHERE id >= ? AND state = 0 AND device = ? AND kind = ? ORDER BY id LIMIT ?",
             (tables.first_id.get(lane, 0), *lane, tables.waiting[lane]),
         ):
+            if number in tables.in_flight:
+                continue
             if row_crc(kind.value, device, captured, meta, body) != crc:
                 damaged.append(number)
                 continue
@@ -153,10 +156,10 @@ class Store:
                 break
         if damaged:
             tables.counts["unreadable"] += len(damaged)
-            tables.park(damaged, "its bytes were damaged on the disk")
+            tables.move(damaged, ItemEvent.DAMAGED, "its bytes were damaged on the disk")
         if batch:
             tables.first_id[lane] = batch[0].id
-        tables.taken.update(item.id for item in batch)
+        tables.move([item.id for item in batch], ItemEvent.TAKEN)
         return batch
 
     def next_batch(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
@@ -177,30 +180,26 @@ class Store:
 
     def remove_delivered(self, ids: Sequence[int]) -> None:
         """Delete what the service has accepted."""
-        self.tables.taken.difference_update(ids)
-        self.tables.counts["delivered"] += self.tables.delete(ids)
+        self.tables.move(ids, ItemEvent.ACCEPTED)
         self.tables.clear_in_doubt(ids)
 
     def release(self, ids: Iterable[int]) -> None:
-        """Release taken items: they wait again."""
-        self.tables.taken.difference_update(ids)
+        """Release items that are in flight: they wait again."""
+        self.tables.move(ids, ItemEvent.RELEASED)
 
     def release_all(self) -> None:
-        """Release every taken item."""
-        self.tables.taken.clear()
+        """Release every item that is in flight."""
+        self.release(list(self.tables.in_flight))
 
     def count_refusal(self, number: int, reason: str) -> bool:
         """Count a permanent refusal of one item; return whether it is parked now."""
-        db = self.tables.db
-        self.tables.taken.discard(number)
-        db.execute(
-            "UPDATE items SET refusals = refusals + 1, reason = ? WHERE id = ?", (reason, number)
-        )
-        row = db.execute("SELECT refusals FROM items WHERE id = ?", (number,)).fetchone()
-        if row is None or row[0] < self._limits.park_after:
-            return False
-        self.tables.park([number], reason)
-        return True
+        row = self.tables.db.execute(
+            "UPDATE items SET refusals = refusals + 1, reason = ? WHERE id = ? RETURNING refusals",
+            (reason, number),
+        ).fetchone()
+        given_up = row is not None and row[0] >= self._limits.park_after
+        self.tables.move([number], ItemEvent.GIVEN_UP if given_up else ItemEvent.REFUSED, reason)
+        return given_up
 
     # For people
 
@@ -227,21 +226,16 @@ class Store:
         return OutboxTotals(tables.waiting.total(), tables.parked, tables.size, dict(counts))
 
     def drop(self, ids: Sequence[int]) -> int:
-        """Delete items as a person asked, except taken ones; return how many there were."""
-        gone = self.tables.delete([number for number in ids if number not in self.tables.taken])
-        self.tables.counts["dropped"] += gone
-        return gone
+        """Delete items as a person asked, except those in flight; return how many."""
+        free = self.tables.allowing(ItemEvent.REMOVED, ids)
+        self.tables.move(free, ItemEvent.REMOVED)
+        return len(free)
 
     def retry_parked(self) -> int:
         """Return all parked items to the waiting ones; return how many."""
-        self.tables.db.execute(
-            "UPDATE items SET state = ?, refusals = 0, reason = '' WHERE state = ?",
-            (WAITING, PARKED),
-        )
-        moved = self.tables.parked
-        self.tables.save_counts()
-        self.reload()
-        return moved
+        parked = self.tables.db.execute("SELECT id FROM items WHERE state = 1").fetchall()
+        self.tables.move([row[0] for row in parked], ItemEvent.RETRIED)
+        return len(parked)
 
     def add_counts(self, counts: Mapping[str, int]) -> None:
         """Add to the counters of `totals`."""

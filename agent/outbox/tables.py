@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from agent.outbox.schema import IN_DOUBT, INSERT, LAST_ID, PARKED, WAITING
+from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
+from agent.outbox.schema import IN_DOUBT, INSERT, LAST_ID, Row
+
+_STORED = (ItemState.WAITING, ItemState.PARKED)
+"""The states that a row can have in its column: each at the number that stands for it."""
 
 
 class Tables:
@@ -19,10 +22,11 @@ class Tables:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._unwritten: list[tuple[Any, ...]] = []
+        self._unwritten: list[Row] = []
         (self.id,) = connection.execute("SELECT value FROM about WHERE name = 'id'").fetchone()
-        self.taken: set[int] = set()
-        """The ids of what is being sent: these rows are neither dropped nor expired."""
+        self.in_flight: set[int] = set()
+        """The ids of what is in flight: only in memory, since it waits again after a crash."""
+        self._in_flight_before: set[int] = set()
         self.reload()
 
     @property
@@ -39,9 +43,14 @@ class Tables:
             rows, self._unwritten = self._unwritten, []
             self._connection.executemany(INSERT, rows)
 
+    def begin(self) -> None:
+        """Remember what a rollback leads back to."""
+        self._in_flight_before = self.in_flight.copy()
+
     def reload(self) -> None:
         """Read the counts from the tables again; rows that were not written are forgotten."""
         self._unwritten = []
+        self.in_flight = self._in_flight_before.copy()
         rows = self.db.execute(
             "SELECT device, kind, count(*), sum(length(body)), min(id) FROM items WHERE state = 0 "
             "GROUP BY device, kind"
@@ -78,7 +87,7 @@ class Tables:
         self.counts: Counter[str] = Counter()
         """By how much the counters in the table are to grow."""
 
-    def insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def insert(self, rows: Sequence[Row]) -> None:
         """Add rows with the columns of `schema.INSERT`."""
         self._unwritten += rows
         for row in rows:
@@ -89,26 +98,59 @@ class Tables:
             self.size += len(row[7])
         self.total += len(rows)
 
-    def delete(self, ids: Sequence[int]) -> int:
-        """Delete items; return how many there were."""
-        gone = 0
+    def state_of(self, number: int) -> ItemState | None:
+        """Return the state of an item, None for one that is gone."""
+        if number in self.in_flight:
+            return ItemState.IN_FLIGHT
+        row = self.db.execute("SELECT state FROM items WHERE id = ?", (number,)).fetchone()
+        return row and _STORED[row[0]]
+
+    def allowing(self, event: ItemEvent, ids: Iterable[int]) -> list[int]:
+        """Return those of the items that `event` can happen to."""
+        every = dict.fromkeys(ids)
+        return [number for number in every if (self.state_of(number), event) in TRANSITIONS]
+
+    def move(self, ids: Iterable[int], event: ItemEvent, reason: str = "") -> None:
+        """Let `event` happen to items; what ends one is counted. `reason` is why one is parked."""
         for number in ids:
-            row = self.db.execute(
-                "DELETE FROM items WHERE id = ? RETURNING device, kind, state, length(body)",
-                (number,),
-            ).fetchone()
-            if row is None:
+            before = self.state_of(number)
+            if before is None:
                 continue
-            gone += 1
-            self._id_deleted = True
-            self.total -= 1
-            device, kind, state, size = row
-            self.size -= size
-            if state == PARKED:
-                self.parked -= 1
-            else:
-                self.waiting[device, kind] -= 1
-        return gone
+            after = TRANSITIONS[before, event]
+            self.in_flight.discard(number)
+            if after is ItemState.IN_FLIGHT:
+                self.in_flight.add(number)
+            elif after not in _STORED:
+                self._delete(number)
+                self.counts[after.value] += 1
+            elif ItemState.PARKED in {before, after}:
+                self._store_state(number, after, reason)
+
+    def _delete(self, number: int) -> None:
+        device, kind, state, size = self.db.execute(
+            "DELETE FROM items WHERE id = ? RETURNING device, kind, state, length(body)", (number,)
+        ).fetchone()
+        self._id_deleted = True
+        self.total -= 1
+        self.size -= size
+        if _STORED[state] is ItemState.PARKED:
+            self.parked -= 1
+        else:
+            self.waiting[device, kind] -= 1
+
+    def _store_state(self, number: int, state: ItemState, reason: str) -> None:
+        """Write that an item is parked, or that it waits again, its refusals forgotten."""
+        parked = state is ItemState.PARKED
+        device, kind = self.db.execute(
+            "UPDATE items SET state = ?, refusals = refusals * ?, reason = ? WHERE id = ? "
+            "RETURNING device, kind",
+            (_STORED.index(state), parked, reason[:500], number),
+        ).fetchone()
+        change = 1 if parked else -1
+        self.parked += change
+        self.waiting[device, kind] -= change
+        if not parked:
+            self.first_id[device, kind] = min(number, self.first_id.get((device, kind), number))
 
     def mark_in_doubt(self, lane: tuple[str, str], last: int) -> None:
         """Record that a request whose last item is `last` may or may not arrive."""
@@ -123,18 +165,6 @@ class Tables:
             del self.in_doubt[lane]
             name = f"{IN_DOUBT}{lane[1]} {lane[0]}"
             self.db.execute("DELETE FROM about WHERE name = ?", (name,))
-
-    def park(self, ids: Sequence[int], reason: str) -> None:
-        """Park waiting items: they stay, and are not sent."""
-        for number in ids:
-            row = self.db.execute(
-                "UPDATE items SET state = ?, reason = ? WHERE id = ? AND state = ? "
-                "RETURNING device, kind",
-                (PARKED, reason[:500], number, WAITING),
-            ).fetchone()
-            if row is not None:
-                self.waiting[row[0], row[1]] -= 1
-                self.parked += 1
 
     def message_ids(self, message: int) -> list[int]:
         """Return the ids of the waiting items of a message, in order."""

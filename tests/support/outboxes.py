@@ -8,6 +8,7 @@ from agent.config.profile import OutboxSettings
 from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import ItemKind, NewItem, Outbox, OutboxFull, Receipt
 from agent.outbox.items import Item, OutboxTotals
+from agent.outbox.store import Store
 
 LIMITS = OutboxSettings(min_free_bytes=0)
 
@@ -63,6 +64,16 @@ def waiting(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -
     items = box.transact(lambda store: store.take(device, kind, 10**6, 1 << 40))
     box.transact(lambda store: store.release([item.id for item in items]))
     return items
+
+
+def refused(box: Outbox, reason: str, kind: ItemKind = ItemKind.CHUNK) -> bool:
+    """Let the service refuse the oldest item of a kit; return whether it is parked now."""
+
+    def refuse(store: Store) -> bool:
+        (item,) = store.take("kit", kind, 1, 1 << 40)
+        return store.count_refusal(item.id, reason)
+
+    return box.transact(refuse)
 
 
 def bodies(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -> list[bytes]:

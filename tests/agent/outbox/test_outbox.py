@@ -35,7 +35,7 @@ def test_numbers_are_never_used_twice(tmp_path: Path):
     with outbox(tmp_path) as box:
         (first,) = box.put([chunk(1)]).ids
         key = waiting(box)[0].idempotency_key
-        box.transact(lambda store: store.remove_delivered([first]))
+        box.transact(lambda store: store.drop([first]))
     with outbox(tmp_path) as box:
         assert box.put([chunk(2)]).ids == (first + 1,)
         assert waiting(box)[0].idempotency_key not in {"", key}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from outboxes import Clock, bodies, chunk, chunks, event, outbox, totals
+from outboxes import Clock, bodies, chunk, chunks, event, outbox, refused, totals
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, OutboxFull
@@ -50,10 +50,11 @@ def test_what_is_being_sent_does_not_go(tmp_path: Path):
 
 def test_parked_items_go_before_those_that_wait(tmp_path: Path):
     with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_items=2, park_after=1)) as box:
-        box.put([chunk(1), chunk(2)])
-        assert box.transact(lambda store: store.count_refusal(2, "no"))
+        box.put([event(1), chunk(2)])
+        assert refused(box, "no")
         box.put([chunk(3)])
-        assert bodies(box) == [chunk(1).body, chunk(3).body]
+        assert bodies(box, ItemKind.EVENT) == [event(1).body]
+        assert bodies(box) == [chunk(3).body]
 
 
 def test_what_is_too_old_goes(tmp_path: Path):

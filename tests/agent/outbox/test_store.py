@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outboxes import bodies, chunk, event, outbox, totals
+from outboxes import bodies, chunk, event, outbox, refused, totals
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, Outbox
@@ -22,11 +22,7 @@ def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back
 def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: Path):
     with outbox(tmp_path, OutboxSettings(min_free_bytes=0, park_after=3)) as box:
         box.put([chunk(1), chunk(2)])
-        assert [box.transact(lambda store: store.count_refusal(1, "why")) for _ in range(3)] == [
-            False,
-            False,
-            True,
-        ]
+        assert [refused(box, "why") for _ in range(3)] == [False, False, True]
         assert bodies(box) == [chunk(2).body]
         assert [item.parked for item in box.transact(lambda store: store.list_items())] == [
             "why",
@@ -47,13 +43,13 @@ def test_a_request_is_bounded_by_items_and_bytes_and_holds_at_least_one(tmp_path
 
 def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path: Path):
     def batch(box: Outbox, count: int = 100) -> list[int]:
+        box.transact(lambda store: store.release_all())
         found = box.transact(lambda store: store.next_batch("kit", ItemKind.EVENT, count, 1 << 20))
         return [item.id for item in found]
 
     with outbox(tmp_path) as box:
         box.put([event(number) for number in range(5)])
         first = batch(box, 3)
-        box.transact(lambda store: store.release_all())
         box.put([event(5), event(6, "other")])
         assert batch(box) == first
     with outbox(tmp_path) as box:

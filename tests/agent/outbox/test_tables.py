@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.outbox.item_state import ItemEvent
 from agent.outbox.salvage import open_file
 from agent.outbox.schema import row_crc
 from agent.outbox.tables import Tables
@@ -15,7 +16,7 @@ from agent.outbox.tables import Tables
 LANES = [("kit", "chunk"), ("kit", "event"), ("other", "chunk")]
 steps = st.one_of(
     st.tuples(st.just("insert"), st.sampled_from(LANES), st.binary(max_size=20)),
-    st.tuples(st.sampled_from(["delete", "park", "clear"]), st.lists(st.integers(1, 12))),
+    st.tuples(st.sampled_from(["delete", "park", "retry", "clear"]), st.lists(st.integers(1, 12))),
     st.tuples(st.just("doubt"), st.sampled_from(LANES), st.integers(1, 12)),
     st.tuples(st.just("flush")),
 )
@@ -28,9 +29,11 @@ def run(tables: Tables, step: tuple) -> None:  # type: ignore[type-arg]
             crc = row_crc(kind, device, 1.0, "", body)
             tables.insert([(number, kind, device, number, 1.0, 1.0, "", body, crc)])
         case "delete", ids:
-            tables.delete(ids)
+            tables.move(tables.allowing(ItemEvent.REMOVED, ids), ItemEvent.REMOVED)
         case "park", ids:
-            tables.park(ids, "refused")
+            tables.move(tables.allowing(ItemEvent.DAMAGED, ids), ItemEvent.DAMAGED, "damaged")
+        case "retry", ids:
+            tables.move(tables.allowing(ItemEvent.RETRIED, ids), ItemEvent.RETRIED)
         case "clear", ids:
             tables.clear_in_doubt(ids)
         case "doubt", lane, last:
