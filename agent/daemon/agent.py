@@ -18,6 +18,7 @@ from agent.config import Configuration, Profile
 from agent.config.kits import kits_of
 from agent.config.profile import KitSettings, OutboxSettings
 from agent.daemon import watchdog
+from agent.daemon.clock_steps import ClockStepDetector
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
 from agent.daemon.kit.kit import KitAgent
@@ -29,7 +30,7 @@ from agent.http import HttpClient
 from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.delivery_requests import ServiceSender
 from agent.outbox.items import Item
-from agent.outbox.outbox import ClockStepDetector, Outbox
+from agent.outbox.outbox import Outbox
 from agent.tasks import cancel_and_wait
 from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
@@ -162,29 +163,18 @@ def _agent_error(error: sqlite3.Error) -> AgentError:
     return AgentError(f"the outbox cannot be written: {error}")
 
 
-SMALLEST_STEP_S = 30.0
-"""Less is drift, or a correction by the network."""
-
-
-class ClockStepDetector:
-    """Compares the wall clock with a monotonic one, both in seconds. Pure."""
-
-    def __init__(self, wall_s: float, monotonic_s: float) -> None:
-        self._offset_s = wall_s - monotonic_s
-
-    def step(self, wall_s: float, monotonic_s: float) -> float:
-        """Return by how many seconds the clock was set since the last call; 0.0 if it was not."""
-        step_s = wall_s - monotonic_s - self._offset_s
-        if abs(step_s) <= SMALLEST_STEP_S:
-            return 0.0
-        self._offset_s += step_s
-        return step_s
-
-
 def since_boot() -> float:
     """Return seconds since boot, which nobody sets; with those of sleep where they are known."""
     boot_clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
+
+
+def boot_name() -> str:
+    """Return what this boot of the host is known by; a name of its own where the host has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return uuid.uuid4().hex
 
 
 FILE = "outbox.sqlite"
@@ -206,11 +196,12 @@ class Outbox:
         *,
         clock: Callable[[], float] = time.time,
         since_boot: Callable[[], float] = since_boot,
+        boot: str = "",
     ) -> None:
         self.path = folder / FILE
         self._clock = clock
         self._since_boot = since_boot
-        self._clock_steps = ClockStepDetector(clock(), since_boot())
+        self._boot = boot or boot_name()
         try:
             make_private_folder(folder)
             self._lock = ProcessLock(folder / f"{FILE}.lock")
@@ -260,20 +251,18 @@ class Outbox:
 
     def put(self, items: Sequence[NewItem]) -> Receipt:
         """Add `items`, all or none; wait for the sync. Raises OutboxFull, AgentError."""
-        now = self._now()
-        return self.transact(lambda store: store.add(items, now))
+        return self.transact(lambda store: self._add(store, items))
 
     async def aput(self, items: Sequence[NewItem]) -> Receipt:
         """Add `items` as `put` does, without blocking the event loop."""
-        now = self._now()
-        return await self.atransact(lambda store: store.add(items, now))
+        return await self.atransact(lambda store: self._add(store, items))
 
-    def _now(self) -> float:
-        """Return the time; a step of the clock is first applied to the stored times."""
+    def _add(self, store: Store, items: Sequence[NewItem]) -> Receipt:
+        # The clock is read here, by the one thread that writes: no item is added with a time that
+        # was read before a step that the stored times have followed already.
         now = self._clock()
-        if step_s := self._clock_steps.step(now, self._since_boot()):
-            self.submit(lambda store: store.shift_times(step_s))
-        return now
+        store.follow_clock(self._boot, now - self._since_boot())
+        return store.add(items, now)
 
     def transact(self, action: Callable[[Store], T]) -> T:
         """Run `action` in a transaction; return its result once that is on disk."""

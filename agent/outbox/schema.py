@@ -55,6 +55,8 @@ Row: TypeAlias = tuple[int, str, str, int, float, float, str, bytes, int]
 """The values of `INSERT`."""
 LAST_ID = "last id"
 """The name in `about` of the highest number that was ever given: none is given twice."""
+CLOCK = "clock"
+"""The name in `about` of how the host's clock stood, as `tables.BootClock`."""
 IN_DOUBT = "in doubt "
 """The prefix of a name in `about`, before kind and device. The value is the last item of a request
 that may or may not have arrived."""

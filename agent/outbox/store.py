@@ -18,8 +18,10 @@ from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import Item, ItemKind, ItemSummary, NewItem, OutboxTotals, Receipt
 from agent.outbox.quota import Quota
 from agent.outbox.schema import Row, row_crc
-from agent.outbox.tables import Tables
+from agent.outbox.tables import BootClock, Tables
 
+SMALLEST_STEP_S = 30.0
+"""Less is drift, or a correction by the network."""
 _EXPIRE_EVERY_S = 60.0
 _CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value
 
@@ -32,21 +34,26 @@ class Store:
         self.tables = Tables(connection)
         self._dedup = Deduplicator(self.tables)
         self._quota = Quota(self.tables, path.parent)
-        self._last_id_at_start = self.tables.last_id
         self._expired_at = float("-inf")
 
     def set_limits(self, limits: OutboxSettings) -> None:
         """Apply other limits from the next item on."""
         self._limits = limits
 
-    def shift_times(self, step_s: float) -> None:
-        """Correct the times of items after the host's clock was set forward by `step_s`.
+    def follow_clock(self, boot: str, offset_s: float) -> None:
+        """Correct the times of items if the host's clock was set since they were added.
 
-        Items of an earlier process are left: its clock may have been right.
+        `offset_s` is the time of the clock less the seconds since the `boot` of that name. Items of
+        an earlier boot are left: its clock may have been right.
         """
-        self.tables.db.execute(
-            "UPDATE items SET added = added + ? WHERE id > ?", (step_s, self._last_id_at_start)
-        )
+        known = self.tables.clock
+        if known is None or known.boot != boot:
+            self.tables.set_clock(BootClock(boot, self.tables.last_id, offset_s))
+        elif abs(step_s := offset_s - known.offset_s) > SMALLEST_STEP_S:
+            self.tables.db.execute(
+                "UPDATE items SET added = added + ? WHERE id > ?", (step_s, known.last_id_before)
+            )
+            self.tables.set_clock(known._replace(offset_s=offset_s))
 
     # Around a transaction
 
@@ -121,7 +128,7 @@ class Store:
         return [(device, ItemKind(kind)) for (device, kind), count in waiting.items() if count > 0]
 
     def take(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
-        """Return the next waiting items of a lane in order, at least one; now they are in flight."""
+        """Take the next waiting items of a lane, in order and at least one: they are in flight."""
         tables = self.tables
         batch: list[Item] = []
         size = 0

@@ -9,12 +9,26 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
 
 from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
-from agent.outbox.schema import IN_DOUBT, INSERT, LAST_ID, Row
+from agent.outbox.schema import CLOCK, IN_DOUBT, INSERT, LAST_ID, Row
 
 _STORED = (ItemState.WAITING, ItemState.PARKED)
 """The states that a row can have in its column: each at the number that stands for it."""
+
+
+class BootClock(NamedTuple):
+    """The host's clock in the boot of this name, when an item was last added."""
+
+    boot: str
+    last_id_before: int
+    """The last id that was given in an earlier boot."""
+    offset_s: float
+    """The time of the clock less the seconds since the boot."""
 
 
 class Tables:
@@ -84,6 +98,11 @@ class Tables:
             if isinstance(name, str) and str(value).isdecimal():  # else it is damaged
                 kind, _, device = name.removeprefix(IN_DOUBT).partition(" ")
                 self.in_doubt[device, kind] = int(value)
+        row = self.db.execute("SELECT value FROM about WHERE name = ?", (CLOCK,)).fetchone()
+        self.clock: BootClock | None = None
+        if row is not None:
+            with suppress(msgspec.DecodeError):  # it is damaged
+                self.clock = msgspec.json.decode(row[0], type=BootClock)
         self.counts: Counter[str] = Counter()
         """By how much the counters in the table are to grow."""
 
@@ -158,6 +177,12 @@ class Tables:
             self.in_doubt[lane] = last
             name = f"{IN_DOUBT}{lane[1]} {lane[0]}"
             self.db.execute("INSERT OR REPLACE INTO about VALUES(?, ?)", (name, str(last)))
+
+    def set_clock(self, clock: BootClock) -> None:
+        """Record how the host's clock stands."""
+        self.clock = clock
+        value = msgspec.json.encode(clock).decode()
+        self.db.execute("INSERT OR REPLACE INTO about VALUES(?, ?)", (CLOCK, value))
 
     def clear_in_doubt(self, ids: Sequence[int]) -> None:
         """Record that the requests whose last item is one of `ids` have arrived."""

@@ -39,10 +39,11 @@ def outbox(
     limits: OutboxSettings = LIMITS,
     clock: Clock | None = None,
     since_boot: Clock | None = None,
+    boot: str = "a boot",
 ) -> Outbox:
     """Open an outbox; without `since_boot` its clock is never set, and only time passes."""
     clock = clock or Clock()
-    return Outbox(folder / "state", limits, clock=clock, since_boot=since_boot or clock)
+    return Outbox(folder / "state", limits, clock=clock, since_boot=since_boot or clock, boot=boot)
 
 
 def chunk(number: int, device: str = "kit") -> NewItem:

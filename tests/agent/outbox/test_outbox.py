@@ -16,7 +16,6 @@ from outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting
 from agent.config.trusted_places import UntrustedPlace
 from agent.errors import AgentError
 from agent.outbox import ItemKind, NewItem, Outbox, OutboxHeld
-from agent.outbox.outbox import SMALLEST_STEP_S, ClockStepDetector
 
 
 @pytest.mark.contract("O5.1")
@@ -179,21 +178,3 @@ async def test_an_outbox_that_closes_tells_who_waits(tmp_path: Path):
     box.close()
     with pytest.raises(AgentError, match="closed"):
         await putting
-
-
-@given(st.floats(SMALLEST_STEP_S + 1, 1e9), st.booleans(), st.floats(0, 1e6))
-def test_a_step_either_way_is_told_once(size: float, back: bool, later: float) -> None:
-    step = -size if back else size
-    clocks = ClockStepDetector(1e9, 50.0)
-    told = clocks.step(1e9 + later + step, 50.0 + later)
-    assert told == pytest.approx(step, abs=1e-3)
-    assert clocks.step(1e9 + later + step + 20, 50.0 + later + 20) == 0.0
-
-
-@given(st.lists(st.floats(0, 100), max_size=50))
-def test_time_that_passes_is_no_step(waits: list[float]) -> None:
-    wall, monotonic = 1e9, 50.0
-    clocks = ClockStepDetector(wall, monotonic)
-    for wait in waits:
-        wall, monotonic = wall + wait, monotonic + wait
-        assert clocks.step(wall, monotonic) == 0.0

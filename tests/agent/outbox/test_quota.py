@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from outboxes import Clock, bodies, chunk, chunks, event, outbox, refused, totals
 
 from agent.config.profile import OutboxSettings
@@ -70,20 +75,69 @@ def test_what_is_too_old_goes(tmp_path: Path):
 def test_what_came_before_the_clock_was_set_is_no_older_by_that(tmp_path: Path):
     limits = OutboxSettings(min_free_bytes=0, max_age_s=7 * 86400.0)
     clock, since_boot = Clock(1000.0), Clock(5.0)
-    with outbox(tmp_path, limits, clock, since_boot) as box:
+    with outbox(tmp_path, limits, clock, since_boot, "an earlier boot") as box:
         box.put([event(1)])
+    with outbox(tmp_path, limits, clock, since_boot) as box:
+        box.put([chunk(0)])
     with outbox(tmp_path, limits, clock, since_boot) as box:
         box.put([chunk(1)])
         clock.now = 1_790_000_000.0  # the network tells the time
         box.put([chunk(2)])
-        assert bodies(box) == [chunk(1).body, chunk(2).body]
-        assert totals(box).counts["expired"] == 1  # what was taken by an earlier process
+        assert bodies(box) == [chunk(0).body, chunk(1).body, chunk(2).body]
+        assert totals(box).counts["expired"] == 1  # its clock may have been right
         clock.now = 1_600_000_000.0
         box.put([chunk(3)])
         for each in (clock, since_boot):
             each.now += 7 * 86400.0 + 1
         box.put([chunk(4)])
         assert bodies(box) == [chunk(4).body]
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted meanwhile"])
+@given(steps=st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=4))
+@settings(max_examples=20, deadline=None)
+def test_a_clock_that_is_set_makes_nothing_of_this_boot_too_old(restart: bool, steps: list[float]):
+    limits = OutboxSettings(min_free_bytes=0, max_age_s=7 * 86400.0)
+    clock, since_boot = Clock(2e9), Clock(5.0)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        box = stack.enter_context(outbox(Path(folder), limits, clock, since_boot))
+        for number, step in enumerate(steps):
+            box.put([event(number)])
+            clock.now += step
+            if restart:
+                stack.close()
+                box = stack.enter_context(outbox(Path(folder), limits, clock, since_boot))
+        box.put([event(len(steps))])
+        assert len(bodies(box, ItemKind.EVENT)) == len(steps) + 1
+        for each in (clock, since_boot):
+            each.now += 7 * 86400.0 + 100.0 * len(steps)  # of which steps below 30 s are a part
+        box.put([event(99)])
+        assert bodies(box, ItemKind.EVENT) == [event(99).body]
+
+
+def test_a_note_of_the_clock_that_is_damaged_is_written_anew(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([event(1)])
+        note = "UPDATE about SET value = 'x' WHERE name = 'clock'"
+        box.transact(lambda store: store.tables.db.execute(note))
+    with outbox(tmp_path) as box:
+        box.put([event(2)])
+        assert box.salvaged is None
+        assert len(bodies(box, ItemKind.EVENT)) == 2
+
+
+def test_the_clock_is_read_by_the_thread_that_writes(tmp_path: Path):
+    threads = set()
+
+    class Watched(Clock):
+        def __call__(self) -> float:
+            threads.add(threading.current_thread().name)
+            return super().__call__()
+
+    with outbox(tmp_path, clock=Watched()) as box:
+        threads.clear()  # of what opening it reads
+        box.put([event(1)])
+    assert threads == {"outbox"}
 
 
 def test_nothing_is_taken_below_the_free_space_that_must_stay(tmp_path: Path):
