@@ -30,8 +30,21 @@ from starlette.routing import Route
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON, MakeRefused
 from agent.standin.faults import active_faults, set_faults
-from agent.standin.state import EMAIL, ORGANIZATION_ROLES, Cloud, Settings, issue_api_key
-from agent.standin.store import Table
+from agent.standin.keys import EVALUATION_TOKENS
+from agent.standin.state import (
+    API_KEYS,
+    EMAIL,
+    ORGANIZATION_ROLES,
+    ORGANIZATIONS,
+    PROJECTS,
+    TEAMS,
+    USERS,
+    ApiKey,
+    Cloud,
+    Organization,
+    Settings,
+    issue_api_key,
+)
 
 CONTROL_PATH = "/control"
 
@@ -99,7 +112,7 @@ def _state(cloud: Cloud) -> dict[str, Any]:
         "clock": cloud.clock.iso(),
         "settings": asdict(cloud.settings),
         "faults": active_faults(cloud),
-        "plan": cloud.table("teams").get(cloud.team_id)["plan"],
+        "plan": cloud.table(TEAMS)[cloud.team_id].plan,
     }
 
 
@@ -120,63 +133,68 @@ def _settings(cloud: Cloud, value: dict[str, Any]) -> None:
 
 
 def _plan(cloud: Cloud, value: str) -> None:
-    team = cloud.table("teams").get(cloud.team_id)
-    cloud.table("teams").put(cloud.team_id, {**team, "plan": value})
+    team = cloud.table(TEAMS)[cloud.team_id]
+    team.plan = value
+    cloud.table(TEAMS).put(cloud.team_id, team)
 
 
 def _role(cloud: Cloud, value: str) -> None:
-    table = cloud.table("api_keys")
-    for key, record in table.items():
-        if record["email"] == EMAIL and record["team"] == cloud.team_id:
-            table.put(key, {**record, "role": value})
+    for record in _owners_keys(cloud):
+        record.role = value
+        cloud.table(API_KEYS).put(record.key, record)
 
 
 def _location(cloud: Cloud, value: dict[str, bool]) -> None:
-    projects = cloud.table("projects")
     for name, enabled in value.items():
-        if name not in projects:
+        project = cloud.table(PROJECTS).get(name)
+        if project is None:
             raise ValueError(f"no project {name!r}")
-        projects.put(name, {**projects.get(name), "location": enabled})
+        project.location = enabled
+        cloud.put_project(project)
 
 
 def _single_sign_on(cloud: Cloud, value: dict[str, bool]) -> None:
-    table = cloud.table("organizations")
     for slug, required in value.items():
-        table.put(slug, {**_organization(table, slug), "single_sign_on": required})
+        organization = _organization(cloud, slug)
+        organization.single_sign_on = required
+        cloud.table(ORGANIZATIONS).put(slug, organization)
 
 
 def _members(cloud: Cloud, value: dict[str, str | None]) -> None:
-    organizations, users = cloud.table("organizations"), cloud.table("users")
+    owner = cloud.table(USERS)[EMAIL]
     for slug, role in value.items():
-        _organization(organizations, slug)
+        _organization(cloud, slug)
         if role not in (None, *ORGANIZATION_ROLES):
             raise ValueError(f"no role {role!r}; there are {', '.join(ORGANIZATION_ROLES)}")
-        owner = users.get(EMAIL)
-        roles = {name: has for name, has in owner["roles"].items() if name != slug}
-        users.put(EMAIL, {**owner, "roles": {**roles, slug: role} if role else roles})
+        owner.roles.pop(slug, None)
+        if role:
+            owner.roles[slug] = role
+        cloud.table(USERS).put(EMAIL, owner)
 
 
-def _organization(organizations: Table, slug: str) -> dict[str, Any]:
-    if slug not in organizations:
+def _organization(cloud: Cloud, slug: str) -> Organization:
+    found = cloud.table(ORGANIZATIONS).get(slug)
+    if found is None:
         raise ValueError(f"no organization {slug!r}")
-    found: dict[str, Any] = organizations.get(slug)
     return found
 
 
-def _rotate(cloud: Cloud, value: bool) -> dict[str, Any] | None:
+def _owners_keys(cloud: Cloud) -> list[ApiKey]:
+    keys = cloud.table(API_KEYS).values()
+    return [key for key in keys if (key.email, key.team) == (EMAIL, cloud.team_id)]
+
+
+def _rotate(cloud: Cloud, value: bool) -> dict[str, str] | None:
     if not value:
         return None
-    role = next(
-        record["role"]
-        for record in cloud.table("api_keys").values()
-        if record["email"] == EMAIL and record["team"] == cloud.team_id
-    )
+    role = _owners_keys(cloud)[0].role
     return {"api_key": issue_api_key(cloud, EMAIL, cloud.team_id, role)}
 
 
 def _trial(cloud: Cloud, value: float) -> None:
-    table = cloud.table("evaluation_tokens")
-    table.put(cloud.team_id, {**table.get(cloud.team_id), "created_at": value})
+    token = cloud.table(EVALUATION_TOKENS)[cloud.team_id]
+    token.created_at = value
+    cloud.table(EVALUATION_TOKENS).put(cloud.team_id, token)
 
 
 CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {

@@ -85,7 +85,7 @@ def _example(name: str, kind: FaultKind) -> str:
 
 def set_faults(cloud: Cloud, specifications: Sequence[str]) -> None:
     """Replace all faults by these. Raises ValueError if one is unknown or malformed."""
-    cloud.transient["faults"] = [parse(text) for text in specifications]
+    _faults(cloud)[:] = [parse(text) for text in specifications]
 
 
 def active_faults(cloud: Cloud) -> list[str]:
@@ -117,9 +117,12 @@ def rate_limit(cloud: Cloud) -> str | None:
     return arguments[-1] if arguments else None
 
 
-def _faults(cloud: Cloud) -> list[Fault]:
-    faults: list[Fault] = cloud.transient.get("faults", [])
-    return faults
+class _Faults(list[Fault]):
+    """The faults that are switched on."""
+
+
+def _faults(cloud: Cloud) -> _Faults:
+    return cloud.transient(_Faults, _Faults)
 
 
 class FaultLayer:

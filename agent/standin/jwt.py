@@ -10,8 +10,8 @@ import base64
 import binascii
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -35,7 +35,8 @@ class BadToken(Exception):
 class Token:
     """A JWT that is parsed and not yet verified."""
 
-    claims: dict[str, Any]
+    claims: Mapping[str, str]
+    """Those of sub, iss and aud that it has."""
     signed: bytes
     signature: bytes
 
@@ -73,13 +74,10 @@ def parse(text: str, now_s: float) -> Token:
         raise BadToken("R or S is out of range")
     claims = _object(parts[1])
     _check_times(claims, now_s)
-    for name in ("sub", "iss", "aud"):
-        if name in claims and not (isinstance(claims[name], str) and claims[name]):
-            raise BadToken(f"{name} is text")
-    return Token(claims, f"{parts[0]}.{parts[1]}".encode(), signature)
+    return Token(_texts(claims), f"{parts[0]}.{parts[1]}".encode(), signature)
 
 
-def sign(claims: dict[str, Any], private_pem: str) -> str:
+def sign(claims: Mapping[str, object], private_pem: str) -> str:
     """Return a JWT signed with ES256."""
     key = serialization.load_pem_private_key(private_pem.encode(), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -114,18 +112,32 @@ def public_pem(key: ec.EllipticCurvePublicKey) -> str:
     ).decode()
 
 
-def _check_times(claims: dict[str, Any], now_s: float) -> None:
+def _texts(claims: Mapping[str, object]) -> dict[str, str]:
+    texts = {}
+    for name in ("sub", "iss", "aud"):
+        value = claims.get(name, "absent")
+        if not isinstance(value, str) or not value:
+            raise BadToken(f"{name} is text")
+        if name in claims:
+            texts[name] = value
+    return texts
+
+
+def _check_times(claims: Mapping[str, object], now_s: float) -> None:
+    times = []
     for name in ("exp", "iat", "nbf"):
         value = claims.get(name, now_s)
         if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) == math.inf:
             raise BadToken(f"{name} is a number")
-    if claims.get("exp", now_s) < now_s - LEEWAY_S:
+        times.append(value)
+    expires, *begins = times
+    if expires < now_s - LEEWAY_S:
         raise BadToken("the token has expired")
-    if max(claims.get("iat", now_s), claims.get("nbf", now_s)) > now_s + LEEWAY_S:
+    if max(begins) > now_s + LEEWAY_S:
         raise BadToken("the token is not valid yet")
 
 
-def _object(part: str) -> dict[str, Any]:
+def _object(part: str) -> dict[str, object]:
     try:
         # As text: json would accept bytes of UTF-16 as well, RFC 7519, 7.2 has UTF-8 only.
         text = _decode(part).decode()
@@ -137,7 +149,7 @@ def _object(part: str) -> dict[str, Any]:
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Raise on a name that occurs twice (RFC 7519, 4): readers differ in which one they use."""
     found = dict(pairs)
     if len(found) != len(pairs):

@@ -9,22 +9,35 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from secrets import compare_digest
-from typing import Any
 
+from msgspec import Struct
 from starlette.requests import Request
 
 from agent.standin import jwt
-from agent.standin.keys import SERVICES, TRIAL_S
-from agent.standin.state import Cloud
+from agent.standin.keys import EVALUATION_TOKENS, SERVICE_KEYS, SERVICES, TRIAL_S
+from agent.standin.state import API_KEYS, ORGANIZATION_TOKENS, PROJECTS, TEAMS, USERS, Cloud
+from agent.standin.store import TableOf
 
 GRACE_S = 60 * 60
 """How long a superseded API key stays valid (clause D10.1)."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 PROJECT_KEY_HEADERS = ("service-project-key", "memfault-project-key")
+
+
+class DeviceKeys(Struct, kw_only=True):
+    """The public keys (PEM) of a device: one that was uploaded, one of a JITP certificate."""
+
+    device_id: str
+    team: str
+    public: str = ""
+    jitp: str = ""
+
+
+DEVICE_KEYS = TableOf("device_keys", DeviceKeys)
+"""By device id, in lower case."""
 
 
 class CredentialKind(Enum):
@@ -79,17 +92,17 @@ def identify(request: Request, cloud: Cloud) -> Principal:
 
 def by_bearer(value: str, cloud: Cloud) -> Principal:
     """Return the owner of an API key, an organization token or a JWT."""
-    record = cloud.table("api_keys").get(value)
+    record = cloud.table(API_KEYS).get(value)
     if record is not None:
-        superseded = record["superseded_at"]
+        superseded = record.superseded_at
         if superseded is not None and cloud.clock.time() > superseded + GRACE_S:
             return nobody("this API key was replaced more than 60 minutes ago")
         return Principal(
-            CredentialKind.API_KEY, team=record["team"], email=record["email"], role=record["role"]
+            CredentialKind.API_KEY, team=record.team, email=record.email, role=record.role
         )
-    token = cloud.table("organization_tokens").get(value)
+    token = cloud.table(ORGANIZATION_TOKENS).get(value)
     if token is not None:
-        return Principal(CredentialKind.ORGANIZATION_TOKEN, organization=token["organization"])
+        return Principal(CredentialKind.ORGANIZATION_TOKEN, organization=token.organization)
     if value.count(".") == 2:
         return _by_jwt(value, cloud)
     return nobody("the credential is not known")
@@ -106,12 +119,12 @@ def _by_project_key(request: Request, cloud: Cloud) -> Principal:
     )
     if not key:
         return nobody("no credential was sent")
-    for project in cloud.table("projects").values():
-        if compare_digest(project["project_key"].encode(), key.encode()):
+    for project in cloud.table(PROJECTS).values():
+        if compare_digest(project.project_key.encode(), key.encode()):
             return Principal(
                 CredentialKind.PROJECT_KEY,
-                organization=project["organization"],
-                project=project["slug"],
+                organization=project.organization,
+                project=project.slug,
             )
     return nobody("the project key is not known")
 
@@ -121,10 +134,9 @@ def _by_basic(value: str, cloud: Cloud) -> Principal:
         email, _, given = base64.b64decode(value, validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         return nobody("the Basic credential is malformed")
-    user = cloud.table("users").get(email)
+    user = cloud.table(USERS).get(email)
     if user is not None:
-        for field, with_password in (("password", True), ("user_api_key", False)):
-            stored = user.get(field)
+        for stored, with_password in ((user.password, True), (user.user_api_key, False)):
             if stored and compare_digest(stored.encode(), given.encode()):
                 return Principal(CredentialKind.BASIC, email=email, with_password=with_password)
     return nobody("email and password or user API key do not match")
@@ -141,18 +153,18 @@ def _by_jwt(value: str, cloud: Cloud) -> Principal:
 def _by_team(token: jwt.Token, cloud: Cloud) -> Principal:
     """Return the owner of a service or evaluation key: `aud` is the team (D10.4, D10.6)."""
     team = token.claims["aud"]
-    if team not in cloud.table("teams"):
+    if team not in cloud.table(TEAMS):
         return nobody("aud is not the id of a team")
     for service in SERVICES:
-        key = cloud.table("service_keys").get(f"{team}/{service}")
-        if key is not None and token.is_signed_by(key["public"]):
+        key = cloud.table(SERVICE_KEYS).get(f"{team}/{service}")
+        if key is not None and token.is_signed_by(key.public):
             served = token.claims.get("sub", "")
             return Principal(
                 CredentialKind.SERVICE_JWT, team=team, service=service, device_id=served
             )
-    trial = cloud.table("evaluation_tokens").get(team)
-    if trial is not None and token.is_signed_by(trial["public"]):
-        if cloud.clock.time() > trial["created_at"] + TRIAL_S:
+    trial = cloud.table(EVALUATION_TOKENS).get(team)
+    if trial is not None and token.is_signed_by(trial.public):
+        if cloud.clock.time() > trial.created_at + TRIAL_S:
             return nobody("the trial of 30 days is over: a JWT of a service key is needed")
         return Principal(CredentialKind.EVALUATION_TOKEN, team=team)
     return nobody("no service key of this team made the signature")
@@ -163,13 +175,12 @@ def _by_device(token: jwt.Token, cloud: Cloud) -> Principal:
     device_id = token.claims.get("sub") or _uuid(token.claims.get("iss", ""))
     if not device_id:
         return nobody("a device's JWT names the device: `sub`, or its UUID in `iss`")
-    record = cloud.table("device_keys").get(device_id.casefold())
+    record = cloud.table(DEVICE_KEYS).get(device_id.casefold())
     if record is None:
         return nobody("no public key of this device is registered")
-    if any(token.is_signed_by(pem) for pem in _keys_in_order(record)):
-        return Principal(
-            CredentialKind.DEVICE_JWT, team=record["team"], device_id=record["device_id"]
-        )
+    # The key of an upload or a certificate comes before that of the JITP certificate.
+    if any(token.is_signed_by(pem) for pem in (record.public, record.jitp) if pem):
+        return Principal(CredentialKind.DEVICE_JWT, team=record.team, device_id=record.device_id)
     return nobody("no public key of this device verifies the signature")
 
 
@@ -177,10 +188,3 @@ def _uuid(issuer: str) -> str:
     """Return the UUID of `<chip>.<uuid>`, "" where there is none."""
     text = issuer.rpartition(".")[2]
     return text if _UUID.fullmatch(text) else ""
-
-
-def _keys_in_order(record: dict[str, Any]) -> Iterable[str]:
-    """Yield the key of an upload or a certificate, then that of the JITP certificate."""
-    for name in ("public", "jitp"):
-        if record.get(name):
-            yield record[name]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from agent.standin import state
 from agent.standin.keys import SERVICES, evaluation_token, service_key, service_token
 from agent.standin.store import make_private
 
 
-def ready_line(cloud: state.Cloud, folder: Path) -> dict[str, Any]:
+def ready_line(cloud: state.Cloud, folder: Path) -> dict[str, object]:
     """Return the ready line of a stand-in that is being served; keys are written to `folder`."""
     return {
         "ready": True,
@@ -28,21 +27,21 @@ def credentials(cloud: state.Cloud, folder: Path) -> dict[str, str]:
     The file that it names is the key for location; service-key-fota.pem and so on are beside it: a
     key for one service opens no other (clause D10.4).
     """
-    user = cloud.table("users").get(state.EMAIL)
+    user = cloud.table(state.USERS)[state.EMAIL]
     for service in SERVICES:
         record = service_key(cloud, cloud.team_id, service)
         file = folder / f"service-key-{service}.pem"
         make_private(file)
-        file.write_text(record["private"])
+        file.write_text(record.private)
     return {
         "api_key": state.current_api_key(cloud, state.EMAIL, cloud.team_id),
         "organization_auth_token": state.organization_token(cloud, state.ORGANIZATION),
-        "project_key": cloud.table("projects").get(f"{state.ORGANIZATION}/{state.PROJECT}")[
-            "project_key"
-        ],
+        "project_key": cloud.table(state.PROJECTS)[
+            f"{state.ORGANIZATION}/{state.PROJECT}"
+        ].project_key,
         "user_email": state.EMAIL,
-        "user_password": user["password"],
-        "user_api_key": user["user_api_key"],
+        "user_password": user.password,
+        "user_api_key": user.user_api_key,
         "service_key_file": str(folder / "service-key-location.pem"),
         "service_token": service_token(cloud, cloud.team_id),
         "evaluation_token": evaluation_token(cloud, cloud.team_id),

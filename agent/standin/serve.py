@@ -11,6 +11,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import cache
 
 import uvicorn
 from starlette.routing import Route
@@ -172,8 +173,9 @@ def _next_context(cloud: Cloud) -> ssl.SSLContext | None:
     """Return the TLS settings of the next connection, None where it is not to speak TLS."""
     if not triggers_wrong_certificate(cloud):
         return None
-    context: ssl.SSLContext | None = cloud.transient.get("wrong certificate")
-    if context is None:
-        context = connections.server_context(connections.wrong_certificate())
-        cloud.transient["wrong certificate"] = context
-    return context
+    return _wrong_context()
+
+
+@cache
+def _wrong_context() -> ssl.SSLContext:
+    return connections.server_context(connections.wrong_certificate())

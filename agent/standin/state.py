@@ -1,18 +1,4 @@
-"""The state that both halves share: clock, store, accounts, and the settings of a test.
-
-Tables that both halves read:
-
-- `organizations`: slug -> {id, slug, name, single_sign_on, created}
-- `projects`: "organization/project" -> {id, slug, name, organization, project_key, location,
-  created}
-- `users`: email -> {id, email, name, password, user_api_key, created,
-  roles: {organization: role}}
-- `teams`: id -> {id, name, plan}
-- `api_keys`: key -> {key, email, team, role, issued_at, superseded_at}
-- `organization_tokens`: token -> {id, token, name, organization, created_at}
-- `service_keys`: "team/service" -> {team, service, private, public, created_at}
-- `evaluation_tokens`: team -> {public, created_at}
-"""
+"""The state that both halves share: clock, store, accounts, and the settings of a test."""
 
 from __future__ import annotations
 
@@ -21,12 +7,12 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, overload
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from agent.standin.clock import Clock
-from agent.standin.store import Store, Table
+from agent.standin.store import AnyTable, Store, Table, TableOf
 
 ORGANIZATION = "acme"
 PROJECT = "kits"
@@ -36,6 +22,85 @@ EMAIL = "owner@standin.invalid"
 ORGANIZATION_ROLES = ("member", "project_manager", "admin")
 """What a user may be in an organization of the observability service."""
 _Seconds = Annotated[float, Meta(ge=0, le=86400)]
+
+
+class Organization(Struct, kw_only=True):
+    """An organization of the observability service."""
+
+    id: str
+    slug: str
+    name: str
+    single_sign_on: bool = False
+    """Whether user API keys are refused."""
+    created: float
+
+
+class ProjectRecord(Struct, kw_only=True):
+    """A project of an organization."""
+
+    id: str
+    slug: str
+    name: str
+    organization: str
+    """The slug."""
+    project_key: str
+    location: bool
+    """Whether it has location services."""
+    created: float
+
+
+class User(Struct, kw_only=True):
+    """A person, with a role in each of his organizations, by their slugs."""
+
+    id: str
+    email: str
+    name: str
+    password: str
+    user_api_key: str
+    created: float
+    roles: dict[str, str]
+
+
+class Team(Struct, kw_only=True):
+    """A team (tenant) of the device cloud."""
+
+    id: str
+    name: str
+    plan: str
+
+
+class ApiKey(Struct, kw_only=True):
+    """A user's key for a team."""
+
+    key: str
+    email: str
+    team: str
+    role: str
+    issued_at: float
+    superseded_at: float | None
+
+
+class OrganizationToken(Struct, kw_only=True):
+    """A token for an organization, by its slug."""
+
+    id: str
+    token: str
+    name: str
+    organization: str
+    created_at: str
+
+
+ORGANIZATIONS = TableOf("organizations", Organization)
+"""By slug."""
+PROJECTS = TableOf("projects", ProjectRecord)
+"""By "organization/project"."""
+USERS = TableOf("users", User)
+"""By email."""
+TEAMS = TableOf("teams", Team)
+"""By id."""
+API_KEYS = TableOf("api_keys", ApiKey)
+ORGANIZATION_TOKENS = TableOf("organization_tokens", OrganizationToken)
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -72,8 +137,7 @@ class Cloud:
     """Called before each request: operations that were accepted earlier take effect here."""
     on_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """Called when the stand-in stops: workers end here."""
-    transient: dict[str, Any] = field(default_factory=dict)
-    """State that ends with the process, by a name of its owner: workers, caches, faults."""
+    _transient: dict[type, object] = field(default_factory=dict)
 
     async def close(self) -> None:
         """Stop the workers, and close the file."""
@@ -82,19 +146,34 @@ class Cloud:
         self.on_close.clear()
         self.store.close()
 
-    def table(self, name: str) -> Table:
+    @overload
+    def table(self, of: TableOf[T]) -> Table[T]: ...
+    @overload
+    def table(self, of: str) -> Any: ...
+    def table(self, of: TableOf[T] | str) -> AnyTable:
         """Return a table of the store."""
-        return self.store.table(name)
+        return self.store.table(of)
+
+    def transient(self, kind: type[T], make: Callable[[], T]) -> T:
+        """Return the one object of a type that ends with the process: a worker, a cache, faults."""
+        found = self._transient.get(kind)
+        if found is None:
+            found = self._transient[kind] = make()
+        assert isinstance(found, kind)
+        return found
 
     @property
     def team_id(self) -> str:
         """The team (tenant) that the ready line names."""
-        return str(self.table("teams").keys()[0])
+        return self.table(TEAMS).keys()[0]
 
-    def project(self, organization: str, project: str) -> dict[str, Any] | None:
+    def project(self, organization: str, project: str) -> ProjectRecord | None:
         """Return the project of those slugs, or None."""
-        found: dict[str, Any] | None = self.table("projects").get(f"{organization}/{project}")
-        return found
+        return self.table(PROJECTS).get(f"{organization}/{project}")
+
+    def put_project(self, record: ProjectRecord) -> None:
+        """Store a project."""
+        self.table(PROJECTS).put(f"{record.organization}/{record.slug}", record)
 
 
 def secret(prefix: str) -> str:
@@ -105,53 +184,30 @@ def secret(prefix: str) -> str:
 def open_cloud(path: Path | None = None, *, devices: int = 0) -> Cloud:
     """Return a cloud over the file at `path`, or in memory; seeded where it is empty."""
     cloud = Cloud(store=Store(path), settings=Settings(devices=devices))
-    if not len(cloud.table("organizations")):
+    if not len(cloud.table(ORGANIZATIONS)):
         _seed(cloud)
         cloud.store.commit()
     return cloud
 
 
 def _seed(cloud: Cloud) -> None:
-    now = cloud.clock.iso()
     for slug, name in ((ORGANIZATION, "Acme Sensors"), (OTHER_ORGANIZATION, "Umbrella Works")):
-        cloud.table("organizations").put(
-            slug,
-            {
-                "id": str(uuid.uuid4()),
-                "slug": slug,
-                "name": name,
-                "single_sign_on": False,
-                "created": cloud.clock.time(),
-            },
+        organization = Organization(id=_uuid(), slug=slug, name=name, created=cloud.clock.time())
+        cloud.table(ORGANIZATIONS).put(slug, organization)
+        token = OrganizationToken(
+            id=_uuid(),
+            token=secret("oat"),
+            name="made at start",
+            organization=slug,
+            created_at=cloud.clock.iso(),
         )
-        token = secret("oat")
-        cloud.table("organization_tokens").put(
-            token,
-            {
-                "id": str(uuid.uuid4()),
-                "token": token,
-                "name": "made at start",
-                "organization": slug,
-                "created_at": now,
-            },
-        )
-    for organization, slug, name, location in (
-        (ORGANIZATION, PROJECT, "Kits", True),
-        (ORGANIZATION, PROJECT_WITHOUT_LOCATION, "No location services", False),
-        (OTHER_ORGANIZATION, PROJECT, "Kits of another organization", True),
+        cloud.table(ORGANIZATION_TOKENS).put(token.token, token)
+    for slugs, name, location in (
+        ((ORGANIZATION, PROJECT), "Kits", True),
+        ((ORGANIZATION, PROJECT_WITHOUT_LOCATION), "No location services", False),
+        ((OTHER_ORGANIZATION, PROJECT), "Kits of another organization", True),
     ):
-        cloud.table("projects").put(
-            f"{organization}/{slug}",
-            {
-                "id": str(uuid.uuid4()),
-                "slug": slug,
-                "name": name,
-                "organization": organization,
-                "project_key": secrets.token_hex(16),
-                "location": location,
-                "created": cloud.clock.time(),
-            },
-        )
+        make_project(cloud, *slugs, name, location=location)
     _seed_people(cloud)
 
 
@@ -161,21 +217,19 @@ def _seed_people(cloud: Cloud) -> None:
         ("viewer@standin.invalid", "Test Viewer", {ORGANIZATION: "member"}),
         ("stranger@standin.invalid", "Test Stranger", {OTHER_ORGANIZATION: "admin"}),
     ):
-        cloud.table("users").put(
-            email,
-            {
-                "id": str(uuid.uuid4()),
-                "email": email,
-                "name": name,
-                "password": secret("pw"),
-                "user_api_key": secret("uk"),
-                "created": cloud.clock.time(),
-                "roles": roles,
-            },
+        user = User(
+            id=_uuid(),
+            email=email,
+            name=name,
+            password=secret("pw"),
+            user_api_key=secret("uk"),
+            created=cloud.clock.time(),
+            roles=roles,
         )
-    teams = [str(uuid.uuid4()), str(uuid.uuid4())]
+        cloud.table(USERS).put(email, user)
+    teams = [_uuid(), _uuid()]
     for team, name in zip(teams, ("Acme kits", "Umbrella kits"), strict=True):
-        cloud.table("teams").put(team, {"id": team, "name": name, "plan": "PRO"})
+        cloud.table(TEAMS).put(team, Team(id=team, name=name, plan="PRO"))
     for email, team, role in (
         (EMAIL, teams[0], "owner"),
         (EMAIL, teams[1], "owner"),
@@ -184,40 +238,55 @@ def _seed_people(cloud: Cloud) -> None:
         issue_api_key(cloud, email, team, role)
 
 
+def make_project(
+    cloud: Cloud, organization: str, slug: str, name: str, *, location: bool = False
+) -> None:
+    """Create a project with a new project key."""
+    record = ProjectRecord(
+        id=_uuid(),
+        slug=slug,
+        name=name,
+        organization=organization,
+        project_key=secrets.token_hex(16),
+        location=location,
+        created=cloud.clock.time(),
+    )
+    cloud.put_project(record)
+
+
+def _uuid() -> str:
+    return str(uuid.uuid4())
+
+
 def issue_api_key(cloud: Cloud, email: str, team: str, role: str) -> str:
     """Return a new API key of a user for a team; its predecessor has a grace period (D10.1)."""
-    table = cloud.table("api_keys")
-    for key, record in table.items():
-        if record["email"] == email and record["team"] == team and not record["superseded_at"]:
-            table.put(key, {**record, "superseded_at": cloud.clock.time()})
+    table, now = cloud.table(API_KEYS), cloud.clock.time()
+    for record in _current_api_keys(cloud, email, team):
+        record.superseded_at = now
+        table.put(record.key, record)
     key = secrets.token_hex(20)
-    table.put(
-        key,
-        {
-            "key": key,
-            "email": email,
-            "team": team,
-            "role": role,
-            "issued_at": cloud.clock.time(),
-            "superseded_at": None,
-        },
-    )
+    issued = ApiKey(key=key, email=email, team=team, role=role, issued_at=now, superseded_at=None)
+    table.put(key, issued)
     return key
 
 
 def current_api_key(cloud: Cloud, email: str, team: str) -> str:
     """Return the key that is not superseded."""
-    return next(
-        str(record["key"])
-        for record in cloud.table("api_keys").values()
-        if record["email"] == email and record["team"] == team and not record["superseded_at"]
-    )
+    return _current_api_keys(cloud, email, team)[0].key
+
+
+def _current_api_keys(cloud: Cloud, email: str, team: str) -> list[ApiKey]:
+    return [
+        record
+        for record in cloud.table(API_KEYS).values()
+        if (record.email, record.team) == (email, team) and not record.superseded_at
+    ]
 
 
 def organization_token(cloud: Cloud, organization: str) -> str:
     """Return the oldest token of an organization."""
     return next(
-        str(record["token"])
-        for record in cloud.table("organization_tokens").values()
-        if record["organization"] == organization
+        record.token
+        for record in cloud.table(ORGANIZATION_TOKENS).values()
+        if record.organization == organization
     )

@@ -1,6 +1,6 @@
-"""The store: tables of plain values, in memory and, on request, in a SQLite file.
+"""The store: tables of records, in memory and, on request, in a SQLite file.
 
-Every value is in memory; the file is read once at the start, and written before an answer is sent.
+Every record is in memory; the file is read once at the start, and written before an answer is sent.
 There is one connection, and the file is 0600 from the moment it exists (`make_private`).
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -25,25 +26,40 @@ _UPSERT = (
 )
 
 
-class Table:
-    """Key -> value, in the order of insertion. Values are dicts, lists, text, bytes and numbers.
+T = TypeVar("T")
 
-    A value that is changed in place must be put again: only what is put reaches the file.
+
+@dataclass(frozen=True, slots=True)
+class TableOf(Generic[T]):
+    """The name of a table, and the type of its records: what one is opened with."""
+
+    name: str
+    type: type[T]
+
+
+class Table(Generic[T]):
+    """Key -> record, in the order of insertion.
+
+    A record that is changed in place must be put again: only what is put reaches the file.
     """
 
-    def __init__(self, name: str, changed: dict[str, Table]) -> None:
-        self._rows: dict[str, Any] = {}
+    def __init__(self, name: str, changed: dict[str, AnyTable], rows: dict[str, T]) -> None:
+        self._rows = rows
         self._name = name
         self._changed = changed
         self.dirty: dict[str, None] = {}  # in the order of the puts
 
-    def get(self, key: str) -> Any:
-        """Return the value, or None."""
+    def get(self, key: str) -> T | None:
+        """Return the record, or None."""
         return self._rows.get(key)
 
-    def put(self, key: str, value: Any) -> None:
-        """Store `value` under `key`."""
-        self._rows[key] = value
+    def __getitem__(self, key: str) -> T:
+        """Return the record that is there."""
+        return self._rows[key]
+
+    def put(self, key: str, record: T) -> None:
+        """Store `record` under `key`."""
+        self._rows[key] = record
         self.dirty[key] = None
         self._changed[self._name] = self
 
@@ -61,11 +77,11 @@ class Table:
         """Return the keys in the order of insertion, as a copy."""
         return list(self._rows)
 
-    def values(self) -> list[Any]:
-        """Return the values in the order of insertion, as a copy of the list."""
+    def values(self) -> list[T]:
+        """Return the records in the order of insertion, as a copy of the list."""
         return list(self._rows.values())
 
-    def items(self) -> list[tuple[str, Any]]:
+    def items(self) -> list[tuple[str, T]]:
         """Return pairs in the order of insertion, as a copy of the list."""
         return list(self._rows.items())
 
@@ -78,9 +94,8 @@ class Table:
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())
 
-    def load(self, key: str, value: Any) -> None:
-        """Add a row that was read from the file, so it is not dirty."""
-        self._rows[key] = value
+
+AnyTable: TypeAlias = "Table[Any]"
 
 
 class Store:
@@ -90,18 +105,27 @@ class Store:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._tables: dict[str, Table] = {}
-        self._changed: dict[str, Table] = {}
+        self._tables: dict[str, AnyTable] = {}
+        self._loaded: dict[str, dict[str, object]] = {}
+        """Plain values of the file, by table, until the table is opened with its type."""
+        self._changed: dict[str, AnyTable] = {}
         """The tables that changed since the last commit: most requests change none."""
         self._connection: sqlite3.Connection | None = None
         if path is not None:
             self._open(path)
 
-    def table(self, name: str) -> Table:
-        """Return the table of that name, made empty where there is none."""
+    @overload
+    def table(self, of: TableOf[T]) -> Table[T]: ...
+    @overload
+    def table(self, of: str) -> Any: ...
+    def table(self, of: TableOf[T] | str) -> AnyTable:
+        """Return a table, made empty where there is none."""
+        name, kind = (of, Any) if isinstance(of, str) else (of.name, of.type)
         found = self._tables.get(name)
         if found is None:
-            found = self._tables[name] = Table(name, self._changed)
+            loaded = self._loaded.pop(name, {})
+            rows = {key: msgspec.convert(value, kind) for key, value in loaded.items()}
+            found = self._tables[name] = Table(name, self._changed, rows)
         return found
 
     def commit(self) -> None:
@@ -142,14 +166,14 @@ class Store:
             for name, key, value in connection.execute(
                 "SELECT name, key, value FROM rows ORDER BY rowid"
             ):
-                self.table(name).load(key, msgspec.msgpack.decode(value))
+                self._loaded.setdefault(name, {})[key] = msgspec.msgpack.decode(value)
         except (sqlite3.Error, msgspec.DecodeError) as error:
             connection.close()
             raise ValueError(f"{path} cannot be used: {error}") from error
         self._connection = connection
 
 
-def _write(connection: sqlite3.Connection, name: str, table: Table) -> None:
+def _write(connection: sqlite3.Connection, name: str, table: AnyTable) -> None:
     for key in table.dirty:
         if key in table:
             value = msgspec.msgpack.encode(table.get(key))

@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 from standin import StandIn
 
+from agent.standin.state import USERS
+
 KEY_HEADER = "Service-Project-Key"
 OCTETS = {"Content-Type": "application/octet-stream"}
 IDENTITY = {
@@ -155,9 +157,9 @@ async def deploy(standin: StandIn, version: str, **more: object):
 
 def person(standin: StandIn, email: str, role: str | None = None) -> Caller:
     """Return a user with a password, in a role where one is given."""
-    users = standin.cloud.table("users")
-    record = users.get(email)
+    users = standin.cloud.table(USERS)
+    record = users[email]
     if role is not None:
-        record = {**record, "roles": {standin.organization: role}}
+        record.roles = {standin.organization: role}
         users.put(email, record)
-    return Caller(standin, basic(email, record["password"]))
+    return Caller(standin, basic(email, record.password))

@@ -5,7 +5,7 @@
         standin.credentials["api_key"]              # likewise
         standin.clock.advance(3600)                 # its time, not the machine's
         standin.cloud.settings.discover_s = 0       # see agent.standin.state.Settings
-        standin.cloud.table("teams")                # its whole memory
+        standin.cloud.table(TEAMS)                  # its whole memory
         await standin.client.get("/v1/devices", headers=standin.bearer("api_key"))
 
 `running_standin()` is the same without pytest; `split=True` gives each host a port of its own,

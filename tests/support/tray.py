@@ -13,6 +13,7 @@ from standin import StandIn
 
 from agent.cli.cloud import write_standin_profile
 from agent.config.write import set_default_profile, set_value
+from agent.standin.principal import DEVICE_KEYS
 
 PROFILE = "tray"
 TAG = 16842753
@@ -79,8 +80,8 @@ def key_in(kit: ServedKit) -> str:
 
 def registered_keys(standin: StandIn) -> dict[str, str]:
     """Return the public key (PEM) that the service has for each device."""
-    rows = standin.cloud.table("device_keys").items()
-    return {row["device_id"]: row["public"] for _, row in rows}
+    rows = standin.cloud.table(DEVICE_KEYS).items()
+    return {row.device_id: row.public for _, row in rows}
 
 
 def tray_profile(standin: StandIn, folder: Path, **settings: str) -> None:

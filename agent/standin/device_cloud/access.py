@@ -58,7 +58,7 @@ def project_location_client(
     """Return the user of a location path of the organization form (clauses D8.4, D10.7)."""
     principal = project_client(request, cloud, organization, project)
     owned = cloud.project(organization, project)
-    if owned is None or not owned["location"]:
+    if owned is None or not owned.location:
         raise forbidden("the project does not have location services enabled")
     return principal
 

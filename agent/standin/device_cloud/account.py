@@ -16,7 +16,7 @@ from agent.standin.device_cloud import access
 from agent.standin.device_cloud.refusals import forbidden, invalid, not_found
 from agent.standin.device_cloud.resource import answer_one, check_if_match, with_meta
 from agent.standin.principal import Principal
-from agent.standin.state import Cloud
+from agent.standin.state import TEAMS, USERS, Cloud
 
 EARLIEST_REMOVAL = datetime(2026, 7, 2, tzinfo=UTC)
 """The deprecated paths may be removed any time after July 1, 2026, and not before."""
@@ -39,12 +39,12 @@ def routes(cloud: Cloud) -> list[Route]:
         _require_deprecated_paths(cloud)
         record = keys.service_key(cloud, principal.team, "location")
         token = keys.service_token(cloud, principal.team)
-        return JSON({"token": token, "createdAt": record["created_at"]})
+        return JSON({"token": token, "createdAt": record.created_at})
 
     async def service_key_and_token(request: Request) -> Response:
         principal = access.user(request, cloud)
         _require_deprecated_paths(cloud)
-        plan = cloud.table("teams").get(principal.team)["plan"]
+        plan = cloud.table(TEAMS)[principal.team].plan
         if plan.upper() not in PLANS_WITH_SERVICE_KEYS:
             raise forbidden("a service key needs a Pro or Enterprise plan")
         if principal.role != "owner":
@@ -58,10 +58,10 @@ def routes(cloud: Cloud) -> list[Route]:
         token = keys.signed_by(cloud, record)
         return JSON(
             {
-                "serviceKey": record["private"],
+                "serviceKey": record.private,
                 "service": service,
                 "token": token,
-                "createdAt": record["created_at"],
+                "createdAt": record.created_at,
             }
         )
 
@@ -80,21 +80,21 @@ def _require_deprecated_paths(cloud: Cloud) -> None:
 
 def _to_resource(cloud: Cloud, principal: Principal) -> dict[str, Any]:
     team = principal.team
-    record = cloud.table("teams").get(team)
-    made = (cloud.table("service_keys").get(f"{team}/{service}") for service in keys.SERVICES)
+    record = cloud.table(TEAMS)[team]
+    made = (cloud.table(keys.SERVICE_KEYS).get(f"{team}/{service}") for service in keys.SERVICES)
     resource = {
         "mqttEndpoint": "mqtt.standin.invalid",
         "mqttTopicPrefix": f"prod/{team}/",
-        "team": {"tenantId": team, "name": record["name"]},
+        "team": {"tenantId": team, "name": record.name},
         "role": principal.role,
-        "userId": cloud.table("users").get(principal.email)["id"],
+        "userId": cloud.table(USERS)[principal.email].id,
         "tags": [],
         "plan": {
-            "name": record["plan"],
+            "name": record.plan,
             "proxyUsageDeclarations": {},
             "currentMonthCosts": [],
             "serviceKeys": [
-                {"service": key["service"], "enabled": True, "createdAt": key["created_at"]}
+                {"service": key.service, "enabled": True, "createdAt": key.created_at}
                 for key in made
                 if key is not None
             ],

@@ -50,10 +50,14 @@ _INTERVAL = 240
 """Minutes between two predictions where the request names no interval."""
 
 
+class _Cached(dict[tuple[object, bytes], bytes]):
+    """Files by who asked for what."""
+
+
 async def agnss(request: Request, cloud: Cloud, principal: Principal) -> Response:
     """Answer with assistance data, or with the range of it that is requested."""
     options = await read_json(request, location_input.ASSISTANCE)
-    cached: dict[tuple[Principal, bytes], bytes] = cloud.transient.setdefault("agnss", {})
+    cached = cloud.transient(_Cached, _Cached)
     key = (principal, msgspec.json.encode(options, order="sorted"))
     # The data changes with time: later ranges are of the same file as the first one.
     file = cached.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from agent.standin.observability.refusals import forbidden, not_found, unauthorized
 from agent.standin.principal import CredentialKind, Principal, by_bearer, identify, nobody
-from agent.standin.state import Cloud
+from agent.standin.state import ORGANIZATIONS, USERS, Cloud
 
 
 class Access(Enum):
@@ -68,17 +68,17 @@ def role_in(principal: Principal, cloud: Cloud, organization: str) -> Role:
 
     Raises 404 for an unknown organization, 403 for one that the caller may not access.
     """
-    record = cloud.table("organizations").get(organization)
+    record = cloud.table(ORGANIZATIONS).get(organization)
     if record is None:
         raise not_found(f"organization {organization[:128]!r}")
     if principal.kind is CredentialKind.ORGANIZATION_TOKEN:
         if principal.organization != organization:
             raise forbidden("this organization auth token belongs to another organization")
         return Role.PROJECT_MANAGER
-    name = cloud.table("users").get(principal.email)["roles"].get(organization)
+    name = cloud.table(USERS)[principal.email].roles.get(organization)
     if name is None:
         raise forbidden("the user is not, or no longer, a member of this organization")
-    if record.get("single_sign_on") and not principal.with_password:
+    if record.single_sign_on and not principal.with_password:
         raise forbidden("this organization requires single sign-on: a user API key is refused")
     return ROLES.get(name, Role.MEMBER)
 
@@ -87,11 +87,11 @@ def reachable(principal: Principal, cloud: Cloud) -> list[str]:
     """Return the slugs of the organizations that the caller may access."""
     if principal.kind is CredentialKind.ORGANIZATION_TOKEN:
         return [principal.organization]
-    roles = cloud.table("users").get(principal.email)["roles"]
+    roles = cloud.table(USERS)[principal.email].roles
     return [
         slug
-        for slug, record in cloud.table("organizations").items()
-        if slug in roles and (principal.with_password or not record.get("single_sign_on"))
+        for slug, record in cloud.table(ORGANIZATIONS).items()
+        if slug in roles and (principal.with_password or not record.single_sign_on)
     ]
 
 

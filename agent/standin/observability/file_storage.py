@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -22,6 +21,7 @@ from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.push import decode_content
 from agent.standin.observability.operations import Handler, RequestContext, ServedOperation
 from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
+from agent.standin.observability.tables import BLOBS, PARTS, SECRETS, TOKENS, UPLOADS, Upload
 from agent.standin.state import Cloud
 
 DOWNLOAD_LIFE_S = 6 * 3600
@@ -43,14 +43,13 @@ _BINARY: Schema = {"type": "string", "format": "binary"}
 def put_blob(cloud: Cloud, data: bytes) -> str:
     """Store bytes and return their name."""
     name = secrets.token_hex(16)
-    cloud.table("observability/blobs").put(name, data)
+    cloud.table(BLOBS).put(name, data)
     return name
 
 
 def get_blob(cloud: Cloud, name: str) -> bytes | None:
     """Return stored bytes, None if the name is unknown."""
-    blob: bytes | None = cloud.table("observability/blobs").get(name)
-    return blob
+    return cloud.table(BLOBS).get(name)
 
 
 def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str = "") -> str:
@@ -129,26 +128,25 @@ def _signed(
     )
 
 
-def find_upload(cloud: Cloud, secret: str) -> dict[str, Any]:
+def find_upload(cloud: Cloud, secret: str) -> Upload:
     """Return a prepared upload that has not expired. Raises 404."""
-    upload: dict[str, Any] | None = cloud.table("observability/uploads").get(secret)
-    if upload is None or cloud.clock.time() > upload["created"] + UPLOAD_LIFE_S:
+    upload = cloud.table(UPLOADS).get(secret)
+    if upload is None or cloud.clock.time() > upload.created + UPLOAD_LIFE_S:
         raise not_found("upload")
     return upload
 
 
 def delete_expired(cloud: Cloud) -> None:
     """Delete expired uploads with their bytes, parts and tokens."""
-    uploads, blobs = cloud.table("observability/uploads"), cloud.table("observability/blobs")
-    parts, tokens = cloud.table("observability/parts"), cloud.table("observability/tokens")
-    for secret, upload in uploads.items():
-        if cloud.clock.time() <= upload["created"] + UPLOAD_LIFE_S:
+    parts = cloud.table(PARTS)
+    for secret, upload in cloud.table(UPLOADS).items():
+        if cloud.clock.time() <= upload.created + UPLOAD_LIFE_S:
             continue
-        uploads.delete(secret)
-        tokens.delete(upload["token"])
-        if upload["blob"] is not None:
-            blobs.delete(upload["blob"])
-        for number in range(1, upload["parts"] + 1):
+        cloud.table(UPLOADS).delete(secret)
+        cloud.table(TOKENS).delete(upload.token)
+        if upload.blob is not None:
+            cloud.table(BLOBS).delete(upload.blob)
+        for number in range(1, upload.parts + 1):
             if f"{secret}/{number}" in parts:
                 parts.delete(f"{secret}/{number}")
 
@@ -156,9 +154,9 @@ def delete_expired(cloud: Cloud) -> None:
 async def _put(context: RequestContext) -> Response:
     secret = context.path["secret"]
     upload, data = _content(context, secret)
-    if len(data) != upload["size"]:
-        raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
-    data = decode_content(data, upload["content_encoding"], MAX_FILE)
+    if len(data) != upload.size:
+        raise invalid(f"{len(data)} bytes came, {upload.size} were announced")
+    data = decode_content(data, upload.content_encoding, MAX_FILE)
     _store_upload(context.cloud, secret, upload, data)
     return Response(headers={"ETag": _etag(data)})
 
@@ -166,9 +164,9 @@ async def _put(context: RequestContext) -> Response:
 async def _put_part(context: RequestContext) -> Response:
     secret, number = context.path["secret"], int(context.path["part"])
     upload, data = _content(context, secret)
-    if number > upload["parts"]:
+    if number > upload.parts:
         raise not_found(f"part {number}")
-    context.cloud.table("observability/parts").put(f"{secret}/{number}", data)
+    context.cloud.table(PARTS).put(f"{secret}/{number}", data)
     return Response(headers={"ETag": _etag(data)})
 
 
@@ -182,16 +180,16 @@ async def _complete(context: RequestContext) -> Response:
         range(1, len(listed_parts) + 1)
     ):
         raise invalid("the parts are to be named from 1 on, each with its ETag")
-    table = context.cloud.table("observability/parts")
+    table = context.cloud.table(PARTS)
     data = b""
     for number, etag in listed_parts:
-        part: bytes | None = table.get(f"{secret}/{number}")
+        part = table.get(f"{secret}/{number}")
         plain = etag.strip().replace("&quot;", '"').strip('"')
         if part is None or plain != _etag(part).strip('"'):
             raise invalid(f"part {number} is not what came")
         data += part
-    if len(data) != upload["size"]:
-        raise invalid(f"{len(data)} bytes came, {upload['size']} were announced")
+    if len(data) != upload.size:
+        raise invalid(f"{len(data)} bytes came, {upload.size} were announced")
     for number, _ in listed_parts:
         table.delete(f"{secret}/{number}")
     _store_upload(context.cloud, secret, upload, data)
@@ -213,21 +211,20 @@ async def _get(context: RequestContext) -> Response:
     return file_response(data, context.headers, ObservabilityRefused)
 
 
-def _content(context: RequestContext, secret: str) -> tuple[dict[str, Any], bytes]:
+def _content(context: RequestContext, secret: str) -> tuple[Upload, bytes]:
     """Return an upload and its received bytes. Raises 400 if more were declared than announced."""
     upload = find_upload(context.cloud, secret)
-    announced = upload["size"]
     declared = context.headers.get("content-length")
-    if declared is not None and int(declared) > announced:
-        raise invalid(f"{declared} bytes come, {announced} were announced")
+    if declared is not None and int(declared) > upload.size:
+        raise invalid(f"{declared} bytes come, {upload.size} were announced")
     return upload, context.raw
 
 
-def _store_upload(cloud: Cloud, secret: str, upload: dict[str, Any], data: bytes) -> None:
-    uploads = cloud.table("observability/uploads")
-    if upload["blob"] is not None:  # sent once more
-        cloud.table("observability/blobs").delete(upload["blob"])
-    uploads.put(secret, {**upload, "blob": put_blob(cloud, data)})
+def _store_upload(cloud: Cloud, secret: str, upload: Upload, data: bytes) -> None:
+    if upload.blob is not None:  # sent once more
+        cloud.table(BLOBS).delete(upload.blob)
+    upload.blob = put_blob(cloud, data)
+    cloud.table(UPLOADS).put(secret, upload)
 
 
 def _etag(data: bytes) -> str:
@@ -235,8 +232,8 @@ def _etag(data: bytes) -> str:
 
 
 def _sign(cloud: Cloud, blob: str, expires: int) -> str:
-    table = cloud.table("observability/secrets")
+    table = cloud.table(SECRETS)
     if "downloads" not in table:
         table.put("downloads", secrets.token_bytes(32))
     text = f"{blob}\n{expires}".encode("utf-8", "surrogatepass")
-    return hmac.new(table.get("downloads"), text, hashlib.sha256).hexdigest()
+    return hmac.new(table["downloads"], text, hashlib.sha256).hexdigest()

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+
+from agent.standin.observability import tables
+from agent.standin.observability.tables import Cohort, Device, Install, LogLine, Release
+from agent.standin.store import Table, TableOf
 
 if TYPE_CHECKING:
     from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud
-    from agent.standin.store import Table
+    from agent.standin.state import Cloud, ProjectRecord
 
 
 MAX_LENGTH = 128
@@ -33,7 +38,21 @@ IDENTITY_FIELDS: dict[str, Schema] = {
     "software_type": VERSION,
     "software_version": VERSION,
 }
-"""The fields by which a device and its software are identified, in the order of `mark_seen`."""
+"""The schema of `Identity`."""
+
+
+class Identity(Struct, frozen=True):
+    """The fields by which a device and its software are identified."""
+
+    device_serial: str
+    hardware_version: str
+    software_type: str
+    software_version: str
+
+    @property
+    def release(self) -> str | None:
+        """The release of the software, None where its version is none of a release."""
+        return self.software_version if is_semver(self.software_version) else None
 
 
 def precedence(version: str) -> tuple[object, ...]:
@@ -45,8 +64,7 @@ def precedence(version: str) -> tuple[object, ...]:
 
 
 DEFAULT_COHORT = "default"
-
-Record = dict[str, Any]
+T = TypeVar("T")
 
 
 def timestamp(unix_s: float | None) -> str | None:
@@ -70,140 +88,115 @@ class Project:
         self.slug = slug
 
     @property
-    def record(self) -> Record:
+    def record(self) -> ProjectRecord:
         """The record of the project, which both halves of the stand-in share."""
         record = self.cloud.project(self.organization, self.slug)
         assert record is not None
         return record
 
     @property
+    def path(self) -> str:
+        """Its slugs, as uploads and pushes name it."""
+        return f"{self.organization}/{self.slug}"
+
+    @property
     def now(self) -> float:
         """The stand-in's time in Unix seconds."""
         return self.cloud.clock.time()
 
-    def table(self, name: str) -> Table:
+    def table(self, of: TableOf[T]) -> Table[T]:
         """Return a table of this project alone."""
-        return self.cloud.table(f"observability/{self.organization}/{self.slug}/{name}")
+        return self.cloud.table(TableOf(f"observability/{self.path}/{of.name}", of.type))
 
     def next_id(self, kind: str) -> int:
         """Return the next free number for a resource of that kind."""
-        counters = self.table("counters")
-        number = int(counters.get(kind) or 0) + 1
+        counters = self.table(tables.COUNTERS)
+        number = (counters.get(kind) or 0) + 1
         counters.put(kind, number)
         return number
 
     def log(self, level: str, message: str, device_serial: str | None = None) -> None:
         """Add a line to the processing log."""
-        number = self.next_id("processing-log")
-        self.table("processing-log").put(
-            str(number),
-            {
-                "id": number,
-                "created": self.now,
-                "level": level,
-                "message": message,
-                "device_serial": device_serial,
-            },
+        line = LogLine(
+            id=self.next_id("processing-log"),
+            created=self.now,
+            level=level,
+            message=message,
+            device_serial=device_serial,
         )
+        self.table(tables.PROCESSING_LOG).put(str(line.id), line)
 
-    def cohort(self, slug: str) -> Record | None:
+    def cohort(self, slug: str) -> Cohort | None:
         """Return a cohort, None if unknown; `default` always exists."""
-        table = self.table("cohorts")
+        table = self.table(tables.COHORTS)
         if slug == DEFAULT_COHORT and slug not in table:
             self.make_cohort(slug, "Default")
-        cohort: Record | None = table.get(slug)
+        return table.get(slug)
+
+    def make_cohort(self, slug: str, name: str) -> Cohort:
+        """Create a cohort and return its record."""
+        number, now = self.next_id("cohorts"), self.now
+        cohort = Cohort(id=number, slug=slug, name=name, created=now, updated=now)
+        self.table(tables.COHORTS).put(slug, cohort)
         return cohort
 
-    def make_cohort(self, slug: str, name: str) -> Record:
-        """Create a cohort and return its record."""
-        record = {
-            "id": self.next_id("cohorts"),
-            "slug": slug,
-            "name": name,
-            "created": self.now,
-            "updated": self.now,
-        }
-        self.table("cohorts").put(slug, record)
-        return record
-
-    def release(self, version: str) -> Record:
+    def release(self, version: str) -> Release:
         """Return the release of that version, created if there is none."""
-        table = self.table("releases")
+        table = self.table(tables.RELEASES)
         if version not in table:
             table.put(version, self.new_release(version))
-        release: Record = table.get(version)
-        return release
+        return table[version]
 
-    def new_release(self, version: str, delta_from: str = "") -> Record:
+    def new_release(self, version: str, delta_from: str = "") -> Release:
         """Return a new release without artifacts, not stored; a delta with `delta_from`."""
-        return {
-            "id": self.next_id("releases"),
-            "version": version,
-            "delta_from": delta_from,
-            "min_version": delta_from,
-            "revision": "",
-            "notes": "",
-            "extra_info": None,
-            "must_pass_through": False,
-            "artifacts": [],
-            "created": self.now,
-            "updated": self.now,
-        }
+        return Release(
+            id=self.next_id("releases"),
+            version=version,
+            delta_from=delta_from,
+            min_version=delta_from,
+            created=self.now,
+            updated=self.now,
+        )
 
-    def device(self, serial: str, hardware_version: str | None = None) -> Record:
+    def device(self, serial: str, hardware_version: str = "") -> Device:
         """Return the device of that serial, created if it is unknown."""
-        table = self.table("devices")
-        record: Record | None = table.get(serial)
-        if record is None:
+        table = self.table(tables.DEVICES)
+        device = table.get(serial)
+        if device is None:
             self.cohort(DEFAULT_COHORT)
-            record = {
-                "id": self.next_id("devices"),
-                "device_serial": serial,
-                "hardware_version": hardware_version or "",
-                "owner_ref": None,
-                "nickname": "",
-                "description": "",
-                "cohort": DEFAULT_COHORT,
-                "created": self.now,
-                "updated": self.now,
-                "last_seen": None,
-                "software": {},
-                "last_seen_release": None,
-            }
-            table.put(serial, record)
-        elif hardware_version and record["hardware_version"] != hardware_version:
-            record = {**record, "hardware_version": hardware_version, "updated": self.now}
-            table.put(serial, record)
-        return record
-
-    def mark_seen(
-        self, serial: str, hardware_version: str, software_type: str, software_version: str
-    ) -> Record:
-        """Record that a device was seen with a software version; a new version is an install."""
-        record = self.device(serial, hardware_version)
-        before = record["software"].get(software_type)
-        record = {
-            **record,
-            "last_seen": self.now,
-            "software": {**record["software"], software_type: software_version},
-        }
-        if is_semver(software_version):
-            self.release(software_version)
-            record["last_seen_release"] = software_version
-        if before != software_version:
-            number = self.next_id("installs")
-            self.table("installs").put(
-                str(number),
-                {
-                    "id": number,
-                    "status": "done",
-                    "device": serial,
-                    "software_type": software_type,
-                    "from": before,
-                    "to": software_version,
-                    "began": self.now,
-                    "transitioned": self.now,
-                },
+            device = Device(
+                id=self.next_id("devices"),
+                device_serial=serial,
+                hardware_version=hardware_version,
+                cohort=DEFAULT_COHORT,
+                created=self.now,
+                updated=self.now,
             )
-        self.table("devices").put(serial, record)
-        return record
+            table.put(serial, device)
+        elif hardware_version and device.hardware_version != hardware_version:
+            device.hardware_version, device.updated = hardware_version, self.now
+            table.put(serial, device)
+        return device
+
+    def mark_seen(self, seen: Identity) -> None:
+        """Record that a device was seen with a software version; a new version is an install."""
+        device = self.device(seen.device_serial, seen.hardware_version)
+        before = device.software.get(seen.software_type)
+        device.last_seen = self.now
+        device.software[seen.software_type] = seen.software_version
+        if seen.release is not None:
+            self.release(seen.release)
+            device.last_seen_release = seen.release
+        if before != seen.software_version:
+            install = Install(
+                id=self.next_id("installs"),
+                status="done",
+                device=seen.device_serial,
+                software_type=seen.software_type,
+                release_from=before,
+                release_to=seen.software_version,
+                began=self.now,
+                transitioned=self.now,
+            )
+            self.table(tables.INSTALLS).put(str(install.id), install)
+        self.table(tables.DEVICES).put(seen.device_serial, device)

@@ -51,7 +51,7 @@ class RateLimits:
 
 def limits(cloud: Cloud) -> RateLimits:
     """Return the limits of this stand-in, set by its active faults."""
-    rate_limits: RateLimits = cloud.transient.setdefault("observability limits", RateLimits())
+    rate_limits = cloud.transient(RateLimits, RateLimits)
     rate_limits.allowed = _allowed(rate_limit(cloud))
     return rate_limits
 

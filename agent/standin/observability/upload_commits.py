@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass, field
-from typing import Any
 
+import msgspec
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin.core.schema import Schema
-from agent.standin.observability import file_storage
+from agent.standin.observability import file_storage, tables
 from agent.standin.observability.file_storage import MAX_FILE
 from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.coredumps import MAGIC
@@ -25,11 +26,12 @@ from agent.standin.observability.project import (
     RELEASE_VERSION,
     SLUG,
     VERSION,
+    Identity,
     Project,
-    Record,
 )
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.schemas import object_schema
+from agent.standin.observability.tables import Artifact, Release, StoredFile
 
 _MEBIBYTE = 1024 * 1024
 _NAME: Schema = {"type": "string", "maxLength": 512}
@@ -199,6 +201,16 @@ def _build_id_note(notes: bytes, order: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedFile:
+    """The file of an upload that was committed; `blob` is the name of its stored bytes."""
+
+    name: str
+    md5: str
+    blob: str
+    data: bytes
+
+
 _ARTIFACT_FIELDS = (
     "extra_info",
     "firmware_type",
@@ -208,56 +220,61 @@ _ARTIFACT_FIELDS = (
 """Optional fields of the commit that become fields of the artifact."""
 
 
-def commit_release(context: RequestContext, _kind: UploadKind, upload: Record) -> Response:
+def commit_release(context: RequestContext, _kind: UploadKind, file: CommittedFile) -> Response:
     """Add a payload to its release, which is created if there is none."""
     body, project = context.body, context.project
     software = body["software_version"]
-    table, key, release = _release(project, software["version"])
-    artifact = _artifact(project, body, upload)
-    if any(_artifact_key(other) == _artifact_key(artifact) for other in release["artifacts"]):
+    release = _release(project, software["version"])
+    artifact = _artifact(context, file)
+    if any(_artifact_key(other) == _artifact_key(artifact) for other in release.artifacts):
         raise ObservabilityRefused(409, "this release has such an artifact already")
-    changed = {**release, "artifacts": [*release["artifacts"], artifact], "updated": project.now}
-    changed |= {name: body[name] for name in ("notes", "extra_info") if name in body}
-    changed["revision"] = software.get("revision") or release["revision"]
-    changed["must_pass_through"] = bool(body.get("must_pass_through"))
-    project.table(table).put(key, changed)
+    release.artifacts.append(artifact)
+    release.updated = project.now
+    release.notes = body.get("notes", release.notes)
+    release.extra_info = body.get("extra_info", release.extra_info)
+    release.revision = software.get("revision") or release.revision
+    release.must_pass_through = bool(body.get("must_pass_through"))
+    if release.delta_from:
+        key = f"{release.delta_from}/{release.version}"
+        project.table(tables.DELTA_RELEASES).put(key, release)
+    else:
+        project.table(tables.RELEASES).put(release.version, release)
     return accepted_response(context)
 
 
-def _release(project: Project, version: str | list[str]) -> tuple[str, str, Record]:
-    """Return table, key and record of the release of a version, or of a pair of versions."""
-    delta_from, target = version if isinstance(version, list) else ("", version)
+def _release(project: Project, version: str | list[str]) -> Release:
+    """Return the release of a version, or of a pair of versions."""
     if not isinstance(version, list):
-        return "releases", target, project.release(target)
-    key = f"{delta_from}/{target}"
-    known: Record | None = project.table("delta-releases").get(key)
-    return "delta-releases", key, known or project.new_release(target, delta_from)
+        return project.release(version)
+    delta_from, target = version
+    known = project.table(tables.DELTA_RELEASES).get(f"{delta_from}/{target}")
+    return known or project.new_release(target, delta_from)
 
 
-def _artifact(project: Project, body: dict[str, Any], upload: Record) -> Record:
-    return {
-        "id": project.next_id("artifacts"),
-        "type": "firmware",
-        "hardware_version": body["hardware_version"],
-        "software_type": body["software_version"]["software_type"],
-        "build_id": None,
-        "filename": upload["name"],
-        "blob": upload["blob"],
-        "md5": upload["md5"],
-        "size": upload["size"],
-        "created": project.now,
-        "more": {name: body[name] for name in _ARTIFACT_FIELDS if body.get(name) is not None},
-    }
+def _artifact(context: RequestContext, file: CommittedFile) -> Artifact:
+    body, project = context.body, context.project
+    return Artifact(
+        id=project.next_id("artifacts"),
+        type="firmware",
+        hardware_version=body["hardware_version"],
+        software_type=body["software_version"]["software_type"],
+        build_id=None,
+        filename=file.name,
+        blob=file.blob,
+        md5=file.md5,
+        size=len(file.data),
+        created=project.now,
+        more={name: body[name] for name in _ARTIFACT_FIELDS if body.get(name) is not None},
+    )
 
 
-def _artifact_key(artifact: Record) -> tuple[Any, ...]:
+def _artifact_key(artifact: Artifact) -> tuple[JSONValue, ...]:
     """Return the key that is unique among the artifacts of a release."""
-    more = artifact.get("more", {})
     return (
-        artifact["hardware_version"],
-        artifact["software_type"],
-        more.get("component_base_version"),
-        more.get("firmware_type"),
+        artifact.hardware_version,
+        artifact.software_type,
+        artifact.more.get("component_base_version"),
+        artifact.more.get("firmware_type"),
     )
 
 
@@ -265,81 +282,71 @@ def commit_handler(kind: UploadKind) -> Handler:
     """Return the handler that commits a file of that kind."""
 
     async def commit(context: RequestContext) -> Response:
-        record = _claim(context, kind)
-        return _COMMITS.get(kind.name, _store_file)(context, kind, record)
+        file = _claim(context, kind)
+        return _COMMITS.get(kind.name, _store_file)(context, kind, file)
 
     return commit
 
 
-def _claim(context: RequestContext, kind: UploadKind) -> Record:
-    """Remove a prepared upload by its token; return its name, MD5, size, blob and bytes.
+def _claim(context: RequestContext, kind: UploadKind) -> CommittedFile:
+    """Remove a prepared upload by its token; return its file.
 
     Raises 404 if there is no upload that can be committed here.
     """
-    cloud, project, file = context.cloud, context.project, context.body["file"]
-    tokens = cloud.table("observability/tokens")
-    secret = tokens.get(file["token"])
-    upload = cloud.table("observability/uploads").get(secret) if secret else None
-    if upload is None or upload["project"] != f"{project.organization}/{project.slug}":
+    cloud, project, named = context.cloud, context.project, context.body["file"]
+    secret = cloud.table(tables.TOKENS).get(named["token"]) or ""
+    upload = cloud.table(tables.UPLOADS).get(secret)
+    if upload is None or upload.project != project.path:
         raise not_found("an upload of this token")
-    if project.now > upload["created"] + file_storage.UPLOAD_LIFE_S:
+    if project.now > upload.created + file_storage.UPLOAD_LIFE_S:
         raise not_found("the upload token has expired: the upload")
-    if upload["kind"] != kind.name:
-        raise not_found(f"the upload was prepared as {upload['kind']}: one of {kind.name}")
-    if upload["blob"] is None:
+    if upload.kind != kind.name:
+        raise not_found(f"the upload was prepared as {upload.kind}: one of {kind.name}")
+    if upload.blob is None:
         raise not_found("nothing was put for this token: the file")
-    data = file_storage.get_blob(cloud, upload["blob"]) or b""
+    data = file_storage.get_blob(cloud, upload.blob) or b""
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-    if file.get("md5") and file["md5"].lower() != md5 and not upload["content_encoding"]:
+    if named.get("md5") and named["md5"].lower() != md5 and not upload.content_encoding:
         raise invalid("the MD5 is not that of the file")
-    tokens.delete(file["token"])
-    cloud.table("observability/uploads").delete(secret)
-    name = file.get("name") or kind.name.lower()
-    return {"name": name, "md5": md5, "size": len(data), "blob": upload["blob"], "data": data}
+    cloud.table(tables.TOKENS).delete(upload.token)
+    cloud.table(tables.UPLOADS).delete(secret)
+    return CommittedFile(named.get("name") or kind.name.lower(), md5, upload.blob, data)
 
 
-def _store_file(context: RequestContext, kind: UploadKind, upload: Record) -> Response:
+def _store_file(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
     """Store a file that needs no processing."""
-    details = {key: value for key, value in context.body.items() if key != "file"}
     if kind.name == "CUSTOM_DATA_RECORDING":
-        _mark_seen(context, details)
-    _add_file(context, kind, upload, details)
+        _mark_seen(context)
+    _add_file(context, kind, file)
     return accepted_response(context)
 
 
-def _commit_archive(context: RequestContext, kind: UploadKind, upload: Record) -> Response:
-    details = {key: value for key, value in context.body.items() if key != "file"}
-    _mark_seen(context, details)
-    entries = add_archive(context.project, upload["data"], details["device_serial"])
-    _add_file(context, kind, upload, {**details, "entries": entries})
+def _commit_archive(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
+    device = _mark_seen(context)
+    entries = add_archive(context.project, file.data, device.device_serial)
+    _add_file(context, kind, file, entries=entries)
     return accepted_response(context)
 
 
-def _commit_symbols(context: RequestContext, kind: UploadKind, upload: Record) -> Response:
-    project = context.project
-    build_id = gnu_build_id(upload["data"])
-    others = project.table("files").values()
-    if any(one["kind"] == kind.name and one["md5"] == upload["md5"] for one in others):
+def _commit_symbols(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
+    build_id = gnu_build_id(file.data)
+    others = context.project.table(tables.FILES).values()
+    if any(one.kind == kind.name and one.md5 == file.md5 for one in others):
         raise ObservabilityRefused(409, "this symbol file was already uploaded")
-    details = {key: value for key, value in context.body.items() if key != "file"}
-    _add_file(context, kind, upload, {**details, "gnu_build_id": build_id})
+    _add_file(context, kind, file, gnu_build_id=build_id)
     return accepted_response(context)
 
 
-def _commit_coredump(context: RequestContext, _kind: UploadKind, upload: Record) -> Response:
-    if not upload["data"].startswith(MAGIC):
+def _commit_coredump(context: RequestContext, _kind: UploadKind, file: CommittedFile) -> Response:
+    if not file.data.startswith(MAGIC):
         raise invalid("it does not begin as a core dump does")
-    return store_coredump(
-        context, context.project, upload["data"], context.body.get("device_serial")
-    )
+    return store_coredump(context, context.project, file.data, context.body.get("device_serial"))
 
 
-def _commit_elf(context: RequestContext, kind: UploadKind, upload: Record) -> Response:
-    details = {key: value for key, value in context.body.items() if key != "file"}
-    device = details["device"]
-    _mark_seen(context, details)
-    add_coredump(context.project, upload["data"], device["device_serial"], identity=device)
-    _add_file(context, kind, upload, details)
+def _commit_elf(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
+    device = _mark_seen(context)
+    add_coredump(context.project, file.data, None, identity=device)
+    _add_file(context, kind, file)
     return accepted_response(context)
 
 
@@ -352,16 +359,27 @@ _COMMITS = {
 }
 
 
-def _add_file(context: RequestContext, kind: UploadKind, upload: Record, details: Record) -> None:
+def _add_file(
+    context: RequestContext, kind: UploadKind, file: CommittedFile, **found: JSONValue
+) -> None:
+    """Store a file with the fields of its commit, and what was found in it."""
     project = context.project
-    number = project.next_id("files")
-    record = {key: upload[key] for key in ("name", "md5", "size", "blob")}
-    project.table("files").put(
-        str(number),
-        {**record, "id": number, "kind": kind.name, "details": details, "created": project.now},
+    fields = {key: value for key, value in context.body.items() if key != "file"}
+    stored = StoredFile(
+        id=project.next_id("files"),
+        kind=kind.name,
+        name=file.name,
+        md5=file.md5,
+        size=len(file.data),
+        blob=file.blob,
+        details={**fields, **found},
+        created=project.now,
     )
+    project.table(tables.FILES).put(str(stored.id), stored)
 
 
-def _mark_seen(context: RequestContext, details: Record) -> None:
-    device = details.get("device", details)
-    context.project.mark_seen(*(device[name] for name in IDENTITY_FIELDS))
+def _mark_seen(context: RequestContext) -> Identity:
+    """Record that the device of a commit was seen, and return it."""
+    device = msgspec.convert(context.body.get("device", context.body), Identity)
+    context.project.mark_seen(device)
+    return device

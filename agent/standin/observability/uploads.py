@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import secrets
 from dataclasses import replace
-from typing import Any
 
+import msgspec
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability import file_storage, upload_commits
 from agent.standin.observability.access import Access, Role
 from agent.standin.observability.ingest import push
-from agent.standin.observability.ingest.records import add_event
+from agent.standin.observability.ingest.records import PushedEvent, add_event
 from agent.standin.observability.operations import (
     JSON_TYPE,
     PROJECT_PATH,
@@ -23,10 +24,11 @@ from agent.standin.observability.operations import (
     RequestContext,
     ServedOperation,
 )
-from agent.standin.observability.project import SLUG
+from agent.standin.observability.project import SLUG, Identity
 from agent.standin.observability.refusals import ObservabilityRefused, invalid
 from agent.standin.observability.resources.lists import item_schema
 from agent.standin.observability.schemas import NUMBER, OPEN, TEXT, object_schema
+from agent.standin.observability.tables import FILES, TOKENS, UPLOADS, Upload
 
 _PREPARE = upload_commits.prepare_schema()
 _BUILD_ID = Parameter(
@@ -178,30 +180,24 @@ async def _prepare_parts(context: RequestContext) -> Response:
 def _new_upload(context: RequestContext, *, parts: int) -> tuple[str, str]:
     body, project = context.body, context.project
     file_storage.delete_expired(context.cloud)
-    secret, token = (
-        secrets.token_urlsafe(upload_commits.TOKEN_BYTES),
-        secrets.token_urlsafe(upload_commits.TOKEN_BYTES),
+    secret, token = (secrets.token_urlsafe(upload_commits.TOKEN_BYTES) for _ in range(2))
+    upload = Upload(
+        project=project.path,
+        kind=body["kind"],
+        size=body["size"],
+        content_encoding=body.get("content_encoding"),
+        created=project.now,
+        parts=parts,
+        token=token,
     )
-    context.cloud.table("observability/uploads").put(
-        secret,
-        {
-            "project": f"{project.organization}/{project.slug}",
-            "kind": body["kind"],
-            "size": body["size"],
-            "content_encoding": body.get("content_encoding"),
-            "created": project.now,
-            "parts": parts,
-            "token": token,
-            "blob": None,
-        },
-    )
-    context.cloud.table("observability/tokens").put(token, secret)
+    context.cloud.table(UPLOADS).put(secret, upload)
+    context.cloud.table(TOKENS).put(token, secret)
     return secret, token
 
 
-def _refuse_too_large(body: Any) -> None:
-    kind = upload_commits.BY_NAME.get(str(body.get("kind"))) if isinstance(body, dict) else None
-    size = body.get("size") if kind is not None else None
+def _refuse_too_large(body: JSONValue) -> None:
+    fields = body if isinstance(body, dict) else {}
+    kind, size = upload_commits.BY_NAME.get(str(fields.get("kind"))), fields.get("size")
     if kind is not None and isinstance(size, int | float) and size > kind.limit:
         # Released tools look for this text.
         raise invalid(f"Uploaded file is too big: {kind.limit} bytes at most")
@@ -209,9 +205,9 @@ def _refuse_too_large(body: Any) -> None:
 
 async def _find_symbols(context: RequestContext) -> Response:
     build_id = context.path["build_id"].lower()
-    for record in context.project.table("files").values():
-        if record["details"].get("gnu_build_id") == build_id:
-            return JSON({"data": {"id": record["id"]}})
+    for file in context.project.table(FILES).values():
+        if file.details.get("gnu_build_id") == build_id:
+            return JSON({"data": {"id": file.id}})
     raise ObservabilityRefused(404, "no symbols of this build")
 
 
@@ -231,5 +227,6 @@ _TRACE: Schema = {
 async def _import_trace(context: RequestContext) -> Response:
     body = context.body
     info = {key: body[key] for key in ("reason", "processes", "threads") if key in body}
-    add_event(context.project, {**body, "type": "trace", "event_info": info}, None)
+    identity = msgspec.structs.asdict(msgspec.convert(body, Identity))
+    add_event(context.project, PushedEvent(type="trace", event_info=info, **identity), None)
     return push.accepted_response(context)

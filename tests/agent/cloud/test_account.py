@@ -20,8 +20,7 @@ async def test_the_deprecated_account_paths_warn_with_their_date(
     made = await cloud.make_service_key_and_token()
     assert made.token.reveal() != issued.token.reveal()
     assert "PRIVATE" not in repr(made)
-    team = standin.cloud.table("teams").get(standin.team_id)
-    standin.cloud.table("teams").put(standin.team_id, {**team, "plan": "DEVELOPER"})
+    await standin.control({"plan": "DEVELOPER"})
     with pytest.raises(Forbidden) as refused:
         await cloud.make_service_key_and_token()
     assert "Pro or Enterprise plan and the team owner role" in refused.value.hint

@@ -14,6 +14,7 @@ from agent.errors import (
     Unauthorized,
 )
 from agent.standin.device_cloud import seed
+from agent.standin.state import API_KEYS
 
 
 @pytest.mark.contract("D4.2", "D4.3", "D4.4", "D4.6", "D5.1")
@@ -119,9 +120,7 @@ async def test_a_refused_key_and_a_refused_role_are_told_apart(standin: StandIn)
             await DeviceCloud(client).device(seed.GENERIC)
     assert "account page" in unknown.value.hint
     viewer = next(
-        record["key"]
-        for record in standin.cloud.table("api_keys").values()
-        if record["role"] == "viewer"
+        record.key for record in standin.cloud.table(API_KEYS).values() if record.role == "viewer"
     )
     async with client_of(standin, viewer) as client:
         assert (await DeviceCloud(client).device(seed.GENERIC)).id == seed.GENERIC

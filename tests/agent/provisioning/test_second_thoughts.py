@@ -19,6 +19,7 @@ from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.batch import plan_boards
 from agent.provisioning.running.board_run import Outcome
 from agent.provisioning.running.registrar import Registrar
+from agent.standin.principal import DEVICE_KEYS
 from at.commands.credentials import CredentialType
 from at.virtual.transport import VirtualTransport
 
@@ -46,8 +47,8 @@ async def run(
 
 
 def service_keys(standin: StandIn) -> dict[str, str]:
-    rows = standin.cloud.table("device_keys").items()
-    return {row["device_id"]: row["public"] for _, row in rows}
+    rows = standin.cloud.table(DEVICE_KEYS).items()
+    return {row.device_id: row.public for _, row in rows}
 
 
 async def test_an_erased_board_gets_another_key_only_when_told(

@@ -8,6 +8,8 @@ import pytest
 from raw_requests import begin, finish
 from standin import StandIn
 
+from agent.standin.observability.tables import BLOBS, UPLOADS
+
 
 @pytest.mark.contract("O5.3")
 async def test_an_upload_that_was_committed_takes_no_bytes_that_come_later(
@@ -23,5 +25,5 @@ async def test_an_upload_that_was_committed_takes_no_bytes_that_come_later(
     answer = await standin.client.post("/api/v0/upload/bugreport", json=commit, headers=key)
     assert answer.status_code == 202
     assert await finish(late, b"later") == 404
-    assert len(standin.cloud.table("observability/uploads")) == 0
-    assert len(standin.cloud.table("observability/blobs")) == 1
+    assert len(standin.cloud.table(UPLOADS)) == 0
+    assert len(standin.cloud.table(BLOBS)) == 1

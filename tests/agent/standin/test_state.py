@@ -24,6 +24,7 @@ from standin import StandIn, running_standin
 from agent.standin.observability.ingest.chunk_reassembly import Reassembler
 from agent.standin.observability.ingest.messages import StoredReassembler
 from agent.standin.observability.project import Project
+from agent.standin.observability.tables import WAITING_CHUNKS
 from agent.standin.state import open_cloud
 
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -45,7 +46,7 @@ async def test_a_message_that_came_in_part_is_made_whole_after_a_restart(tmp_pat
         await push_chunk(standin, last)
         (event,) = await with_token(standin).data("~/events")
         assert event["event_info"]["metrics"] == {"chunk_test_success": 1}
-        assert len(standin.cloud.table("observability/waiting-chunks")) == 0
+        assert len(standin.cloud.table(WAITING_CHUNKS)) == 0
 
 
 @pytest.mark.contract("O5.1")

@@ -12,6 +12,8 @@ import pytest
 from observability import an_event, with_project_key
 from standin import running_standin, serve
 
+from agent.standin.observability.project import Project
+from agent.standin.observability.tables import EVENTS
 from agent.standin.state import open_cloud
 from agent.standin.store import make_private
 
@@ -53,10 +55,11 @@ async def test_a_full_disk_is_an_error_of_the_request_and_of_no_other(tmp_path: 
         connection.execute("PRAGMA max_page_count=1000000")
         one = await with_project_key(standin)("POST", "/api/v0/events", json=[an_event()])
         assert one.status_code == 202
-        kept = len(standin.cloud.table("observability/acme/kits/events"))
+        kept = len(Project(standin.cloud, "acme", "kits").table(EVENTS))
     # What could not be written then was written with the next change.
-    with contextlib.closing(open_cloud(tmp_path / "cloud.sqlite").store) as store:
-        assert len(store.table("observability/acme/kits/events")) == kept
+    cloud = open_cloud(tmp_path / "cloud.sqlite")
+    with contextlib.closing(cloud.store):
+        assert len(Project(cloud, "acme", "kits").table(EVENTS)) == kept
 
 
 async def test_numbers_go_on_where_they_were_after_a_restart(tmp_path: Path) -> None:

@@ -210,13 +210,16 @@ _ROWS = {
 }
 
 
-def _pending(cloud: Cloud) -> set[str]:
+class _Pending(set[str]):
+    """The ids of the requests that are not done."""
+
+
+def _pending(cloud: Cloud) -> _Pending:
     """Return the ids of the requests that are not done; collected once, after a start."""
-    pending: set[str] | None = cloud.transient.get("bulk")
-    if pending is None:
-        rows = cloud.table("bulk").items()
-        pending = cloud.transient["bulk"] = {key for key, row in rows if not row["done"]}
-    return pending
+    rows = cloud.table("bulk").items
+    return cloud.transient(
+        _Pending, lambda: _Pending(key for key, row in rows() if not row["done"])
+    )
 
 
 def _ulid(now_s: float) -> str:

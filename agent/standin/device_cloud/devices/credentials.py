@@ -1,8 +1,4 @@
-"""Public keys and certificates of devices, and the CSV that brings them (clauses D9.3, D10.8).
-
-Table `device_keys`: device id -> {device_id, team, public, source, jitp}. `public` verifies JWTs;
-`jitp`, the key of a certificate from just-in-time provisioning, only when `public` does not.
-"""
+"""Public keys and certificates of devices, and the CSV that brings them (clauses D9.3, D10.8)."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ import io
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,6 +16,7 @@ from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
 from agent.standin.jwt import public_pem
+from agent.standin.principal import DEVICE_KEYS, DeviceKeys
 from agent.standin.state import Cloud
 
 MOST_ROWS = 1000
@@ -108,14 +104,18 @@ def parse_rows(text: str) -> list[list[str]]:
 def register(cloud: Cloud, team: str, device_id: str, pem: str) -> None:
     """Store the key of an upload or a certificate in place of an older one. Raises BadKey."""
     public, jitp = read_pem(pem)
-    table = cloud.table("device_keys")
-    record = table.get(device_id.casefold())
+    table = cloud.table(DEVICE_KEYS)
+    known, device = table.get(device_id.casefold()), registry(cloud).find(device_id)
     # The team that owns the device, or that registered a key first, keeps it.
-    if {one["team"] for one in (record, registry(cloud).find(device_id)) if one} - {team}:
+    if (known and known.team != team) or (device and device["team"] != team):
         raise BadKey("the device belongs to another team")
-    field = "jitp" if jitp else "public"
-    known: dict[str, Any] = record or {"public": "", "jitp": ""}
-    table.put(device_id.casefold(), {**known, "device_id": device_id, "team": team, field: public})
+    keys = known or DeviceKeys(device_id=device_id, team=team)
+    keys.device_id = device_id
+    if jitp:
+        keys.jitp = public
+    else:
+        keys.public = public
+    table.put(device_id.casefold(), keys)
 
 
 def read_pem(pem: str) -> tuple[str, bool]:

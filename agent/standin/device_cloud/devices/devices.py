@@ -78,11 +78,13 @@ async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[A
         raise refusals.bad_request(f"a transform is {MAX_EXPRESSION} characters at most")
     if not expression.strip():
         raise refusals.bad_request("the transform is empty")
-    engine = cloud.transient.get("jsonata")
-    if engine is None:
-        engine = cloud.transient["jsonata"] = Engine()
+
+    def start() -> Engine:
+        engine = Engine()
         cloud.on_close.append(engine.close)
-    assert isinstance(engine, Engine)
+        return engine
+
+    engine = cloud.transient(Engine, start)
     try:
         results = await engine.evaluate(expression, msgspec.json.encode(devices))
     except ExpressionFailed as error:

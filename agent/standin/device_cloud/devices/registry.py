@@ -191,11 +191,7 @@ class Registry:
 
 def registry(cloud: Cloud) -> Registry:
     """Return the one registry of a cloud."""
-    found = cloud.transient.get("devices")
-    if found is None:
-        found = cloud.transient["devices"] = Registry(cloud)
-    assert isinstance(found, Registry)
-    return found
+    return cloud.transient(Registry, lambda: Registry(cloud))
 
 
 def _state_resource(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:

@@ -12,12 +12,20 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
+import msgspec
+
+from agent.json_value import JSONValue
 from agent.standin.core import schema
 from agent.standin.core.schema import parse_datetime
-from agent.standin.observability.ingest.records import add_coredump, add_event, refuse_bad
-from agent.standin.observability.project import IDENTITY_FIELDS, Project, Record
+from agent.standin.observability import tables
+from agent.standin.observability.ingest.records import (
+    PushedEvent,
+    add_coredump,
+    add_event,
+    refuse_bad,
+)
+from agent.standin.observability.project import IDENTITY_FIELDS, Identity, Project
 
 MAX_ENTRIES = 1000
 MAX_EXPANDED_BYTES = 256 * 1024 * 1024
@@ -45,9 +53,9 @@ class Entry:
     """One entry: type, device, time of collection, metadata, attachment."""
 
     kind: str
-    device: dict[str, Any]
+    device: dict[str, JSONValue]
     collected_unix_s: float | None
-    metadata: dict[str, Any]
+    metadata: dict[str, JSONValue]
     attachment: bytes | None
 
 
@@ -93,14 +101,17 @@ def _entry(archive: zipfile.ZipFile, path: PurePosixPath, limit: int) -> Entry:
         raise BadArchive("its manifest is no JSON object")
     kind, device = manifest.get("type"), manifest.get("device")
     metadata, collected = manifest.get("metadata", {}), manifest.get("collection_time", {})
-    if not isinstance(kind, str) or not all(
-        isinstance(part, dict) for part in (device, metadata, collected)
+    if (
+        not isinstance(kind, str)
+        or not isinstance(device, dict)
+        or not isinstance(metadata, dict)
+        or not isinstance(collected, dict)
     ):
         raise BadArchive("its manifest lacks type, device or metadata")
     stamp = collected.get("timestamp")
     return Entry(
         kind,
-        dict(device or {}),
+        device,
         parse_datetime(stamp) if isinstance(stamp, str) else None,
         metadata,
         _attachment(archive, path.parent, metadata, limit),
@@ -108,7 +119,7 @@ def _entry(archive: zipfile.ZipFile, path: PurePosixPath, limit: int) -> Entry:
 
 
 def _attachment(
-    archive: zipfile.ZipFile, folder: PurePosixPath, metadata: dict[str, Any], limit: int
+    archive: zipfile.ZipFile, folder: PurePosixPath, metadata: dict[str, JSONValue], limit: int
 ) -> bytes | None:
     """Return the file that the metadata names, unpacked."""
     named = [value for key, value in metadata.items() if key.endswith("_file_name")]
@@ -147,12 +158,12 @@ def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
 _MAX_LINES = 10_000
 
 
-def add_archive(project: Project, data: bytes, serial: str | None) -> list[dict[str, str]]:
+def add_archive(project: Project, data: bytes, serial: str | None) -> list[JSONValue]:
     """Store the entries of an archive; return type and device of each stored entry.
 
     Errors go to the processing log, under `serial`.
     """
-    stored = []
+    stored: list[JSONValue] = []
     try:
         entries, problems = read_archive(data)
     except BadArchive as error:
@@ -160,30 +171,30 @@ def add_archive(project: Project, data: bytes, serial: str | None) -> list[dict[
     for entry in entries:
         try:
             device = _device(entry)
-            project.mark_seen(*device.values())
+            project.mark_seen(device)
             _PROCESSORS.get(entry.kind, _list_only)(project, entry, device)
         except BadArchive as error:
             problems.append(f"{entry.kind[:40]}: {error}")
             continue
-        stored.append({"type": entry.kind, "device_serial": device["device_serial"]})
+        stored.append({"type": entry.kind, "device_serial": device.device_serial})
     for problem in problems:
         project.log("error", f"archive: {problem}", serial)
     return stored
 
 
-def _device(entry: Entry) -> dict[str, str]:
+def _device(entry: Entry) -> Identity:
     for name, rule in IDENTITY_FIELDS.items():
         refuse_bad(entry.device.get(name), rule, name, BadArchive)
-    return {name: entry.device[name] for name in IDENTITY_FIELDS}
+    return msgspec.convert(entry.device, Identity)
 
 
-def _coredump(project: Project, entry: Entry, device: dict[str, str]) -> None:
+def _coredump(project: Project, entry: Entry, device: Identity) -> None:
     if not entry.attachment:
         raise BadArchive("the core is missing")
-    add_coredump(project, entry.attachment, device["device_serial"], identity=device)
+    add_coredump(project, entry.attachment, None, identity=device)
 
 
-def _reboot(project: Project, entry: Entry, device: dict[str, str]) -> None:
+def _reboot(project: Project, entry: Entry, device: Identity) -> None:
     reason = entry.metadata.get("reason")
     if isinstance(reason, dict):  # a custom reason of the device
         reason = reason.get("name")
@@ -192,7 +203,7 @@ def _reboot(project: Project, entry: Entry, device: dict[str, str]) -> None:
     _event(project, entry, device, "trace", {"reason": reason})
 
 
-def _metrics(project: Project, entry: Entry, device: dict[str, str]) -> None:
+def _metrics(project: Project, entry: Entry, device: Identity) -> None:
     metrics = entry.metadata.get("metrics")
     if not isinstance(metrics, dict):
         raise BadArchive("the metrics are missing")
@@ -201,12 +212,12 @@ def _metrics(project: Project, entry: Entry, device: dict[str, str]) -> None:
     _event(project, entry, device, "heartbeat", {**more, "metrics": metrics})
 
 
-def _logs(project: Project, entry: Entry, device: dict[str, str]) -> None:
+def _logs(project: Project, entry: Entry, device: Identity) -> None:
     lines = (entry.attachment or b"").splitlines()[:_MAX_LINES]
     _event(project, entry, device, "log", {"lines": [_line(line) for line in lines]})
 
 
-def _line(line: bytes) -> dict[str, Any]:
+def _line(line: bytes) -> dict[str, JSONValue]:
     """Return a log line: JSON with `ts` and `data`, or else the plain text."""
     try:
         entry = schema.decode(line)
@@ -221,26 +232,27 @@ def _line(line: bytes) -> dict[str, Any]:
     return {**stamp, "level": str(entry.get("level", "unknown")).lower(), "text": str(text)}
 
 
-def _confirm_config(project: Project, entry: Entry, device: dict[str, str]) -> None:
+def _confirm_config(project: Project, entry: Entry, device: Identity) -> None:
     revision = entry.metadata.get("revision")
     if isinstance(revision, bool) or not isinstance(revision, int):
         raise BadArchive("the revision of the configuration is missing")
-    table = project.table("devices")
-    record: Record = table.get(device["device_serial"])
-    table.put(device["device_serial"], {**record, "config_revision": revision})
+    record = project.device(device.device_serial)
+    record.config_revision = revision
+    project.table(tables.DEVICES).put(device.device_serial, record)
 
 
-def _list_only(_project: Project, _entry: Entry, _device: dict[str, str]) -> None:
+def _list_only(_project: Project, _entry: Entry, _device: Identity) -> None:
     """Do nothing: attributes, recordings and unknown types are only listed with the file."""
 
 
 def _event(
-    project: Project, entry: Entry, device: dict[str, str], kind: str, info: dict[str, Any]
+    project: Project, entry: Entry, device: Identity, kind: str, info: dict[str, JSONValue]
 ) -> None:
-    add_event(project, {**device, "type": kind, "event_info": info}, entry.collected_unix_s)
+    pushed = PushedEvent(type=kind, event_info=info, **msgspec.structs.asdict(device))
+    add_event(project, pushed, entry.collected_unix_s)
 
 
-_PROCESSORS: dict[str, Callable[[Project, Entry, dict[str, str]], None]] = {
+_PROCESSORS: dict[str, Callable[[Project, Entry, Identity], None]] = {
     "elf-coredump": _coredump,
     "linux-reboot": _reboot,
     "linux-metric-report": _metrics,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import cbor2
 
+from agent.json_value import JSONValue
 from agent.standin.observability.ingest.event_schema import MAX_EVENTS
 
 MAX_DEPTH = 32
@@ -56,7 +56,7 @@ class DeviceEvent:
 
     type: str
     captured_unix_s: int | None
-    fields: dict[str, Any]
+    fields: dict[str, JSONValue]
 
 
 def parse_events(payload: bytes) -> list[DeviceEvent]:
@@ -96,7 +96,7 @@ def _event(item: object) -> DeviceEvent:
     number = item.get(_TYPE)
     if type(number) is not int or number not in _TYPES:
         raise BadEvent(f"event type {number!r} is not known")
-    fields: dict[str, Any] = {}
+    fields: dict[str, JSONValue] = {}
     for key, name in _TEXTS.items():
         if key in item:
             if not isinstance(item[key], str):
@@ -115,7 +115,7 @@ def _event(item: object) -> DeviceEvent:
     return DeviceEvent(_TYPES[number], captured, fields)
 
 
-def _event_info(number: int, value: object) -> dict[str, Any]:
+def _event_info(number: int, value: object) -> dict[str, JSONValue]:
     kind = _TYPES[number]
     if kind == "log":
         return {"lines": _log_lines(value, timed=number == _TIMED_LOGS)}
@@ -145,15 +145,15 @@ def _event_info(number: int, value: object) -> dict[str, Any]:
     }
 
 
-def _log_lines(value: object, *, timed: bool) -> list[dict[str, Any]]:
+def _log_lines(value: object, *, timed: bool) -> list[JSONValue]:
     """Parse the flat array [timestamp,] level, text ..."""
     width = 3 if timed else 2
     if not isinstance(value, list) or len(value) % width:
         raise BadEvent("the log is no array of whole lines")
-    lines: list[dict[str, Any]] = []
+    lines: list[JSONValue] = []
     for at in range(0, len(value), width):
         *stamp, level, text = value[at : at + width]
-        line: dict[str, Any] = {"timestamp": plain(stamp[0])} if timed else {}
+        line: dict[str, JSONValue] = {"timestamp": plain(stamp[0])} if timed else {}
         line["level"] = _LEVELS.get(level, "unknown") if isinstance(level, int) else "unknown"
         # A byte string is a compact line: only the symbol file has its format.
         line["text" if isinstance(text, str) else "compact"] = plain(text)
@@ -161,7 +161,7 @@ def _log_lines(value: object, *, timed: bool) -> list[dict[str, Any]]:
     return lines
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> JSONValue:
     """Return a CBOR value as JSON: bytes as {"hex": ...}, other numbers as text or null."""
     if isinstance(value, bool | str) or value is None:
         return value

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+
+import msgspec
 
 from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.chunk_reassembly import Reassembler, Received
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.event_decode import BadEvent, DeviceEvent, parse_events
-from agent.standin.observability.ingest.records import add_coredump, add_event, refuse_bad
+from agent.standin.observability.ingest.records import (
+    PushedEvent,
+    add_coredump,
+    add_event,
+    refuse_bad,
+)
 from agent.standin.observability.project import SLUG, VERSION, Project
-from agent.standin.state import Cloud
+from agent.standin.observability.tables import WAITING_CHUNKS, WaitingChunk
+from agent.standin.state import PROJECTS, Cloud
 
 MAX_EXPANDED_BYTES = 16 * 1024 * 1024
 
@@ -118,28 +125,28 @@ def add_message(project: Project, serial: str, message: bytes) -> None:
             add_archive(project, parsed.payload, serial)
         else:
             events = parse_events(parsed.payload)
-            prepared = [_prepare(event, serial) for event in events]
-            for event, captured in prepared:
-                add_event(project, event, captured)
+            prepared = [(_prepare(event, serial), event.captured_unix_s) for event in events]
+            for pushed, captured in prepared:
+                add_event(project, pushed, captured)
     except (BadMessage, BadEvent, BadCoredump) as error:
         project.log("error", str(error), serial)
 
 
-def _prepare(event: DeviceEvent, serial: str) -> tuple[dict[str, Any], float | None]:
+def _prepare(event: DeviceEvent, serial: str) -> PushedEvent:
     """Fill in fields that a device omits, and check its identifiers."""
     fields = {"device_serial": serial, "hardware_version": "unknown", **event.fields}
     fields.setdefault("software_version", fields.get("release_version", "0.0.0"))
     fields["type"] = event.type
     for name, rule in (("device_serial", SLUG), ("hardware_version", VERSION)):
         refuse_bad(fields[name], rule, name, BadEvent)
-    return fields, event.captured_unix_s
+    return msgspec.convert(fields, PushedEvent)
 
 
 def _by_key(project: Project, key: str) -> Project:
     """Return the project of a message's own key. Raises BadMessage for an unknown key."""
-    for other in project.cloud.table("projects").values():
-        if other["project_key"] == key:
-            return type(project)(project.cloud, other["organization"], other["slug"])
+    for other in project.cloud.table(PROJECTS).values():
+        if other.project_key == key:
+            return Project(project.cloud, other.organization, other.slug)
     raise BadMessage("the project key in the message is not known")
 
 
@@ -148,14 +155,14 @@ class StoredReassembler:
 
     def __init__(self, cloud: Cloud) -> None:
         self._reassembler = Reassembler()
-        self._table = cloud.table("observability/waiting-chunks")
+        self._table = cloud.table(WAITING_CHUNKS)
         self._rows: dict[str, list[str]] = {}
         self._last = 0
         for row, chunk in self._table.items():
             sender, _, number = row.rpartition("/")
             self._last = int(number)
             self._rows.setdefault(sender, []).append(row)
-            self._reassembler.receive(sender, chunk["raw"], chunk["at"])
+            self._reassembler.receive(sender, chunk.raw, chunk.at)
 
     def receive(self, project: Project, serial: str, raw: bytes) -> Received:
         """Add the next chunk of a device."""
@@ -168,13 +175,10 @@ class StoredReassembler:
             self._last += 1
             row = f"{sender}/{self._last}"
             self._rows.setdefault(sender, []).append(row)
-            self._table.put(row, {"at": project.now, "raw": raw})
+            self._table.put(row, WaitingChunk(at=project.now, raw=raw))
         return received
 
 
 def reassembler_of(cloud: Cloud) -> StoredReassembler:
     """Return the reassembler of a stand-in, created with its first chunk."""
-    reassembler: StoredReassembler | None = cloud.transient.get("observability chunks")
-    if reassembler is None:
-        reassembler = cloud.transient["observability chunks"] = StoredReassembler(cloud)
-    return reassembler
+    return cloud.transient(StoredReassembler, lambda: StoredReassembler(cloud))

@@ -12,8 +12,8 @@ import uuid
 import zlib
 from dataclasses import dataclass
 from email.message import Message
-from typing import Any
 
+import msgspec
 from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
@@ -23,12 +23,13 @@ from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.event_schema import EVENTS
 from agent.standin.observability.ingest.messages import add_message, reassembler_of
-from agent.standin.observability.ingest.records import add_coredump, add_event
+from agent.standin.observability.ingest.records import PushedEvent, add_coredump, add_event
 from agent.standin.observability.operations import JSON_TYPE, RequestContext, ServedOperation
 from agent.standin.observability.project import SLUG, Project
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.schemas import object_schema
+from agent.standin.observability.tables import TASKS, Task
 from agent.standin.principal import CredentialKind
 
 MAX_EVENTS_BODY = 1024 * 1024
@@ -107,14 +108,10 @@ def accepted_response(context: RequestContext, status: str = "SUCCESS") -> JSON:
     """Return 202 with the location of the state of the push."""
     cloud = context.cloud
     number = str(uuid.uuid4())
-    project = context.project
-    tasks = cloud.table("observability/tasks")
+    tasks = cloud.table(TASKS)
     if len(tasks) >= MAX_TASKS:
         tasks.delete(next(iter(tasks)))
-    tasks.put(
-        number,
-        {"status": status, "project": f"{project.organization}/{project.slug}"},
-    )
+    tasks.put(number, Task(status=status, project=context.project.path))
     base = cloud.urls.get("api") or context.base_url.rstrip("/")
     return JSON({}, 202, headers={"Location": f"{base}/api/v0/queue/{number}"})
 
@@ -146,12 +143,12 @@ def store_coredump(
     if not data:
         raise invalid("the core dump is empty")
     try:
-        trace = add_coredump(project, data, serial)
+        device = add_coredump(project, data, serial)
     except BadCoredump as error:
         # Accepted, as by the service, which parses it later.
         project.log("error", f"core dump: {error}", serial)
         return accepted_response(context, "FAILURE")
-    limits(context.cloud).count(project, "coredumps", trace["device"])
+    limits(context.cloud).count(project, "coredumps", device)
     return accepted_response(context)
 
 
@@ -178,12 +175,12 @@ def decode_content(data: bytes, encoding: str | None, limit: int) -> bytes:
 
 
 async def _push_events(context: RequestContext) -> Response:
-    body: Any = context.body
-    events = body if isinstance(body, list) else [body]
-    for serial in dict.fromkeys(event["device_serial"] for event in events):
+    body = context.body
+    events = msgspec.convert(body if isinstance(body, list) else [body], list[PushedEvent])
+    for serial in dict.fromkeys(event.device_serial for event in events):
         limits(context.cloud).count(context.project, "events", serial)
     for event in events:
-        captured = event.get("captured_date")
+        captured = event.captured_date
         add_event(context.project, event, parse_datetime(captured) if captured else None)
     return accepted_response(context)
 
@@ -220,14 +217,11 @@ async def _push_chunks(context: RequestContext) -> Response:
 
 
 async def _task(context: RequestContext) -> Response:
-    task = context.cloud.table("observability/tasks").get(context.path["task_id"])
-    if context.principal.kind is CredentialKind.PROJECT_KEY and task is not None:
-        project = context.project
-        if task["project"] != f"{project.organization}/{project.slug}":
-            task = None
-    if task is None:
+    task = context.cloud.table(TASKS).get(context.path["task_id"])
+    with_key = context.principal.kind is CredentialKind.PROJECT_KEY
+    if task is None or (with_key and task.project != context.project.path):
         raise not_found("task")
-    return JSON({"status": task["status"]})
+    return JSON({"status": task.status})
 
 
 # Multipart bodies are read as leniently as the clients in the field need. The length of a part is

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
+from msgspec import UNSET, UnsetType
 
-from agent.standin.core.schema import check
+from agent.json_value import JSONValue
+from agent.standin.core.schema import Schema, check
+from agent.standin.observability import tables
 from agent.standin.observability.ingest.coredumps import BadCoredump, Coredump, parse_coredump
 from agent.standin.observability.project import (
-    IDENTITY_FIELDS,
     SLUG,
     VERSION,
+    Identity,
     Project,
-    Record,
-    is_semver,
 )
+from agent.standin.observability.tables import Event, Issue, StoredCoredump, Trace
 
 _REASONS = {
     0x0000: "Unknown",
@@ -70,38 +72,58 @@ OLDEST_S = 365 * DAY_S
 AHEAD_S = 5 * 60.0
 
 
-def add_event(project: Project, event: dict[str, Any], captured_s: float | None) -> Record:
-    """Add an event with the field names of the events push; `captured_s` is the device's time."""
-    serial = event["device_serial"]
-    hardware = event["hardware_version"]
-    version = event.get("software_version") or event.get("release_version", "")
-    kind = event.get("software_type", "main")
-    project.mark_seen(serial, hardware, kind, version)
+class PushedEvent(msgspec.Struct, kw_only=True):
+    """An event with the field names of the events push."""
+
+    type: str
+    device_serial: str
+    hardware_version: str
+    software_type: str = "main"
+    software_version: str = ""
+    release_version: str = ""
+    """Of an older form, without type and version of the software."""
+    sdk_version: str | None = None
+    build_id: str | None = None
+    captured_date: str | None = None
+    event_info: dict[str, JSONValue] = msgspec.field(default_factory=dict)
+    user_info: dict[str, JSONValue] | UnsetType | None = UNSET
+    extra_info: dict[str, JSONValue] | None = msgspec.field(default_factory=dict)
+
+
+def add_event(project: Project, pushed: PushedEvent, captured_s: float | None) -> None:
+    """Add an event; `captured_s` is the device's time."""
+    device = Identity(
+        pushed.device_serial,
+        pushed.hardware_version,
+        pushed.software_type,
+        pushed.software_version or pushed.release_version,
+    )
+    project.mark_seen(device)
     now = project.now
     if captured_s is not None and not now - OLDEST_S <= captured_s <= now + AHEAD_S:
-        project.log("warning", "the captured date is out of bounds and was ignored", serial)
+        message = "the captured date is out of bounds and was ignored"
+        project.log("warning", message, device.device_serial)
         captured_s = None
-    number = project.next_id("events")
-    record: Record = {
-        "id": number,
-        "type": event["type"],
-        "device": serial,
-        "hardware_version": hardware,
-        "software_type": kind,
-        "software_version": version,
-        "release": version if is_semver(version) else None,
-        "sdk_version": event.get("sdk_version"),
-        "build_id": event.get("build_id"),
-        "created": now,
-        "received": now,
-        "captured": now if captured_s is None else captured_s,
-        "event_info": event.get("event_info", {}),
-        "user_info": event.get("user_info", event.get("extra_info", {})),
-    }
-    project.table("events").put(str(number), record)
-    if event["type"] == "trace":
-        _add_trace(project, record, record["event_info"].get("reason"), source="event")
-    return record
+    event = Event(
+        id=project.next_id("events"),
+        type=pushed.type,
+        device=device.device_serial,
+        hardware_version=device.hardware_version,
+        software_type=device.software_type,
+        software_version=device.software_version,
+        release=device.release,
+        sdk_version=pushed.sdk_version,
+        build_id=pushed.build_id,
+        created=now,
+        received=now,
+        captured=now if captured_s is None else captured_s,
+        event_info=pushed.event_info,
+        user_info=pushed.extra_info if pushed.user_info is UNSET else pushed.user_info,
+    )
+    project.table(tables.EVENTS).put(str(event.id), event)
+    if event.type == "trace":
+        reason = event.event_info.get("reason")
+        _add_trace(project, device, event.event_info, reason, event.captured, source="event")
 
 
 def add_coredump(
@@ -109,47 +131,43 @@ def add_coredump(
     data: bytes,
     fallback_serial: str | None,
     *,
-    identity: dict[str, str] | None = None,
-) -> Record:
-    """Add a core dump and its trace; return the trace. Raises BadCoredump.
+    identity: Identity | None = None,
+) -> str:
+    """Add a core dump and its trace; return the serial of the device. Raises BadCoredump.
 
-    A dump of the SDK names its device. With `identity` (the four fields of a device) the bytes are
-    not parsed, because an ELF core does not name its device.
+    A dump of the SDK names its device. With `identity` the bytes are not parsed, because an ELF
+    core does not name its device.
     """
-    info: dict[str, Any] = {}
+    info: dict[str, JSONValue] = {}
     reason = None
     if identity is None:
         dump = parse_coredump(data)
         info, reason = _describe(dump), dump.reason
-        identity = {
-            "device_serial": dump.device_serial or fallback_serial or "",
-            "hardware_version": dump.hardware_version or "unknown",
-            "software_type": dump.software_type or "main",
-            "software_version": dump.software_version or "0.0.0",
-        }
-        if not identity["device_serial"]:
+        identity = Identity(
+            dump.device_serial or fallback_serial or "",
+            dump.hardware_version or "unknown",
+            dump.software_type or "main",
+            dump.software_version or "0.0.0",
+        )
+        if not identity.device_serial:
             raise BadCoredump("neither the dump nor the request names the device")
-        refuse_bad(identity["device_serial"], SLUG, "device_serial", BadCoredump)
-        refuse_bad(identity["hardware_version"], VERSION, "hardware_version", BadCoredump)
-    serial, hardware, kind, version = (identity[name] for name in IDENTITY_FIELDS)
-    project.mark_seen(serial, hardware, kind, version)
-    record: Record = {
-        "device": serial,
-        "hardware_version": hardware,
-        "software_type": kind,
-        "software_version": version,
-        "release": version if is_semver(version) else None,
-        "captured": project.now,
-        "event_info": info,
-    }
-    trace = _add_trace(project, record, reason, source="coredump")
-    stored = {"id": trace["id"], "trace": trace["id"], "device": serial, "data": data}
-    stored |= {"size": len(data), "created": project.now}
-    project.table("coredumps").put(str(trace["id"]), stored)
-    return trace
+        refuse_bad(identity.device_serial, SLUG, "device_serial", BadCoredump)
+        refuse_bad(identity.hardware_version, VERSION, "hardware_version", BadCoredump)
+    project.mark_seen(identity)
+    number = _add_trace(project, identity, info, reason, project.now, source="coredump")
+    stored = StoredCoredump(
+        id=number,
+        trace=number,
+        device=identity.device_serial,
+        data=data,
+        size=len(data),
+        created=project.now,
+    )
+    project.table(tables.COREDUMPS).put(str(number), stored)
+    return identity.device_serial
 
 
-def _describe(dump: Coredump) -> dict[str, Any]:
+def _describe(dump: Coredump) -> dict[str, JSONValue]:
     return {
         "reason": dump.reason,
         "build_id": dump.build_id,
@@ -161,59 +179,60 @@ def _describe(dump: Coredump) -> dict[str, Any]:
     }
 
 
-def _add_trace(project: Project, record: Record, reason: Any, *, source: str) -> Record:
-    """Add a trace to the issue of its reason and address; create the issue if there is none."""
+def _add_trace(
+    project: Project,
+    device: Identity,
+    info: dict[str, JSONValue],
+    reason: JSONValue,
+    captured: float,
+    *,
+    source: str,
+) -> int:
+    """Add a trace to the issue of its reason and address; return its number."""
     title = reason_name(reason)
-    address = record["event_info"].get("pc")
+    address = info.get("pc")
     where = f" at 0x{address:08x}" if isinstance(address, int) else ""
-    signature = f"{title}{where} in {record['software_type']}"
-    now = project.now
-    issues = project.table("issues")
-    issue = next((one for one in issues.values() if one["signature"] == signature), None)
+    signature = f"{title}{where} in {device.software_type}"
+    number, now = project.next_id("traces"), project.now
+    issues = project.table(tables.ISSUES)
+    issue = next((one for one in issues.values() if one.signature == signature), None)
     if issue is None:
-        number = project.next_id("issues")
-        issue = {
-            "id": number,
-            "status": "open",
-            "title": title + where,
-            "signature": signature,
-            "created": now,
-            "first_seen": now,
-            "first_release": record["release"],
-            "devices": [],
-            "traces": 0,
-        }
-    number = project.next_id("traces")
-    trace: Record = {
-        **{key: record[key] for key in ("device", "hardware_version", "software_type")},
-        **{key: record[key] for key in ("software_version", "release", "captured")},
-        "id": number,
-        "created": now,
-        "reason": title,
-        "reason_code": reason if isinstance(reason, int) else None,
-        "source": source,
-        "issue": issue["id"],
-        "trace_info": record["event_info"],
-    }
-    devices = issue["devices"]
-    if record["device"] not in devices:
-        devices = [*devices, record["device"]]
-    issues.put(
-        str(issue["id"]),
-        {
-            **issue,
-            "devices": devices,
-            "traces": issue["traces"] + 1,
-            "last_seen": now,
-            "last_release": record["release"],
-            "last_trace": number,
-        },
+        issue = Issue(
+            id=project.next_id("issues"),
+            title=title + where,
+            signature=signature,
+            created=now,
+            first_seen=now,
+            last_seen=now,
+            first_release=device.release,
+            last_release=device.release,
+            last_trace=number,
+        )
+    if device.device_serial not in issue.devices:
+        issue.devices.append(device.device_serial)
+    issue.traces += 1
+    issue.last_seen, issue.last_release, issue.last_trace = now, device.release, number
+    issues.put(str(issue.id), issue)
+    trace = Trace(
+        id=number,
+        device=device.device_serial,
+        hardware_version=device.hardware_version,
+        software_type=device.software_type,
+        software_version=device.software_version,
+        release=device.release,
+        captured=captured,
+        created=now,
+        reason=title,
+        reason_code=None if isinstance(reason, bool) or not isinstance(reason, int) else reason,
+        source=source,
+        issue=issue.id,
+        trace_info=info,
     )
-    project.table("traces").put(str(number), trace)
-    return trace
+    project.table(tables.TRACES).put(str(number), trace)
+    return number
 
 
-def refuse_bad(value: Any, rule: dict[str, Any], name: str, error: type[ValueError]) -> None:
+def refuse_bad(value: object, rule: Schema, name: str, error: type[ValueError]) -> None:
     """Raise `error` if a value does not match the schema of its identifier."""
     if check(value, rule):
         raise error(f"{name} {str(value)[:40]!r} is not a valid identifier")

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
+from msgspec import Struct
+
+from agent.standin.observability import tables
 from agent.standin.observability.operations import RequestContext
-from agent.standin.observability.project import DEFAULT_COHORT, Project, Record
+from agent.standin.observability.project import DEFAULT_COHORT, Project
 from agent.standin.observability.refusals import conflict, unknown_reference
+from agent.standin.observability.tables import Cohort, Deployment, Device, Issue, Release
 from agent.standin.principal import CredentialKind
 
+R = TypeVar("R", bound=Struct)
+_RELEASE_FIELDS = ("revision", "notes", "extra_info", "must_pass_through")
+_DEVICE_FIELDS = ("owner_ref", "nickname", "description", "cohort")
 
-def create_release(context: RequestContext) -> Record:
+
+def create_release(context: RequestContext) -> Release:
     """Create a release without artifacts."""
-    project, body = context.project, context.body
-    if body["version"] in project.table("releases"):
-        raise conflict(f"release {body['version']} already exists")
-    record = {**project.release(body["version"]), **_given(body, "revision", "notes")}
-    record |= _given(body, "min_version", "extra_info", "must_pass_through")
-    project.table("releases").put(body["version"], record)
-    return record
+    project, version = context.project, context.body["version"]
+    if version in project.table(tables.RELEASES):
+        raise conflict(f"release {version} already exists")
+    release = _given(context, project.release(version), "min_version", *_RELEASE_FIELDS)
+    project.table(tables.RELEASES).put(version, release)
+    return release
 
 
-def change_release(context: RequestContext, record: Record) -> Record:
+def change_release(context: RequestContext, release: Release) -> Release:
     """Change the given fields of a release."""
-    names = ("revision", "notes", "extra_info", "must_pass_through")
-    return _changed(context, "releases", record["version"], record, *names)
+    _given(context, release, *_RELEASE_FIELDS).updated = context.project.now
+    context.project.table(tables.RELEASES).put(release.version, release)
+    return release
 
 
-def remove_release(project: Project, record: Record) -> None:
+def remove_release(project: Project, release: Release) -> None:
     """Remove a release that no active deployment uses."""
-    version = record["version"]
-    active = (one for one in project.table("deployments").values() if one["status"] != "aborted")
-    if any(one["release"] == version and not one["delta_from"] for one in active):
-        raise conflict(f"release {version} is deployed")
-    project.table("releases").delete(version)
+    active = (one for one in project.table(tables.DEPLOYMENTS).values() if one.is_active)
+    if any(one.release == release.version and not one.delta_from for one in active):
+        raise conflict(f"release {release.version} is deployed")
+    project.table(tables.RELEASES).delete(release.version)
 
 
-def create_cohort(context: RequestContext) -> Record:
+def create_cohort(context: RequestContext) -> Cohort:
     """Create a cohort."""
     slug = context.body["slug"]
     if context.project.cohort(slug) is not None:
@@ -44,139 +51,132 @@ def create_cohort(context: RequestContext) -> Record:
     return context.project.make_cohort(slug, context.body.get("name") or slug)
 
 
-def change_cohort(context: RequestContext, record: Record) -> Record:
+def change_cohort(context: RequestContext, cohort: Cohort) -> Cohort:
     """Rename a cohort."""
-    return _changed(context, "cohorts", record["slug"], record, "name")
+    _given(context, cohort, "name").updated = context.project.now
+    context.project.table(tables.COHORTS).put(cohort.slug, cohort)
+    return cohort
 
 
-def remove_cohort(project: Project, record: Record) -> None:
+def remove_cohort(project: Project, cohort: Cohort) -> None:
     """Remove a cohort, but not the default one, to which its devices move."""
-    slug = record["slug"]
-    if slug == DEFAULT_COHORT:
+    if cohort.slug == DEFAULT_COHORT:
         raise conflict("the default cohort stays")
-    devices = project.table("devices")
-    for serial, device in devices.items():
-        if device["cohort"] == slug:
-            devices.put(serial, {**device, "cohort": DEFAULT_COHORT, "updated": project.now})
-    deployments = project.table("deployments")
+    for device in project.table(tables.DEVICES).values():
+        if device.cohort == cohort.slug:
+            put_device_in_cohort(project, device, DEFAULT_COHORT)
+    deployments = project.table(tables.DEPLOYMENTS)
     for key, deployment in deployments.items():
-        if deployment["cohort"] == slug:
+        if deployment.cohort == cohort.slug:
             deployments.delete(key)
-    project.table("cohorts").delete(slug)
+    project.table(tables.COHORTS).delete(cohort.slug)
 
 
-def create_device(context: RequestContext) -> Record:
+def create_device(context: RequestContext) -> Device:
     """Create a device before it sends anything."""
-    project, body = context.project, context.body
-    serial = body["device_serial"]
-    if serial in project.table("devices"):
+    project, serial = context.project, context.body["device_serial"]
+    if serial in project.table(tables.DEVICES):
         raise conflict(f"device {serial} already exists")
-    _require_cohort(project, body)
-    record = project.device(serial, body["hardware_version"])
-    record = {**record, **_given(body, "owner_ref", "nickname", "description", "cohort")}
-    project.table("devices").put(serial, record)
-    return record
+    _require_cohort(context)
+    device = project.device(serial, context.body["hardware_version"])
+    project.table(tables.DEVICES).put(serial, _given(context, device, *_DEVICE_FIELDS))
+    return device
 
 
-def change_device(context: RequestContext, record: Record) -> Record:
+def change_device(context: RequestContext, device: Device) -> Device:
     """Change the given fields of a device."""
-    _require_cohort(context.project, context.body)
-    names = ("hardware_version", "owner_ref", "nickname", "description", "cohort")
-    return _changed(context, "devices", record["device_serial"], record, *names)
+    _require_cohort(context)
+    _given(context, device, "hardware_version", *_DEVICE_FIELDS).updated = context.project.now
+    context.project.table(tables.DEVICES).put(device.device_serial, device)
+    return device
 
 
-def remove_device(project: Project, record: Record) -> None:
+def remove_device(project: Project, device: Device) -> None:
     """Remove a device; the data that it sent remains."""
-    project.table("devices").delete(record["device_serial"])
+    project.table(tables.DEVICES).delete(device.device_serial)
 
 
-def create_deployment(context: RequestContext) -> Record:
+def create_deployment(context: RequestContext) -> Deployment:
     """Deploy a release to a cohort; an earlier deployment of the same release there is aborted."""
     project, body, principal = context.project, context.body, context.principal
     # A delta release is named by both its versions.
-    pair = body["release"] if isinstance(body["release"], list) else ["", body["release"]]
-    named = {"delta_from": pair[0], "release": pair[1], "cohort": body["cohort"]}
-    if release_of(project, named) is None:
+    named = body["release"] if isinstance(body["release"], list) else ["", body["release"]]
+    delta_from, version = named
+    if release_of(project, delta_from, version) is None:
         raise unknown_reference("release", "This release")
     if project.cohort(body["cohort"]) is None:
         raise unknown_reference("cohort", "This cohort")
     kind = body.get("type", "normal")
     percent = body.get("rollout_percent", 100) if kind == "staged_rollout" else 100
-    table = project.table("deployments")
-    for key, other in table.items():
-        if named.items() <= other.items() and other["status"] != "aborted":
-            table.put(key, {**other, "status": "aborted"})
-    number = project.next_id("deployments")
-    record = {
-        "id": number,
-        "type": kind,
-        "status": "done" if percent == 100 else "in_progress",
-        **named,
-        "deployer": {"email": principal.email} if principal.kind is CredentialKind.BASIC else None,
-        "rollout_percent": percent,
-        "deployed": project.now,
-        "extra_info": body.get("extra_info"),
-    }
-    table.put(str(number), record)
-    return record
+    for other in project.table(tables.DEPLOYMENTS).values():
+        of_other = (other.delta_from, other.release, other.cohort)
+        if of_other == (delta_from, version, body["cohort"]) and other.is_active:
+            abort_deployment(project, other)
+    deployment = Deployment(
+        id=project.next_id("deployments"),
+        type=kind,
+        status=_status(percent),
+        delta_from=delta_from,
+        release=version,
+        cohort=body["cohort"],
+        deployer={"email": principal.email} if principal.kind is CredentialKind.BASIC else None,
+        rollout_percent=percent,
+        deployed=project.now,
+        extra_info=body.get("extra_info"),
+    )
+    project.table(tables.DEPLOYMENTS).put(str(deployment.id), deployment)
+    return deployment
 
 
-def release_of(project: Project, deployment: Record) -> Record | None:
-    """Return the full or delta release of a deployment."""
-    release: Record | None
-    if deployment["delta_from"]:
-        key = f"{deployment['delta_from']}/{deployment['release']}"
-        release = project.table("delta-releases").get(key)
-    else:
-        release = project.table("releases").get(deployment["release"])
-    return release
+def release_of(project: Project, delta_from: str, version: str) -> Release | None:
+    """Return a full release, or a delta release from another version."""
+    if delta_from:
+        return project.table(tables.DELTA_RELEASES).get(f"{delta_from}/{version}")
+    return project.table(tables.RELEASES).get(version)
 
 
-def change_deployment(context: RequestContext, record: Record) -> Record:
+def change_deployment(context: RequestContext, deployment: Deployment) -> Deployment:
     """Change the percentage of a rollout."""
-    percent = context.body.get("rollout_percent", record["rollout_percent"])
-    if record["status"] == "aborted":
+    if not deployment.is_active:
         raise conflict("the deployment was aborted")
-    changed = {
-        **record,
-        "rollout_percent": percent,
-        "status": "done" if percent == 100 else "in_progress",
-    }
-    context.project.table("deployments").put(str(record["id"]), changed)
-    return changed
+    _given(context, deployment, "rollout_percent")
+    deployment.status = _status(deployment.rollout_percent)
+    context.project.table(tables.DEPLOYMENTS).put(str(deployment.id), deployment)
+    return deployment
 
 
-def abort_deployment(project: Project, record: Record) -> None:
+def abort_deployment(project: Project, deployment: Deployment) -> None:
     """Abort a deployment; its record remains."""
-    project.table("deployments").put(str(record["id"]), {**record, "status": "aborted"})
+    deployment.status = "aborted"
+    project.table(tables.DEPLOYMENTS).put(str(deployment.id), deployment)
 
 
-def change_issue(context: RequestContext, record: Record) -> Record:
+def change_issue(context: RequestContext, issue: Issue) -> Issue:
     """Change the status or the title of an issue."""
-    changed = {**record, **_given(context.body, "status", "title")}
-    context.project.table("issues").put(str(record["id"]), changed)
-    return changed
+    context.project.table(tables.ISSUES).put(
+        str(issue.id), _given(context, issue, "status", "title")
+    )
+    return issue
 
 
-def put_device_in_cohort(context: RequestContext, serial: str, slug: str) -> Record:
+def put_device_in_cohort(project: Project, device: Device, slug: str) -> None:
     """Move a device to a cohort."""
-    project = context.project
-    devices = project.table("devices")
-    record = {**devices.get(serial), "cohort": slug, "updated": project.now}
-    devices.put(serial, record)
+    device.cohort, device.updated = slug, project.now
+    project.table(tables.DEVICES).put(device.device_serial, device)
+
+
+def _status(percent: float) -> str:
+    return "done" if percent == 100 else "in_progress"
+
+
+def _given(context: RequestContext, record: R, *names: str) -> R:
+    """Set those of these fields that the body has, and return the record."""
+    for name in names:
+        if name in context.body:
+            setattr(record, name, context.body[name])
     return record
 
 
-def _given(body: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: body[name] for name in names if name in body}
-
-
-def _changed(context: RequestContext, table: str, key: str, record: Record, *names: str) -> Record:
-    changed = {**record, **_given(context.body, *names), "updated": context.project.now}
-    context.project.table(table).put(key, changed)
-    return changed
-
-
-def _require_cohort(project: Project, body: dict[str, Any]) -> None:
-    if "cohort" in body and project.cohort(body["cohort"]) is None:
+def _require_cohort(context: RequestContext) -> None:
+    if "cohort" in context.body and context.project.cohort(context.body["cohort"]) is None:
         raise unknown_reference("cohort", "This cohort")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.responses import Response
 
 from agent.standin.core.operation import Link, Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.observability import schemas
+from agent.standin.observability import schemas, tables
 from agent.standin.observability.access import Role
 from agent.standin.observability.operations import (
     JSON_TYPE,
@@ -17,9 +15,10 @@ from agent.standin.observability.operations import (
     RequestContext,
     ServedOperation,
 )
-from agent.standin.observability.project import Project, Record
+from agent.standin.observability.project import DEFAULT_COHORT, Project
 from agent.standin.observability.refusals import not_found
 from agent.standin.observability.resources import changes, lists, resource_table, serializers
+from agent.standin.observability.resources.resource_table import R, Resource
 
 _MAX_REMOVED = 1000
 
@@ -40,24 +39,25 @@ def operations() -> list[ServedOperation]:
     return [*served, _put_device_in_cohort()]
 
 
-def find(project: Project, resource: resource_table.Resource, key: str) -> Record:
+def find(project: Project, resource: Resource[R], key: str) -> R:
     """Return the record of a resource by its key. Raises 404."""
-    if resource is resource_table.COHORTS:
+    if resource.table is tables.COHORTS:
         project.cohort(key)
     if resource.key_schema is resource_table.ID:
         key = str(int(key))
-    record: Record | None = project.table(resource.name).get(key)
+    record = project.table(resource.table).get(key)
     if record is None:
         raise not_found(f"{resource.singular.lower()} {key!r}")
     return record
 
 
-def _list(resource: resource_table.Resource) -> ServedOperation:
+def _list(resource: Resource[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         project = context.project
-        if resource is resource_table.COHORTS:
-            project.cohort("default")
-        records = sorted(project.table(resource.name).values(), key=resource.order, reverse=True)
+        if resource.table is tables.COHORTS:
+            project.cohort(DEFAULT_COHORT)
+        every = project.table(resource.table).values()
+        records = lists.sort(every, resource.order, descending=True)
         found = lists.filter_and_sort(records, context.query, resource.filters, resource.sorts)
         return lists.page_response(
             found, context.query, lambda record: resource.serialize(project, record)
@@ -72,7 +72,7 @@ def _list(resource: resource_table.Resource) -> ServedOperation:
     return ServedOperation(operation=operation, handler=handler)
 
 
-def _get(resource: resource_table.Resource) -> ServedOperation:
+def _get(resource: Resource[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         record = find(context.project, resource, context.path[resource.key])
         return JSON({"data": resource.serialize(context.project, record)})
@@ -85,7 +85,7 @@ def _get(resource: resource_table.Resource) -> ServedOperation:
     return ServedOperation(operation=operation, handler=handler)
 
 
-def _create(resource: resource_table.Resource) -> ServedOperation:
+def _create(resource: Resource[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.create is not None
         record = resource.create(context)
@@ -100,7 +100,7 @@ def _create(resource: resource_table.Resource) -> ServedOperation:
     return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
-def _links(resource: resource_table.Resource) -> tuple[Link, ...]:
+def _links(resource: Resource[R]) -> tuple[Link, ...]:
     """Return the OpenAPI links from a created resource to its other operations."""
     shown = resource.schema["properties"]
     shown_key = resource.key if resource.key in shown else resource.key.rpartition("_")[2]
@@ -110,7 +110,7 @@ def _links(resource: resource_table.Resource) -> tuple[Link, ...]:
     return tuple(Link(status=201, to=word + resource.singular, parameters=made) for word in words)
 
 
-def _change(resource: resource_table.Resource) -> ServedOperation:
+def _change(resource: Resource[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.change is not None
         record = find(context.project, resource, context.path[resource.key])
@@ -126,7 +126,7 @@ def _change(resource: resource_table.Resource) -> ServedOperation:
     return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
-def _remove(resource: resource_table.Resource) -> ServedOperation:
+def _remove(resource: Resource[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.remove is not None
         record = find(context.project, resource, context.path[resource.key])
@@ -141,19 +141,19 @@ def _remove(resource: resource_table.Resource) -> ServedOperation:
     return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
-def _remove_many(resource: resource_table.Resource) -> ServedOperation:
+def _remove_many(resource: Resource[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.remove is not None
-        body: Any = context.body
+        body = context.body
         keys = [str(key) for key in (body if isinstance(body, list) else body["ids"])]
-        table = context.project.table(resource.name)
+        table = context.project.table(resource.table)
         # Either an id or the slug: lists show both.
-        by_id = {str(record["id"]): record for record in table.values()}
+        by_id = {str(record.id): record for record in table.values()}
         records = [table.get(key) or by_id.get(key) for key in keys]
         missing = [key for key, record in zip(keys, records, strict=True) if record is None]
         if missing:
             raise not_found(f"{resource.name} {', '.join(missing[:10])}")
-        for record in {found["id"]: found for found in records if found is not None}.values():
+        for record in {found.id: found for found in records if found is not None}.values():
             resource.remove(context.project, record)
         return Response(status_code=204)
 
@@ -174,11 +174,11 @@ def _remove_many(resource: resource_table.Resource) -> ServedOperation:
 
 def _put_device_in_cohort() -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
-        slug, serial = context.path["cohort_slug"], context.path["device_serial"]
-        find(context.project, resource_table.COHORTS, slug)
-        find(context.project, resource_table.DEVICES, serial)
-        record = changes.put_device_in_cohort(context, serial, slug)
-        return JSON({"data": serializers.device(context.project, record)})
+        project, slug = context.project, context.path["cohort_slug"]
+        find(project, resource_table.COHORTS, slug)
+        device = find(project, resource_table.DEVICES, context.path["device_serial"])
+        changes.put_device_in_cohort(project, device, slug)
+        return JSON({"data": serializers.device(project, device)})
 
     operation = Operation(
         method="PUT", path=PROJECT_PATH + "/cohorts/{cohort_slug}/devices/{device_serial}",
@@ -190,13 +190,13 @@ def _put_device_in_cohort() -> ServedOperation:
     return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
-def _many(resource: resource_table.Resource) -> str:
+def _many(resource: Resource[R]) -> str:
     return f"{PROJECT_PATH}/{resource.name}"
 
 
-def _one(resource: resource_table.Resource) -> str:
+def _one(resource: Resource[R]) -> str:
     return f"{_many(resource)}/{{{resource.key}}}"
 
 
-def _key(resource: resource_table.Resource) -> Parameter:
+def _key(resource: Resource[R]) -> Parameter:
     return Parameter(name=resource.key, schema=resource.key_schema, where="path", required=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.observability import schemas
+from agent.standin.observability import file_storage, schemas, tables
 from agent.standin.observability.access import Access
 from agent.standin.observability.operations import (
     JSON_TYPE,
@@ -22,7 +21,6 @@ from agent.standin.observability.project import (
     SLUG,
     VERSION,
     Project,
-    Record,
     is_semver,
     precedence,
 )
@@ -31,6 +29,7 @@ from agent.standin.observability.refusals import invalid_fields
 from agent.standin.observability.resources import changes, serializers
 from agent.standin.observability.resources.lists import item_schema
 from agent.standin.observability.schemas import NUMBER, OPEN, object_schema
+from agent.standin.observability.tables import Artifact, Deployment, Release
 from agent.standin.observability.upload_commits import IDENTITY
 
 _PARAMETERS = (
@@ -99,30 +98,37 @@ def _declare_device_config() -> ServedOperation:
 
 
 async def _release(context: RequestContext) -> Response:
-    shown = _latest(context)
-    return _up_to_date() if shown is None else JSON(shown)
+    newest = _newest(context)
+    if newest is None:
+        return _up_to_date()
+    # The artifact of this device comes first: small devices look no further.
+    artifacts = sorted(newest.artifacts, key=lambda one: not _is_for(context, one))
+    return JSON(serializers.release(context.project, newest, _files_url(context), artifacts))
 
 
 async def _url(context: RequestContext) -> Response:
-    shown = _latest(context)
-    return _up_to_date() if shown is None else PlainTextResponse(shown["artifacts"][0]["url"])
-
-
-def _latest(context: RequestContext) -> dict[str, Any] | None:
     newest = _newest(context)
     if newest is None:
-        return None
-    base = context.base_url.rstrip("/")
-    shown = serializers.release(context.project, newest, context.cloud.urls.get("files", base))
-    of_device = (context.query["hardware_version"], context.query["software_type"])
-    # The artifact of this device comes first: small devices look no further.
-    shown["artifacts"].sort(
-        key=lambda one: (one["hardware_version"], one["software_type"]) != of_device
+        return _up_to_date()
+    artifact = next(one for one in newest.artifacts if _is_for(context, one))
+    return PlainTextResponse(
+        file_storage.signed_url(
+            context.cloud, artifact.blob, artifact.filename, _files_url(context)
+        )
     )
-    return shown
 
 
-def _newest(context: RequestContext) -> Record | None:
+def _files_url(context: RequestContext) -> str:
+    return context.cloud.urls.get("files", context.base_url.rstrip("/"))
+
+
+def _is_for(context: RequestContext, artifact: Artifact) -> bool:
+    """Return whether an artifact is for the hardware and the software type that asks."""
+    asks = (context.query["hardware_version"], context.query["software_type"])
+    return (artifact.hardware_version, artifact.software_type) == asks
+
+
+def _newest(context: RequestContext) -> Release | None:
     project, query = context.project, context.query
     serial, hardware, kind = (
         query[name] for name in ("device_serial", "hardware_version", "software_type")
@@ -133,62 +139,57 @@ def _newest(context: RequestContext) -> Record | None:
     current = query.get("current_version")
     offers = [
         release
-        for release in _deployed(project, device["cohort"], serial)
-        if _has_artifact(release, hardware, kind) and _is_offered(release, current)
+        for release in _deployed(project, device.cohort, serial)
+        if any(_is_for(context, one) for one in release.artifacts) and _is_offered(release, current)
     ]
     # A release that must not be skipped comes first; a delta precedes a full release.
-    forced = [release for release in offers if release["must_pass_through"]] if current else []
+    forced = [release for release in offers if release.must_pass_through] if current else []
     if forced:
-        return min(forced, key=lambda one: (precedence(one["version"]), not one["delta_from"]))
+        return min(forced, key=lambda one: (precedence(one.version), not one.delta_from))
     return max(
-        offers, key=lambda one: (precedence(one["version"]), bool(one["delta_from"])), default=None
+        offers, key=lambda one: (precedence(one.version), bool(one.delta_from)), default=None
     )
 
 
-def _deployed(project: Project, cohort: str, serial: str) -> list[Record]:
+def _deployed(project: Project, cohort: str, serial: str) -> list[Release]:
     """Return the full and delta releases that are deployed to a device."""
     releases = [
-        changes.release_of(project, deployment)
-        for deployment in project.table("deployments").values()
-        if deployment["cohort"] == cohort
-        and deployment["status"] != "aborted"
-        and _in_rollout(serial, deployment)
+        changes.release_of(project, deployment.delta_from, deployment.release)
+        for deployment in project.table(tables.DEPLOYMENTS).values()
+        if deployment.cohort == cohort and deployment.is_active and _in_rollout(serial, deployment)
     ]
     return [release for release in releases if release is not None]
 
 
-def _is_offered(release: Record, current: str | None) -> bool:
+def _is_offered(release: Release, current: str | None) -> bool:
     """Return whether a release updates a device that runs `current`."""
-    if release["delta_from"]:
-        return bool(current == release["delta_from"])
+    if release.delta_from:
+        return current == release.delta_from
     if not current or not is_semver(current):
-        return bool(current != release["version"])
-    return bool(precedence(current) < precedence(release["version"]))
+        return current != release.version
+    return precedence(current) < precedence(release.version)
 
 
 def _require_known(project: Project, hardware: str, kind: str) -> None:
     """Raise 400 for a hardware version or software type that the project does not have."""
-    releases = [*project.table("releases").values(), *project.table("delta-releases").values()]
-    artifacts = [one for release in releases for one in release["artifacts"]]
-    devices = project.table("devices").values()
-    if hardware not in {one["hardware_version"] for one in (*artifacts, *devices)}:
+    both = (project.table(tables.RELEASES), project.table(tables.DELTA_RELEASES))
+    artifacts = [one for table in both for release in table.values() for one in release.artifacts]
+    devices = project.table(tables.DEVICES).values()
+    known = {
+        *(one.hardware_version for one in artifacts),
+        *(one.hardware_version for one in devices),
+    }
+    if hardware not in known:
         raise invalid_fields({"hardware_version": ["Unknown hardware version."]})
-    kinds = {one["software_type"] for one in artifacts}
-    if kind not in kinds and not any(kind in one["software"] for one in devices):
+    kinds = {one.software_type for one in artifacts}
+    if kind not in kinds and not any(kind in one.software for one in devices):
         raise invalid_fields({"software_type": ["Unknown software type."]})
 
 
-def _has_artifact(release: Record, hardware: str, kind: str) -> bool:
-    return any(
-        (one["hardware_version"], one["software_type"]) == (hardware, kind)
-        for one in release["artifacts"]
-    )
-
-
-def _in_rollout(serial: str, deployment: Record) -> bool:
+def _in_rollout(serial: str, deployment: Deployment) -> bool:
     """Return whether a device is in the percentage of its cohort that a rollout has reached."""
-    percentile = zlib.crc32(f"{deployment['id']}/{serial}".encode()) % 100
-    return bool(percentile < deployment["rollout_percent"])
+    percentile = zlib.crc32(f"{deployment.id}/{serial}".encode()) % 100
+    return percentile < deployment.rollout_percent
 
 
 def _up_to_date() -> Response:
@@ -204,7 +205,7 @@ async def _device_config(context: RequestContext) -> Response:
             "data": {
                 "revision": _CONFIG_REVISION,
                 # A device confirms in its next archive.
-                "completed": record.get("config_revision"),
+                "completed": record.config_revision,
                 "config": {"memfault": {"sampling": sampling}},
             }
         }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.observability.project import Record
 
+R = TypeVar("R")
+SortKey = str | float | None
 PER_PAGE = 20
 MAX_PER_PAGE = 100
 _MAX_PAGE = 2**31 - 1
@@ -41,26 +42,26 @@ PAGE_PARAMETERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Generic[R]):
     """A filter of a list: by values, by an earliest time, or by a latest time."""
 
-    read: Callable[[Record], Any]
+    read: Callable[[R], object]
     kind: str = "any"
     """"any": one of the repeated values; "since" and "until": a timestamp parameter."""
     description: str = ""
 
-    def admits(self, record: Record, given: Any) -> bool:
+    def admits(self, record: R, given: list[str] | float) -> bool:
         """Return whether a record passes the filter."""
         value = self.read(record)
-        if self.kind == "any":
+        if isinstance(given, list):
             return str(value) in given
-        if value is None:
+        if not isinstance(value, int | float):
             return False
-        return bool(value >= given if self.kind == "since" else value <= given)
+        return value >= given if self.kind == "since" else value <= given
 
 
 def list_parameters(
-    filters: Mapping[str, Filter], sorts: Mapping[str, Callable[[Record], Any]]
+    filters: Mapping[str, Filter[R]], sorts: Mapping[str, Callable[[R], SortKey]]
 ) -> tuple[Parameter, ...]:
     """Return the query parameters of a list."""
     parameters = list(PAGE_PARAMETERS)
@@ -79,11 +80,11 @@ def list_parameters(
 
 
 def filter_and_sort(
-    records: Iterable[Record],
+    records: Iterable[R],
     query: Mapping[str, Any],
-    filters: Mapping[str, Filter],
-    sorts: Mapping[str, Callable[[Record], Any]],
-) -> list[Record]:
+    filters: Mapping[str, Filter[R]],
+    sorts: Mapping[str, Callable[[R], SortKey]],
+) -> list[R]:
     """Return the filtered and sorted records of a list, all pages of them."""
     given = [(filter_, query[name]) for name, filter_ in filters.items() if name in query]
     selected = [
@@ -92,13 +93,23 @@ def filter_and_sort(
         if all(filter_.admits(record, value) for filter_, value in given)
     ]
     for name in reversed(query.get("sort", [])):
-        read = sorts[name.removeprefix("-")]
-        selected.sort(key=lambda record: _order(read(record)), reverse=name.startswith("-"))
+        descending = name.startswith("-")
+        selected = sort(selected, sorts[name.removeprefix("-")], descending=descending)
     return selected
 
 
+def sort(records: list[R], read: Callable[[R], SortKey], *, descending: bool) -> list[R]:
+    """Return records by a key; an unknown one sorts first."""
+
+    def key(record: R) -> tuple[bool, str | float]:
+        value = read(record)
+        return (value is not None, 0 if value is None else value)
+
+    return sorted(records, key=key, reverse=descending)
+
+
 def page_response(
-    records: list[Record], query: Mapping[str, Any], render: Callable[[Record], Any]
+    records: list[R], query: Mapping[str, Any], render: Callable[[R], object]
 ) -> JSON:
     """Return one page in the envelope."""
     page, per_page = query["page"], query["per_page"]
@@ -130,8 +141,3 @@ def page_schema(item: Schema) -> Schema:
 def item_schema(item: Schema) -> Schema:
     """Return the schema of a response with one item."""
     return {"type": "object", "required": ["data"], "properties": {"data": item}}
-
-
-def _order(value: Any) -> tuple[Any, ...]:
-    # Unknown values sort first.
-    return (value is not None, value if value is not None else 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import uuid
+from operator import attrgetter
+from typing import Any
 
 from starlette.responses import Response
 
@@ -19,11 +20,18 @@ from agent.standin.observability.operations import (
     RequestContext,
     ServedOperation,
 )
-from agent.standin.observability.project import SLUG, Project, Record, timestamp
+from agent.standin.observability.project import SLUG, Project, timestamp
 from agent.standin.observability.refusals import conflict
 from agent.standin.observability.resources import lists, serializers
 from agent.standin.observability.schemas import TEXT, object_schema
-from agent.standin.state import secret
+from agent.standin.state import (
+    ORGANIZATIONS,
+    PROJECTS,
+    USERS,
+    User,
+    make_project,
+    secret,
+)
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 1000}
 _CHANGE: Schema = {"type": "object", "properties": {"name": _NAME}}
@@ -31,8 +39,8 @@ _NEW_PROJECT = {**object_schema(slug=SLUG), "properties": {"slug": SLUG, "name":
 _USER_KEY_PATH = "/auth/api_key"
 _PROJECTS_PATH = ORGANIZATION_PATH + "/projects"
 _KEY = lists.item_schema(object_schema(api_key=TEXT))
-_FILTERS = {"slug": lists.Filter(lambda record: record["slug"])}
-_SORTS = {"name": lambda record: record["name"], "slug": lambda record: record["slug"]}
+_FILTERS: dict[str, lists.Filter[Any]] = {"slug": lists.Filter(attrgetter("slug"))}
+_SORTS = {"name": attrgetter("name"), "slug": attrgetter("slug")}
 _ME = object_schema(
     id=TEXT,
     email=TEXT,
@@ -140,64 +148,63 @@ def _project_operations() -> list[ServedOperation]:
 async def _me(context: RequestContext) -> Response:
     user = _user(context)
     slugs = reachable(context.principal, context.cloud)
-    organizations = [context.cloud.table("organizations").get(slug) for slug in slugs]
+    organizations = [context.cloud.table(ORGANIZATIONS)[slug] for slug in slugs]
     return JSON(
         {
-            **{key: user[key] for key in ("id", "email", "name")},
-            "created_date": timestamp(user["created"]),
-            "updated_date": timestamp(user["created"]),
+            "id": user.id,
+            "email": user.email,
+            "name": user.name,
+            "created_date": timestamp(user.created),
+            "updated_date": timestamp(user.created),
             "organizations": [
-                {key: record[key] for key in ("id", "name", "slug")} for record in organizations
+                {"id": one.id, "name": one.name, "slug": one.slug} for one in organizations
             ],
         }
     )
 
 
 async def _user_key(context: RequestContext) -> Response:
-    return JSON({"data": {"api_key": _user(context)["user_api_key"] or ""}})
+    return JSON({"data": {"api_key": _user(context).user_api_key}})
 
 
 async def _cycle_user_key(context: RequestContext) -> Response:
-    user = {**_user(context), "user_api_key": secret("uk")}
-    context.cloud.table("users").put(user["email"], user)
-    return JSON({"data": {"api_key": user["user_api_key"]}})
+    _set_user_key(context, secret("uk"))
+    return await _user_key(context)
 
 
 async def _delete_user_key(context: RequestContext) -> Response:
-    user = _user(context)
-    context.cloud.table("users").put(user["email"], {**user, "user_api_key": ""})
+    _set_user_key(context, "")
     return Response(status_code=204)
 
 
 async def _organizations(context: RequestContext) -> Response:
-    table = context.cloud.table("organizations")
-    records = [table.get(slug) for slug in reachable(context.principal, context.cloud)]
+    table = context.cloud.table(ORGANIZATIONS)
+    records = [table[slug] for slug in reachable(context.principal, context.cloud)]
     selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
     return lists.page_response(selected, context.query, serializers.organization)
 
 
 async def _organization(context: RequestContext) -> Response:
-    record = context.cloud.table("organizations").get(context.path["organization_slug"])
+    record = context.cloud.table(ORGANIZATIONS)[context.path["organization_slug"]]
     return JSON({"data": serializers.organization(record)})
 
 
 async def _change_organization(context: RequestContext) -> Response:
-    table = context.cloud.table("organizations")
-    slug = context.path["organization_slug"]
-    record = {**table.get(slug), **_new_name(context)}
-    table.put(slug, record)
+    record = context.cloud.table(ORGANIZATIONS)[context.path["organization_slug"]]
+    record.name = context.body.get("name", record.name)
+    context.cloud.table(ORGANIZATIONS).put(record.slug, record)
     return JSON({"data": serializers.organization(record)})
 
 
 async def _projects(context: RequestContext) -> Response:
     slug = context.path["organization_slug"]
-    every = context.cloud.table("projects").values()
-    records = [record for record in every if record["organization"] == slug]
+    every = context.cloud.table(PROJECTS).values()
+    records = [record for record in every if record.organization == slug]
     selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
     return lists.page_response(
         selected,
         context.query,
-        lambda record: serializers.project(Project(context.cloud, slug, record["slug"])),
+        lambda record: serializers.project(Project(context.cloud, slug, record.slug)),
     )
 
 
@@ -205,16 +212,7 @@ async def _create_project(context: RequestContext) -> Response:
     organization, slug = context.path["organization_slug"], context.body["slug"]
     if context.cloud.project(organization, slug) is not None:
         raise conflict(f"project {slug} already exists")
-    record = {
-        "id": str(uuid.uuid4()),
-        "slug": slug,
-        "name": context.body.get("name", slug),
-        "organization": organization,
-        "project_key": secrets.token_hex(16),
-        "location": False,
-        "created": context.cloud.clock.time(),
-    }
-    context.cloud.table("projects").put(f"{organization}/{slug}", record)
+    make_project(context.cloud, organization, slug, context.body.get("name", slug))
     return JSON({"data": serializers.project(Project(context.cloud, organization, slug))}, 201)
 
 
@@ -223,28 +221,28 @@ async def _project(context: RequestContext) -> Response:
 
 
 async def _change_project(context: RequestContext) -> Response:
-    _store_project(context.project, _new_name(context))
+    record = context.project.record
+    record.name = context.body.get("name", record.name)
+    context.cloud.put_project(record)
     return JSON({"data": serializers.project(context.project)})
 
 
 async def _project_key(context: RequestContext) -> Response:
-    return JSON({"data": {"api_key": context.project.record["project_key"]}})
+    return JSON({"data": {"api_key": context.project.record.project_key}})
 
 
 async def _cycle_project_key(context: RequestContext) -> Response:
-    _store_project(context.project, {"project_key": secrets.token_hex(16)})
+    record = context.project.record
+    record.project_key = secrets.token_hex(16)
+    context.cloud.put_project(record)
     return await _project_key(context)
 
 
-def _store_project(project: Project, changed: Record) -> None:
-    key = f"{project.organization}/{project.slug}"
-    project.cloud.table("projects").put(key, {**project.record, **changed})
+def _user(context: RequestContext) -> User:
+    return context.cloud.table(USERS)[context.principal.email]
 
 
-def _user(context: RequestContext) -> Record:
-    user: Record = context.cloud.table("users").get(context.principal.email)
-    return user
-
-
-def _new_name(context: RequestContext) -> Record:
-    return {"name": context.body["name"]} if "name" in context.body else {}
+def _set_user_key(context: RequestContext, key: str) -> None:
+    user = _user(context)
+    user.user_api_key = key
+    context.cloud.table(USERS).put(user.email, user)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from agent.standin.core.operation import Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
+from agent.standin.observability import tables
 from agent.standin.observability.operations import (
     JSON_TYPE,
     PROJECT_PATH,
@@ -56,22 +57,25 @@ async def _list_lines(context: RequestContext) -> Response:
     oldest = project.now - LIFE_S
     lines = [
         line
-        for line in project.table("processing-log").values()
-        if line["id"] > after
-        and line["created"] >= max(oldest, query.get("start", oldest))
-        and line["level"] in query.get("level", [line["level"]])
-        and query.get("device_serial", line["device_serial"]) == line["device_serial"]
+        for line in project.table(tables.PROCESSING_LOG).values()
+        if line.id > after
+        and line.created >= max(oldest, query.get("start", oldest))
+        and line.level in query.get("level", [line.level])
+        and query.get("device_serial", line.device_serial) == line.device_serial
     ]
     shown = lines[:size]
     following = None
     if len(lines) > size:
-        following = context.url_with(**{"page[after]": shown[-1]["id"]})
+        following = context.url_with(**{"page[after]": shown[-1].id})
     return JSON(
         {
             "data": [
                 {
-                    **{key: line[key] for key in ("id", "level", "message", "device_serial")},
-                    "created_date": timestamp(line["created"]),
+                    "id": line.id,
+                    "level": line.level,
+                    "message": line.message,
+                    "device_serial": line.device_serial,
+                    "created_date": timestamp(line.created),
                 }
                 for line in shown
             ],

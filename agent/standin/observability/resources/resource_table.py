@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from operator import attrgetter
+from typing import Any, Generic, Protocol, TypeVar
 
 from agent.standin.core.schema import Schema
-from agent.standin.observability import schemas
+from agent.standin.observability import schemas, tables
 from agent.standin.observability.operations import RequestContext
-from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project, Record
+from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project
 from agent.standin.observability.resources import changes, serializers
-from agent.standin.observability.resources.lists import Filter
+from agent.standin.observability.resources.lists import Filter, SortKey
 from agent.standin.observability.schemas import body_schema
+from agent.standin.store import TableOf
 
-Serializer = Callable[["Project", "Record"], dict[str, Any]]
-FieldReader = Callable[["Record"], Any]
+
+class _Record(Protocol):
+    id: int
+
+
+R = TypeVar("R", bound=_Record)
 
 ID: Schema = {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}
 _TEXT: Schema = {"type": "string", "maxLength": 1000}
@@ -30,53 +36,53 @@ _PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class Resource(Generic[R]):
     """One resource. `create` and `change` get the checked request and return the record."""
 
-    name: str
-    """Its segment of the path, and the name of its table."""
+    table: TableOf[R]
     singular: str
     key: str = "id"
     """The name of its path parameter."""
     key_schema: Schema = field(default_factory=lambda: ID)
     schema: Schema
-    serialize: Serializer
-    filters: Mapping[str, Filter] = field(default_factory=dict)
-    sorts: Mapping[str, FieldReader] = field(default_factory=dict)
-    order: FieldReader = field(default=lambda record: record["id"])
+    serialize: Callable[[Project, R], dict[str, object]]
+    filters: Mapping[str, Filter[R]] = field(default_factory=dict)
+    sorts: Mapping[str, Callable[[R], SortKey]] = field(default_factory=dict)
+    order: Callable[[R], SortKey] = attrgetter("id")
     """Default sort key of a list, in descending order."""
-    create: Callable[[RequestContext], Record] | None = None
+    create: Callable[[RequestContext], R] | None = None
     create_body: Schema = field(default_factory=dict)
-    change: Callable[[RequestContext, Record], Record] | None = None
+    change: Callable[[RequestContext, R], R] | None = None
     change_body: Schema = field(default_factory=dict)
-    remove: Callable[[Project, Record], None] | None = None
+    remove: Callable[[Project, R], None] | None = None
     remove_many: bool = False
 
+    @property
+    def name(self) -> str:
+        """Its segment of the path."""
+        return self.table.name
 
-def _field(name: str) -> FieldReader:
-    return lambda record: record[name]
 
-
-def _sorts(*names: str, **fields: str) -> dict[str, FieldReader]:
+def _sorts(*names: str, **fields: str) -> dict[str, attrgetter[SortKey]]:
     """Return readers of fields to sort by: by their own names, or by the public name given."""
-    return {name: _field(of) for name, of in _name_pairs(names, fields)}
+    return {name: attrgetter(of) for name, of in _name_pairs(names, fields)}
 
 
-def _filters(*names: str, **fields: str) -> dict[str, Filter]:
+def _filters(*names: str, **fields: str) -> dict[str, Filter[Any]]:
     """Return filters by the value of fields: by their own names, or by the public name given."""
-    return {name: Filter(_field(of)) for name, of in _name_pairs(names, fields)}
+    return {name: Filter(attrgetter(of)) for name, of in _name_pairs(names, fields)}
 
 
-def _since(*names: str, **fields: str) -> dict[str, Filter]:
+def _since(*names: str, **fields: str) -> dict[str, Filter[Any]]:
     """Return filters by the earliest time of fields."""
     text = "At or after this instant."
-    return {name: Filter(_field(of), "since", text) for name, of in _name_pairs(names, fields)}
+    return {name: Filter(attrgetter(of), "since", text) for name, of in _name_pairs(names, fields)}
 
 
-def _until(**fields: str) -> dict[str, Filter]:
+def _until(**fields: str) -> dict[str, Filter[Any]]:
     """Return filters by the latest time of fields."""
     text = "At or before this instant."
-    return {name: Filter(_field(of), "until", text) for name, of in fields.items()}
+    return {name: Filter(attrgetter(of), "until", text) for name, of in fields.items()}
 
 
 def _name_pairs(names: tuple[str, ...], fields: dict[str, str]) -> list[tuple[str, str]]:
@@ -99,12 +105,12 @@ _DEVICE_FIELDS: dict[str, Schema] = {
 _DATES = {"created_date": "created", "updated_date": "updated"}
 
 RELEASES = Resource(
-    name="releases",
+    table=tables.RELEASES,
     singular="Release",
     key="release_version",
     key_schema=RELEASE_VERSION,
     schema=schemas.RELEASE,
-    serialize=lambda scope, record: serializers.release(scope, record, ""),
+    serialize=serializers.release,
     filters=_since(**_DATES),
     sorts=_sorts("version", **_DATES),
     create=changes.create_release,
@@ -120,7 +126,7 @@ RELEASES = Resource(
     remove_many=True,
 )
 COHORTS = Resource(
-    name="cohorts",
+    table=tables.COHORTS,
     singular="Cohort",
     key="cohort_slug",
     key_schema=SLUG,
@@ -135,7 +141,7 @@ COHORTS = Resource(
     remove=changes.remove_cohort,
 )
 DEVICES = Resource(
-    name="devices",
+    table=tables.DEVICES,
     singular="Device",
     key="device_serial",
     key_schema=SLUG,
@@ -158,14 +164,14 @@ DEVICES = Resource(
     remove_many=True,
 )
 DEPLOYMENTS = Resource(
-    name="deployments",
+    table=tables.DEPLOYMENTS,
     singular="Deployment",
     schema=schemas.DEPLOYMENT,
     serialize=serializers.deployment,
     filters={
         **_filters("cohort", "delta_from", "status"),
-        "release": Filter(lambda record: None if record["delta_from"] else record["release"]),
-        "delta_to": Filter(lambda record: record["release"] if record["delta_from"] else None),
+        "release": Filter(lambda one: None if one.delta_from else one.release),
+        "delta_to": Filter(lambda one: one.release if one.delta_from else None),
         **_since(deployed_date="deployed"),
     },
     sorts=_sorts(deployed_date="deployed", id="id"),
@@ -184,7 +190,7 @@ DEPLOYMENTS = Resource(
     remove=changes.abort_deployment,
 )
 EVENTS = Resource(
-    name="events",
+    table=tables.EVENTS,
     singular="Event",
     schema=schemas.EVENT,
     serialize=serializers.event,
@@ -198,7 +204,7 @@ EVENTS = Resource(
     ),
 )
 TRACES = Resource(
-    name="traces",
+    table=tables.TRACES,
     singular="Trace",
     schema=schemas.TRACE,
     serialize=serializers.trace,
@@ -210,24 +216,24 @@ TRACES = Resource(
     sorts=_sorts(created_date="created", captured_date="captured", id="id"),
 )
 ISSUES = Resource(
-    name="issues",
+    table=tables.ISSUES,
     singular="Issue",
     schema=schemas.ISSUE,
     serialize=serializers.issue,
     filters={**_filters("status"), **_since("first_seen", "last_seen", created_date="created")},
     sorts={
         **_sorts("first_seen", "last_seen", trace_count="traces"),
-        "device_count": lambda record: len(record["devices"]),
+        "device_count": lambda issue: len(issue.devices),
         **_sorts("id"),
     },
-    order=_field("last_seen"),
+    order=attrgetter("last_seen"),
     change=changes.change_issue,
     change_body=body_schema(
         status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
     ),
 )
 INSTALLS = Resource(
-    name="installs",
+    table=tables.INSTALLS,
     singular="Install",
     schema=schemas.INSTALL,
     serialize=serializers.install,
@@ -235,7 +241,7 @@ INSTALLS = Resource(
     sorts=_sorts(began_at="began", id="id"),
 )
 COREDUMPS = Resource(
-    name="coredumps",
+    table=tables.COREDUMPS,
     singular="Coredump",
     schema=schemas.COREDUMP,
     serialize=serializers.coredump,
@@ -243,7 +249,7 @@ COREDUMPS = Resource(
     sorts=_sorts(created_date="created", id="id"),
 )
 FILES = Resource(
-    name="files",
+    table=tables.FILES,
     singular="File",
     schema=schemas.FILE,
     serialize=serializers.file,
@@ -251,7 +257,7 @@ FILES = Resource(
     sorts=_sorts(created_date="created", name="name", id="id"),
 )
 
-RESOURCES = (
+RESOURCES: tuple[Resource[Any], ...] = (
     RELEASES,
     COHORTS,
     DEVICES,

@@ -23,6 +23,7 @@ from agent.errors import (
 )
 from agent.http import HttpClient, HttpTransport
 from agent.observability import KINDS, Observability, Resource
+from agent.standin.state import USERS
 
 COHORT, DEVICE, RELEASE = KINDS["cohort"], KINDS["device"], KINDS["release"]
 
@@ -173,8 +174,8 @@ async def test_the_project_key_is_read_and_cycled_by_those_who_may(
     new = await service.cycle_project_key()
     assert new != key
     assert await service.project_key() == new
-    viewer = standin.cloud.table("users").get("viewer@standin.invalid")
-    login = Basic(viewer["email"], Secret(viewer["user_api_key"]), is_password=False)
+    viewer = standin.cloud.table(USERS)["viewer@standin.invalid"]
+    login = Basic(viewer.email, Secret(viewer.user_api_key), is_password=False)
     member = service_with(standin, login)
     async with member.client:
         assert await member.project_key() == new
@@ -217,8 +218,7 @@ async def test_the_latest_release_is_asked_for_with_the_project_key(standin: Sta
 
 @pytest.mark.contract("O4.5")
 async def test_single_sign_on_is_named_when_a_user_key_is_refused(standin: StandIn) -> None:
-    table = standin.cloud.table("organizations")
-    table.put(standin.organization, {**table.get(standin.organization), "single_sign_on": True})
+    await standin.control({"single_sign_on": {standin.organization: True}})
     service = service_with(standin, basic(standin))
     async with service.client:
         with pytest.raises(CredentialError) as caught:

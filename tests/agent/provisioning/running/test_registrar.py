@@ -17,6 +17,7 @@ from agent.http import HttpClient, HttpTransport
 from agent.provisioning.ca.certificates import public_pem
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.running.registrar import ReadServiceTime, Registrar
+from agent.standin.principal import DEVICE_KEYS
 
 PEM = public_pem(ec.generate_private_key(ec.SECP256R1()).public_key())
 
@@ -33,7 +34,7 @@ async def test_a_public_key_is_registered_once_its_request_has_succeeded(standin
         request_id = await registrar.submit("nrf-350457791234567", PEM, "")
         assert request_id
         await registrar.wait(request_id)
-    assert [name for name, _ in standin.cloud.table("device_keys").items()]
+    assert [name for name, _ in standin.cloud.table(DEVICE_KEYS).items()]
 
 
 async def test_a_request_that_was_never_sent_is_not_waited_for(standin: StandIn) -> None:

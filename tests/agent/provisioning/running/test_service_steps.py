@@ -15,6 +15,7 @@ from agent.provisioning.planning.goal import CertificateSource, Goal, Registrati
 from agent.provisioning.running.registrar import Registrar
 from agent.retry import RetryPolicy
 from agent.standin.faults import active_faults, set_faults
+from agent.standin.principal import DEVICE_KEYS
 
 
 @pytest.mark.contract("D10.5")
@@ -32,12 +33,12 @@ async def test_a_key_that_the_service_has_lost_is_registered_again_and_no_other(
     tray = Tray(tmp_path)
     async with station_of(standin, tmp_path) as station:
         [first] = await provision(station, tray, 1)
-        table = standin.cloud.table("device_keys")
+        table = standin.cloud.table(DEVICE_KEYS)
         [(name, before)] = table.items()
         table.delete(name)
         [again] = await provision(station, tray, 1)
         assert (again.outcome, again.writes, again.reason) == ("done", 0, "")
-        assert table.get(name)["public"] == before["public"]
+        assert table[name].public == before.public
         [last] = await provision(station, tray, 1)
     assert (first.outcome, last.outcome) == ("done", "unchanged")
 
@@ -59,8 +60,8 @@ async def test_a_registration_that_fails_once_is_sent_again_by_the_same_run(
         [outcome] = await provision(station, Tray(tmp_path), 1)
     assert (outcome.outcome, outcome.reason) == ("done", "")
     assert active_faults(standin.cloud) == []
-    [(_, row)] = standin.cloud.table("device_keys").items()
-    assert row["device_id"] == outcome.device_id
+    [(_, row)] = standin.cloud.table(DEVICE_KEYS).items()
+    assert row.device_id == outcome.device_id
 
 
 @pytest.mark.parametrize("method", [RegistrationMethod.ONBOARD, RegistrationMethod.PUBLIC_KEY])
@@ -86,7 +87,7 @@ async def test_a_board_that_is_not_to_be_registered_is_not_when_its_token_is_ref
     async with station_of(standin, tmp_path, goal) as station:
         [outcome] = await provision(station, tray, 1)
     assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "proof", 5)
-    assert not standin.cloud.table("device_keys").items()
+    assert not standin.cloud.table(DEVICE_KEYS).items()
 
 
 @pytest.mark.contract("D10.8")
@@ -100,7 +101,7 @@ async def test_a_claim_registers_no_key_and_the_record_says_so(
         [record] = await station.ledger.call(lambda ledger: ledger.boards())
     assert (outcome.outcome, record.registered_key) == ("done", "")
     assert record.registered_as == f"claim {record.uuid}"
-    assert not standin.cloud.table("device_keys").items()
+    assert not standin.cloud.table(DEVICE_KEYS).items()
     async with station_of(standin, tmp_path) as station:
         [onboarded] = await provision(station, tray, 1)
         [record] = await station.ledger.call(lambda ledger: ledger.boards())
@@ -134,7 +135,7 @@ async def test_another_device_id_is_registered_after_a_kill(
     async with station_of(standin, tmp_path, BY_IMEI) as station:
         [outcome] = await provision(station, tray, 1)
     assert outcome.outcome == "done"
-    owners = {row["device_id"] for _, row in standin.cloud.table("device_keys").items()}
+    owners = {row.device_id for _, row in standin.cloud.table(DEVICE_KEYS).items()}
     assert owners == {usual.device_id, outcome.device_id}
 
 
@@ -144,7 +145,7 @@ async def test_a_key_that_the_service_has_lost_is_registered_after_a_kill(
     tray = Tray(tmp_path)
     async with station_of(standin, tmp_path) as station:
         await provision(station, tray, 1)
-    table = standin.cloud.table("device_keys")
+    table = standin.cloud.table(DEVICE_KEYS)
     [(name, _)] = table.items()
     table.delete(name)
     await killed_at_register(standin, tmp_path, tray, GOAL)

@@ -7,15 +7,17 @@ from device_api import BLE, GENERIC, Api, device_path
 from location_scans import PLACES, scan_at, url
 from standin import StandIn
 
+from agent.standin.state import API_KEYS, ORGANIZATION_TOKENS
+
 
 @pytest.mark.contract("D8.4", "D10.7", "O4.6")
 async def test_each_wrong_way_in_has_its_status(standin: StandIn) -> None:
     scan = scan_at(PLACES[0])
     good = standin.credentials["organization_auth_token"]
     other = next(
-        row["token"]
-        for row in standin.cloud.table("organization_tokens").values()
-        if row["organization"] != "acme"
+        row.token
+        for row in standin.cloud.table(ORGANIZATION_TOKENS).values()
+        if row.organization != "acme"
     )
     cases = [
         (url("wifi"), f"Bearer {good}", 200),
@@ -43,10 +45,10 @@ async def test_each_wrong_way_in_has_its_status(standin: StandIn) -> None:
 
 @pytest.mark.contract("D10.1")
 async def test_a_key_opens_its_own_team_only(standin: StandIn, api: Api) -> None:
-    keys = standin.cloud.table("api_keys").values()
-    other = next(row for row in keys if row["team"] != standin.team_id)
-    assert other["email"] == standin.credentials["user_email"]
-    header = {"Authorization": f"Bearer {other['key']}"}
+    keys = standin.cloud.table(API_KEYS).values()
+    other = next(row for row in keys if row.team != standin.team_id)
+    assert other.email == standin.credentials["user_email"]
+    header = {"Authorization": f"Bearer {other.key}"}
     seen = await standin.client.get("/v1/devices", headers=header)
     assert seen.json() == {"items": [], "total": 0}
     single = await standin.client.get("/v1" + device_path(BLE), headers=header)
@@ -55,9 +57,7 @@ async def test_a_key_opens_its_own_team_only(standin: StandIn, api: Api) -> None
 
 @pytest.mark.contract("D10.10")
 async def test_a_viewer_reads_and_does_not_change(standin: StandIn) -> None:
-    viewer = next(
-        row["key"] for row in standin.cloud.table("api_keys").values() if row["role"] == "viewer"
-    )
+    viewer = next(row.key for row in standin.cloud.table(API_KEYS).values() if row.role == "viewer")
     header = {"Authorization": f"Bearer {viewer}"}
     seen = await standin.client.get("/v1/devices", headers=header)
     assert seen.status_code == 200

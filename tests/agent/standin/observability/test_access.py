@@ -109,8 +109,7 @@ async def test_a_user_key_opens_all_organizations_but_those_with_single_sign_on(
 ) -> None:
     caller, place = with_user_key(standin), "/api/v0/organizations/umbrella/projects"
     assert (await caller("GET", place)).status_code == 200
-    table = standin.cloud.table("organizations")
-    table.put("umbrella", {**table.get("umbrella"), "single_sign_on": True})
+    await standin.control({"single_sign_on": {"umbrella": True}})
     refused = error_of(await caller("GET", place))
     assert refused["http_code"] == 403
     assert "single sign-on" in refused["message"]
@@ -123,9 +122,7 @@ async def test_a_user_key_opens_all_organizations_but_those_with_single_sign_on(
 async def test_a_user_key_stops_when_the_user_is_removed(standin: StandIn) -> None:
     caller = with_user_key(standin)
     assert (await caller("GET", "~/devices")).status_code == 200
-    users = standin.cloud.table("users")
-    record = users.get(standin.credentials["user_email"])
-    users.put(record["email"], {**record, "roles": {"umbrella": "member"}})
+    await standin.control({"members": {"acme": None}})
     refused = error_of(await caller("GET", "~/devices"))
     assert refused["http_code"] == 403
     assert "member" in refused["message"]

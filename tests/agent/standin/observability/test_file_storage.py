@@ -10,6 +10,8 @@ import pytest
 from observability import IDENTITY, an_event, error_of, make_release, with_project_key, with_token
 from standin import StandIn
 
+from agent.standin.observability.tables import BLOBS, TOKENS, UPLOADS
+
 
 @pytest.mark.contract("O5.3")
 async def test_a_large_file_comes_in_parts(standin: StandIn) -> None:
@@ -90,8 +92,7 @@ async def test_what_an_expired_upload_left_is_forgotten(standin: StandIn) -> Non
     for content in (b"x", b"y"):
         sent = await standin.client.put(prepared["upload_url"], content=content)
         assert sent.status_code == 200
-    names = ("uploads", "tokens", "blobs")
-    tables = [standin.cloud.table(f"observability/{name}") for name in names]
+    tables = [standin.cloud.table(one) for one in (UPLOADS, TOKENS, BLOBS)]
     assert [len(table) for table in tables] == [1, 1, 1]
     standin.clock.advance(3700)
     await caller("POST", "/api/v0/upload", json=prepare)

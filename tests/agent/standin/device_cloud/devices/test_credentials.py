@@ -14,6 +14,7 @@ from agent.standin.core.schema import check
 from agent.standin.device_cloud.devices.claiming import CLAIMS
 from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES, CsvTable
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
+from agent.standin.state import API_KEYS
 
 TABLES = pytest.mark.parametrize("table", [KEYS, NEW_DEVICES, CLAIMS], ids=lambda one: one.columns)
 
@@ -81,8 +82,8 @@ async def test_no_other_team_registers_a_key_for_our_device(
     row = f'{DEVICE},"{pem(ours)}"\n'
     if registered:
         await upload(standin, "public-keys", row)
-    rows = standin.cloud.table("api_keys").values()
-    key = next(one["key"] for one in rows if one["team"] != standin.team_id)
+    rows = standin.cloud.table(API_KEYS).values()
+    key = next(one.key for one in rows if one.team != standin.team_id)
     accepted = await standin.client.post(
         "/v1/devices/public-keys",
         headers={"Authorization": f"Bearer {key}", "Content-Type": "text/csv"},

@@ -28,6 +28,9 @@ from agent.standin.observability.ingest.messages import (
     expand_runs,
     parse_message,
 )
+from agent.standin.observability.project import Project
+from agent.standin.observability.tables import EVENTS
+from agent.standin.state import PROJECTS
 
 KEY = "0123456789abcdef0123456789abcdef"  # a test key
 
@@ -130,12 +133,12 @@ async def test_a_core_dump_in_chunks_becomes_a_trace(standin: StandIn, packed: b
 async def test_a_key_in_the_message_counts_more_than_that_of_the_request(
     standin: StandIn,
 ) -> None:
-    other = standin.cloud.table("projects").get("umbrella/kits")["project_key"]
+    other = standin.cloud.table(PROJECTS)["umbrella/kits"].project_key
     message = b"\x42" + other.encode() + b"\0" + cbor2.dumps(heartbeat("moved"))
     assert (await push_chunk(standin, single(message))).status_code == 202
     assert await with_token(standin).data("~/events") == []
-    table = standin.cloud.table("observability/umbrella/kits/events")
-    assert [event["device"] for event in table.values()] == ["moved"]
+    events = Project(standin.cloud, "umbrella", "kits").table(EVENTS)
+    assert [event.device for event in events.values()] == ["moved"]
 
 
 async def test_two_devices_push_chunks_at_once(standin: StandIn) -> None:
