@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
+import sqlite3
 import stat
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
-from observability import an_event, with_project_key
+from observability import an_event, push_chunk, with_project_key, with_token
+from sdk_bytes import event_message, single, trace
 from standin import running_standin, serve
 
+from agent.standin import keys, principal, state
+from agent.standin.observability import tables
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
 from agent.standin.state import open_cloud
-from agent.standin.store import make_private
+from agent.standin.store import Store, TableOf, make_private
 
 
 @pytest.mark.parametrize("content", [b"root:x:0:0\n" * 20, b"SQLite format 3\0" + bytes(84)])
@@ -77,6 +84,45 @@ async def test_numbers_go_on_where_they_were_after_a_restart(tmp_path: Path) -> 
         )
         listed = await standin.client.get("/v1/messages", headers=standin.bearer("api_key"))
         assert [item["message"]["data"] for item in listed.json()["items"]] == [3, 2, 1]
+
+
+FILE_OF_0_1_0 = Path(__file__).parents[2] / "interface" / "written-by-0.1.0" / "standin.state"
+OF_A_PROJECT = re.compile("observability/[^/]+/[^/]+/")
+
+
+def types() -> dict[str, type]:
+    """Return the type of each table; the name of one of a project begins with "/"."""
+    every = [
+        (of.name if "/" in of.name or module is not tables else f"/{of.name}", of.type)
+        for module in (keys, principal, state, tables)
+        for of in vars(module).values()
+        if isinstance(of, TableOf)
+    ]
+    return dict(every)
+
+
+def test_records_of_an_earlier_version_are_read_as_they_were_written(tmp_path: Path) -> None:
+    file = shutil.copy(FILE_OF_0_1_0, tmp_path / "state")
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        rows = connection.execute("SELECT name, key, value FROM rows").fetchall()
+    with contextlib.closing(Store(file)) as store:
+        for name, key, value in rows:
+            kind = types().get(OF_A_PROJECT.sub("/", name))
+            if kind is not None:
+                written = msgspec.msgpack.decode(value)
+                kept = msgspec.to_builtins(store.table(TableOf(name, kind))[key])
+                assert kept == written or kept.items() >= written.items(), name
+
+
+async def test_what_a_device_sends_in_place_of_a_number_is_read_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    event = trace("kit-1") | {4: {1: True, 2: 3.5}}
+    async with running_standin(tmp_path / "a", state=tmp_path / "cloud.sqlite") as standin:
+        await push_chunk(standin, single(event_message(event)))
+    async with running_standin(tmp_path / "b", state=tmp_path / "cloud.sqlite") as standin:
+        [shown] = await with_token(standin).data("~/traces")
+        assert (shown["reason_code"], shown["trace_info"]) == (None, {"reason": True, "pc": 3.5})
 
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**19 * 4], ids=str)
