@@ -15,7 +15,7 @@ from pty_far_end import PtyFarEnd
 
 from at.driver.modem import Modem
 from at.protocol.errors import AtError
-from at.transport.serial import SerialTransport
+from at.transport.event_loop import SerialTransport
 from at.transport.threaded import ThreadedSerialTransport
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
         from at.transport.threaded import ThreadedSerialTransport
 
         return ThreadedSerialTransport(port, baud=baud, rtscts=rtscts)
-    from at.transport.serial import SerialTransport
+    from at.transport.event_loop import SerialTransport
 
     return SerialTransport(port, baud=baud, rtscts=rtscts)
 

@@ -15,7 +15,7 @@ from pty_far_end import PtyFarEnd, modem_answer
 from at.discovery import PortReport, survey
 from at.ports.usb import UsbPort
 from at.protocol.errors import PortBusy, PortForbidden, PortNotFound
-from at.transport.serial import SerialTransport
+from at.transport.event_loop import SerialTransport
 
 if TYPE_CHECKING:
     from at.transport.base import Transport

@@ -14,7 +14,7 @@ from at.driver.opening import is_garbage, is_system_port, silence, transport_of
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import AtError, NoAnswer, PortNotFound
 from at.transcripts.replay_transport import ReplayTransport
-from at.transport.serial import SerialTransport
+from at.transport.event_loop import SerialTransport
 from at.transport.tcp import TcpTransport
 from at.virtual.transport import VirtualTransport
 

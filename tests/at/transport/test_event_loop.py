@@ -13,7 +13,7 @@ from pty_far_end import PtyFarEnd
 
 from at.driver.modem import Modem
 from at.protocol.errors import LinkLost, PortBusy, PortNotFound
-from at.transport.serial import SerialTransport
+from at.transport.event_loop import SerialTransport
 from at.transport.threaded import ThreadedSerialTransport
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ async def test_an_ordinary_user_cannot_open_a_port_that_is_held() -> None:
 async def test_in_a_flood_bytes_are_fetched_in_larger_pieces_and_a_write_ends_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("at.transport.serial._RAPID_S", 60.0)  # a machine under load is slow
+    monkeypatch.setattr("at.transport.event_loop._RAPID_S", 60.0)  # a machine under load is slow
     line = b"%CESQ: 54,2,20,3\r\n"
     with PtyFarEnd(lambda got: b"answer to " + got + b"\r\n") as far:
         received = ByteReceiver()

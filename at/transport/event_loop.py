@@ -1,0 +1,207 @@
+"""A serial port that is read and written on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import Any
+
+import serial_asyncio
+
+from at.protocol.errors import LinkLost
+from at.transport.base import Receiver
+from at.transport.serial import PortHandle, open_handle, release_handle, termios_error
+
+_CLOSE_S = 0.5
+_READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing
+# A flood: this many reads in a row, each within _RAPID_S of the one before, and nothing written
+# for _REPLY_S. A wake-up then costs more than the few bytes it brings: the port is polled every
+# _POLL_S, 1 kB at 1 Mbaud, until it is empty. A write ends the polling at once, for its reply.
+_RAPID_READS = 4
+_RAPID_S = 0.004
+_REPLY_S = 0.1
+_POLL_S = 0.008
+
+
+class SerialTransport:
+    """A serial port on the event loop."""
+
+    def __init__(self, name: str, *, baud: int = 115200, rtscts: bool | None = None) -> None:
+        self._name = name
+        self._baud = baud
+        self._rtscts = rtscts
+        self._handle: PortHandle | None = None
+        self._protocol: _Protocol | None = None
+        self._port: _Port
+
+    @property
+    def name(self) -> str:
+        """The port as it was named."""
+        return self._name
+
+    async def open(self, receiver: Receiver) -> None:
+        """Open the port; push the bytes that wait and those that arrive. Raises PortError."""
+        self._handle = open_handle(self._name, baud=self._baud, rtscts=self._rtscts)
+        self._protocol = _Protocol(receiver)
+        self._port = _Port(asyncio.get_running_loop(), self._protocol, self._handle)
+
+    def write(self, data: bytes) -> None:
+        """Write at once what the driver takes; the rest when it has room. Raises LinkLost."""
+        handle, protocol = self._handle, self._protocol
+        if handle is None or protocol is None or protocol.closed.is_set():
+            raise LinkLost(f"{self._name} is closed")
+        assert handle.fd is not None
+        self._port.expect_reply()
+        if not self._port.get_write_buffer_size():
+            # pyserial-asyncio would wait a turn of the loop before its first try.
+            try:
+                taken = os.write(handle.fd, data)
+            except (BlockingIOError, InterruptedError):
+                taken = 0
+            except OSError as error:
+                self._port._abort(error)
+                raise LinkLost(f"{self._name} was lost: {error.strerror}") from error
+            if taken == len(data):
+                return
+            data = data[taken:]
+        self._port.write(data)
+
+    async def drain(self) -> None:
+        """Wait until most of what was written has left for the driver. Raises LinkLost."""
+        protocol = self._protocol
+        if protocol is not None:
+            await protocol.writable.wait()
+        if protocol is None or protocol.closed.is_set():
+            raise LinkLost(f"{self._name} is closed")
+
+    async def close(self) -> None:
+        """Close within half a second or so, even where the far end has stopped reading."""
+        handle, self._handle = self._handle, None
+        protocol, self._protocol = self._protocol, None
+        if handle is None or protocol is None:
+            return
+        release_handle(handle)
+        if not protocol.closed.is_set():
+            self._port.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await protocol.closed.wait()
+        self._port.abort()
+        await protocol.closed.wait()
+
+
+class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
+    """pyserial-asyncio's transport, with four differences.
+
+    It reports its end once, and for each way in which a port can be lost; it does not wait for the
+    far end on the loop's thread (tcdrain); and it reads all available bytes with one call.
+    """
+
+    _serial: Any
+    _loop: asyncio.AbstractEventLoop
+    _over = False
+    _read_at = _written_at = 0.0  # on the loop's clock
+    _rapid = 0  # reads in a row
+    _polling: asyncio.TimerHandle | None = None
+
+    def expect_reply(self) -> None:
+        """Stop polling: something is written, and its reply is to be read at once."""
+        self._written_at = self._loop.time()
+        if self._polling is not None:
+            self._stop_polling()
+
+    def _read_ready(self) -> None:
+        data = self._fetch()
+        if data is None:
+            return
+        if not data:
+            self._abort(OSError("the far end hung up"))
+            return
+        now = self._loop.time()
+        self._rapid = self._rapid + 1 if now - self._read_at < _RAPID_S else 0
+        self._read_at = now
+        if self._rapid >= _RAPID_READS and now - self._written_at > _REPLY_S and not self._over:
+            self._remove_reader()
+            self._polling = self._loop.call_later(_POLL_S, self._poll)
+
+    def _poll(self) -> None:
+        if self._over or self._serial is None:
+            return
+        if self._fetch():
+            if self._polling is not None and not self._over:  # nothing was written meanwhile
+                self._polling = self._loop.call_later(_POLL_S, self._poll)
+        elif self._polling is not None:
+            self._stop_polling()  # only the reader tells an idle far end from one that hung up
+
+    def _stop_polling(self) -> None:
+        timer, self._polling = self._polling, None
+        self._rapid = 0
+        if timer is not None:
+            timer.cancel()
+        if not self._over and self._serial is not None:
+            self._ensure_reader()
+
+    def _fetch(self) -> bytes | None:
+        """Deliver the available bytes and return them: b"" for none or the end, None on error."""
+        try:
+            data = os.read(self._serial.fd, _READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return None
+        except OSError as error:
+            self._abort(error)
+            return None
+        if data:
+            self._protocol.data_received(data)
+        return data
+
+    def _write_ready(self) -> None:
+        try:
+            super()._write_ready()
+        except (OSError, AttributeError) as error:
+            self._abort(error if isinstance(error, OSError) else None)
+
+    def _fatal_error(self, exc: Exception, message: str = "") -> None:
+        del message
+        self._abort(exc)
+
+    def _close(self, exc: Exception | None = None) -> None:
+        if self._serial is not None and not self._over:
+            super()._close(exc)
+
+    def _abort(self, exc: Exception | None) -> None:
+        if self._serial is not None and not self._over:
+            self._over = True
+            super()._abort(exc)
+
+    def _call_connection_lost(self, exc: Exception | None) -> None:
+        if self._serial is None:
+            return
+        self._over = True
+        port, self._serial = self._serial, None
+        with contextlib.suppress(OSError, termios_error()):
+            port.reset_output_buffer()  # close() waits for what a stuck far end leaves there
+        with contextlib.suppress(OSError):
+            port.close()
+        self._write_buffer.clear()
+        self._protocol.connection_lost(exc)
+
+
+class _Protocol(asyncio.Protocol):
+    def __init__(self, receiver: Receiver) -> None:
+        self.closed = asyncio.Event()
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self._receiver = receiver
+        self.data_received = receiver.data_received  # type: ignore[method-assign]
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+        self.writable.set()
+        self._receiver.connection_lost(exc)
