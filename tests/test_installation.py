@@ -44,6 +44,21 @@ walk(root, click.Context(root, info_name="cellagent"))
 """
 
 
+_DRIVER = """
+import asyncio, importlib, pkgutil, sys
+import at
+needs_more = {"at.pytest_plugin", "at.transport.event_loop"}
+for module in pkgutil.walk_packages(at.__path__, "at."):
+    if module.name not in needs_more:
+        importlib.import_module(module.name)
+from at.commands.identity import ReadRevision
+async def main():
+    async with at.open_modem(sys.argv[1]) as modem:
+        print((await modem.send(ReadRevision())).revision)
+asyncio.run(main())
+"""
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built_wheel(tmp_path_factory.mktemp("wheel"))
@@ -92,6 +107,19 @@ def test_every_command_shows_its_help_without_any_extra(base: Installation) -> N
     )
     assert shown.returncode == 0, shown.stderr
     assert "cellagent cloud serve" in shown.stdout.splitlines()
+
+
+@pytest.mark.contract("C1")
+def test_the_driver_works_with_pyserial_alone(wheel: Path, tmp_path: Path) -> None:
+    alone = Installation(tmp_path / "venv", closure(["pyserial"]))
+    alone.unpack(wheel)
+    with serving(sys.executable, *_VIRTUAL, str(tmp_path / "kit")) as modem:
+        done = subprocess.run(
+            [str(alone.python), "-c", _DRIVER, str(modem["port"])],
+            cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "mfw_nrf9" in done.stdout
 
 
 def test_the_base_speaks_to_a_modem_and_keeps_its_configuration(

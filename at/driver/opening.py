@@ -7,6 +7,7 @@ restart and put back by `Modem`, in `at.driver.modem`.
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from at.protocol import resynchronisation
@@ -45,7 +46,8 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
         raise PortNotFound("no port is named", hint="`cellagent ports` lists them")
     if not is_system_port(port):
         return _ELSEWHERE[port.partition(":")[0]](port)
-    if sys.platform == "win32":
+    # Threads do everywhere; where it is installed, the event loop does it with less work.
+    if sys.platform == "win32" or find_spec("serial_asyncio") is None:
         from at.transport.threaded import ThreadedSerialTransport
 
         return ThreadedSerialTransport(port, baud=baud, rtscts=rtscts)
