@@ -153,7 +153,7 @@ class Framer:
     def drop_partial(self) -> Iterator[Event]:
         """Forget the line that has no end yet; yield the whole lines held for an open quote."""
         self._pending.clear()
-        self.expects_prompt = False
+        self.expects_prompt = self._held_cr = False
         yield from self._release()
         self._head = b""
 

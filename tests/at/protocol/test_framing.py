@@ -163,3 +163,10 @@ def test_the_shell_prompt_and_its_colours_are_no_part_of_a_line() -> None:
 
 def test_invalid_utf8_and_nul_are_shown_and_harm_nothing() -> None:
     assert lines(b"\x00\x00+X: \xff\r\nOK\r\n") == ["+X: \\xff", "OK"]
+
+
+def test_the_line_feed_of_a_text_that_was_given_up_belongs_to_no_other_line() -> None:
+    framer = Framer()
+    assert list(framer.feed(b'%CMNG: 1,0,"ab\r')) == []
+    assert list(framer.drop_partial()) == [Line('%CMNG: 1,0,"ab')]
+    assert list(framer.feed(b"\nOK\r\n")) == [Line("OK")]
