@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from at.protocol.dialect import PROMPTS
+from at.protocol.state_machine import IdentityEnum, Transitions
 
 LIMIT_BYTES = 64 * 1024
 _HEAD_BYTES = 80
@@ -68,6 +69,53 @@ class DroppedLine:
 Event = Line | Log | Prompt | DroppedLine
 
 
+class LineState(IdentityEnum):
+    """What the line that is being read is."""
+
+    ORDINARY = "as it comes"
+    QUOTED = "text whose quote is open: its lines so far are kept"
+    CUT = "its head is kept, for a log line stood before its end"
+    OVERLONG = "beyond the limit: its rest is dropped"
+
+
+class LineEvent(IdentityEnum):
+    """What changes how a line is read."""
+
+    QUOTE = "a quote is open at its end"
+    LOG_WITHIN = "a log line begins within it"
+    LIMIT = "it is longer than the limit"
+    END = "it is whole, or given up"
+
+
+ORDINARY, QUOTED, CUT, OVERLONG = LineState
+QUOTE, LOG_WITHIN, LIMIT, END = LineEvent
+
+TRANSITIONS = Transitions(
+    {
+        (ORDINARY, QUOTE): QUOTED,
+        (ORDINARY, LOG_WITHIN): CUT,
+        (ORDINARY, LIMIT): OVERLONG,
+        (QUOTED, END): ORDINARY,
+        (CUT, LOG_WITHIN): CUT,
+        (CUT, END): ORDINARY,
+        (OVERLONG, END): ORDINARY,
+    }
+)
+"""How the framer reads the line that comes in. An ordinary line takes no transition."""
+
+
+class _Last(IdentityEnum):
+    """What came last, if the next byte may belong to it."""
+
+    CR = "a CR that ended a line: an LF belongs to it"
+    KEPT_CR = "a CR that is kept in a text with an open quote: so is its LF"
+    PROMPT = "a prompt: a blank belongs to it"
+    OTHER = "anything else"
+
+
+_CR, _KEPT_CR, _PROMPT, _OTHER = _Last
+
+
 class Framer:
     """Turns the bytes of a modem into events.
 
@@ -80,13 +128,10 @@ class Framer:
         self.limit = limit
         self.expects_prompt = False
         self.multiline: str | None = None
+        self._state = ORDINARY
+        self._last = _OTHER
         self._pending = bytearray()  # the line that has no end yet
-        self._skipping = False  # the rest of an overlong line is dropped
-        self._after_cr = False  # the last byte was a CR: an LF belongs to it
-        self._after_prompt = False  # the last event was a prompt: a blank belongs to it
-        self._held = b""  # the whole lines of a text whose quote is open
-        self._held_cr = False  # the last CR ended one of the held lines
-        self._head = b""  # the beginning of a line that a log line cut
+        self._kept = b""  # of a quoted text the whole lines, of a cut line the head
 
     def plain_lines(self, data: bytes) -> list[str] | None:
         """Consume `data` and return its lines if they are plain ones, ended by CR LF.
@@ -95,7 +140,13 @@ class Framer:
         is plain, and is read here in one pass over the bytes.
         """
         end = data.rfind(b"\n") + 1
-        if not end or self._in_special_state() or len(data) > self.limit:
+        if (
+            not end
+            or self._state is not ORDINARY
+            or self._last is not _OTHER
+            or self.expects_prompt
+            or len(data) > self.limit
+        ):
             return None
         whole, rest = (data, b"") if end == len(data) else (data[:end], data[end:])
         if self._pending:
@@ -115,7 +166,6 @@ class Framer:
             if line and (line[0] in _NOT_PLAIN or (quotes and line.count('"') & 1)):
                 return None
         self._pending[:] = rest
-        self._after_cr = False
         return lines
 
     def feed(self, data: bytes) -> Iterator[Event]:
@@ -123,7 +173,7 @@ class Framer:
         while data:
             data = self._begin(data)
             if data[:1] == b">" and self._may_prompt():
-                self.expects_prompt, self._after_prompt = False, True
+                self.expects_prompt, self._last = False, _PROMPT
                 data = data[1:]
                 yield Prompt()
                 continue
@@ -138,94 +188,94 @@ class Framer:
     def finish(self) -> Iterator[Event]:
         """Yield what the end of the input completes: text held back, then the last line."""
         pending = bytes(self._pending)
-        if pending.strip() == b">" and not self._held:
-            self._pending.clear()
+        self._pending.clear()
+        if pending.strip() == b">" and self._state is not QUOTED:
             yield Prompt()
         elif pending:
-            self._pending.clear()
             yield from self._line(pending, b"")
         yield from self._release()
-        if self._head:
-            head, self._head = self._head, b""
-            yield Line(_text(head), mended=True)
-        self._skipping = self._after_cr = self._after_prompt = False
+        if self._state is CUT:
+            yield Line(_text(self._end()), mended=True)
+        elif self._state is OVERLONG:
+            self._end()
+        self._last = _OTHER
 
     def drop_partial(self) -> Iterator[Event]:
         """Forget the line that has no end yet; yield the whole lines held for an open quote."""
         self._pending.clear()
-        self.expects_prompt = self._held_cr = False
+        self.expects_prompt = False
         yield from self._release()
-        self._head = b""
+        if self._state is CUT:
+            self._end()
 
     def _begin(self, data: bytes) -> bytes:
         """Drop the byte that belongs to the event before: LF after CR, blank after prompt."""
-        if self._after_prompt:
-            self._after_prompt = False
-            if data[:1] == b" ":
-                return data[1:]
-        elif self._after_cr and data[:1] == b"\n":
-            self._after_cr = False
-            if self._held_cr:
-                self._held += b"\n"
-            return data[1:]
-        return data
-
-    def _in_special_state(self) -> bool:
-        """Return whether the next bytes need more than being joined to a plain line."""
-        return bool(
-            self._held
-            or self._head
-            or self._skipping
-            or self.expects_prompt
-            or self._after_prompt
-            or self._after_cr
-        )
+        last, self._last = self._last, _OTHER
+        if last is _OTHER or data[:1] != (b" " if last is _PROMPT else b"\n"):
+            return data
+        if last is _KEPT_CR and self._state is QUOTED:
+            self._kept += b"\n"
+        return data[1:]
 
     def _may_prompt(self) -> bool:
         """Return whether a ">" here would stand at the start of a line that may be a prompt."""
-        return self.expects_prompt and not (self._pending or self._held or self._skipping)
+        starts = self._state is ORDINARY or self._state is CUT
+        return self.expects_prompt and starts and not self._pending
+
+    def _keep(self, event: LineEvent, kept: bytes) -> None:
+        self._state = TRANSITIONS[self._state, event]
+        self._kept = kept
+
+    def _end(self) -> bytes:
+        """End what is kept or dropped of the line; return what was kept."""
+        kept = self._kept
+        self._keep(END, b"")
+        return kept
 
     def _piece(self, piece: bytes) -> Iterator[Event]:
         last = piece[-1]
         if last not in b"\r\n":
-            self._after_cr = False
-            if not self._skipping:
+            self._last = _OTHER
+            if self._state is not OVERLONG:
                 self._pending += piece
                 if len(self._pending) > self.limit:
                     yield from self._overlong(bytes(self._pending[:_HEAD_BYTES]))
-                    self._skipping = True
             return
-        self._after_cr, self._held_cr = last == 13, False
+        self._last = _CR if last == 13 else _OTHER
+        if self._state is OVERLONG:
+            self._end()
+            return
         body = piece.rstrip(b"\r\n")
-        if self._skipping:
-            self._skipping = False
-            return
         end = piece[len(body) :]
         if self._pending:
             body = bytes(self._pending) + body
             self._pending.clear()
-        held = self._held
+        kept = self._kept
         if len(body) > self.limit:
             yield from self._overlong(body[:_HEAD_BYTES])
+            self._end()
         else:
             yield from self._line(body, end)
-        self._held_cr = bool(self._held) and self._held is not held
+        if self._last is _CR and self._state is QUOTED and self._kept is not kept:
+            self._last = _KEPT_CR
 
     def _overlong(self, head: bytes) -> Iterator[Event]:
         self._pending.clear()
         yield from self._release()
-        self._head = b""
+        if self._state is CUT:
+            self._end()
+        self._keep(LIMIT, b"")
         yield DroppedLine(_text(head))
 
     def _line(self, body: bytes, end: bytes) -> Iterator[Event]:
-        if self._held:
+        if self._state is QUOTED:
             yield from self._quoted(body, end)
             return
         if b"\x1b" in body:
             body = _COLOUR.sub(b"", body)
         if b":~$" in body and (prompt := PROMPTS.match(body)):
             body = body[prompt.end() :]
-        if self._head:
+        if self._state is CUT:
             yield from self._mend(body, end)
             return
         body = body.strip(_EDGES)
@@ -234,10 +284,10 @@ class Framer:
         elif _LOG.match(body):
             yield Log(_text(body))
         elif b"> " in body and (log := _LOG_WITHIN.search(body)):
-            self._head = body[: log.start()]
+            self._keep(LOG_WITHIN, body[: log.start()])
             yield Log(_text(body[log.start() :]))
         elif body.count(b'"') & 1 and self._may_quote(body):
-            self._held = body + end
+            self._keep(QUOTE, body + end)
         elif body == b">":
             yield Prompt()
         else:
@@ -248,15 +298,16 @@ class Framer:
         if _LOG.match(body):
             yield Log(_text(body))
             return
-        head, self._head = self._head, b""
+        head = self._kept
         if _FRESH.match(body) or _FINAL.fullmatch(body):
             # The rest of the cut line is lost: this line is a new one.
-            yield Line(_text(head), mended=True)
+            yield Line(_text(self._end()), mended=True)
             yield from self._line(body, end)
         elif log := _LOG_WITHIN.search(body):
-            self._head = head + body[: log.start()]
+            self._keep(LOG_WITHIN, head + body[: log.start()])
             yield Log(_text(body[log.start() :]))
         else:
+            self._end()
             yield Line(_text((head + body).strip(_EDGES)), mended=True)
 
     def _may_quote(self, body: bytes) -> bool:
@@ -268,25 +319,22 @@ class Framer:
         """Read a line while a quote is open."""
         if _LOG_WITHIN.match(body):
             yield Log(_text(body))
-        elif _FRESH.match(body) or len(self._held) + len(body) > self.limit:
+        elif _FRESH.match(body) or len(self._kept) + len(body) > self.limit:
             # The quote was a stray one: no quoted text has a line that begins like an answer.
             yield from self._release()
             yield from self._line(body, end)
-        elif (self._held + body).count(b'"') & 1:
-            self._held += body + end
+        elif (self._kept + body).count(b'"') & 1:
+            self._kept += body + end
         else:
-            whole, self._held = self._held + body, b""
-            yield Line(_text(whole.strip(_EDGES)))
+            yield Line(_text((self._end() + body).strip(_EDGES)))
 
     def _release(self) -> Iterator[Event]:
-        """Yield the held lines one by one: the quote was never closed."""
-        held, self._held = self._held, b""
-        if not held:
-            return
-        first, *rest = held.splitlines(keepends=True)
-        yield Line(_text(first.rstrip(b"\r\n")))
-        for line in rest:
-            yield from self._line(line.rstrip(b"\r\n"), b"\n")
+        """Yield the lines that are kept one by one: the quote was never closed."""
+        while self._state is QUOTED:
+            first, *rest = self._end().splitlines(keepends=True)
+            yield Line(_text(first.rstrip(b"\r\n")))
+            for line in rest:
+                yield from self._line(line.rstrip(b"\r\n"), b"\n")
 
 
 def _text(line: bytes) -> str:

@@ -165,8 +165,36 @@ def test_invalid_utf8_and_nul_are_shown_and_harm_nothing() -> None:
     assert lines(b"\x00\x00+X: \xff\r\nOK\r\n") == ["+X: \\xff", "OK"]
 
 
+def test_a_line_that_two_log_lines_cut_is_mended_and_the_next_ones_are_ordinary() -> None:
+    stream = f"+CER{LOG}\r\nEG: 5{LOG}\r\n,1\r\n\r\n\x1b[0mOK\r\n".encode()
+    assert events([stream]) == [Log(LOG), Log(LOG), Line("+CEREG: 5,1", mended=True), Line("OK")]
+
+
+def test_an_overlong_line_changes_nothing_of_the_lines_after_it() -> None:
+    assert events([b"x" * 201, b"x\r\n\r\n\x1b[0mOK\r\n"]) == [DroppedLine("x" * 80), Line("OK")]
+
+
 def test_the_line_feed_of_a_text_that_was_given_up_belongs_to_no_other_line() -> None:
     framer = Framer()
     assert list(framer.feed(b'%CMNG: 1,0,"ab\r')) == []
     assert list(framer.drop_partial()) == [Line('%CMNG: 1,0,"ab')]
     assert list(framer.feed(b"\nOK\r\n")) == [Line("OK")]
+
+
+@given(
+    steps=st.lists(PIECES | st.sampled_from(["prompt", "drop"]), max_size=12),
+    end=st.sampled_from([b"\r\n", b"\n", b"\r"]),
+)
+def test_whatever_came_before_the_next_line_is_whole_once_the_rest_is_dropped(
+    steps: list[bytes | str], end: bytes
+) -> None:
+    framer = Framer(limit=200)
+    for step in steps:
+        if isinstance(step, bytes):
+            list(framer.feed(step))
+        elif step == "prompt":
+            framer.expects_prompt = True
+        else:
+            list(framer.drop_partial())
+    list(framer.drop_partial())
+    assert list(framer.feed(end + b"OK\r\n")) == [Line("OK")]
