@@ -20,6 +20,7 @@ from at.protocol.answer_or_notice import (
 )
 from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
 from at.protocol.framing import DroppedLine, Event, Framer, Line, Log, Prompt
+from at.protocol.state_machine import IdentityEnum, Transitions
 
 _WORDS = frozenset(
     ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")
@@ -113,6 +114,38 @@ def final_result(line: str) -> tuple[str, int | None, str] | None:
     return None
 
 
+class ExchangeState(IdentityEnum):
+    """What the lines that come in may belong to."""
+
+    IDLE = "nothing that is known; offline, an answer may turn up"
+    ANSWERED = "the answer to a command that was sent or echoed"
+    UNASKED = "offline: the answer to a command that was not seen"
+
+
+class ExchangeEvent(IdentityEnum):
+    """What changes that."""
+
+    COMMAND = "a command is sent, or echoed"
+    NAMED_LINE = "no command was seen, and a line with a name comes that is no notice"
+    END = "a final result, a restart, or nobody awaits the answer any more"
+
+
+IDLE, ANSWERED, UNASKED = ExchangeState
+COMMAND, NAMED_LINE, END = ExchangeEvent
+
+TRANSITIONS = Transitions(
+    {
+        (IDLE, COMMAND): ANSWERED,
+        (IDLE, NAMED_LINE): UNASKED,
+        (IDLE, END): IDLE,
+        (ANSWERED, END): IDLE,
+        (UNASKED, NAMED_LINE): UNASKED,
+        (UNASKED, END): IDLE,
+    }
+)
+"""Which answer is coming in. The lines of an answer whose command is known take no transition."""
+
+
 class Exchange:
     """Pairs the command in flight with its answer, and classifies everything else.
 
@@ -126,11 +159,11 @@ class Exchange:
         self.offline = offline
         self.contexts: dict[str, str] = {}
         """Name -> the last command of that name that was accepted."""
+        self._state = IDLE
         self._command: str | None = None
         self._owner = Owner("", lambda _: True)
         self._echo: list[str] = []
         self._body: list[str] = []
-        self._named = False  # the body in progress holds a line with a name
         self._announced: NoticeLine | None = None  # a message in hex follows it
         # Offline: the items since a line that may belong to an answer; True marks such lines.
         self._held: list[tuple[bool, Item]] = []
@@ -138,8 +171,8 @@ class Exchange:
 
     @property
     def in_flight(self) -> bool:
-        """Whether an answer is awaited."""
-        return self._command is not None
+        """Whether the answer to a command is awaited."""
+        return self._state is ANSWERED
 
     def start(
         self,
@@ -154,6 +187,7 @@ class Exchange:
         `prompt`: the modem prompts for text with ">". `typed`: what was written, where that is not
         the command itself (the shell), because an echo repeats it.
         """
+        self._state = TRANSITIONS[self._state, COMMAND]
         self._command = command
         self._owner = owner or owner_of(command)
         self._echo = [line for line in (typed or command).splitlines() if line]
@@ -192,7 +226,7 @@ class Exchange:
         notices: list[Item] = []
         if self._announced is not None:
             return notices
-        own_name = self._owner.name if self._command is not None else ""
+        own_name = self._owner.name if self._state is ANSWERED else ""
         echo_length = len(self._echo[0]) if self._echo else 0
         for line in lines:
             name, colon, _ = line.partition(":")
@@ -258,7 +292,7 @@ class Exchange:
 
     def _end_offline(self) -> Iterator[Item]:
         """Yield the answer in progress, or the lines that belonged to none."""
-        if self._command is not None or self._named:
+        if self._state is not IDLE:
             yield from self._release_held(tuple(self._body))
             yield Answer(tuple(self._body), None, command=self._command)
         else:
@@ -266,10 +300,10 @@ class Exchange:
         self._reset()
 
     def _reset(self) -> None:
+        self._state = TRANSITIONS[self._state, END]
         self._command = None
         self._echo = []
         self._body = []
-        self._named = False
         self.framer.multiline = None if self.offline else ""
         self.framer.expects_prompt = False
 
@@ -286,13 +320,13 @@ class Exchange:
             return
         if self._echo and len(line) <= len(self._echo[0]) and self._is_echo(line):
             self._classified.append(Echo(line))
-        elif (self._command is not None or self.offline) and (final := final_result(line)):
+        elif (self._state is ANSWERED or self.offline) and (final := final_result(line)):
             self._classified.append(self._answer(*final))
         elif name := line_name(line):
             self._named_line(name, line)
         elif line in START_LINES:
             self._restart(line)
-        elif self._command is not None and self._owner.name in _LISTS_COMMANDS and line[:2] == "AT":
+        elif self._state is ANSWERED and self._owner.name in _LISTS_COMMANDS and line[:2] == "AT":
             self._echo = []
             self._body.append(line)
         elif self.offline and _ECHO.fullmatch(line):
@@ -301,19 +335,18 @@ class Exchange:
             self._offline_echo(line, command)
         elif self._takes_bare_lines():
             self._body.append(line)
-            if self._command is None:
+            if self._state is not ANSWERED:
                 self._held.append((True, Unknown(line)))
         else:
             self._classified.append(Unknown(line))
 
     def _named_line(self, name: str, line: str) -> None:
-        if self._command is not None:
+        if self._state is ANSWERED:
             own = name == self._owner.name and self._owner.owns(line)
-        else:
-            own = self.offline and not looks_like_notice(line)
+        elif own := self.offline and not looks_like_notice(line):
+            self._state = TRANSITIONS[self._state, NAMED_LINE]
         if own:
             self._body.append(line)
-            self._named = True
             return
         notice = NoticeLine(name, line, self.contexts.get(name))
         if name in _ANNOUNCE_PDU:
@@ -335,7 +368,7 @@ class Exchange:
         return is_pdu
 
     def _takes_bare_lines(self) -> bool:
-        return self.offline if self._command is None else self._owner.bare
+        return self._owner.bare if self._state is ANSWERED else self.offline
 
     def _answer(self, final: str, code: int | None, text: str) -> Answer:
         command, lines = self._command, tuple(self._body)
@@ -366,8 +399,7 @@ class Exchange:
         return cut or lost
 
     def _offline_echo(self, line: str, command: str) -> None:
-        if self._body or self._command is not None:
-            self._classified += self._end_offline()
+        self._classified += self._end_offline()
         self.start(command)
         self._echo = []
         self.framer.multiline = self._owner.name or None

@@ -20,6 +20,7 @@ from at.protocol.exchange import (
     final_result,
 )
 from at.protocol.framing import Log
+from at.protocol.state_machine import IllegalTransition
 
 
 def live(command: str, stream: str, owner: Owner | None = None) -> list[Item]:
@@ -267,3 +268,69 @@ def test_a_message_whose_text_does_not_come_is_told_all_the_same() -> None:
     machine.start("AT")
     assert list(machine.feed(b"+CDS: 24\r\n")) == []
     assert machine.abandon() == [NoticeLine("+CDS", "+CDS: 24")]
+
+
+def test_offline_lines_with_a_name_are_one_answer_though_no_command_was_seen() -> None:
+    lines = ("352656100367872", "+CFUN: 1", "more", "+CGSN: 2", "+CGSN: 3", "end")
+    assert offline("\r\n".join(lines)) == [Answer(lines, None)]
+    assert offline("\r\n".join([*lines, "OK", "+CEREG: 1", *lines[2:], "AT+CFUN?"])) == [
+        Answer(lines, "OK"),
+        NoticeLine("+CEREG", "+CEREG: 1"),
+        Answer(lines[2:], None),
+        Echo("AT+CFUN?"),
+        Answer((), None),
+    ]
+
+
+@pytest.mark.parametrize("before", ["OK", "AT\r\nOK", "+CFUN: 1\r\nOK", "+CFUN: 1\r\nAT\r\nOK"])
+def test_offline_what_follows_an_answer_is_no_part_of_it(before: str) -> None:
+    found = offline(f"{before}\r\nhello\r\nAT+CFUN?\r\n+CFUN: 1\r\nOK\r\nbye\r\n")
+    assert found[-4:] == [
+        Unknown("hello"),
+        Echo("AT+CFUN?"),
+        Answer(("+CFUN: 1",), "OK"),
+        Unknown("bye"),
+    ]
+    assert offline(f"{before}\r\n")[-1].final == "OK"
+
+
+def test_a_command_is_not_sent_while_another_is_in_flight() -> None:
+    machine = Exchange()
+    machine.abandon()
+    machine.start("AT+CFUN?")
+    with pytest.raises(IllegalTransition, match="ANSWERED does not allow ExchangeEvent COMMAND"):
+        machine.start("AT")
+    machine.abandon()
+    machine.start("AT")
+    assert list(machine.feed(b"OK\r\n")) == [Answer((), "OK")]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"OK\r\n", b"+CFUN: 1\r\n", b"AT+CFUN?\r\n", b"hi\r\n", b"Ready\r\n", b"> "]
+        )
+        | st.sampled_from(["start", "prompt", "abandon", "disown"]),
+        max_size=14,
+    ),
+    st.booleans(),
+)
+def test_whatever_happens_one_command_is_in_flight_or_none(
+    steps: list[bytes | str], is_offline: bool
+) -> None:
+    machine = Exchange(offline=is_offline)
+    for step in steps:
+        if isinstance(step, bytes):
+            list(machine.feed(step))
+        elif step == "abandon":
+            machine.abandon()
+        elif step == "disown":
+            machine.disown()
+        elif not machine.in_flight:
+            machine.abandon()
+            machine.start("AT+CFUN?", prompt=step == "prompt")
+            assert machine.in_flight
+    machine.abandon()
+    assert not machine.in_flight
+    machine.start("AT+CGMR")
+    assert list(machine.feed(b"\r\nmfw\r\nOK\r\n"))[-1] == Answer(("mfw",), "OK")
