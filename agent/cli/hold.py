@@ -38,15 +38,16 @@ def command(ctx: click.Context, kit: str) -> None:
 async def _hold(kit: str, cmd: tuple[str, ...]) -> int:
     from agent.cli.framework.signals import serve_until_stopped
     from agent.daemon.control.client import TURN_S, open_request, process_name
+    from agent.daemon.control.protocol import HoldAnswer, HoldRequest
     from agent.daemon.control.socket import control_socket_of
 
     configuration = configured()
     control_socket = control_socket_of(configuration.state_dir, configuration.name)
     held_by = f"{cmd[0]} of {process_name()}" if cmd else process_name()
-    async with open_request(control_socket, do="hold", kit=kit, who=held_by) as connection:
-        held = await connection.answer(TURN_S)
+    async with open_request(control_socket, HoldRequest(kit, held_by)) as connection:
+        held = await connection.answer(HoldAnswer, TURN_S)
         if options().json and not cmd:
-            emit({"held": held["kit"], "port": held["port"]})
+            emit({"held": held.kit, "port": held.port})
         elif not cmd:
-            note(f"{held['kit']} ({held['port']}) is free for others; Ctrl-C gives it back")
-        return await serve_until_stopped(cmd, {"CELLAGENT_PORT": held["port"]})
+            note(f"{held.kit} ({held.port}) is free for others; Ctrl-C gives it back")
+        return await serve_until_stopped(cmd, {"CELLAGENT_PORT": held.port})

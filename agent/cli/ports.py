@@ -8,6 +8,7 @@ from agent.cli.framework.command import AgentCommand, emit, options, run, say
 from agent.cli.framework.session import configured
 from agent.config.paths import state_dir
 from agent.daemon.control.leased_transport import HeldKit, held_kits
+from agent.daemon.snapshot import State
 from agent.errors import ResourceUnavailable
 from at.discovery import PortReport, survey
 from at.ports.usb import UsbPort, device_of, system_ports
@@ -24,10 +25,10 @@ async def ports_of_agents() -> list[PortReport]:
     for kit in await held_kits(state_dir()):
         if kit.is_released:
             continue
-        model = kit.link.get("model")
+        model = kit.link.model
         reports.append(_at_port(kit, usb(kit.port, model)))
-        console = str(kit.console.get("port", "the AT port"))
-        if console != "the AT port":
+        console = kit.console.port
+        if console not in {"", "the AT port"}:
             reason, hint = f"held by {_agent(kit)}", "`cellagent console` shows what it prints"
             reports.append(
                 PortReport(usb(console, model), role="console", reason=reason, hint=hint)
@@ -37,24 +38,24 @@ async def ports_of_agents() -> list[PortReport]:
 
 def _at_port(kit: HeldKit, usb: UsbPort) -> PortReport:
     link = kit.link
-    answers = link["state"] == "well"
-    trouble = "" if answers else f": {link['trouble'] or 'it has no link to the kit yet'}"
+    answers = link.state is State.WELL
+    trouble = "" if answers else f": {link.trouble or 'it has no link to the kit yet'}"
     return PortReport(
         usb,
         role="at",
         answers=answers,
-        dialect=link.get("dialect"),
-        terminator=link.get("terminator"),
-        baud=link.get("baud"),
-        firmware=link.get("firmware"),
-        imei=link.get("imei"),
+        dialect=link.dialect,
+        terminator=link.terminator,
+        baud=link.baud,
+        firmware=link.firmware,
+        imei=link.imei,
         reason=f"held by {_agent(kit)} as {kit.name}{trouble}",
-        hint=link["try"] or "" if trouble else "",
+        hint=link.hint or "" if trouble else "",
     )
 
 
 def _agent(kit: HeldKit) -> str:
-    return f"the running agent (PID {kit.agent['pid']}, profile {kit.agent['profile']})"
+    return f"the running agent (PID {kit.agent.pid}, profile {kit.agent.profile})"
 
 
 @click.command(cls=AgentCommand, name="ports", epilog="Example: cellagent ports --json")

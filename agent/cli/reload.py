@@ -16,9 +16,10 @@ def command() -> None:
 
 async def _reload() -> int:
     from agent.daemon.control.client import send_request
+    from agent.daemon.control.protocol import Answer, ReloadRequest
 
     configuration = configured()
-    await send_request(configuration.state_dir, configuration.name, do="reload")
+    await send_request(configuration.state_dir, configuration.name, ReloadRequest(), Answer)
     if options().json:
         emit({"reloaded": configuration.name})
     else:

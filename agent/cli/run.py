@@ -75,7 +75,7 @@ async def _agent() -> int:
 
 async def _emit_changes(agent: Agent) -> None:
     """Print a line at each change of a concern's state, as long as that can be done."""
-    before: dict[tuple[str, str], tuple[str, str]] = {}
+    before: dict[tuple[str, str], tuple[str, str | None]] = {}
     try:
         while True:
             _emit_new(agent, before)
@@ -85,10 +85,10 @@ async def _emit_changes(agent: Agent) -> None:
         _log.warning("changes are no longer printed: %s", error)
 
 
-def _emit_new(agent: Agent, before: dict[tuple[str, str], tuple[str, str]]) -> None:
+def _emit_new(agent: Agent, before: dict[tuple[str, str], tuple[str, str | None]]) -> None:
     """Print a line for each concern whose state is not the one in `before`, and put it there."""
     for each in list(agent.registry.concerns):
-        now = (each.state.value, each.trouble)
+        now = (each.state.value, each.status.trouble)
         if before.get((each.kit, each.name)) != now:
             before[each.kit, each.name] = now
             emit(
@@ -96,8 +96,8 @@ def _emit_new(agent: Agent, before: dict[tuple[str, str], tuple[str, str]]) -> N
                     "kit": each.kit or None,
                     "concern": each.name,
                     "state": now[0],
-                    "trouble": now[1] or None,
-                    "try": each.hint or None,
+                    "trouble": now[1],
+                    "try": each.status.hint,
                 }
             )
 

@@ -10,9 +10,8 @@ Damage is an item, too: it is counted and shown, and never stops the reader.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
@@ -212,7 +211,7 @@ class ConsoleReader:
         return [OverlongLine(line[:_HEAD], size)]
 
 
-_KIND_NAMES: dict[type, str] = {
+_KIND_NAMES: dict[type[ConsoleItem], str] = {
     LogLine: "LogLine",
     FaultText: "FaultText",
     Reboot: "Reboot",
@@ -231,10 +230,12 @@ def encode_item(item: ConsoleItem) -> bytes:
     return msgspec.json.encode({"is": _KIND_NAMES[type(item)], "item": item}) + b"\n"
 
 
-def decode_item(value: dict[str, Any]) -> ConsoleItem:
+def decode_item(value: Mapping[str, object]) -> ConsoleItem:
     """Return the item of a line that was read as JSON. Raises ValueError where it is none."""
     kind = _KINDS.get(str(value.get("is")))
     if kind is None:
         raise ValueError(f"no console item is called {value.get('is')!r}")
-    item: ConsoleItem = msgspec.convert(value.get("item"), kind)
-    return item
+    try:
+        return msgspec.convert(value.get("item"), kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None

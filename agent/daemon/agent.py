@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,10 +22,18 @@ from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.metrics import MetricsServer
+from agent.daemon.snapshot import (
+    AgentProcess,
+    AgentStatus,
+    HousekeepingStatus,
+    KitStatus,
+    OutboxStatus,
+)
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
 from agent.http import HttpClient
+from agent.outbox import queries
 from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.delivery_requests import ServiceSender
 from agent.outbox.items import Item
@@ -57,7 +64,7 @@ class Agent:
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._client: HttpClient
-        self._housekeeping = self.registry.add_concern("housekeeping")
+        self._housekeeping = self.registry.add_concern(HousekeepingStatus)
 
     @property
     def configuration(self) -> Configuration:
@@ -78,7 +85,7 @@ class Agent:
             self.delivery = OutboxDelivery(
                 outbox_folder(configuration),
                 configuration.profile.outbox,
-                self.registry.add_concern("outbox"),
+                self.registry.add_concern(OutboxStatus),
             )
             stack.callback(self.delivery.close)
             self._client = connect(configuration, unattended=True)
@@ -112,29 +119,17 @@ class Agent:
         """Deliver at once what waits for its next try."""
         self.delivery.try_now()
 
-    async def status(self) -> dict[str, Any]:
-        """Return the object that `status --json` prints."""
-        kits = []
-        for kit in self.kits.values():
-            concerns = [each for each in self.registry.concerns if each.kit == kit.name]
-            kits.append(
-                {
-                    "name": kit.name,
-                    "port": kit.settings.port,
-                    "concerns": [concern.snapshot() for concern in concerns],
-                }
-            )
-        return {
-            "agent": {
-                "pid": os.getpid(),
-                "version": agent.__version__,
-                "profile": self._configuration.name,
-                "since": round(self._started, 3),
-            },
-            "outbox": await self.delivery.snapshot(),
-            "housekeeping": self._housekeeping.snapshot(),
-            "kits": kits,
-        }
+    async def status(self) -> AgentStatus:
+        """Return what `status --json` prints; it changes as the agent goes on."""
+        process = AgentProcess(
+            os.getpid(), agent.__version__, self._configuration.name, round(self._started, 3)
+        )
+        return AgentStatus(
+            process,
+            await self.delivery.status(),
+            self._housekeeping.status,
+            [KitStatus(k.name, k.settings.port, k.concerns()) for k in self.kits.values()],
+        )
 
     def kit(self, name: str) -> KitAgent:
         """Return the kit of a name or a port; the only one for "". Raises UsageError."""
@@ -260,7 +255,9 @@ class Agent:
 class OutboxDelivery:
     """The agent's outbox, and its delivery with the credentials that are in effect."""
 
-    def __init__(self, folder: Path, limits: OutboxSettings, concern: Concern) -> None:
+    def __init__(
+        self, folder: Path, limits: OutboxSettings, concern: Concern[OutboxStatus]
+    ) -> None:
         """Open the outbox. Raises OutboxHeld while another process has it, AgentError."""
         self.outbox = Outbox(folder, limits)
         self._concern = concern
@@ -295,22 +292,22 @@ class OutboxDelivery:
         """Deliver at once what waits for its next try."""
         self._delivery.try_now()
 
-    async def snapshot(self) -> dict[str, Any]:
-        """Return the entry of `status --json`."""
-        totals = await self.outbox.atransact(lambda store: store.totals())
-        return {
-            **self._concern.snapshot(),
-            "waiting": totals.waiting,
-            "parked": totals.parked,
-            "bytes": totals.size,
-            "counts": dict(totals.counts),
-        }
+    async def status(self) -> OutboxStatus:
+        """Return the status of the outbox, with its totals."""
+        totals = await self.outbox.atransact(queries.totals_of)
+        return msgspec.structs.replace(
+            self._concern.status,
+            waiting=totals.waiting,
+            parked=totals.parked,
+            bytes=totals.bytes,
+            counts=totals.counts,
+        )
 
 
 class _StatusSender:
     """A sender that records in a concern how each delivery went."""
 
-    def __init__(self, inner: Sender, concern: Concern) -> None:
+    def __init__(self, inner: Sender, concern: Concern[OutboxStatus]) -> None:
         self._inner = inner
         self._concern = concern
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
+from agent.daemon.snapshot import State
 from agent.errors import RefusedByRule, UsageError
 from agent.extras import require
 
@@ -92,9 +93,8 @@ class _Collector:
         )
         for concern in list(self._status.concerns):
             kit_and_concern = [concern.kit, concern.name]
-            well.add_metric(kit_and_concern, float(concern.state.value == "well"))
-            failures.add_metric(kit_and_concern, float(concern.failures))
-            for name, value in list(concern.facts.items()):
-                if isinstance(value, int | float):
-                    facts.add_metric([*kit_and_concern, name], float(value))
+            well.add_metric(kit_and_concern, float(concern.state is State.WELL))
+            failures.add_metric(kit_and_concern, float(concern.status.failures))
+            for name, value in concern.status.numbers():
+                facts.add_metric([*kit_and_concern, name], value)
         yield from (well, failures, facts)

@@ -7,31 +7,23 @@ console, its updates, the outbox. The same trouble is logged once, and so is its
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum, StrEnum
-from typing import Any
+from enum import Enum
+from typing import Generic, TypeVar
+
+from agent.daemon.snapshot import ConcernStatus, State
 
 _log = logging.getLogger(__name__)
 
 # A port that was lost is not found either: both count as the same trouble.
 _PORT_LOST = {"link-lost", "port-not-found"}
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-
-
-class State(StrEnum):
-    """How a concern is doing."""
-
-    STARTING = "starting"
-    WELL = "well"
-    WAITING = "waiting"
-    """For something that another concern reports: the link, the end of a hold."""
-    TROUBLE = "trouble"
-    OFF = "off"
 
 
 class AgentEventKind(Enum):
@@ -65,26 +57,31 @@ class AgentEvent:
     key: str = ""
 
 
-class Concern:
-    """The status of one concern. `kit` is "" where all kits share it."""
+S_co = TypeVar("S_co", bound=ConcernStatus, covariant=True)
 
-    def __init__(self, registry: StatusRegistry, name: str, kit: str = "") -> None:
-        self.name = name
+
+class Concern(Generic[S_co]):
+    """One concern, which keeps its status. `kit` is "" where all kits share it."""
+
+    def __init__(self, registry: StatusRegistry, kind: type[S_co], kit: str = "") -> None:
+        since = round(registry.clock(), 3)
+        self.status = kind(State.STARTING, None, None, 0, since)
+        """Its state and its facts; read here, changed by the methods and in `changing`."""
         self.kit = kit
-        self.state = State.STARTING
-        self.trouble = ""
-        """The reason of the state: what is wrong, why it is off or what it waits for."""
-        self.hint = ""
-        self.failures = 0
-        """Tries in a row that failed."""
-        self.since = registry.clock()
-        """Unix time of the last change of state."""
-        self.facts: dict[str, Any] = {}
-        """Further entries of `status --json`: names and JSON values."""
         self.wake = asyncio.Event()
         """Ends a wait before the next try."""
         self._registry = registry
         self._kind = ""
+
+    @property
+    def name(self) -> str:
+        """Its name, of which each kit has one."""
+        return self.status.name
+
+    @property
+    def state(self) -> State:
+        """How it is doing."""
+        return self.status.state
 
     @property
     def port_is_lost(self) -> bool:
@@ -95,9 +92,10 @@ class Concern:
         """Record a failure. Log it and return True if it differs from the current one."""
         text, hint = str(error) or repr(error), str(getattr(error, "hint", ""))
         kind = str(getattr(error, "kind", ""))
-        self.failures += 1
+        self.status.failures += 1
         known = self.state is State.TROUBLE and (
-            _differ_in_numbers_only(text, self.trouble) or {kind, self._kind} <= _PORT_LOST
+            _differ_in_numbers_only(text, self.status.trouble or "")
+            or {kind, self._kind} <= _PORT_LOST
         )
         self._kind = kind
         if not known:
@@ -108,10 +106,12 @@ class Concern:
     def set_well(self) -> None:
         """Record that it works; log it if it did not before."""
         if self.state is State.TROUBLE:
-            took, tries = self._registry.clock() - self.since, self.failures
+            # Rounded, `since` may be later than now.
+            took = max(0.0, self._registry.clock() - self.status.since)
+            tries = self.status.failures
             again = "" if tries == 1 else f", after {tries} tries"
             self.log(logging.INFO, f"works again after {_duration(took)}{again}")
-        self.failures = 0
+        self.status.failures = 0
         self._set_state(State.WELL, "", "")
 
     def set_waiting(self, what: str) -> None:
@@ -121,18 +121,15 @@ class Concern:
 
     def set_off(self, reason: str, hint: str = "") -> None:
         """Record that it does nothing, and why; log a new reason."""
-        known = self.state is State.OFF and self.trouble == reason
+        known = self.state is State.OFF and self.status.trouble == reason
         self._set_state(State.OFF, reason, hint)
         if not known:
             self.log(logging.INFO, f"off: {reason}")
 
-    def set_facts(self, **facts: Any) -> None:
-        """Set entries of `status --json`; None removes one."""
-        for name, value in facts.items():
-            if value is None:
-                self.facts.pop(name, None)
-            else:
-                self.facts[name] = value
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[S_co]:
+        """Give the status, to set facts of it in the block."""
+        yield self.status
         self._registry.notify_changed()
 
     def log(self, level: int, text: str) -> None:
@@ -146,24 +143,13 @@ class Concern:
         when = datetime.fromtimestamp(self._registry.clock(), UTC) if at is None else at
         self._registry.publish(self.kit, AgentEvent(kind, when, detail, key))
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the entry of `status --json`."""
-        return {
-            "concern": self.name,
-            "state": self.state.value,
-            "trouble": self.trouble or None,
-            "try": self.hint or None,
-            "failures": self.failures,
-            "since": round(self.since, 3),
-            **self.facts,
-        }
-
     def _set_state(self, state: State, trouble: str, hint: str) -> None:
-        if (state, trouble) == (self.state, self.trouble):
+        status = self.status
+        if (state, trouble) == (status.state, status.trouble or ""):
             return
-        if state is not self.state:
-            self.since = self._registry.clock()
-        self.state, self.trouble, self.hint = state, trouble, hint
+        if state is not status.state:
+            status.since = round(self._registry.clock(), 3)
+        status.state, status.trouble, status.hint = state, trouble or None, hint or None
         self._registry.notify_changed()
 
 
@@ -172,14 +158,14 @@ class StatusRegistry:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
-        self.concerns: list[Concern] = []
+        self.concerns: list[Concern[ConcernStatus]] = []
         self.next_change = asyncio.Event()
         """Set at the next change of any concern; another one stands here from then on."""
         self._subscribers: dict[str, Callable[[AgentEvent], None]] = {}
 
-    def add_concern(self, name: str, kit: str = "") -> Concern:
+    def add_concern(self, kind: type[S_co], kit: str = "") -> Concern[S_co]:
         """Add a concern and return it."""
-        added = Concern(self, name, kit)
+        added = Concern(self, kind, kit)
         self.concerns.append(added)
         self.notify_changed()
         return added

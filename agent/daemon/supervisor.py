@@ -8,6 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
 
+from agent.daemon.snapshot import ConcernStatus
 from agent.daemon.status import AgentEventKind, Concern
 from agent.errors import AgentError
 from agent.retry import backoff_s
@@ -25,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 async def supervise(
-    concern: Concern,
+    concern: Concern[ConcernStatus],
     work: Callable[[], Awaitable[None]],
     *,
     longest_s: float = LONGEST_WAIT_S,
@@ -46,7 +47,7 @@ async def supervise(
                     concern.record_failure(error)
                 else:
                     concern.set_waiting("the link to the kit")
-                    concern.failures += 1
+                    concern.status.failures += 1
             except (AgentError, AtError, OSError) as error:
                 away = isinstance(error, PortError)
                 concern.record_failure(error)
@@ -58,7 +59,7 @@ async def supervise(
             else:
                 return
             seconds = backoff_s(
-                concern.failures,
+                concern.status.failures,
                 first_s=FIRST_WAIT_S,
                 longest_s=min(longest_s, PORT_AWAY_S) if away else longest_s,
                 jitter=jitter(),

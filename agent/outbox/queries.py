@@ -1,9 +1,11 @@
-"""What commands and the control socket ask of an outbox, with results as plain JSON."""
+"""What commands and the control socket ask of an outbox; the results are what --json prints."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from agent.errors import UsageError
 
@@ -14,32 +16,75 @@ if TYPE_CHECKING:
 EVERYTHING = 1 << 40
 
 
-async def list_items(outbox: Outbox, limit: int) -> dict[str, Any]:
+class ListedItem(msgspec.Struct, frozen=True):
+    """An item in the outbox. `parked` is why it is parked, None while it waits."""
+
+    id: int
+    kind: str
+    device: str
+    bytes: int
+    captured: str
+    refusals: int
+    parked: str | None
+
+
+class OutboxTotals(msgspec.Struct, frozen=True):
+    """How much is in the outbox, and what became of the rest, by name."""
+
+    waiting: int
+    parked: int
+    bytes: int
+    counts: dict[str, int]
+
+
+class OutboxListing(msgspec.Struct, frozen=True):
+    """What waits and what is parked."""
+
+    items: list[ListedItem]
+    totals: OutboxTotals
+
+
+class OutboxDropped(msgspec.Struct, frozen=True):
+    """How many items were removed."""
+
+    dropped: int
+
+
+class OutboxRetried(msgspec.Struct, frozen=True):
+    """What waits now."""
+
+    totals: OutboxTotals
+
+
+Result = OutboxListing | OutboxDropped | OutboxRetried
+
+
+async def list_items(outbox: Outbox, limit: int) -> OutboxListing:
     """Return what waits and what is parked, the oldest first, and the totals."""
 
-    def query(store: Store) -> dict[str, Any]:
+    def query(store: Store) -> OutboxListing:
         items = [
-            {
-                "id": item.id,
-                "kind": item.kind.value,
-                "device": item.device,
-                "bytes": item.size,
-                "captured": datetime.fromtimestamp(item.captured_s, UTC).strftime(
+            ListedItem(
+                id=item.id,
+                kind=item.kind.value,
+                device=item.device,
+                bytes=item.size,
+                captured=datetime.fromtimestamp(item.captured_s, UTC).strftime(
                     "%Y-%m-%dT%H:%M:%SZ"
                 ),
-                "refusals": item.refusals,
-                "parked": item.parked or None,
-            }
+                refusals=item.refusals,
+                parked=item.parked or None,
+            )
             for item in store.list_items(limit)
         ]
-        return {"items": items, "totals": _totals(store)}
+        return OutboxListing(items, totals_of(store))
 
     return await outbox.atransact(query)
 
 
 async def drop_items(
     outbox: Outbox, ids: list[int], *, parked: bool, everything: bool
-) -> dict[str, Any]:
+) -> OutboxDropped:
     """Remove items for good; return how many. Raises UsageError unless one choice was made."""
     if sum(map(bool, (ids, parked, everything))) != 1:
         raise UsageError("name the items to drop, or --parked, or --all")
@@ -50,25 +95,21 @@ async def drop_items(
         listed = store.list_items(EVERYTHING)
         return store.drop([item.id for item in listed if everything or item.parked])
 
-    return {"dropped": await outbox.atransact(drop)}
+    return OutboxDropped(await outbox.atransact(drop))
 
 
-async def retry_items(outbox: Outbox, *, parked: bool) -> dict[str, Any]:
+async def retry_items(outbox: Outbox, *, parked: bool) -> OutboxRetried:
     """Return the totals; with `parked` all parked items wait again first."""
 
-    def query(store: Store) -> dict[str, Any]:
+    def query(store: Store) -> OutboxRetried:
         if parked:
             store.retry_parked()
-        return {"totals": _totals(store)}
+        return OutboxRetried(totals_of(store))
 
     return await outbox.atransact(query)
 
 
-def _totals(store: Store) -> dict[str, Any]:
+def totals_of(store: Store) -> OutboxTotals:
+    """Return the totals of an outbox."""
     totals = store.totals()
-    return {
-        "waiting": totals.waiting,
-        "parked": totals.parked,
-        "bytes": totals.size,
-        "counts": dict(totals.counts),
-    }
+    return OutboxTotals(totals.waiting, totals.parked, totals.size, dict(totals.counts))

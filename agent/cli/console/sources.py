@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import asdict
-from typing import Any
 
 from agent.cli.console.window import ConsoleWindow
 from agent.cli.framework.session import held_kit
 from agent.cli.framework.terminal import typed_lines
 from agent.config.profile import KitSettings
-from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader, decode_item
+from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader
+from agent.daemon.control import protocol
 from agent.daemon.control.client import AgentConnection, NotRunning, open_request
 from agent.daemon.control.leased_transport import HeldKit
 from agent.tasks import cancel_and_wait
@@ -171,12 +170,12 @@ class AgentSource(ConsoleSource):
         self._in_trouble = False
         self._lost = 0
         self._before = asdict(ConsoleCounts())  # what earlier agents counted
-        self._now: dict[str, int] = {}
+        self._now = ConsoleCounts()
 
     @property
     def counts(self) -> dict[str, int]:
         """How much was read so far, by kind, and how much of it was not shown."""
-        total = {name: value + self._now.get(name, 0) for name, value in self._before.items()}
+        total = {name: value + self._before[name] for name, value in asdict(self._now).items()}
         return {**total, "not_shown": self._lost}
 
     async def run(self) -> None:
@@ -186,56 +185,58 @@ class AgentSource(ConsoleSource):
         """
         while True:
             kit = self._kit
-            request = open_request(
-                kit.socket, longest_answer=_LONGEST_LINE, do="console", kit=kit.name
-            )
+            request = protocol.ConsoleRequest(kit.name)
             try:
-                async with request as connection:
+                async with open_request(
+                    kit.socket, request, longest_answer=_LONGEST_LINE
+                ) as connection:
                     await self._read(connection)
             except NotRunning as error:
                 self._window.note(f"{error}; waiting for it to run again")
             total = self.counts
-            self._before, self._now = {name: total[name] for name in self._before}, {}
+            self._before = {name: total[name] for name in self._before}
+            self._now = ConsoleCounts()
             self._kit = await _wait_for_agent(kit.port)
 
     async def finish(self) -> None:
         """Do nothing: the agent reads on."""
 
     async def _read(self, connection: AgentConnection) -> None:
-        first = await connection.answer()
-        self._port = first["port"]
+        first = await connection.answer(protocol.ConsoleAnswer)
+        self._port = first.port
         self._in_trouble = False
-        self._window.note(
-            f"{self._port}, through the running agent (PID {first['pid']}): Ctrl-C ends"
-        )
+        self._window.note(f"{self._port}, through the running agent (PID {first.pid}): Ctrl-C ends")
 
         def send(line: str) -> None:
-            connection.writer.write(json.dumps({"type": line}).encode() + b"\n")
+            connection.send(protocol.TypedLine(line))
 
         async with self._lines.sent_to(send):
             while True:
-                await self._handle_answer(await connection.answer(None))
+                await self._handle_notice(await connection.notice())
 
-    async def _handle_answer(self, answer: dict[str, Any]) -> None:
-        if "is" in answer:
-            await self._handle([decode_item(answer)])
-        elif "coming" in answer:
-            self._window.announce_dump(answer["coming"])
-        elif "counts" in answer:
-            self._now = answer["counts"]
-        elif "lost" in answer:
-            self._lost += answer["lost"]
-            self._window.show_lost(answer["lost"])
-        elif "answer" in answer:
-            self._window.show_answer(answer["answer"])
-        elif "refused" in answer:
-            self._window.note(_with_hint(f"not typed: {answer['refused']}", answer["try"]))
-        elif answer["trouble"]:
-            self._in_trouble = True
-            self._window.note(_with_hint(f"{self._port}: {answer['trouble']}", answer["try"]))
-        elif self._in_trouble:
-            self._in_trouble = False
-            self._window.note(f"{self._port} is back")
+    async def _handle_notice(self, notice: protocol.Notice | ConsoleItem) -> None:
+        match notice:
+            case protocol.DumpNotice():
+                self._window.announce_dump(notice.coming)
+            case protocol.CountsNotice():
+                self._now = notice.counts
+            case protocol.LostNotice():
+                self._lost += notice.lost
+                self._window.show_lost(notice.lost)
+            case protocol.TypedAnswer():
+                self._window.show_answer(notice.answer)
+            case protocol.RefusedLine():
+                self._window.note(_with_hint(f"not typed: {notice.refused}", notice.hint))
+            case protocol.TroubleNotice(trouble="") if self._in_trouble:
+                self._in_trouble = False
+                self._window.note(f"{self._port} is back")
+            case protocol.TroubleNotice():
+                self._in_trouble = bool(notice.trouble)
+                if notice.trouble:
+                    text = _with_hint(f"{self._port}: {notice.trouble}", notice.hint)
+                    self._window.note(text)
+            case _:
+                await self._handle([notice])
 
 
 async def _wait_for_agent(port: str) -> HeldKit:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from agent.cli.framework.command import options, run
 from agent.errors import UsageError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent.config.identity_keys import IdentityKeys
     from agent.config.profile import KitSettings, Profile
     from agent.daemon.control.leased_transport import HeldKit
+    from agent.daemon.snapshot import LinkStatus
     from agent.http import HttpClient
     from agent.http.client import KitGate
     from at.driver.modem import Modem
@@ -124,8 +125,8 @@ async def modem_on(
     transport, link = await transport_on(port, baud)
     modem = Modem(
         transport,
-        dialect=link.get("dialect", dialect) if dialect == "auto" else dialect,
-        terminator=link.get("terminator", terminator) if terminator == "auto" else terminator,
+        dialect=(link and link.dialect) or dialect if dialect == "auto" else dialect,
+        terminator=(link and link.terminator) or terminator if terminator == "auto" else terminator,
     )
     await modem.open()
     try:
@@ -168,13 +169,13 @@ async def verdict_on_chosen_kit() -> FirmwareVerdict:
         ) from absent
 
 
-async def transport_on(port: str, baud: int) -> tuple[Transport, dict[str, Any]]:
-    """Return the transport to a port, and the link status of the agent that leases it, else {}."""
+async def transport_on(port: str, baud: int) -> tuple[Transport, LinkStatus | None]:
+    """Return the transport to a port, and the status of its link at an agent that leases it."""
     held = await held_kit(port)
     if held is None:
         from at.driver.opening import transport_of
 
-        return transport_of(port, baud=baud), {}
+        return transport_of(port, baud=baud), None
     from agent.daemon.control.leased_transport import LeasedTransport
 
     return LeasedTransport(held), held.link

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import click
+import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
+from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agent.config import Configuration
     from agent.outbox import Outbox, OutboxHeld
+    from agent.outbox.queries import ListedItem, OutboxTotals
+
+T = TypeVar("T")
 
 
 @click.group(cls=AgentGroup)
@@ -50,16 +55,18 @@ async def _list(limit: int) -> None:
     from agent.outbox import queries
 
     found = await _on_outbox(
-        lambda outbox: queries.list_items(outbox, limit), what="list", limit=limit
+        lambda outbox: queries.list_items(outbox, limit),
+        OutboxRequest("list", limit=limit),
+        OutboxAnswer[queries.OutboxListing],
     )
-    for item in found["items"]:
+    for item in found.items:
         _show(item)
-    totals = found["totals"]
+    totals = found.totals
     if options().json:
-        emit({"summary": totals})
+        emit({"summary": msgspec.to_builtins(totals)})
         return
-    shown = f"{totals['waiting']} waiting, {totals['parked']} parked, {totals['bytes']} bytes"
-    counts = sorted(totals["counts"].items())
+    shown = f"{totals.waiting} waiting, {totals.parked} parked, {totals.bytes} bytes"
+    counts = sorted(totals.counts.items())
     past = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts)
     say(f"{shown}; so far: {past}" if past else shown)
 
@@ -69,15 +76,13 @@ async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:
 
     result = await _on_outbox(
         lambda outbox: queries.drop_items(outbox, ids, parked=parked, everything=everything),
-        what="drop",
-        ids=ids,
-        parked=parked,
-        everything=everything,
+        OutboxRequest("drop", ids=ids, parked=parked, everything=everything),
+        OutboxAnswer[queries.OutboxDropped],
     )
     if options().json:
-        emit(result)
+        emit(msgspec.to_builtins(result))
     else:
-        say(f"{result['dropped']} dropped")
+        say(f"{result.dropped} dropped")
 
 
 async def _flush(*, retry_parked: bool) -> None:
@@ -90,31 +95,32 @@ async def _flush(*, retry_parked: bool) -> None:
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld as held:
-        result = await _ask_agent(configuration, held, what="flush", parked=retry_parked)
+        request = OutboxRequest("flush", parked=retry_parked)
+        answer = OutboxAnswer[queries.OutboxRetried]
+        result = await _ask_agent(configuration, held, request, answer)
         note("the running agent sends it now")
-        _show_flushed(None, result["totals"])
+        _show_flushed(None, result.totals)
         return
     with outbox:
         if retry_parked:
             await queries.retry_items(outbox, parked=True)
         delivery, done = await send(configuration, outbox)
         result = await queries.retry_items(outbox, parked=False)
-    _show_flushed(done.items, result["totals"])
+    _show_flushed(done.items, result.totals)
     raise_trouble(delivery)
 
 
-def _show_flushed(delivered: int | None, totals: dict[str, Any]) -> None:
+def _show_flushed(delivered: int | None, totals: OutboxTotals) -> None:
     if options().json:
-        waiting, parked = totals["waiting"], totals["parked"]
-        emit({"delivered": delivered, "waiting": waiting, "parked": parked})
+        emit({"delivered": delivered, "waiting": totals.waiting, "parked": totals.parked})
         return
     first = f"{delivered} delivered, " if delivered is not None else ""
-    say(f"{first}{totals['waiting']} waiting, {totals['parked']} parked")
+    say(f"{first}{totals.waiting} waiting, {totals.parked} parked")
 
 
 async def _on_outbox(
-    work: Callable[[Outbox], Awaitable[dict[str, Any]]], **request: object
-) -> dict[str, Any]:
+    work: Callable[[Outbox], Awaitable[T]], request: OutboxRequest, kind: type[OutboxAnswer[T]]
+) -> T:
     """Return the result of `work`; where the agent holds the outbox, it does the request."""
     from agent.cli.observability.queueing import open_outbox
     from agent.config import load
@@ -124,33 +130,30 @@ async def _on_outbox(
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld as held:
-        return await _ask_agent(configuration, held, **request)
+        return await _ask_agent(configuration, held, request, kind)
     with outbox:
         return await work(outbox)
 
 
 async def _ask_agent(
-    configuration: Configuration, held: OutboxHeld, **request: object
-) -> dict[str, Any]:
+    configuration: Configuration,
+    held: OutboxHeld,
+    request: OutboxRequest,
+    kind: type[OutboxAnswer[T]],
+) -> T:
     """Return the agent's answer. Raises `held` if no agent runs: a command holds the outbox."""
     from agent.daemon.control.client import NotRunning, send_request
 
     try:
-        answer = await send_request(
-            configuration.state_dir, configuration.name, do="outbox", **request
-        )
+        answer = await send_request(configuration.state_dir, configuration.name, request, kind)
     except NotRunning:
         raise held from None
-    result: dict[str, Any] = answer["outbox"]
-    return result
+    return answer.outbox
 
 
-def _show(item: dict[str, Any]) -> None:
+def _show(item: ListedItem) -> None:
     if options().json:
-        emit(item)
+        emit(msgspec.to_builtins(item))
         return
-    state = f"parked: {item['parked']}" if item["parked"] else "waits"
-    say(
-        f"{item['id']:>6}  {item['kind']:9} {item['device']:20} {item['bytes']:>8} B  "
-        f"{item['captured']}  {state}"
-    )
+    state = f"parked: {item.parked}" if item.parked else "waits"
+    say(f"{item.id:>6}  {item.kind:9} {item.device:20} {item.bytes:>8} B  {item.captured}  {state}")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from urllib.parse import unquote
 
+import msgspec
+
+import agent
+from agent.console.line_classifier import ConsoleItem
+from agent.daemon.control import protocol
 from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets
 from agent.errors import AgentError, ResourceUnavailable
 
@@ -20,6 +24,7 @@ _ANSWER_S = 20.0
 LONGEST_ANSWER = 4 * 1024 * 1024
 TURN_S = 100.0
 """Seconds to wait for a hold or a lease; the agent itself gives up earlier, and says why."""
+T = TypeVar("T")
 
 
 class NotRunning(ResourceUnavailable):
@@ -28,13 +33,26 @@ class NotRunning(ResourceUnavailable):
     kind = "not-running"
 
 
+class NotUnderstood(ResourceUnavailable):
+    """The running agent answers what this command cannot read: it is of another version."""
+
+    kind = "not-understood"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the answer of the running agent is not one that cellagent {agent.__version__} "
+            f"understands: {reason}",
+            hint="they are of different versions: end the agent, and start it again",
+        )
+
+
 class AgentRefused(AgentError):
     """The running agent refused a request; exit code and kind are those of its error."""
 
-    def __init__(self, error: dict[str, Any]) -> None:
-        super().__init__(str(error.get("message", "")), hint=str(error.get("try", "")))
-        self.exit_code = int(error.get("exit", AgentError.exit_code))  # type: ignore[misc]
-        self.kind = str(error.get("kind", AgentError.kind))  # type: ignore[misc]
+    def __init__(self, error: protocol.ErrorObject) -> None:
+        super().__init__(error.message, hint=error.hint)
+        self.exit_code = error.exit  # type: ignore[misc]
+        self.kind = error.kind  # type: ignore[misc]
 
 
 class AgentConnection:
@@ -44,43 +62,71 @@ class AgentConnection:
         self.reader = reader
         self.writer = writer
 
-    async def answer(self, timeout_s: float | None = _ANSWER_S) -> dict[str, Any]:
-        """Return the next answer. Raises AgentRefused, NotRunning when the agent ended."""
+    async def answer(self, kind: type[T], timeout_s: float | None = _ANSWER_S) -> T:
+        """Return the next answer. Raises AgentRefused, NotUnderstood, NotRunning at the end."""
+        message = await self.message(timeout_s)
+        with _understood():
+            return protocol.convert(message, kind)
+
+    async def notice(self) -> protocol.Notice | ConsoleItem:
+        """Return the next message to a window. Raises what `answer` raises."""
+        message = await self.message(None)
+        with _understood():
+            return protocol.notice_of(message)
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Send one more message after the request."""
+        self.writer.write(protocol.encode(message))
+
+    async def message(self, timeout_s: float | None) -> dict[str, object]:
+        """Return the next message that is no error; None waits for it without end."""
         try:
             async with asyncio.timeout(timeout_s):
-                line = await self.reader.readline()
-            answer = json.loads(line) if line else None
+                with _understood():  # a line can be too long
+                    line = await self.reader.readline()
         except TimeoutError:
             raise NotRunning("the running agent does not answer", hint="restart it") from None
-        except (OSError, ValueError):
-            answer = None
-        if not isinstance(answer, dict):
+        except OSError:
+            line = b""
+        if not line.endswith(b"\n"):
             raise NotRunning("the agent ended")
-        if "error" in answer:
-            raise AgentRefused(answer["error"])
-        return answer
+        with _understood():
+            message = protocol.parse(line)
+            if "error" in message:
+                raise AgentRefused(protocol.convert(message, protocol.ErrorAnswer).error)
+            return message
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Raise NotUnderstood for what is not of the protocol."""
+    try:
+        yield
+    except ValueError as error:
+        raise NotUnderstood(str(error)) from None
 
 
 @contextlib.asynccontextmanager
 async def open_request(
-    socket: ControlSocket, *, longest_answer: int = LONGEST_ANSWER, **request: Any
+    socket: ControlSocket, request: protocol.Request, *, longest_answer: int = LONGEST_ANSWER
 ) -> AsyncIterator[AgentConnection]:
     """Connect and send a request; an answer has at most `longest_answer` bytes.
 
     Raises NotRunning.
     """
+    message: dict[str, object] = msgspec.to_builtins(request)
     try:
         async with asyncio.timeout(_CONNECT_S):
             if socket.is_socket:
                 opened = asyncio.open_unix_connection(socket.path, limit=longest_answer)
             else:
-                port, request["token"] = socket.read_port()
+                port, message["token"] = socket.read_port()
                 opened = asyncio.open_connection("127.0.0.1", port, limit=longest_answer)
             reader, writer = await opened
     except (OSError, ValueError, KeyError, TimeoutError) as error:
         raise NotRunning("the agent does not run", hint=_reachable_agents(socket)) from error
     try:
-        writer.write(json.dumps(request).encode() + b"\n")
+        writer.write(protocol.line_of(message))
         yield AgentConnection(reader, writer)
     finally:
         writer.close()
@@ -97,13 +143,15 @@ def _reachable_agents(socket: ControlSocket) -> str:
     return "start it: `cellagent run`"
 
 
-async def send_request(state_dir: Path, profile: str, **request: Any) -> dict[str, Any]:
-    """Send a request to the agent of a profile; return its answer.
+async def send_request(
+    state_dir: Path, profile: str, request: protocol.Request, kind: type[T]
+) -> T:
+    """Send a request to the agent of a profile; return its answer, which is of a kind.
 
-    Raises NotRunning, AgentRefused.
+    Raises NotRunning, AgentRefused, NotUnderstood.
     """
-    async with open_request(control_socket_of(state_dir, profile), **request) as connection:
-        return await connection.answer()
+    async with open_request(control_socket_of(state_dir, profile), request) as connection:
+        return await connection.answer(kind)
 
 
 def process_name() -> str:

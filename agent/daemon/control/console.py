@@ -1,21 +1,19 @@
 """A window on a kit's console, over the control socket.
 
-To the window: {"ok", "kit", "port", "pid"} first, then lines as they come: those of
-`agent.console.line_classifier`; {"coming": bytes} when a core dump begins, 0 when it is over;
-{"lost": n} where n lines were not read in time; {"counts": {…}}, how much was received;
-{"trouble": text, "try": text} when the console goes away, "" when it is back.
-From the window: {"type": LINE}, to be written to the kit; the modem's answer to it comes back as
-{"answer": LINES}, the reason why it was not written as {"refused": text, "try": text}.
+To the window go the lines of `agent.console.line_classifier` as they come, and notices.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agent.daemon.status import State, StatusRegistry
+import msgspec
+
+from agent.daemon.control import protocol
+from agent.daemon.snapshot import PortStatus, State
+from agent.daemon.status import Concern, StatusRegistry
 from agent.errors import AgentError, UsageError
 from agent.tasks import first_of
 from at.protocol.errors import AtError
@@ -38,7 +36,7 @@ async def show_console(
         )
     port = kit.console.port or kit.settings.port
     with kit.console.watchers.subscribed() as watcher:
-        _send(writer, ok=True, kit=kit.name, port=port, pid=os.getpid())
+        _send(writer, protocol.ConsoleAnswer(kit=kit.name, port=port, pid=os.getpid()))
         await first_of(
             _send_lines(watcher, writer),
             _send_troubles(kit, registry, writer),
@@ -50,9 +48,9 @@ async def _send_lines(watcher: ConsoleWatcher, writer: asyncio.StreamWriter) -> 
     while True:
         data, lost = await watcher.next()
         if lost:
-            _send(writer, lost=lost)
+            _send(writer, protocol.LostNotice(lost))
         # Before the lines: a window that is closed at the last of them has counted it.
-        _send(writer, counts=watcher.counts())
+        _send(writer, protocol.CountsNotice(watcher.counts()))
         writer.write(data)
         await writer.drain()  # a window that does not read blocks itself alone
 
@@ -60,30 +58,33 @@ async def _send_lines(watcher: ConsoleWatcher, writer: asyncio.StreamWriter) -> 
 async def _send_troubles(
     kit: KitAgent, registry: StatusRegistry, writer: asyncio.StreamWriter
 ) -> None:
-    sent = ("", "")
+    sent = protocol.TroubleNotice("")
     while True:
         change = registry.next_change  # of before the status is read: no later one is missed
         trouble = _trouble(kit)
         if trouble != sent:
             sent = trouble
-            _send(writer, trouble=trouble[0], **{"try": trouble[1]})
+            _send(writer, trouble)
             await writer.drain()
         await change.wait()
 
 
-def _trouble(kit: KitAgent) -> tuple[str, str]:
+def _trouble(kit: KitAgent) -> protocol.TroubleNotice:
     """Return why nothing of the console is received, and what to try; "" while it is received."""
     link, console = kit.link.concern, kit.console.concern
     own_port = bool(kit.console.port)
-    if holder := (console if own_port else link).facts.get("let_go_for"):
-        return f"the agent let go of it for {holder}", ""
-    concern = console if own_port or console.state is State.TROUBLE else link
+    port: Concern[PortStatus] = console if own_port else link
+    if holder := port.status.let_go_for:
+        return protocol.TroubleNotice(f"the agent let go of it for {holder}")
+    concern: Concern[PortStatus] = console if console.state is State.TROUBLE else port
     # A released port waits, too, until it is open again: but nothing failed.
-    if concern.port_is_lost or (own_port and console.state is State.WAITING and console.failures):
-        return "it went away; waiting for it to come back", ""
+    if concern.port_is_lost or (
+        own_port and console.state is State.WAITING and console.status.failures
+    ):
+        return protocol.TroubleNotice("it went away; waiting for it to come back")
     if concern.state in {State.TROUBLE, State.OFF}:
-        return concern.trouble, concern.hint
-    return "", ""
+        return protocol.TroubleNotice(concern.status.trouble or "", concern.status.hint or "")
+    return protocol.TroubleNotice("")
 
 
 async def _type_lines(
@@ -94,14 +95,14 @@ async def _type_lines(
             line = await reader.readline()
             if not line:
                 return
-            answer = await kit.type_line(str(json.loads(line)["type"]))
-            if answer:
-                _send(writer, answer=answer)
-        except (ValueError, LookupError, TypeError, RecursionError):
+            typed = protocol.convert(protocol.parse(line), protocol.TypedLine)
+            if answer := await kit.type_line(typed.line):
+                _send(writer, protocol.TypedAnswer(answer))
+        except ValueError:
             raise UsageError('a window says {"type": LINE}') from None
         except (AgentError, AtError) as error:
-            _send(writer, refused=str(error), **{"try": getattr(error, "hint", "")})
+            _send(writer, protocol.RefusedLine(str(error), getattr(error, "hint", "")))
 
 
-def _send(writer: asyncio.StreamWriter, **answer: Any) -> None:
-    writer.write(json.dumps(answer).encode() + b"\n")
+def _send(writer: asyncio.StreamWriter, message: msgspec.Struct) -> None:
+    writer.write(protocol.encode(message))

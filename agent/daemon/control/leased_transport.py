@@ -6,11 +6,10 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from agent.daemon.control import client
+from agent.daemon.control import client, protocol
 from agent.daemon.control.socket import ControlSocket, control_sockets
-from agent.errors import AgentError
+from agent.daemon.snapshot import AgentProcess, ConsoleStatus, LinkStatus
 from agent.tasks import cancel_and_wait
 from at.ports.usb import same_port
 from at.protocol.errors import LinkLost, PortBusy
@@ -22,31 +21,33 @@ class HeldKit:
     """A kit that an agent holds, as its status shows it."""
 
     socket: ControlSocket
-    agent: dict[str, Any]
+    agent: AgentProcess
     name: str
     port: str
-    link: dict[str, Any]
-    console: dict[str, Any]
+    link: LinkStatus
+    console: ConsoleStatus
 
     @property
     def is_released(self) -> bool:
         """Whether the agent has released the ports to another program (`cellagent hold`)."""
-        return bool(self.link.get("held_by"))
+        return bool(self.link.held_by)
 
 
 async def held_kits(state_dir: Path) -> list[HeldKit]:
-    """Return the kits of all agents that run with this state folder."""
+    """Return the kits of all agents that run with this state folder.
+
+    Raises NotUnderstood for one of another version: nobody knows which kits it holds.
+    """
     kits: list[HeldKit] = []
     for socket in control_sockets(state_dir):
         try:
-            async with client.open_request(socket, do="status") as connection:
-                status = (await connection.answer())["status"]
-        except AgentError:
+            async with client.open_request(socket, protocol.StatusRequest()) as connection:
+                status = (await connection.answer(protocol.StatusAnswer)).status
+        except (client.NotRunning, client.AgentRefused):
             continue  # the agent was killed, and left its socket
-        for kit in status["kits"]:
-            concerns = {each["concern"]: each for each in kit["concerns"]}
-            link, console = concerns["link"], concerns["console"]
-            kits.append(HeldKit(socket, status["agent"], kit["name"], kit["port"], link, console))
+        for kit in status.kits:
+            link, console = kit.concern(LinkStatus), kit.concern(ConsoleStatus)
+            kits.append(HeldKit(socket, status.agent, kit.name, kit.port, link, console))
     return kits
 
 
@@ -59,7 +60,7 @@ async def find_held_kit(state_dir: Path, port: str, *, to_watch: bool = False) -
     if port == "virtual:" or port.startswith("replay:") or not any(control_sockets(state_dir)):
         return None  # these exist in one process only
     for kit in await held_kits(state_dir):
-        names = [kit.port, str(kit.console.get("port", ""))] if to_watch else [kit.port]
+        names = [kit.port, kit.console.port] if to_watch else [kit.port]
         if any(same_port(name, port) for name in names):
             return kit if to_watch or not kit.is_released else None
     return None
@@ -82,11 +83,11 @@ class LeasedTransport:
     async def open(self, receiver: Receiver) -> None:
         """Wait for the lease. Raises PortBusy, AgentRefused, NotRunning."""
         request = client.open_request(
-            self._kit.socket, do="lease", kit=self._kit.name, who=client.process_name()
+            self._kit.socket, protocol.LeaseRequest(self._kit.name, client.process_name())
         )
         connection = await self._stack.enter_async_context(request)
         try:
-            await connection.answer(client.TURN_S)
+            await connection.answer(protocol.LeaseAnswer, client.TURN_S)
         except BaseException as error:
             await self._stack.aclose()
             if isinstance(error, client.AgentRefused) and error.kind == "kit-busy":

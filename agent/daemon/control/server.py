@@ -1,7 +1,6 @@
 """The agent's side of the control socket: status, reload, outbox, hold, lease, console.
 
-A request is one line of JSON, {"do": NAME, …}; so is each answer: {"ok": true, …} or
-{"error": {"exit", "kind", "message", "try"}}. A hold, a lease and a window on a console
+What is said is in `agent.daemon.control.protocol`. A hold, a lease and a window on a console
 (`agent.daemon.control.console`) end when the connection does.
 """
 
@@ -9,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import secrets
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
+from agent.daemon.control import protocol
 from agent.daemon.control.console import show_console
 from agent.daemon.kit.link import hold, lease
 from agent.errors import AgentError, UsageError, exit_code_of
@@ -21,10 +22,11 @@ from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from agent.daemon.control.socket import ControlSocket
     from agent.daemon.kit.kit import KitAgent
+    from agent.daemon.snapshot import AgentStatus
     from agent.daemon.status import StatusRegistry
 
 LONGEST_REQUEST = 65536
@@ -33,6 +35,8 @@ _REQUEST_S = 10.0  # until a connection must have sent its request
 _POLL_S = 1.0  # the longest between two states for `watch`: the outbox signals no change
 _PAUSE_S = 0.2  # the shortest between two states for `watch`
 _HANG_UP_S = 1.0  # for the last answer to be read
+_LONGEST_NAME = 80  # characters of the name of a program, for `status`
+_MOST_LISTED = 1000  # items of the outbox, unless the request says how many
 _SLOW_READER = 1024 * 1024  # bytes that may wait for the holder of a lease
 
 
@@ -48,8 +52,8 @@ class Controlled(Protocol):
     def deliver_now(self) -> None:
         """Deliver at once what waits for its next try."""
 
-    async def status(self) -> dict[str, Any]:
-        """Return the object that `status --json` prints."""
+    async def status(self) -> AgentStatus:
+        """Return what `status --json` prints; it changes as the agent goes on."""
 
     async def reload(self) -> None:
         """Read the profile again. Raises ConfigError."""
@@ -67,15 +71,6 @@ class ControlServer:
         self._token = "" if control_socket.is_socket else secrets.token_urlsafe(32)
         self._server: asyncio.Server
         self._connections: set[asyncio.Task[None]] = set()
-        self._handlers: dict[str, Callable[[_Client, dict[str, Any]], Awaitable[None]]] = {
-            "status": self._status,
-            "watch": self._watch,
-            "reload": self._reload,
-            "hold": self._hold,
-            "lease": self._lease,
-            "outbox": self._outbox,
-            "console": self._console,
-        }
 
     async def start(self) -> None:
         """Listen. The socket of an agent that was killed is replaced. Raises OSError."""
@@ -104,80 +99,60 @@ class ControlServer:
 
     async def _answer(self, client: _Client) -> None:
         try:
-            request = await client.request()
-            if self._token and not hmac.compare_digest(
-                str(request.get("token", "")).encode(), self._token.encode()
-            ):
-                raise UsageError("the token is not the agent's")
-            handler = self._handlers.get(str(request.get("do")))
-            if handler is None:
-                raise UsageError(
-                    f"the running agent knows no {request.get('do')!r}",
-                    hint="if it is older than this command, restart it",
-                )
-            await handler(client, request)
+            await self._do(await client.request(self._token), client)
         except (AgentError, AtError) as error:
-            await client.send({"error": error_object(error)})
+            await client.send(protocol.ErrorAnswer(error_object(error)))
 
-    async def _status(self, client: _Client, _request: dict[str, Any]) -> None:
-        await client.send({"ok": True, "status": await self._agent.status()})
-
-    async def _watch(self, client: _Client, _request: dict[str, Any]) -> None:
-        await first_of(client.reader.read(), self._send_changes(client))
+    async def _do(self, request: protocol.AnyRequest, client: _Client) -> None:
+        match request:
+            case protocol.StatusRequest():
+                await client.send(protocol.StatusAnswer(status=await self._agent.status()))
+            case protocol.WatchRequest():
+                await first_of(client.reader.read(), self._send_changes(client))
+            case protocol.ReloadRequest():
+                await self._agent.reload()
+                await client.send(protocol.Answer())
+            case protocol.OutboxRequest():
+                found = await self._query_outbox(request)
+                await client.send(protocol.OutboxAnswer(outbox=found))
+            case protocol.HoldRequest(kit=name, who=program):
+                kit = self._agent.kit(name)
+                async with hold(kit.link, program[:_LONGEST_NAME]):
+                    answer = protocol.HoldAnswer(kit=kit.name, port=kit.settings.port)
+                    await client.send(answer)
+                    await client.reader.read()  # until the client closes
+            case protocol.LeaseRequest(kit=name, who=program):
+                kit = self._agent.kit(name)
+                await lease(kit.link, kit.name, client, program[:_LONGEST_NAME])
+            case protocol.ConsoleRequest(kit=name):
+                kit = self._agent.kit(name)
+                await show_console(kit, self._agent.registry, client.reader, client.writer)
 
     async def _send_changes(self, client: _Client) -> None:
-        sent: dict[str, Any] = {}
+        sent = b""
         while True:
             # Of before the status is read: no later change is missed.
             change = self._agent.registry.next_change
-            if (status := await self._agent.status()) != sent:
-                sent = status
-                await client.send({"ok": True, "status": status})
+            line = protocol.encode(protocol.StatusAnswer(status=await self._agent.status()))
+            if line != sent:
+                sent = line
+                await client.send_line(line)
             await wait_for_event(change, _POLL_S)
             await asyncio.sleep(_PAUSE_S)
 
-    async def _reload(self, client: _Client, _request: dict[str, Any]) -> None:
-        await self._agent.reload()
-        await client.send({"ok": True})
-
-    async def _outbox(self, client: _Client, request: dict[str, Any]) -> None:
-        await client.send({"ok": True, "outbox": await self._query_outbox(request)})
-
-    async def _query_outbox(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def _query_outbox(self, request: protocol.OutboxRequest) -> queries.Result:
         """List, drop or flush for a command that cannot open the outbox itself."""
-        outbox, parked = self._agent.outbox, request.get("parked") is True
-        match request.get("what"):
-            case "list":
-                limit = request.get("limit")
-                return await queries.list_items(outbox, limit if isinstance(limit, int) else 1000)
-            case "drop":
-                ids = [number for number in request.get("ids", []) if isinstance(number, int)]
-                everything = request.get("everything") is True
-                return await queries.drop_items(outbox, ids, parked=parked, everything=everything)
-            case "flush":
-                totals = await queries.retry_items(outbox, parked=parked)
-                self._agent.deliver_now()
-                return totals
-        raise UsageError("of its outbox the agent can be asked to list, drop or flush")
-
-    async def _hold(self, client: _Client, request: dict[str, Any]) -> None:
-        kit = self._agent.kit(str(request.get("kit", "")))
-        async with hold(kit.link, _program_name(request)):
-            await client.send({"ok": True, "kit": kit.name, "port": kit.settings.port})
-            await client.reader.read()  # until the client closes
-
-    async def _lease(self, client: _Client, request: dict[str, Any]) -> None:
-        kit = self._agent.kit(str(request.get("kit", "")))
-        await lease(kit.link, kit.name, client, _program_name(request))
-
-    async def _console(self, client: _Client, request: dict[str, Any]) -> None:
-        kit = self._agent.kit(str(request.get("kit", "")))
-        await show_console(kit, self._agent.registry, client.reader, client.writer)
-
-
-def _program_name(request: dict[str, Any]) -> str:
-    """Return the name of the program that sent the request, for `status`."""
-    return str(request.get("who", "another program"))[:80]
+        outbox, parked = self._agent.outbox, request.parked is True
+        if request.what == "list":
+            limit = _MOST_LISTED if request.limit is None else request.limit
+            return await queries.list_items(outbox, limit)
+        if request.what == "drop":
+            everything = request.everything is True
+            ids = request.ids or []
+            return await queries.drop_items(outbox, ids, parked=parked, everything=everything)
+        totals = await queries.retry_items(outbox, parked=parked)
+        self._agent.deliver_now()
+        return totals
 
 
 class _Client:
@@ -187,21 +162,33 @@ class _Client:
         self.reader = reader
         self.writer = writer
 
-    async def request(self) -> dict[str, Any]:
-        """Read the request. Raises UsageError."""
+    async def request(self, token: str) -> protocol.AnyRequest:
+        """Read the request, which must have the `token` unless that is "". Raises UsageError."""
         try:
             async with asyncio.timeout(_REQUEST_S):
-                line = await self.reader.readline()
-            request = json.loads(line)
-        except (TimeoutError, ValueError, RecursionError) as error:
+                message = protocol.parse(await self.reader.readline())
+        except (TimeoutError, ValueError) as error:
             raise UsageError("a request is one line of JSON") from error
-        if not isinstance(request, dict):
-            raise UsageError("a request is a JSON object")
-        return request
+        given = str(message.pop("token", ""))
+        if token and not hmac.compare_digest(given.encode(errors="replace"), token.encode()):
+            raise UsageError("the token is not the agent's")
+        hint = "if it is older than this command, restart it"
+        if (name := str(message.get("do"))) not in protocol.REQUESTS:
+            raise UsageError(f"the running agent knows no {message.get('do')!r}", hint=hint)
+        try:
+            return protocol.request_of(message)
+        except ValueError as error:
+            raise UsageError(
+                f"the running agent does not understand this {name}: {error}", hint=hint
+            ) from error
 
-    async def send(self, answer: dict[str, Any]) -> None:
+    async def send(self, answer: msgspec.Struct) -> None:
         """Send an answer."""
-        self.writer.write(json.dumps(answer).encode() + b"\n")
+        await self.send_line(protocol.encode(answer))
+
+    async def send_line(self, line: bytes) -> None:
+        """Send an answer that is encoded."""
+        self.writer.write(line)
         async with asyncio.timeout(_REQUEST_S):
             await self.writer.drain()
 
@@ -232,11 +219,7 @@ async def _hang_up(writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
 
 
-def error_object(error: Exception) -> dict[str, Any]:
-    """Return an error as an object, from which the client raises AgentRefused."""
-    return {
-        "exit": exit_code_of(error),
-        "kind": getattr(error, "kind", "failed"),
-        "message": str(error),
-        "try": getattr(error, "hint", ""),
-    }
+def error_object(error: Exception) -> protocol.ErrorObject:
+    """Return an error for the client, which raises AgentRefused from it."""
+    kind, hint = getattr(error, "kind", "failed"), getattr(error, "hint", "")
+    return protocol.ErrorObject(exit_code_of(error), kind, str(error), hint)

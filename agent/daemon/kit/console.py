@@ -21,7 +21,8 @@ from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleRea
 from agent.console.log_line import LogLine
 from agent.console.port import ByteQueue, console_transport, own_port
 from agent.daemon.kit.link import HeldPort
-from agent.daemon.status import Concern, State
+from agent.daemon.snapshot import ConsoleStatus, State
+from agent.daemon.status import Concern
 from agent.errors import AgentError
 from agent.observability.ingest.device_identity import IdentityTracker
 from agent.outbox import Outbox, OutboxFull
@@ -71,10 +72,11 @@ class ConsoleWatcher:
             self._readable.clear()
         return bytes(data), lost
 
-    def counts(self) -> dict[str, int]:
-        """Return how much was received since this window was opened, by name."""
+    def counts(self) -> ConsoleCounts:
+        """Return how much was received since this window was opened."""
         before = asdict(self._before)
-        return {name: value - before[name] for name, value in asdict(self._counts).items()}
+        now = asdict(self._counts).items()
+        return ConsoleCounts(**{name: value - before[name] for name, value in now})
 
 
 class ConsoleWatchers:
@@ -116,7 +118,7 @@ class KitConsole:
 
     def __init__(
         self,
-        concern: Concern,
+        concern: Concern[ConsoleStatus],
         outbox: Outbox,
         names: IdentityTracker,
         wake: Callable[[], None],
@@ -179,7 +181,8 @@ class KitConsole:
     async def _read_own_port(self, kit: KitSettings) -> None:
         async with self.held_port.opened():  # all ports are opened to find it
             port = self.held_port.name = await own_port(kit)
-        self.concern.set_facts(port=port or "the AT port")
+        with self.concern.changing() as status:
+            status.port = port or "the AT port"
         if not port:
             if not self._forwarder.is_stuck:
                 self.concern.set_well()
@@ -242,7 +245,8 @@ class KitConsole:
     def _on_stored(self, error: AgentError | None) -> None:
         """Show in the status why items are not stored; None: they are stored again."""
         if lost := self._forwarder.lost:
-            self.concern.set_facts(lost=lost)
+            with self.concern.changing() as status:
+                status.lost = lost
         if error is None:
             self.concern.set_well()
             return
@@ -252,17 +256,20 @@ class KitConsole:
         )
 
     def _count(self, item: ConsoleItem) -> None:
-        name = _COUNTED.get(type(item))
-        if name is None or _is_continued(item):
-            return
-        count = int(self.concern.facts.get(name, 0)) + 1
-        self.concern.set_facts(**{name: count})
-        if isinstance(item, CapturedDump):
-            self.concern.log(
-                logging.WARNING, f"the kit crashed: a core dump, {item.dump.status.value}"
-            )
-        elif isinstance(item, FaultText):
-            self.concern.log(logging.INFO, f"the kit reports a fault: {item.what}")
+        """Count an item in the status, each crash and each start once; log a crash."""
+        with self.concern.changing() as status:
+            match item:
+                case ChunkLine():
+                    status.chunks += 1
+                case CapturedDump():
+                    status.dumps += 1
+                    text = f"the kit crashed: a core dump, {item.dump.status.value}"
+                    self.concern.log(logging.WARNING, text)
+                case FaultText(first=True):
+                    status.faults += 1
+                    self.concern.log(logging.INFO, f"the kit reports a fault: {item.what}")
+                case Reboot(is_bootloader=False):
+                    status.reboots += 1
 
 
 def _queued(lines: Stream[Item]) -> list[Item]:
@@ -282,15 +289,5 @@ def _classify(classifier: LineClassifier, items: Sequence[Item]) -> list[Console
     return classified
 
 
-def _is_continued(item: ConsoleItem) -> bool:
-    """Return whether an earlier line of the same crash, or of the same start, was counted."""
-    if isinstance(item, FaultText):
-        return not item.first
-    return isinstance(item, Reboot) and item.is_bootloader
-
-
 def _is_plain(item: ConsoleItem) -> bool:
     return isinstance(item, LogLine) and item.level is None
-
-
-_COUNTED = {ChunkLine: "chunks", CapturedDump: "dumps", FaultText: "faults", Reboot: "reboots"}

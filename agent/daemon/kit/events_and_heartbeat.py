@@ -18,6 +18,7 @@ import agent
 from agent.auth.credential import Keyring
 from agent.call import Scheme
 from agent.config import Profile
+from agent.daemon.snapshot import EventsStatus
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern
 from agent.errors import AgentError
 from agent.observability.ingest.device_identity import DeviceIdentity
@@ -38,7 +39,7 @@ class KitEvents:
 
     def __init__(
         self,
-        concern: Concern,
+        concern: Concern[EventsStatus],
         outbox: Outbox,
         identity: Callable[[], DeviceIdentity],
         wake: Callable[[], None],
@@ -105,7 +106,8 @@ class KitEvents:
 
     def _add_item(self, kind: AgentEventKind | None, item: NewItem) -> None:
         if len(self._pending) >= _MOST_PENDING:
-            self.concern.set_facts(lost=self.concern.facts.get("lost", 0) + 1)
+            with self.concern.changing() as status:
+                status.lost += 1
             return
         self._pending.append((kind, item))
         self._added.set()
@@ -126,8 +128,8 @@ class KitEvents:
                 self._wake()
                 if kind is not None:
                     self._counts[kind.counter] += 1
-                    count = self.concern.facts.get(kind.counter, 0) + 1
-                    self.concern.set_facts(**{kind.counter: count})
+                    with self.concern.changing() as status:
+                        setattr(status, kind.counter, getattr(status, kind.counter) + 1)
 
     async def _add_heartbeats(self, interval_s: float) -> None:
         if not interval_s:

@@ -58,6 +58,16 @@ class Contact:
         """Return the value of a check, None where the modem did not answer it."""
         return next((check.value for check in self.checks if check.name == name), None)
 
+    def text(self, name: str) -> str | None:
+        """Return the text of a check, None where the modem did not answer it."""
+        value = self.value(name)
+        return value if isinstance(value, str) else None
+
+    def number(self, name: str) -> int | None:
+        """Return the number of a check, None where the modem did not answer it."""
+        value = self.value(name)
+        return value if isinstance(value, int) else None
+
 
 class FindingTracker:
     """Decides which findings to report: each once, and its end once; some only if they stay."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
@@ -87,9 +87,9 @@ class KitRecord(msgspec.Struct, frozen=True):
     model: str = ""
     names: device_identity.PartialIdentity = device_identity.PartialIdentity()
     """Its names in the events that it sends itself to the observability service."""
-    position: dict[str, Any] | None = msgspec.field(name="place", default=None)
+    position: dict[str, object] | None = msgspec.field(name="place", default=None)
     """The last position that was found, as `locate --json` prints it."""
-    reported: dict[str, Any] | None = None
+    reported: dict[str, object] | None = None
     """The last position that was reported to the device cloud."""
 
 
@@ -107,7 +107,7 @@ class KitStore:
         self._positions = folder / f"{stem}.positions.jsonl"
         self.record = self._read()
 
-    def update(self, **changes: Any) -> None:
+    def update(self, **changes: object) -> None:
         """Change fields of the record. Raises AgentError where the disk does not take it."""
         record = msgspec.structs.replace(self.record, **changes)
         if record == self.record:

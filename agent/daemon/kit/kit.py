@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -24,6 +23,15 @@ from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.updates import KitUpdates
+from agent.daemon.snapshot import (
+    ConsoleStatus,
+    EventsStatus,
+    Finding,
+    FotaStatus,
+    KitConcern,
+    LinkStatus,
+    LocationStatus,
+)
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.http import HttpClient
@@ -63,9 +71,9 @@ class KitAgent:
         self._identity = KitIdentity(name, lambda: self.settings, self._store)
         self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
-        self.link = KitLink(profile.kit, registry.add_concern("link", name), self._serve)
+        self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
         self.console = KitConsole(
-            registry.add_concern("console", name),
+            registry.add_concern(ConsoleStatus, name),
             outbox,
             self._identity.device,
             wake_delivery,
@@ -73,7 +81,7 @@ class KitAgent:
         )
         self.link.ports.append(self.console.held_port)
         self.events = KitEvents(
-            registry.add_concern("events", name),
+            registry.add_concern(EventsStatus, name),
             outbox,
             self._identity.device.identity,
             wake_delivery,
@@ -82,16 +90,16 @@ class KitAgent:
         self.link.on_new_software = self._identity.forget_software
         registry.subscribe(name, self.events.add)
         self._positions = KitPositions(
-            registry.add_concern("location", name), self.link, self._store
+            registry.add_concern(LocationStatus, name), self.link, self._store
         )
         self._updates = KitUpdates(
-            registry.add_concern("fota", name), self.link, self.console, state_dir
+            registry.add_concern(FotaStatus, name), self.link, self.console, state_dir
         )
         self._client = self._speaking_for_kit(client)
         self._port_tasks: list[asyncio.Task[None]] = []
         self._service_tasks: list[asyncio.Task[None]] = []
-        if self._store.record.device_id:
-            self.link.concern.set_facts(device_id=self._store.record.device_id)
+        with self.link.concern.changing() as status:
+            status.device_id = self._store.record.device_id or None
 
     @property
     def settings(self) -> KitSettings:
@@ -110,6 +118,16 @@ class KitAgent:
             supervised = supervise(console.concern, work, longest_s=_CONSOLE_WAIT_S)
             self._port_tasks.append(_task(supervised))
         self._start_service_tasks()
+
+    def concerns(self) -> list[KitConcern]:
+        """Return the status of each of its concerns, which changes as the kit goes on."""
+        return [
+            self.link.concern.status,
+            self.console.concern.status,
+            self.events.concern.status,
+            self._positions.concern.status,
+            self._updates.concern.status,
+        ]
 
     async def reconfigure(self, profile: Profile, client: HttpClient) -> None:
         """Use another profile or other credentials from now on, over the same link."""
@@ -181,7 +199,8 @@ class KitAgent:
                 await first_of(*works)
             finally:
                 # Nothing can be done about the findings of a kit that is away.
-                self.link.concern.set_facts(findings=None)
+                with self.link.concern.changing() as status:
+                    status.findings = None
 
     async def _contact_and_check(self, modem: Modem) -> None:
         """Make the first contact, then check the kit at a change of registration and at times."""
@@ -218,29 +237,30 @@ class KitAgent:
             self.link.concern.log(logging.WARNING, str(finding))
         for finding in settled:
             self.link.concern.log(logging.INFO, f"settled: {finding.what}")
-        self.link.concern.set_facts(
-            dialect=modem.dialect.value,
-            terminator=modem.terminator.value,
-            baud=self.settings.baud,
-            firmware=contact.verdict.text or None,
-            allowed=contact.verdict.allowed,
-            device_id=contact.device_id or None,
-            application=contact.application or None,
-            imei=contact.value("imei"),
-            model=contact.value("model"),
-            registration=contact.value("registration"),
-            time=contact.value("time"),
-            findings=[{"what": each.what, "try": each.way_out or None} for each in missing] or None,
-        )
+        with self.link.concern.changing() as status:
+            status.dialect = modem.dialect.value
+            status.terminator = modem.terminator.value
+            status.baud = self.settings.baud
+            status.firmware = contact.verdict.text or None
+            status.allowed = contact.verdict.allowed
+            status.device_id = contact.device_id or None
+            status.application = contact.application or None
+            status.imei = contact.text("imei")
+            status.model = contact.text("model")
+            status.registration = contact.number("registration")
+            status.time = contact.text("time")
+            status.findings = [Finding(each.what, each.way_out or None) for each in missing] or None
 
     def _on_restart(self, line: str) -> None:
         """Count a restart that the kit announces on one of its ports; publish it if unexpected."""
         if not self._restarts.is_new(line, time.monotonic()):
             return
-        self.link.concern.set_facts(restarts=self._restarts.count)
+        with self.link.concern.changing() as status:
+            status.restarts = self._restarts.count
         # A kit that is plugged in starts, too; one that is updated restarts as part of it.
         if self.link.modem is not None and not self.link.expects_restart:
-            during = f" ({self.link.busy_with})" if self.link.busy_with else ""
+            busy_with = self.link.concern.status.busy_with
+            during = f" ({busy_with})" if busy_with else ""
             self.link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
 
     # --- called by the parts of the kit
@@ -266,7 +286,7 @@ class KitAgent:
         return await ask_modem(await self.link.wait_available(), tag)(subject, life_s)
 
 
-def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+def _task(work: Coroutine[object, None, None]) -> asyncio.Task[None]:
     return asyncio.ensure_future(work)
 
 

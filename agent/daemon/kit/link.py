@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from agent.daemon.status import AgentEventKind, Concern, State
+from agent.daemon.control.protocol import LeaseAnswer
+from agent.daemon.snapshot import ConcernStatus, LinkStatus, PortStatus, State
+from agent.daemon.status import AgentEventKind, Concern
 from agent.errors import ResourceUnavailable, Unavailable
 from agent.tasks import first_of, wait_for_event
 from at.driver.modem import Modem
@@ -49,7 +51,7 @@ class KitAway(ResourceUnavailable, Unavailable):
 class HeldPort:
     """One port that the agent holds for a concern, except while it is released to a program."""
 
-    def __init__(self, concern: Concern, name: str | None = None) -> None:
+    def __init__(self, concern: Concern[PortStatus], name: str | None = None) -> None:
         self.name = name
         """None while it is not known, so that it may be any port; "" if there is no such port."""
         self.released_to = ""
@@ -62,7 +64,6 @@ class HeldPort:
         self._closed.set()
         self._no_dump = asyncio.Event()
         self._no_dump.set()
-        self._releases = 0
         self._released_s = 0.0
 
     def may_be(self, port: str) -> bool:
@@ -118,15 +119,16 @@ class HeldPort:
     def _counted(self, to: str) -> Iterator[None]:
         """Show in `status` to whom the port is released, how often and for how many seconds."""
         began = time.monotonic()
-        self._concern.set_facts(let_go_for=to)
+        with self._concern.changing() as status:
+            status.let_go_for = to
         try:
             yield
         finally:
-            self._releases += 1
             self._released_s += time.monotonic() - began
-            self._concern.set_facts(
-                let_go_for=None, let_go=self._releases, let_go_s=round(self._released_s, 1)
-            )
+            with self._concern.changing() as status:
+                status.let_go_for = None
+                status.let_go += 1
+                status.let_go_s = round(self._released_s, 1)
 
 
 class KitLink:
@@ -135,15 +137,13 @@ class KitLink:
     def __init__(
         self,
         settings: KitSettings,
-        concern: Concern,
-        serve: Callable[[Modem], Coroutine[Any, Any, None]],
+        concern: Concern[LinkStatus],
+        serve: Callable[[Modem], Coroutine[object, None, None]],
     ) -> None:
         """`serve` looks after an open modem; it raises LinkLost when that is gone."""
         self.settings = settings
         self.concern = concern
         self.modem: Modem | None = None
-        self.busy_with = ""
-        """What has exclusive use and must not be broken off."""
         self.is_leased = False
         """Whether what the modem sends is for the holder of a lease."""
         self.expects_restart = False
@@ -201,7 +201,7 @@ class KitLink:
 
     # --- the modem, for other concerns
 
-    async def wait_up(self, waiting: Concern) -> Modem:
+    async def wait_up(self, waiting: Concern[ConcernStatus]) -> Modem:
         """Wait for the link and return the modem; `waiting` is in state WAITING meanwhile.
 
         Commands that are sent to it raise LinkLost once the link is lost.
@@ -214,10 +214,9 @@ class KitLink:
     def available(self) -> Modem:
         """Return the modem. Raises KitAway, which says what is wrong."""
         if self.modem is None:
-            why = self.concern.trouble or "it is being opened"
-            raise KitAway(
-                f"the running agent has no link to the kit: {why}", hint=self.concern.hint
-            )
+            why = self.concern.status.trouble or "it is being opened"
+            hint = self.concern.status.hint or ""
+            raise KitAway(f"the running agent has no link to the kit: {why}", hint=hint)
         return self.modem
 
     async def wait_available(self) -> Modem:
@@ -239,16 +238,16 @@ class KitLink:
                 await self._exclusive.acquire()
         except TimeoutError:
             raise KitBusy(
-                f"the running agent is busy with the kit: {self.busy_with}",
+                f"the running agent is busy with the kit: {self.concern.status.busy_with}",
                 hint="`cellagent status` shows how far it is; try again",
             ) from None
-        self.busy_with = what
-        self.concern.set_facts(busy_with=what)
+        with self.concern.changing() as status:
+            status.busy_with = what
         try:
             yield
         finally:
-            self.busy_with = ""
-            self.concern.set_facts(busy_with=None)
+            with self.concern.changing() as status:
+                status.busy_with = None
             self._exclusive.release()
 
     @contextlib.asynccontextmanager
@@ -269,7 +268,7 @@ class KitLink:
 class LeaseHolder(Receiver, Protocol):
     """Another process that speaks to the modem while it has a lease."""
 
-    async def send(self, answer: dict[str, Any]) -> None:
+    async def send(self, answer: LeaseAnswer) -> None:
         """Send the answer that the lease has begun."""
 
     async def write_through(self, write: Callable[[bytes], None]) -> None:
@@ -286,12 +285,14 @@ async def hold(link: KitLink, program: str) -> AsyncIterator[None]:
         stack.callback(link.concern.wake.set)
         for held in link.ports:
             await stack.enter_async_context(held.released(program))
-        link.concern.set_facts(held_by=program)
+        with link.concern.changing() as status:
+            status.held_by = program
         try:
             yield
         finally:
             link.on_new_software()  # most holds are for flashing the kit
-            link.concern.set_facts(held_by=None)
+            with link.concern.changing() as status:
+                status.held_by = None
 
 
 async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> None:
@@ -302,12 +303,7 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
     async with link.exclusive(f"lent to {program}", patience_s=EXCLUSIVE_WAIT_S):
         modem = link.available()
         await holder.send(
-            {
-                "ok": True,
-                "kit": name,
-                "dialect": modem.dialect.value,
-                "terminator": modem.terminator.value,
-            }
+            LeaseAnswer(kit=name, dialect=modem.dialect.value, terminator=modem.terminator.value)
         )
         link.is_leased = True
         try:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from agent.cloud.messages import SendMessage
-from agent.daemon.status import Concern, State
+from agent.daemon.snapshot import LastPosition, LocationStatus, State
+from agent.daemon.status import Concern
 from agent.errors import AgentError, NotFound
 from agent.location.locator import Fix, locator_for, moved, position_message
 from agent.retry import NO_RETRY, spread_s
@@ -15,7 +18,7 @@ from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from agent.config import Profile
     from agent.daemon.kit.identity import KitStore
@@ -29,12 +32,12 @@ _REGISTER = "bring the kit into service first: `cellagent provision run`"
 class KitPositions:
     """The positions of one kit: the `kit` of a profile, with its id at the device cloud."""
 
-    def __init__(self, concern: Concern, link: KitLink, store: KitStore) -> None:
+    def __init__(self, concern: Concern[LocationStatus], link: KitLink, store: KitStore) -> None:
         self.concern = concern
         self._link = link
         self._store = store
-        if store.record.position is not None:
-            concern.set_facts(position=store.record.position)
+        with concern.changing() as status:
+            status.position = _shown(store.record.position)
 
     async def run(
         self, profile: Callable[[], Profile], client: HttpClient, refusal: Callable[[], str]
@@ -76,28 +79,40 @@ class KitPositions:
 
             locator.scan_cells = exclusive_scan
         fix = await locator.locate()
-        position: dict[str, Any] = fix.to_json()
+        position = fix.to_json()
         self._store.append_position(position)
         self._store.update(position=position)
-        self.concern.set_facts(position=position)
+        with self.concern.changing() as status:
+            status.position = _shown(position)
         if moved(self._store.record.reported, fix):
             await self._report(profile.kit.device_id, fix, position, client)
 
     async def _report(
-        self, device_id: str, fix: Fix, position: dict[str, Any], client: HttpClient
+        self, device_id: str, fix: Fix, position: dict[str, object], client: HttpClient
     ) -> None:
         """Report a position to the device cloud; if that fails the next one is reported."""
         message = position_message(fix)
         try:
             await client.send(SendMessage(device_id, message), retries=NO_RETRY)
         except (AgentError, AtError) as error:
-            if self.concern.facts.get("unreported") != str(error):
+            if self.concern.status.unreported != str(error):
                 way_out = _REGISTER if isinstance(error, NotFound) else error.hint
                 text = f"the change of place could not be reported: {error}"
                 self.concern.log(logging.WARNING, f"{text}; try: {way_out}" if way_out else text)
-            self.concern.set_facts(unreported=str(error))
+            with self.concern.changing() as status:
+                status.unreported = str(error)
             return
         self._store.update(reported=position)
-        self.concern.set_facts(unreported=None)
-        where = f"{position['lat']:.5f}, {position['lon']:.5f}"
+        with self.concern.changing() as status:
+            status.unreported = None
+        assert fix.position is not None
+        where = f"{fix.position.lat:.5f}, {fix.position.lon:.5f}"
         self.concern.log(logging.INFO, f"at {where}; the device cloud was told")
+
+
+def _shown(position: Mapping[str, object] | None) -> LastPosition | None:
+    """Return a position for the status; None where the record of an earlier agent lacks parts."""
+    try:
+        return msgspec.convert(position, LastPosition | None)
+    except msgspec.ValidationError:
+        return None

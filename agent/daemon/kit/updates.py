@@ -13,7 +13,8 @@ from pathlib import Path
 from agent.config import Profile
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.link import KitLink
-from agent.daemon.status import AgentEventKind, Concern, State
+from agent.daemon.snapshot import FotaStatus, LastJob, State
+from agent.daemon.status import AgentEventKind, Concern
 from agent.fota.download.downloader import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job, JobStatus
@@ -39,7 +40,7 @@ class KitUpdates:
     """The updates of one kit."""
 
     def __init__(
-        self, concern: Concern, link: KitLink, console: KitConsole, state_dir: Path
+        self, concern: Concern[FotaStatus], link: KitLink, console: KitConsole, state_dir: Path
     ) -> None:
         self.concern = concern
         self._link = link
@@ -162,7 +163,7 @@ class ExclusiveInstaller:
 class _WakeableClock(LoopClock):
     """A clock whose sleep ends when the concern is woken."""
 
-    def __init__(self, concern: Concern) -> None:
+    def __init__(self, concern: Concern[FotaStatus]) -> None:
         self._concern = concern
 
     async def sleep(self, seconds: float) -> None:
@@ -174,16 +175,16 @@ class _WakeableClock(LoopClock):
 class _PollingObserver:
     """Shows the end of each poll in the status."""
 
-    def __init__(self, concern: Concern) -> None:
+    def __init__(self, concern: Concern[FotaStatus]) -> None:
         self._concern = concern
 
     def result(self, result: JobResult | None) -> None:
         """Show a job that ended; None stands for "no job"."""
-        self._concern.set_facts(stage=None, done=None, total=None)
+        with self._concern.changing() as status:
+            status.stage = status.done = status.total = None
+            if result is not None:
+                status.last = LastJob(result.job_id, result.status.value, result.at)
         if result is not None:
-            self._concern.set_facts(
-                last={"job": result.job_id, "status": result.status.value, "at": result.at}
-            )
             text = f"{result.job_id}: {result.status.value}: {result.detail}"
             self._concern.log(
                 logging.INFO if result.status is JobStatus.SUCCEEDED else logging.WARNING, text
@@ -201,19 +202,21 @@ class _PollingObserver:
 class _StatusObserver(UpdateObserver):
     """Shows the progress of an update in the status."""
 
-    def __init__(self, concern: Concern, link: KitLink, console: KitConsole) -> None:
+    def __init__(self, concern: Concern[FotaStatus], link: KitLink, console: KitConsole) -> None:
         self._concern = concern
         self._link = link
         self._console = console
 
     def stage(self, text: str) -> None:
         """Log the beginning of a stage and show it; `text` is a sentence for a person."""
-        self._concern.set_facts(stage=text, done=None, total=None)
+        with self._concern.changing() as status:
+            status.stage, status.done, status.total = text, None, None
         self._concern.log(logging.INFO, text)
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Show progress: `done` of `total` units of `what`."""
-        self._concern.set_facts(stage=what, done=done, total=total)
+        with self._concern.changing() as status:
+            status.stage, status.done, status.total = what, done, total
 
     async def overheard(self, data: bytes) -> None:
         """Store what the kit printed on the installer's port, if it is a port of ours."""

@@ -19,6 +19,7 @@ from agent.config import Configuration
 from agent.config.kits import kits_of
 from agent.config.write import set_value
 from agent.daemon import agent as daemon
+from agent.daemon.snapshot import LinkStatus, OutboxStatus
 from agent.daemon.status import StatusRegistry
 from at.ports import usb
 from at.ports.usb import UsbPort
@@ -71,8 +72,8 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
         async def run(self, ready: Callable[[], None]) -> None:
             ready()
             os.close(reads)
-            for name in ("outbox", "link"):
-                self.registry.add_concern(name)
+            for kind in (OutboxStatus, LinkStatus):
+                self.registry.add_concern(kind)
                 await asyncio.sleep(0.01)
 
     lost: list[dict[str, Any]] = []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from agent.cli.status import concerns_of, lines_of
+from agent.cli.status import lines_of
+from agent.daemon.snapshot import AgentStatus
 
 NOW = 1_000_000.0
 
@@ -16,14 +18,18 @@ def concern(name: str, state: str = "well", **facts: Any) -> dict[str, Any]:
     return {**entry, "since": NOW, **facts}
 
 
-def status(*concerns: dict[str, Any], **outbox: Any) -> dict[str, Any]:
-    counts = {"waiting": 0, "parked": 0, "counts": {}, **outbox}
-    return {
+def status(*concerns: dict[str, Any], **outbox: Any) -> AgentStatus:
+    """Return a status as the agent sends it, of a kit that has at least a link and a console."""
+    given = {each["concern"] for each in concerns}
+    others = [concern(name) for name in ("link", "console") if name not in given]
+    kit = {"name": "left", "port": "/dev/ttyACM0", "concerns": [*others, *concerns]}
+    message = {
         "agent": {"version": "1.0", "profile": "lab", "pid": 7, "since": NOW - 7300},
-        "outbox": concern("outbox", **counts),
+        "outbox": concern("outbox", **outbox),
         "housekeeping": concern("housekeeping"),
-        "kits": [{"name": "left", "port": "/dev/ttyACM0", "concerns": list(concerns)}],
+        "kits": [kit],
     }
+    return msgspec.convert(message, AgentStatus)
 
 
 def test_what_is_well_is_one_line_each_with_its_facts() -> None:
@@ -64,7 +70,10 @@ def test_trouble_has_its_age_its_reason_and_what_to_try_within_eighty_columns() 
     [
         ({"total": 200, "done": 50, "stage": "download"}, "download 25 %"),
         ({"total": 0, "stage": "reboot"}, "reboot"),
-        ({"last": {"job": "j1", "status": "SUCCEEDED"}}, "last: j1 SUCCEEDED"),
+        (
+            {"last": {"job": "j1", "status": "SUCCEEDED", "at": "2026-01-01T00:00:00+00:00"}},
+            "last: j1 SUCCEEDED",
+        ),
         ({}, ""),
     ],
 )
@@ -77,11 +86,12 @@ def test_an_update_is_shown_by_its_progress_or_its_last_result(
 
 def test_a_position_is_shown_with_its_uncertainty_and_age() -> None:
     position = {"lat": 63.42, "lon": 10.39, "uncertainty": 12.4, "with": "wifi"}
+    position |= {"fulfilled_with": None, "cells": 0, "access_points": 2, "sources": [], "notes": []}
     at = "1970-01-12T13:46:10+00:00"  # thirty seconds before
     lines = list(lines_of(status(concern("location", position={**position, "at": at})), NOW))
     assert lines[-1] == "  ok  location     63.42000, 10.39000 \u00b1 12 m by wifi, 30 s ago"
 
 
 def test_every_concern_counts_also_those_of_no_kit() -> None:
-    names = [each["concern"] for each in concerns_of(status(concern("link"), concern("fota")))]
-    assert names == ["outbox", "housekeeping", "link", "fota"]
+    names = [each.name for each in status(concern("location"), concern("fota")).concerns()]
+    assert names == ["outbox", "housekeeping", "link", "console", "location", "fota"]

@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 
+from agent.daemon.snapshot import LinkStatus, OutboxStatus
 from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError, RefusedByRule, UsageError
 
@@ -16,8 +17,11 @@ def test_metrics_are_served_on_loopback():
     from agent.daemon.metrics import MetricsServer
 
     registry = StatusRegistry()
-    concern = registry.add_concern("link", 'a "kit"')
+    concern = registry.add_concern(LinkStatus, 'a "kit"')
     concern.record_failure(AgentError("away"))
+    with concern.changing() as status:
+        status.baud, status.allowed, status.firmware, status.restarts = 115200, False, "x", 2
+    registry.add_concern(OutboxStatus)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -30,6 +34,12 @@ def test_metrics_are_served_on_loopback():
         metrics.serve("")
     assert 'cellagent_well{concern="link",kit="a \\"kit\\""} 0.0' in text
     assert 'cellagent_failures{concern="link",kit="a \\"kit\\""} 1.0' in text
+    facts = [line for line in text.splitlines() if line.startswith("cellagent_fact{")]
+    assert [line.partition("fact=")[2] for line in facts] == [
+        '"baud",kit="a \\"kit\\""} 115200.0',
+        '"allowed",kit="a \\"kit\\""} 0.0',
+        '"restarts",kit="a \\"kit\\""} 2.0',
+    ], "what is not known is no number"
 
 
 @pytest.mark.parametrize(

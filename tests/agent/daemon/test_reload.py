@@ -16,6 +16,7 @@ import pytest
 from running_agent import RunningAgent, agent_on, kit_keys, kit_to_crash, serve, write_profile
 
 from agent.daemon.control.client import AgentRefused, send_request
+from agent.daemon.control.protocol import Answer, ReloadRequest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -101,5 +102,7 @@ async def test_another_profile_is_another_agent(tmp_path: Path, cloud):
         config = tmp_path / "config.toml"
         config.write_text(config.read_text().replace("bench", "lab"))
         with pytest.raises(AgentRefused, match="runs bench") as refused:
-            await send_request(Path(os.environ["CELLAGENT_STATE_DIR"]), "bench", do="reload")
+            await send_request(
+                Path(os.environ["CELLAGENT_STATE_DIR"]), "bench", ReloadRequest(), Answer
+            )
         assert "--profile lab" in refused.value.hint

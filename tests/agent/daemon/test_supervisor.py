@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.daemon.status import AgentEventKind, State, StatusRegistry
+from agent.daemon.snapshot import ConsoleStatus, FotaStatus, LinkStatus, LocationStatus, State
+from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, Unreachable
 from at.protocol.errors import CommandTimeout, LinkLost, PortNotFound
@@ -52,7 +53,7 @@ async def supervised(concern: Concern, *ends: Exception, jitter: float = 0.0) ->
 
 
 async def test_a_failing_concern_is_tried_again_later_each_time():
-    concern = StatusRegistry().add_concern("location", "left")
+    concern = StatusRegistry().add_concern(LocationStatus, "left")
     waits = await supervised(concern, *[Unreachable("no way")] * 8)
     assert waits.seconds == [1, 2, 4, 8, 16, 32, 60, 60]
     assert concern.state is State.WELL
@@ -60,7 +61,7 @@ async def test_a_failing_concern_is_tried_again_later_each_time():
 
 async def test_the_same_trouble_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO)
-    concern = StatusRegistry().add_concern("location", "left")
+    concern = StatusRegistry().add_concern(LocationStatus, "left")
     troubles = [Unreachable(f"no answer within {seconds} s") for seconds in (1, 2, 30)]
     await supervised(concern, *troubles)
     texts = [record.message for record in caplog.records]
@@ -72,13 +73,13 @@ async def test_the_same_trouble_is_told_once_and_its_end_once(caplog: pytest.Log
 
 
 async def test_another_trouble_is_told_with_its_way_out(caplog: pytest.LogCaptureFixture):
-    concern = StatusRegistry().add_concern("fota", "left")
+    concern = StatusRegistry().add_concern(FotaStatus, "left")
     await supervised(concern, AgentError("one"), AgentError("two", hint="do this"))
     assert [record.message for record in caplog.records] == ["one", "two; try: do this"]
 
 
 async def test_an_unplugged_kit_is_one_trouble(caplog: pytest.LogCaptureFixture):
-    concern = StatusRegistry().add_concern("link", "left")
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
     waits = await supervised(
         concern, LinkLost("/dev/ttyACM0 was lost"), *[PortNotFound("no port")] * 9
     )
@@ -87,13 +88,13 @@ async def test_an_unplugged_kit_is_one_trouble(caplog: pytest.LogCaptureFixture)
 
 
 async def test_a_lost_link_is_told_by_the_link_alone(caplog: pytest.LogCaptureFixture):
-    concern = StatusRegistry().add_concern("fota", "left")
+    concern = StatusRegistry().add_concern(FotaStatus, "left")
     await supervised(concern, LinkLost("/dev/ttyACM0 was lost"))
     assert not caplog.records
 
 
 async def test_a_defect_ends_nothing_and_shows_no_traceback(caplog: pytest.LogCaptureFixture):
-    concern = StatusRegistry().add_concern("console", "left")
+    concern = StatusRegistry().add_concern(ConsoleStatus, "left")
     await supervised(concern, ZeroDivisionError("oops"))
     (record,) = caplog.records
     assert "a defect of cellagent: ZeroDivisionError" in record.message
@@ -101,7 +102,7 @@ async def test_a_defect_ends_nothing_and_shows_no_traceback(caplog: pytest.LogCa
 
 
 async def test_jitter_only_lengthens_a_wait():
-    concern = StatusRegistry().add_concern("location", "left")
+    concern = StatusRegistry().add_concern(LocationStatus, "left")
     waits = await supervised(concern, *[Unreachable("no way")] * 500, jitter=1.0)
     assert (waits.seconds[0], waits.seconds[-1]) == (1.25, 75.0)
 
@@ -117,7 +118,7 @@ async def test_jitter_only_lengthens_a_wait():
 async def test_a_task_that_a_defect_ends_is_one_event_until_it_was_well(errors, events):
     registry, received = StatusRegistry(), []
     registry.subscribe("left", received.append)
-    concern, left = registry.add_concern("location", "left"), list(errors)
+    concern, left = registry.add_concern(LocationStatus, "left"), list(errors)
 
     async def work() -> None:
         while left:

@@ -146,14 +146,13 @@ async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
     from agent.daemon.control import leased_transport
     from agent.daemon.control.client import AgentConnection, AgentRefused
     from agent.daemon.control.leased_transport import held_kits
+    from agent.daemon.control.protocol import ErrorObject
     from at.protocol.errors import PortBusy
 
     (kit,) = await held_kits(Path(os.environ["CELLAGENT_STATE_DIR"]))
 
-    async def refused(_self: AgentConnection, _timeout_s: float) -> dict[str, object]:
-        raise AgentRefused(
-            {"exit": 3, "kind": "kit-busy", "message": "busy: an update", "try": "w"}
-        )
+    async def refused(_self: AgentConnection, _kind: type, _timeout_s: float) -> dict[str, object]:
+        raise AgentRefused(ErrorObject(3, "kit-busy", "busy: an update", "w"))
 
     monkeypatch.setattr(AgentConnection, "answer", refused)
     with pytest.raises(PortBusy, match="an update"):

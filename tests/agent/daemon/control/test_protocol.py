@@ -93,8 +93,8 @@ class Recorder:
 
         try:
             await asyncio.gather(pump(">", reader, to_agent), pump("<", from_agent, writer))
-        except OSError:
-            pass  # one side went away
+        except (OSError, asyncio.CancelledError):
+            pass  # one side went away, or the recording is over
         finally:
             writer.close()
             to_agent.close()

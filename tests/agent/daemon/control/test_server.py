@@ -15,6 +15,7 @@ from running_agent import Served, agent_on, profile_with, serve, write_profile
 
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import ControlSocket
+from agent.daemon.snapshot import AgentProcess, AgentStatus, HousekeepingStatus, OutboxStatus
 from agent.daemon.status import StatusRegistry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals to processes")
@@ -76,16 +77,20 @@ async def test_a_malformed_request_is_refused_and_disturbs_nobody(
 
 
 async def test_a_window_on_the_status_leaves_no_task_behind_when_the_agent_stops(tmp_path: Path):
-    async def status() -> dict[str, Any]:
-        return {"kits": []}
+    registry = StatusRegistry()
 
-    agent: Any = SimpleNamespace(registry=StatusRegistry(), status=status)
+    async def status() -> AgentStatus:
+        process = AgentProcess(1, "1.0", "lab", 0.0)
+        outbox = registry.add_concern(OutboxStatus).status
+        return AgentStatus(process, outbox, registry.add_concern(HousekeepingStatus).status, [])
+
+    agent: Any = SimpleNamespace(registry=registry, status=status)
     server = ControlServer(agent, ControlSocket(tmp_path / "agent.sock"))
     await server.start()
     before = asyncio.all_tasks()
     reader, writer = await asyncio.open_unix_connection(tmp_path / "agent.sock")
     writer.write(b'{"do":"watch"}\n')
-    assert json.loads(await reader.readline())["status"] == {"kits": []}
+    assert json.loads(await reader.readline())["status"]["kits"] == []
     await server.stop()
     writer.close()
     assert asyncio.all_tasks() == before

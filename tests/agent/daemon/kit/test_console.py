@@ -19,7 +19,8 @@ from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClas
 from agent.console.log_line import parse_line
 from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
 from agent.daemon.kit.link import HeldPort
-from agent.daemon.status import State, StatusRegistry
+from agent.daemon.snapshot import ConsoleStatus, LinkStatus, State
+from agent.daemon.status import StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.outbox import ItemKind, NewItem, Outbox, Receipt
 from at.driver.stream import Stream
@@ -80,7 +81,7 @@ async def test_each_window_has_what_came_since_it_was_opened_and_its_own_count()
         watchers.publish(classifier.classify(b"<inf> app: three"))
         texts = [json.loads(line)["item"]["text"] for line in (await read_all(first))[0]]
         assert texts == ["one", "two", "three"]
-        assert first.counts()["lines"] == 3
+        assert first.counts().lines == 3
         assert len((await read_all(second))[0]) == 1
     watchers.publish([parse_line(b"nobody is there")])
 
@@ -110,7 +111,7 @@ def bodies(outbox: Outbox) -> int:
 
 async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: OutboxOnFullDisk):
     console = KitConsole(
-        StatusRegistry().add_concern("console", "kit"), outbox, names(), lambda: None
+        StatusRegistry().add_concern(ConsoleStatus, "kit"), outbox, names(), lambda: None
     )
     lines: Stream = Stream(4096, lambda _stream: None)
     exported = export_lines(MESSAGE)
@@ -118,7 +119,7 @@ async def test_chunks_of_the_at_port_are_on_disk_however_the_link_ends(outbox: O
         lines.queue.put(Log(line))
     lines.queue.put(Unknown("boot"))
     hearing = asyncio.ensure_future(
-        console.read_at_port(lines, HeldPort(StatusRegistry().add_concern("link", "kit")))
+        console.read_at_port(lines, HeldPort(StatusRegistry().add_concern(LinkStatus, "kit")))
     )
     await asyncio.sleep(0)
     hearing.cancel()
@@ -133,15 +134,15 @@ async def test_a_start_is_counted_once_on_the_at_port_as_on_a_port_of_its_own(
     banners = (
         b"*** Booting MCUboot v2.1.0 ***\r\n*** Booting nRF Connect SDK v3.1.1 ***\r\nReady\r\n"
     )
-    concern = StatusRegistry().add_concern("console", "kit")
+    concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
     console = KitConsole(concern, outbox, names(), lambda: None)
     lines: Stream = Stream(4096, lambda _stream: None)
     for item in Exchange().feed(banners):
         lines.queue.put(item)
     lines.end(LinkLost("the cable"))
     with pytest.raises(LinkLost):
-        await console.read_at_port(lines, HeldPort(StatusRegistry().add_concern("link", "kit")))
-    assert concern.facts["reboots"] == 1
+        await console.read_at_port(lines, HeldPort(StatusRegistry().add_concern(LinkStatus, "kit")))
+    assert concern.status.reboots == 1
 
 
 async def test_a_full_disk_is_told_once_and_nothing_is_lost(
@@ -154,7 +155,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
         await again.wait()
 
     registry = StatusRegistry()
-    concern = registry.add_concern("console", "kit")
+    concern = registry.add_concern(ConsoleStatus, "kit")
     console = KitConsole(concern, outbox, names(), lambda: None, wait=wait)
     kit = KitSettings(port="/dev/none", console_port="same")
 
@@ -178,16 +179,16 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
 
 
 async def test_what_does_not_fit_into_memory_either_is_counted(outbox: OutboxOnFullDisk):
-    concern = StatusRegistry().add_concern("console", "kit")
+    concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
     console = KitConsole(concern, outbox, names(), lambda: None)
     outbox.full = True
     await console.handle([ChunkLine(number.to_bytes(4, "big")) for number in range(1003)])
-    assert concern.facts["lost"] == 3
+    assert concern.status.lost == 3
 
 
 async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_way(tmp_path: Path):
     registry = StatusRegistry()
-    concern = registry.add_concern("console", "kit")
+    concern = registry.add_concern(ConsoleStatus, "kit")
     dump = header() + arch() + memory(0x20000000, bytes(5000))
     with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0, max_bytes=4000)) as small:
         console = KitConsole(concern, small, names(), lambda: None)
@@ -199,7 +200,7 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
         await console.handle([*chunks, *ConsoleReader().receive(printed(dump))])
         found = small.transact(lambda store: store.list_items())
     assert [item.kind for item in found] == [ItemKind.CHUNK] * len(chunks) + [ItemKind.EVENT]
-    assert concern.facts["lost"] == 1
+    assert concern.status.lost == 1
     assert concern.state is State.WELL
 
 
@@ -218,7 +219,7 @@ class SlowOutbox(Outbox):
 
 async def test_what_the_kit_printed_is_on_disk_before_a_window_shows_it(tmp_path: Path):
     with SlowOutbox(tmp_path / "outbox") as slow:
-        concern = StatusRegistry().add_concern("console", "kit")
+        concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
         console = KitConsole(concern, slow, names(), lambda: None)
         with console.watchers.subscribed() as watcher:
             handling = asyncio.ensure_future(console.handle([ChunkLine(b"\x08\x02")]))
@@ -231,7 +232,7 @@ async def test_what_the_kit_printed_is_on_disk_before_a_window_shows_it(tmp_path
 
 async def test_what_is_being_stored_when_the_link_is_lost_is_shown_all_the_same(tmp_path: Path):
     with SlowOutbox(tmp_path / "outbox") as slow:
-        concern = StatusRegistry().add_concern("console", "kit")
+        concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
         console = KitConsole(concern, slow, names(), lambda: None)
         with console.watchers.subscribed() as watcher:
             handling = asyncio.ensure_future(console.handle([ChunkLine(b"\x08\x02")]))

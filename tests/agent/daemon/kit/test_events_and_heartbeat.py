@@ -22,7 +22,8 @@ from agent.auth.credential import Keyring, ProjectKey
 from agent.config import Secret
 from agent.config.profile import EventSettings, OutboxSettings, Profile
 from agent.daemon.kit.events_and_heartbeat import KitEvents, event_item, heartbeat_item
-from agent.daemon.status import AgentEvent, AgentEventKind, State, StatusRegistry
+from agent.daemon.snapshot import EventsStatus, LinkStatus, State
+from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.daemon.watchdog import StallDetector
 from agent.observability.ingest.device_identity import DeviceIdentity
@@ -43,7 +44,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.outbox = OutboxOnFullDisk(folder / "outbox", OutboxSettings(min_free_bytes=0))
         self.registry = StatusRegistry()
-        self.link = self.registry.add_concern("link", "left")
+        self.link = self.registry.add_concern(LinkStatus, "left")
         self.again = asyncio.Event()
         self.wakes = asyncio.Semaphore(0)
         self.now = 0.0
@@ -53,7 +54,7 @@ class Bench:
     def start(self) -> None:
         """Begin with new ones in memory, as after a restart of the agent."""
         self.events = KitEvents(
-            self.registry.add_concern("events", "left"),
+            self.registry.add_concern(EventsStatus, "left"),
             self.outbox,
             lambda: KIT,
             self.wakes.release,
@@ -85,7 +86,7 @@ class Bench:
             await self.registry.changed()
 
     async def until_fact(self, name: str, value: int) -> None:
-        while self.events.concern.facts.get(name) != value:
+        while getattr(self.events.concern.status, name) != value:
             await self.registry.changed()
 
 
@@ -213,7 +214,7 @@ async def test_a_full_disk_is_told_once_and_what_happened_is_kept_when_there_is_
 async def test_what_does_not_fit_into_memory_either_is_counted(bench: Bench):
     for _ in range(1002):
         bench.link.publish(AgentEventKind.LINK_LOST, "away")
-    assert bench.events.concern.facts["lost"] == 2
+    assert bench.events.concern.status.lost == 2
 
 
 async def test_what_is_still_in_memory_is_kept_at_the_end(bench: Bench):

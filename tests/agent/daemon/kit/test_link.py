@@ -7,6 +7,7 @@ import pytest
 
 from agent.config.profile import KitSettings
 from agent.daemon.kit.link import HeldPort, KitBusy, KitLink
+from agent.daemon.snapshot import ConsoleStatus, LinkStatus
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from at.driver.modem import Modem
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, ModemReset, NoAnswer
@@ -22,7 +23,7 @@ async def events_of(error: AtError, *, ready: bool) -> list[AgentEventKind]:
             link.ready(modem)
         raise error
 
-    link = KitLink(KitSettings(port="virtual:"), registry.add_concern("link", "left"), serve)
+    link = KitLink(KitSettings(port="virtual:"), registry.add_concern(LinkStatus, "left"), serve)
     with contextlib.suppress(type(error)):
         await link.run()
     assert link.modem is None
@@ -50,21 +51,21 @@ async def kept_open(port: HeldPort, steps: list[str]) -> None:
 
 
 async def test_a_port_is_released_once_it_is_closed_and_the_status_counts_it():
-    concern = StatusRegistry().add_concern("link", "left")
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
     port, steps = HeldPort(concern, "/dev/ttyACM0"), list[str]()
     keeping = asyncio.ensure_future(kept_open(port, steps))
     await asyncio.sleep(0)
     async with port.released("west"):
         steps.append("released")
-        assert (port.released_to, concern.facts["let_go_for"]) == ("west", "west")
+        assert (port.released_to, concern.status.let_go_for) == ("west", "west")
     await keeping
     assert steps == ["opened", "closed", "released"]
-    assert (port.released_to, concern.facts["let_go"]) == ("", 1)
-    assert "let_go_for" not in concern.facts
+    assert (port.released_to, concern.status.let_go) == ("", 1)
+    assert concern.status.let_go_for is None
 
 
 async def test_a_port_is_not_released_in_the_middle_of_a_core_dump():
-    port, steps = HeldPort(StatusRegistry().add_concern("link", "left"), "/dev/ttyACM0"), []
+    port, steps = HeldPort(StatusRegistry().add_concern(LinkStatus, "left"), "/dev/ttyACM0"), []
     keeping = asyncio.ensure_future(kept_open(port, steps))
     await asyncio.sleep(0)
     port.set_dump_bytes(16)
@@ -94,7 +95,7 @@ async def test_a_port_is_not_released_in_the_middle_of_a_core_dump():
     ],
 )
 def test_a_port_that_is_not_known_yet_may_be_any(name: str | None, port: str, may: bool):
-    held = HeldPort(StatusRegistry().add_concern("console", "left"), name)
+    held = HeldPort(StatusRegistry().add_concern(ConsoleStatus, "left"), name)
     assert held.may_be(port) is may
 
 
@@ -102,13 +103,13 @@ async def test_who_waits_too_long_for_exclusive_use_learns_what_the_kit_is_busy_
     async def serve(_modem: Modem) -> None:
         raise AssertionError
 
-    concern = StatusRegistry().add_concern("link", "left")
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
     link = KitLink(KitSettings(port="virtual:"), concern, serve)
     async with link.exclusive("an update"):
         with pytest.raises(KitBusy, match="an update"):
             async with link.exclusive("a lease", patience_s=0.0):
                 pass
-        assert concern.facts["busy_with"] == "an update"
+        assert concern.status.busy_with == "an update"
     async with link.exclusive("a lease", patience_s=60.0):
-        assert link.busy_with == "a lease"
-    assert "busy_with" not in concern.facts
+        assert concern.status.busy_with == "a lease"
+    assert concern.status.busy_with is None
