@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +26,7 @@ def _schemes(*, to_refuse: bool) -> tuple[Scheme, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchCurrentJob(Call["Mapping[str, JSONValue] | None"]):
+class FetchCurrentJob(Call["dict[str, JSONValue] | None"]):
     """FetchCurrentPendingFOTAJobExecution: the oldest that waits or is in progress, or None."""
 
     accepts: ClassVar[frozenset[int]] = frozenset({404})
@@ -47,11 +46,16 @@ class FetchCurrentJob(Call["Mapping[str, JSONValue] | None"]):
         query = (("firmwareType", self.firmware_type),) if self.firmware_type else ()
         return Request("GET", f"{_executions(self.device_id)}/current", query=query)
 
-    def parse(self, response: Response) -> Mapping[str, JSONValue] | None:
+    def parse(self, response: Response) -> dict[str, JSONValue] | None:
         """Return the execution as sent. A 404 says "no job", unless its code names the device."""
-        body = _decoded(response)
+        try:
+            body = response.decode(dict[str, JSONValue])
+        except BadAnswer:
+            if response.status != 404:
+                raise
+            return None
         if response.status == 404:
-            if isinstance(body, dict) and body.get("code") == _DEVICE_UNKNOWN:
+            if body.get("code") == _DEVICE_UNKNOWN:
                 raise NotFound(
                     f"the device cloud does not know the device {self.device_id}",
                     hint="only an onboarded device gets FOTA jobs: `cellagent provision`",
@@ -59,8 +63,6 @@ class FetchCurrentJob(Call["Mapping[str, JSONValue] | None"]):
                     code=_DEVICE_UNKNOWN,
                 )
             return None
-        if not isinstance(body, dict):
-            raise BadAnswer("the pending FOTA job is not a JSON object")
         return body
 
     def serves(self) -> str:
@@ -103,12 +105,3 @@ class UpdateJob(Call[None]):
 
 def _executions(device_id: str) -> str:
     return f"/v1/fota-job-executions/{path_segment(device_id, 'a device id')}"
-
-
-def _decoded(response: Response) -> JSONValue:
-    try:
-        return response.json()
-    except BadAnswer:
-        if response.status == 404:
-            return None
-        raise BadAnswer("the pending FOTA job is not JSON") from None

@@ -8,14 +8,14 @@ is no longer handed out, so a crash would lose it.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from agent.errors import AgentError
+from agent.json_value import JSONValue
 from at.protocol.state_machine import Transitions
 
 MAX_IMAGE_BYTES = 1 << 30
@@ -104,7 +104,7 @@ class Execution:
     job_id: str
     device_id: str
     status: JobStatus
-    document: Mapping[str, Any]
+    document: Mapping[str, JSONValue]
     execution_id: str = ""
     status_detail: str = ""
     created_at: str = ""
@@ -132,7 +132,7 @@ class Job:
         return f"{self.kind.value} {self.version}".strip()
 
 
-def read_execution(body: Any) -> Execution:
+def read_execution(body: JSONValue) -> Execution:
     """Read the answer of FetchCurrentPendingFOTAJobExecution, decoded from JSON.
 
     The document is left as it is: `read_job` reads it, so that a malformed one can be REJECTED by
@@ -160,9 +160,8 @@ def read_execution(body: Any) -> Execution:
     )
 
 
-def read_job(execution: Execution) -> Job:
-    """Read an execution's document. Raises MalformedJob, which names the field that is wrong."""
-    document = execution.document
+def read_job(job_id: str, document: Mapping[str, JSONValue]) -> Job:
+    """Read a job's document. Raises MalformedJob, which names the field that is wrong."""
     kind = document.get("firmwareType")
     try:
         firmware_type = FirmwareType(kind)
@@ -177,7 +176,7 @@ def read_job(execution: Execution) -> Job:
     if "" in paths or len(paths) > (2 if firmware_type is FirmwareType.BOOT else 1):
         raise MalformedJob(f"the path of a {firmware_type.value} job names {len(paths)} files")
     return Job(
-        job_id=execution.job_id,
+        job_id=job_id,
         kind=firmware_type,
         host=host.strip(),
         paths=paths,
@@ -266,12 +265,12 @@ def detail_text(text: str) -> str:
     return line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
 
 
-def _text(body: Mapping[str, Any], name: str) -> str:
+def _text(body: Mapping[str, JSONValue], name: str) -> str:
     value = body.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _optional(document: Mapping[str, Any], name: str) -> str:
+def _optional(document: Mapping[str, JSONValue], name: str) -> str:
     value = document.get(name)
     if value is None:
         return ""
@@ -291,7 +290,7 @@ def _size(value: object) -> int:
     return value
 
 
-def _digest(document: Mapping[str, Any]) -> str:
+def _digest(document: Mapping[str, JSONValue]) -> str:
     value = document.get("sha256", document.get("digest"))
     if value is None:
         return ""
@@ -303,14 +302,14 @@ def _digest(document: Mapping[str, Any]) -> str:
     return digest
 
 
-def _signature(document: Mapping[str, Any]) -> bytes:
+def _signature(document: Mapping[str, JSONValue]) -> bytes:
     value = document.get("signature")
     if value is None:
         return b""
-    try:
-        return base64.b64decode(value, validate=True)
-    except (TypeError, ValueError, binascii.Error):
-        raise MalformedJob("the job's signature is not base64") from None
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return base64.b64decode(value, validate=True)
+    raise MalformedJob("the job's signature is not base64")
 
 
 def _quoted(value: object) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -19,6 +18,7 @@ import msgspec
 from agent.config.private_files import make_private_folder, write_private
 from agent.errors import AgentError, ResourceUnavailable
 from agent.fota.jobs import JobStatus, JournalState
+from agent.json_value import JSONValue
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
 FORMAT = 1
@@ -55,7 +55,7 @@ class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: str
     device_id: str
-    document: dict[str, Any]
+    document: dict[str, JSONValue]
     step: JobStep = JobStep.TAKEN
     reported: JobStatus = JobStatus.QUEUED
     """The state that the cloud last acknowledged, or handed out."""
@@ -137,7 +137,7 @@ class Journal:
         self.drop_files()
         return self._store(job)
 
-    def update(self, **changes: Any) -> OpenJob:
+    def update(self, **changes: object) -> OpenJob:
         """Change fields of the open job and return it; durable when this returns."""
         if self.open_job is None:
             raise JournalDamaged("there is no open job to write to")

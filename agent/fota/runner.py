@@ -60,7 +60,7 @@ class Planner:
         """Return the plan of a job. Raises RefusedByRule for the firmware gate, at.AtError."""
         verdict = await self._verdict()
         try:
-            job = jobs.read_job(offered)
+            job = jobs.read_job(offered.job_id, offered.document)
         except jobs.MalformedJob as bad:
             require_allowed(verdict)
             return UpdatePlan(offered, None, (), "", str(bad), "")
@@ -245,8 +245,7 @@ class UpdateRunner:
         opened = self.journal.open_job
         if opened is None or opened.state is not jobs.JournalState.INSTALLING:
             return None
-        document = {"jobId": opened.job_id, "jobDocument": opened.document}
-        job = jobs.read_job(jobs.read_execution(document))
+        job = jobs.read_job(opened.job_id, opened.document)
         package = package_of(self.journal, job, self._planner.url_of(job))
         try:
             version = await self._installation.finish(package)

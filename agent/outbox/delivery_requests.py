@@ -6,6 +6,8 @@ import io
 from collections.abc import Sequence
 from hashlib import md5, sha256
 
+import msgspec
+
 from agent.http import HttpClient
 from agent.observability.ingest import uploads
 from agent.observability.ingest.chunks import PushChunks
@@ -51,7 +53,7 @@ class ServiceSender:
             await self._client.send(direct, retries=NO_RETRY)
             return
         identity = item.meta.get("device")
-        device = DeviceIdentity(**identity) if isinstance(identity, dict) else None
+        device = msgspec.convert(identity, DeviceIdentity) if isinstance(identity, dict) else None
         details = uploads.commit_details(
             kind,
             device,

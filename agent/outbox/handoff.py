@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,6 +21,7 @@ from agent.config.private_files import make_private_folder, write_private
 from agent.config.profile import OutboxSettings
 from agent.config.trusted_places import require_trusted_folder
 from agent.errors import AgentError
+from agent.json_value import JSONValue
 from agent.outbox.items import ItemKind, NewItem, TooLarge
 from agent.outbox.outbox import Outbox
 from agent.outbox.quota import check_quota
@@ -39,7 +39,7 @@ class _HandoffItem(msgspec.Struct):
     body: str
     captured_s: float
     key: str
-    meta: dict[str, Any] = {}
+    meta: dict[str, JSONValue] = {}
 
 
 def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now: float) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from agent.errors import AgentError, Unavailable
+from agent.json_value import JSONValue
 
 
 class ItemKind(StrEnum):
@@ -47,7 +47,7 @@ class NewItem:
     body: bytes
     captured_s: float | None = None
     key: str | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, JSONValue] = field(default_factory=dict)
     starts: int | None = None
     """Crashes and starts of the kit that this process saw before it; None if the item was not read
     from the kit itself. Equal items with different numbers are no duplicates; with the same number
@@ -72,7 +72,7 @@ class Item:
     body: bytes
     captured_s: float
     refusals: int
-    meta: Mapping[str, Any]
+    meta: Mapping[str, JSONValue]
     idempotency_key: str
     """The same at every try, also after a crash: the service can recognise a second delivery."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from agent.config.private_files import make_private_folder
 from agent.config.profile import OutboxSettings
@@ -29,21 +29,20 @@ MAX_CALLS_PER_COMMIT = 512
 
 
 class StoreCall:
-    """One call: an action on the store, and its result or error.
+    """One call: an action on the store, and its error.
 
     Its caller waits for the lock `committed`, or in the event loop `loop` for `future`.
     """
 
-    __slots__ = ("action", "committed", "error", "future", "loop", "result")
+    __slots__ = ("action", "committed", "error", "future", "loop")
 
     def __init__(
-        self, action: Callable[[Store], Any], loop: asyncio.AbstractEventLoop | None = None
+        self, action: Callable[[Store], object], loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         self.action = action
-        self.result: Any = None
         self.error: Exception | None = None
         self.loop = loop
-        self.future: asyncio.Future[Any] | None = None
+        self.future: asyncio.Future[None] | None = None
         if loop is not None:
             self.future = loop.create_future()
             return
@@ -54,7 +53,7 @@ class StoreCall:
         """Run the action. An AgentError is kept for the caller; any other is raised: a rollback."""
         self.error = None
         try:
-            self.result = self.action(store)
+            self.action(store)
         except AgentError as exc:
             self.error = exc
 
@@ -82,7 +81,7 @@ def resolve(calls: list[StoreCall]) -> None:
         if call.error is not None:
             call.future.set_exception(call.error)
         else:
-            call.future.set_result(call.result)
+            call.future.set_result(None)
 
 
 class Writer:
@@ -266,13 +265,13 @@ class Outbox:
 
     def transact(self, action: Callable[[Store], T]) -> T:
         """Run `action` in a transaction; return its result once that is on disk."""
-        call = StoreCall(action)
+        results: list[T] = []  # two where the transaction was tried again
+        call = StoreCall(lambda store: results.append(action(store)))
         self._writer.submit([call])
         call.committed.acquire()
         if call.error is not None:
             raise call.error
-        result: T = call.result
-        return result
+        return results[-1]
 
     def submit(self, action: Callable[[Store], object]) -> None:
         """Run `action` in a transaction without waiting for it; `close` waits for it.
@@ -288,7 +287,8 @@ class Outbox:
         If the caller is cancelled, `action` still runs.
         """
         loop = asyncio.get_running_loop()
-        call = StoreCall(action, loop)
+        results: list[T] = []
+        call = StoreCall(lambda store: results.append(action(store)), loop)
         assert call.future is not None
         if self._loop is not None and self._loop.is_closed():
             self._submit_gathered()  # of an earlier loop, which ended before it did this
@@ -298,8 +298,8 @@ class Outbox:
         elif self._loop is not loop:
             raise AgentError("the outbox is used by two event loops at the same time")
         self._gathered.append(call)
-        result: T = await call.future
-        return result
+        await call.future
+        return results[-1]
 
     def _submit_gathered(self) -> None:
         """Submit together what the tasks have passed in one turn of the loop."""

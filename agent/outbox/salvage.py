@@ -5,10 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from agent.config.private_files import sync_folder
-from agent.outbox.schema import COLUMNS, DAMAGE, INSERT, check, close, connect, is_damage, row_crc
+from agent.outbox.schema import (
+    COLUMNS,
+    DAMAGE,
+    INSERT,
+    Row,
+    check,
+    close,
+    connect,
+    is_damage,
+    row_crc,
+)
 
 
 def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
@@ -76,10 +87,10 @@ def _rename(path: Path, new: Path, suffixes: tuple[str, ...]) -> None:
 
 def _salvage(damaged: Path, connection: sqlite3.Connection) -> int:
     """Copy the rows that can be read and whose body is sound; return how many."""
-    rows: dict[int, tuple[Any, ...]] = {}
+    rows: dict[int, Row] = {}
     for row in _readable_rows(damaged):
-        if _is_sound(row):
-            rows.setdefault(row[0], row)
+        if (sound := _sound(row)) is not None:
+            rows.setdefault(sound[0], sound)
     sound_rows = [rows[number] for number in sorted(rows)]
     connection.execute("BEGIN IMMEDIATE")
     # An earlier start may have come as far as this.
@@ -88,7 +99,7 @@ def _salvage(damaged: Path, connection: sqlite3.Connection) -> int:
     return len(sound_rows)
 
 
-def _readable_rows(damaged: Path) -> Iterator[tuple[Any, ...]]:
+def _readable_rows(damaged: Path) -> Iterator[tuple[object, ...]]:
     """Yield rows from both ends: a damaged page stops each walk, and hides only what it holds."""
     for order in ("ASC", "DESC"):
         try:
@@ -113,16 +124,16 @@ def _readable_rows(damaged: Path) -> Iterator[tuple[Any, ...]]:
 _BODY_AT = COLUMNS.split(", ").index("body")
 
 
-def _decoded(value: Any, at: int) -> Any:
+def _decoded(value: object, at: int) -> object:
     if isinstance(value, bytes) and at != _BODY_AT:
         return value.decode("utf-8", "replace")
     return value
 
 
-def _is_sound(row: tuple[Any, ...]) -> bool:
-    kinds = (int, str, str, int, float, float, str, bytes, int)
-    return (
-        all(isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
-        and row[0] > 0
-        and row_crc(row[1], row[2], row[4], row[6], row[7]) == row[8]
-    )
+def _sound(row: tuple[object, ...]) -> Row | None:
+    try:
+        sound = msgspec.convert(row, Row)
+    except msgspec.ValidationError:
+        return None
+    number, kind, device, _, captured, _, meta, body, crc = sound
+    return sound if number > 0 and row_crc(kind, device, captured, meta, body) == crc else None

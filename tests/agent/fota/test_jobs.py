@@ -44,13 +44,17 @@ def execution(**document: Any) -> Execution:
     return jobs.read_execution({**BODY, "jobDocument": {**DOCUMENT, **document}})
 
 
+def read_job(execution: Execution) -> jobs.Job:
+    return jobs.read_job(execution.job_id, execution.document)
+
+
 def offered(job_id: str = "a", status: JobStatus = JobStatus.QUEUED) -> Execution:
     return Execution(job_id=job_id, device_id="d", status=status, document={})
 
 
 @pytest.mark.contract("D9.2", "C6")
 def test_a_job_is_read_whole() -> None:
-    job = jobs.read_job(jobs.read_execution(BODY))
+    job = read_job(jobs.read_execution(BODY))
     assert job.kind is FirmwareType.APP
     assert job.paths == ("team/APP*1e29dfa3*v2.0.1/app_update.bin",)
     assert (job.size_bytes, job.version) == (385068, "v2.0.1")
@@ -61,12 +65,12 @@ def test_only_what_the_vendor_client_needs_is_needed() -> None:
         "jobId": "j1",
         "jobDocument": {"host": "h", "path": "p", "firmwareType": "MODEM", "fileSize": 7.0},
     }
-    job = jobs.read_job(jobs.read_execution(bare))
+    job = read_job(jobs.read_execution(bare))
     assert (job.size_bytes, job.version, job.bundle_id) == (7, "", "")
 
 
 def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
-    job = jobs.read_job(execution(firmwareType="BOOT", path="t/s0.bin t/s1.bin"))
+    job = read_job(execution(firmwareType="BOOT", path="t/s0.bin t/s1.bin"))
     assert job.paths == ("t/s0.bin", "t/s1.bin")
 
 
@@ -99,7 +103,7 @@ def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
 )
 def test_a_malformed_document_is_refused_with_a_reason(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(MalformedJob, match=reason):
-        jobs.read_job(execution(**change))
+        read_job(execution(**change))
 
 
 @pytest.mark.parametrize("body", [None, [], ["error"], "x", {}, {"jobId": ""}, {"jobId": "a\nb"}])
@@ -118,7 +122,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from([*DOCUMENT, "sha256", "signature"]), JSON))
 def test_any_document_is_a_job_or_a_reason(document: dict[str, Any]) -> None:
     try:
-        job = jobs.read_job(execution(**document))
+        job = read_job(execution(**document))
     except MalformedJob:
         return
     assert job.size_bytes > 0
@@ -131,20 +135,20 @@ def kit(**changes: Any) -> KitFacts:
 
 @pytest.mark.contract("D1.4")
 def test_a_modem_image_is_rejected_on_a_modem_that_is_too_old() -> None:
-    job = jobs.read_job(execution(firmwareType="MODEM"))
+    job = read_job(execution(firmwareType="MODEM"))
     old = kit(too_old="mfw_nrf9160_1.2.7-" + "x" * 60, types=frozenset(FirmwareType))
     reason = jobs.reject_reason(job, old)
     assert "no update over the air" in reason
     assert "before 1.3.0 to 1.3.x" in reason
     assert jobs.detail_text(reason) == reason  # whole, however long the firmware's name is
-    app = jobs.read_job(execution())
+    app = read_job(execution())
     assert jobs.reject_reason(app, old) == ""
 
 
 def test_a_type_that_the_installer_cannot_put_on_the_kit_is_rejected() -> None:
-    job = jobs.read_job(execution(firmwareType="SOFTDEVICE"))
+    job = read_job(execution(firmwareType="SOFTDEVICE"))
     assert "mcuboot cannot install SOFTDEVICE" in jobs.reject_reason(job, kit())
-    assert jobs.reject_reason(jobs.read_job(execution()), kit()) == ""
+    assert jobs.reject_reason(read_job(execution()), kit()) == ""
 
 
 def test_a_device_reports_a_result_once_and_only_of_what_it_began() -> None:
