@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, options, run
-from agent.cli.framework.session import kit_modem, services
+from agent.cli.framework.command import AgentGroup, emit, note
 from agent.cli.framework.terminal import TableWriter, overwrite_line
 from agent.location import pgps_file
 
 if TYPE_CHECKING:
+    from agent.cli.framework.session import Session
     from agent.location.agnss_file import AgnssBlock
     from agent.location.pgps_file import PredictionFile
 
@@ -40,22 +40,10 @@ def command() -> None:
 @click.option("--filtered", is_flag=True, help="Only what can be seen from the serving cell.")
 @click.option("--mask", type=click.IntRange(0, 90), help="Elevation in degrees.")
 @click.option("--out", type=click.Path(path_type=Path), help="Keep the data in this file.")
-def agnss(types: str | None, *, filtered: bool, mask: int | None, out: Path | None) -> None:
+async def agnss(
+    session: Session, types: str | None, *, filtered: bool, mask: int | None, out: Path | None
+) -> None:
     """Fetch A-GNSS data for the serving cell and show what it holds."""
-    run(_agnss(types, filtered, mask, out))
-
-
-@command.command(epilog="Example: cellagent assist pgps --count 42 --interval 240 --out pgps.bin")
-@click.option("--count", type=int, help=_COUNT_HELP)
-@click.option("--interval", type=int, help=_INTERVAL_HELP)
-@click.option("--start", metavar="TIME", help="As 2026-02-03T04:00:00Z; default now.")
-@click.option("--out", type=click.Path(path_type=Path), help="Keep the file.")
-def pgps(count: int | None, interval: int | None, start: str | None, out: Path | None) -> None:
-    """Fetch P-GPS predictions and list their times."""
-    run(_pgps(count, interval, start, out))
-
-
-async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path | None) -> None:
     from agent.location.agnss import (
         DEFAULT_TYPES,
         TYPES_THAT_NEED_A_CELL,
@@ -69,31 +57,41 @@ async def _agnss(types: str | None, filtered: bool, mask: int | None, out: Path 
     numbers = _numbers(types) if types else DEFAULT_TYPES
     needs_cell = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
     async with AsyncExitStack() as stack:
-        configuration, client = await stack.enter_async_context(services())
+        client = await stack.enter_async_context(session.client())
         cell = None
         if needs_cell:
-            modem = await stack.enter_async_context(kit_modem())
+            modem = await stack.enter_async_context(session.modem())
             client = client.acting_as(kit_gate=partial(require_firmware, modem))
             await client.kit_gate()  # before the kit is made to scan
             cell = serving_cell((await scan_cells(modem)).cells)
         request = AgnssRequest(numbers, cell, filtered, mask)
-        data = await fetch_agnss(client, project_of(configuration.profile), request, _progress)
+        data = await fetch_agnss(client, project_of(session.profile), request, _progress)
     _save(out, data.content)
-    _show_blocks(data.blocks, len(data.content))
+    _show_blocks(session, data.blocks, len(data.content))
 
 
-async def _pgps(
-    count: int | None, interval: int | None, start: str | None, out: Path | None
+@command.command(epilog="Example: cellagent assist pgps --count 42 --interval 240 --out pgps.bin")
+@click.option("--count", type=int, help=_COUNT_HELP)
+@click.option("--interval", type=int, help=_INTERVAL_HELP)
+@click.option("--start", metavar="TIME", help="As 2026-02-03T04:00:00Z; default now.")
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the file.")
+async def pgps(
+    session: Session,
+    count: int | None,
+    interval: int | None,
+    start: str | None,
+    out: Path | None,
 ) -> None:
+    """Fetch P-GPS predictions and list their times."""
     from agent.location.calls import project_of
     from agent.location.pgps import PredictionRequest, fetch_pgps
 
     request = PredictionRequest(count, interval, _moment(start) if start else None)
-    async with services() as (configuration, client):
-        project, now = project_of(configuration.profile), datetime.now(UTC)
+    async with session.client() as client:
+        project, now = project_of(session.profile), datetime.now(UTC)
         data = await fetch_pgps(client, project, request, _progress, now=now)
     _save(out, data.content)
-    _show_predictions(data.file, len(data.content))
+    _show_predictions(session, data.file, len(data.content))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -134,12 +132,12 @@ def _save(out: Path | None, content: bytes) -> None:
     note(f"{len(content)} bytes in {out}")
 
 
-def _show_blocks(blocks: tuple[AgnssBlock, ...], size: int) -> None:
+def _show_blocks(session: Session, blocks: tuple[AgnssBlock, ...], size: int) -> None:
     rows = [
         {"type": one.element.number, "name": one.element.name, "elements": len(one.values)}
         for one in blocks
     ]
-    if options().json:
+    if session.json:
         emit({"bytes": size, "blocks": rows})
         return
     table = TableWriter("type", "content", "elements")
@@ -148,12 +146,12 @@ def _show_blocks(blocks: tuple[AgnssBlock, ...], size: int) -> None:
     table.flush()
 
 
-def _show_predictions(file: PredictionFile, size: int) -> None:
+def _show_predictions(session: Session, file: PredictionFile, size: int) -> None:
     rows = [
         {"valid_from": one.valid_from.isoformat(), "satellites": one.satellites}
         for one in file.predictions
     ]
-    if options().json:
+    if session.json:
         emit({"bytes": size, "until": file.end.isoformat(), "predictions": rows})
         return
     table = TableWriter("valid from", "satellites")

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
+from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.session import Session
 from agent.config.write import write_profile
 from agent.errors import UsageError
 from agent.extras import STANDIN, require
@@ -122,7 +123,13 @@ def command() -> None:
 )
 @click.option("--allow-remote", is_flag=True, help="Listen on an address that is no loopback.")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
-def serve(listen: str, program: tuple[str, ...], allow_remote: bool, **settings: Any) -> None:
+async def serve(
+    session: Session,
+    listen: str,
+    program: tuple[str, ...],
+    allow_remote: bool,
+    **settings: Any,
+) -> int:
     """Serve the device cloud and the observability service until SIGTERM or Ctrl-C.
 
     Prints one line of JSON once it is ready: the URLs, the slugs and made-up credentials. With a
@@ -130,12 +137,12 @@ def serve(listen: str, program: tuple[str, ...], allow_remote: bool, **settings:
     """
     require("the stand-in cloud", *STANDIN)
     if "help" in settings["faults"]:
-        _list_faults()
-        return
+        _list_faults(session)
+        return 0
     given = _ServeOptions(*_address(listen, remote=allow_remote), program=program, **settings)
     if (given.connect_proxy is None) is not (given.ca_file is None):
         raise UsageError("--connect-proxy and --ca-file go together")
-    run(_serve(given))
+    return await _serve(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +255,11 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _list_faults() -> None:
+def _list_faults(session: Session) -> None:
     from agent.standin.fault_grammar import EXAMPLE, GRAMMAR, PARTS
     from agent.standin.faults import known_faults
 
-    if not options().json:
+    if not session.json:
         say(f"--fault {GRAMMAR}")
         for part, text in PARTS.items():
             say(f"  {part:6} {text}")
@@ -260,7 +267,7 @@ def _list_faults() -> None:
     for name, kind in known_faults().items():
         default = kind.argument.default if kind.argument else None
         takes = kind.argument.words if kind.argument else None
-        if options().json:
+        if session.json:
             emit({"fault": name, "argument": takes, "default": default, "description": kind.help})
             continue
         shown = f"{name}={default}" if default else name

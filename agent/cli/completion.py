@@ -15,6 +15,7 @@ from click.shell_completion import (
 )
 
 from agent.cli.framework.command import AgentCommand
+from agent.cli.framework.session import Session
 
 _POWERSHELL = """\
 Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
@@ -54,14 +55,15 @@ add_completion_class(PowerShellComplete)
 
 @click.command(cls=AgentCommand)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
-def command(shell: str) -> None:
+def command(_session: Session, shell: str) -> None:
     """Print the completion script of SHELL.
 
     Example: cellagent completion bash > ~/.local/share/bash-completion/completions/cellagent
     """
+    from agent.cli.main import root
+
     chosen = get_completion_class(shell)
     if chosen is None:
         raise click.UsageError(f"no completion for {shell}")
-    root = click.get_current_context().find_root().command
     completion = chosen(root, {}, "cellagent", "_CELLAGENT_COMPLETE")
     sys.stdout.write(completion.source())

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, options, say
+from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
-
-if TYPE_CHECKING:
-    from agent.config import Configuration
 
 
 @click.group(cls=AgentGroup, name="config")
@@ -24,17 +22,10 @@ def command() -> None:
     """
 
 
-def _loaded() -> Configuration:
-    from agent.config import load
-
-    given = options()
-    return load(given.profile, port=given.port)
-
-
 @command.command(epilog="Example: cellagent config show --profile public")
 @click.argument("key", required=False, metavar="[KEY]")
 @click.option("--all", "everything", is_flag=True, help="Show what has its default value, too.")
-def show(key: str | None, everything: bool) -> None:
+def show(session: Session, key: str | None, everything: bool) -> None:
     """Show each value and where it came from; of secrets only where.
 
     With KEY, or the start of one ("hosts", "kit.port"), only what it names.
@@ -42,7 +33,7 @@ def show(key: str | None, everything: bool) -> None:
     from agent.config.parse import key_type, leaves
     from agent.config.secrets import SECRETS
 
-    configuration = _loaded()
+    configuration = session.loaded
     values = [
         (name, value, configuration.origins[name])
         for name, value in leaves(configuration.profile)
@@ -53,7 +44,7 @@ def show(key: str | None, everything: bool) -> None:
     }
     if key is not None and not values and not secrets:
         key_type(key)
-    if options().json:
+    if session.json:
         for name, value, origin in values:
             emit({"key": name, "value": value, "from": origin.kind, "where": origin.where or None})
         for name, source in secrets.items():
@@ -83,7 +74,7 @@ def show(key: str | None, everything: bool) -> None:
 @command.command(name="set", epilog="Example: cellagent config set hosts.api https://api.example")
 @click.argument("key")
 @click.argument("value", required=False)
-def set_(key: str, value: str | None) -> None:
+def set_(session: Session, key: str, value: str | None) -> None:
     """Set one value of the profile in the file, keeping its comments.
 
     KEY is dotted, as `config show` prints it; a list is written with commas. `profile NAME`
@@ -103,8 +94,10 @@ def set_(key: str, value: str | None) -> None:
                 f"{key} is a secret: it is no argument of a command",
                 hint=f"`cellagent config set {key}` reads it from standard input",
             )
-        path = set_secret(key, _from_standard_input(key), profile=profile_name(options().profile))
-        if options().json:
+        path = set_secret(
+            key, _from_standard_input(key), profile=profile_name(session.profile_name)
+        )
+        if session.json:
             emit({"secret": key, "file": str(path)})
         else:
             note(f"{key} is kept in {path}")
@@ -112,21 +105,21 @@ def set_(key: str, value: str | None) -> None:
     elif value is None:
         raise UsageError(f"{key} needs a value")
     else:
-        written = set_value(key, value, profile=profile_name(options().profile))
-    if options().json:
+        written = set_value(key, value, profile=profile_name(session.profile_name))
+    if session.json:
         emit({"key": key, "value": written})
     else:
         say(f"{key} = {_text(written)}")
 
 
 @command.command(epilog="Example: cellagent config path")
-def path() -> None:
+def path(session: Session) -> None:
     """Print where the configuration, the secrets and the state are."""
     from agent.config.paths import config_file, secrets_file, state_dir
 
     file = config_file()
     paths = {"config": file, "secrets": secrets_file(file), "state": state_dir()}
-    if options().json:
+    if session.json:
         emit({name: str(each) for name, each in paths.items()})
         return
     for name, each in paths.items():

@@ -7,11 +7,13 @@ import textwrap
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import overwrite_line
 from agent.errors import AgentError
 from agent.extras import STANDIN, require
@@ -39,32 +41,28 @@ What next:
 
 
 @click.command(cls=AgentCommand, name="demo", epilog="Example: cellagent demo --json")
-def command() -> None:
+async def command(session: Session) -> int:
     """Run the whole round on a virtual kit and a stand-in cloud: no kit, no account, no network.
 
     Everything is real but the kit and the service: ports, sockets, the outbox on disk.
     """
     require("the demonstration's stand-in cloud", *STANDIN)
-    run(_demo())
-
-
-async def _demo() -> int:
     from agent.demo.environment import demo_environment
     from agent.demo.steps import Demonstration, steps
 
     began = time.monotonic()
     ok = True
-    if not options().json:
+    if not session.json:
         say("A virtual nRF9161 kit and a stand-in for both services, on this machine alone.\n")
     async with AsyncExitStack() as stack:
         environment = await stack.enter_async_context(demo_environment())
-        demonstration = Demonstration(environment, _progress, stack)
+        demonstration = Demonstration(environment, partial(_progress, session), stack)
         for name, step in steps(demonstration):
-            if not await _run_step(name, step):
+            if not await _run_step(session, name, step):
                 ok = False
                 break
     seconds = round(time.monotonic() - began, 2)
-    if options().json:
+    if session.json:
         emit({"summary": {"ok": ok, "seconds": seconds}})
     elif ok:
         say(f"\nAll of it in {seconds:.1f} s.")
@@ -72,7 +70,9 @@ async def _demo() -> int:
     return 0 if ok else AgentError.exit_code
 
 
-async def _run_step(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) -> bool:
+async def _run_step(
+    session: Session, name: str, step: Callable[[], Awaitable[dict[str, Any]]]
+) -> bool:
     """Run one step and show it, or the error that stops it; return True if it succeeded."""
     from at.protocol.errors import AtError
 
@@ -82,7 +82,7 @@ async def _run_step(name: str, step: Callable[[], Awaitable[dict[str, Any]]]) ->
     except (AgentError, AtError) as error:
         detail, failure = {"reason": str(error), "try": error.hint}, error
     seconds = time.monotonic() - began
-    if options().json:
+    if session.json:
         emit({"step": name, "ok": failure is None, "seconds": round(seconds, 3), "detail": detail})
     elif failure is None:
         say(f"  ok  {name:9} {_WORDS[name]} ({seconds:.1f} s)")
@@ -99,8 +99,8 @@ def _indented(text: str) -> str:
     return textwrap.fill(text, 79, initial_indent=" " * 16, subsequent_indent=" " * 16)
 
 
-def _progress(what: str, done: int, total: int) -> None:
-    if options().json or not sys.stderr.isatty():
+def _progress(session: Session, what: str, done: int, total: int) -> None:
+    if session.json or not sys.stderr.isatty():
         return
     share = done / total if total else 0.0
     bar = "\u2588" * round(share * 30)

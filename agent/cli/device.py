@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, options, say
-from agent.cli.framework.session import device_cloud_command
+from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.session import Session, device_cloud_command
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from agent.cloud import Device, DeviceCloud
 
 
-def show_device(device: Device) -> None:
+def show_device(session: Session, device: Device) -> None:
     """Show a device and its state; with --json as the service returns it."""
-    if options().json:
+    if session.json:
         emit(device.raw)
     else:
         _describe(device)
@@ -70,6 +70,7 @@ _IF_MATCH = click.option(
 @click.option("--transform", metavar="EXPRESSION", help="A JSONata expression for each device.")
 @device_cloud_command
 async def list_(
+    session: Session,
     cloud: DeviceCloud,
     types: tuple[str, ...],
     tags: tuple[str, ...],
@@ -87,12 +88,12 @@ async def list_(
         return
     table = TableWriter("id", "name", "type", "tags", "updated")
     async for device in cloud.devices(chosen, include_state=include_state):
-        if options().json:
+        if session.json:
             emit(device.raw)
         else:
             name = device.name if device.name != device.id else None
             table.add(device.id, name, device.type, " ".join(device.tags), updated(device))
-    if not options().json:
+    if not session.json:
         table.flush()
 
 
@@ -100,12 +101,12 @@ async def list_(
 @click.argument("device_id", metavar="ID")
 @click.option("--transform", metavar="EXPRESSION", help="A JSONata expression for the device.")
 @device_cloud_command
-async def show(cloud: DeviceCloud, device_id: str, transform: str | None) -> None:
+async def show(session: Session, cloud: DeviceCloud, device_id: str, transform: str | None) -> None:
     """Show a device and its state. What a transform gives is printed as JSON."""
     if transform is not None:
         emit((await cloud.transformed(device_id, transform)).value)
         return
-    show_device(await cloud.device(device_id))
+    show_device(session, await cloud.device(device_id))
 
 
 @command.command(epilog="Example: cellagent device rename nrf-358299840010349 'north door'")
@@ -113,7 +114,9 @@ async def show(cloud: DeviceCloud, device_id: str, transform: str | None) -> Non
 @click.argument("name")
 @_IF_MATCH
 @device_cloud_command
-async def rename(cloud: DeviceCloud, device_id: str, name: str, version: str | None) -> None:
+async def rename(
+    _session: Session, cloud: DeviceCloud, device_id: str, name: str, version: str | None
+) -> None:
     """Change the name of a device."""
     await cloud.rename(device_id, name, version=version)
 
@@ -124,7 +127,11 @@ async def rename(cloud: DeviceCloud, device_id: str, name: str, version: str | N
 @_IF_MATCH
 @device_cloud_command
 async def tag(
-    cloud: DeviceCloud, device_id: str, tags: tuple[str, ...], version: str | None
+    _session: Session,
+    cloud: DeviceCloud,
+    device_id: str,
+    tags: tuple[str, ...],
+    version: str | None,
 ) -> None:
     """Replace the tags of a device; without TAGS it has none."""
     await cloud.set_tags(device_id, tags, version=version)
@@ -137,7 +144,12 @@ async def tag(
 @_IF_MATCH
 @device_cloud_command
 async def write(
-    cloud: DeviceCloud, device_id: str, characteristic: str, value: str, version: str | None
+    _session: Session,
+    cloud: DeviceCloud,
+    device_id: str,
+    characteristic: str,
+    value: str,
+    version: str | None,
 ) -> None:
     """Write a characteristic of a BLE device.
 
@@ -157,14 +169,19 @@ async def write(
 @click.option("--deadline", type=click.FloatRange(0), default=90.0, show_default=True)
 @device_cloud_command
 async def discover(
-    cloud: DeviceCloud, gateway_id: str, device_id: str, no_wait: bool, deadline: float
+    session: Session,
+    cloud: DeviceCloud,
+    gateway_id: str,
+    device_id: str,
+    no_wait: bool,
+    deadline: float,
 ) -> None:
     """Make a gateway read all services of a BLE device again, and wait for its new state."""
     if no_wait:
         await cloud.discover(gateway_id, device_id)
         return
     note("the gateway reads the services; this takes a while")
-    show_device(await cloud.discover_and_wait(gateway_id, device_id, deadline_s=deadline))
+    show_device(session, await cloud.discover_and_wait(gateway_id, device_id, deadline_s=deadline))
 
 
 @command.command(name="register-key", epilog="Example: cellagent device register-key ID key.pem")
@@ -177,7 +194,9 @@ async def discover(
 )
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is registered.")
 @device_cloud_command
-async def register_key(cloud: DeviceCloud, device_id: str, pem: str, no_wait: bool) -> None:
+async def register_key(
+    session: Session, cloud: DeviceCloud, device_id: str, pem: str, no_wait: bool
+) -> None:
     """Register the public key that a device's tokens are verified with; an older one ends."""
     from agent.cloud import PublicKey
 
@@ -185,7 +204,7 @@ async def register_key(cloud: DeviceCloud, device_id: str, pem: str, no_wait: bo
     status = "PENDING"
     if not no_wait:
         status = (await cloud.wait_for_bulk(request_id)).status
-    if options().json:
+    if session.json:
         emit({"device_id": device_id, "request": request_id, "status": status})
     else:
         say(f"{device_id}: {status.lower()} (bulk request {request_id})")
@@ -198,7 +217,12 @@ async def register_key(cloud: DeviceCloud, device_id: str, pem: str, no_wait: bo
 @click.option("--deadline", type=click.FloatRange(0), default=60.0, show_default=True)
 @device_cloud_command
 async def wait(
-    cloud: DeviceCloud, device_id: str, after: str | None, transform: str | None, deadline: float
+    session: Session,
+    cloud: DeviceCloud,
+    device_id: str,
+    after: str | None,
+    transform: str | None,
+    deadline: float,
 ) -> None:
     """Wait until a device changes: from VERSION, or from what it is now."""
     if transform is not None:
@@ -208,7 +232,7 @@ async def wait(
         device = await cloud.wait_until(
             device_id, lambda current: current.version != before, deadline_s=deadline
         )
-    if options().json:
+    if session.json:
         emit(device.raw)
     else:
         say(f"{device_id} changed: version {device.version}")
@@ -221,12 +245,14 @@ async def wait(
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
 @device_cloud_command
-async def messages(cloud: DeviceCloud, device_id: str, app_id: str, limit: int) -> None:
+async def messages(
+    session: Session, cloud: DeviceCloud, device_id: str, app_id: str, limit: int
+) -> None:
     """List the messages that were kept, the newest first."""
     table = TableWriter("received", "device", "message")
     left = limit
     async for message in cloud.messages(device_id, app_id=app_id):
-        if options().json:
+        if session.json:
             emit(message.raw)
         else:
             received = message.received_at
@@ -235,7 +261,7 @@ async def messages(cloud: DeviceCloud, device_id: str, app_id: str, limit: int) 
         left -= 1
         if not left:
             break
-    if not options().json:
+    if not session.json:
         table.flush()
 
 
@@ -243,10 +269,10 @@ async def messages(cloud: DeviceCloud, device_id: str, app_id: str, limit: int) 
 @click.argument("method")
 @click.argument("path")
 @device_cloud_command
-async def scheme(cloud: DeviceCloud, method: str, path: str) -> None:
+async def scheme(session: Session, cloud: DeviceCloud, method: str, path: str) -> None:
     """Show which kinds of credential an operation declares in the cloud's own description."""
     declared = sorted((await cloud.openapi()).schemes(method, path))
-    if options().json:
+    if session.json:
         emit({"method": method.upper(), "path": path, "schemes": declared})
     else:
         say(" or ".join(declared) or "none is needed")
@@ -254,10 +280,10 @@ async def scheme(cloud: DeviceCloud, method: str, path: str) -> None:
 
 @command.command(epilog="Example: cellagent device account")
 @device_cloud_command
-async def account(cloud: DeviceCloud) -> None:
+async def account(session: Session, cloud: DeviceCloud) -> None:
     """Show the team and the role that the API key opens."""
     found = await cloud.account()
-    if options().json:
+    if session.json:
         emit(found.raw)
     else:
         say(f"team {found.team_name or '-'} ({found.team_id}), role {found.role or '-'}")

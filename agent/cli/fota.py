@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
+from agent.cli.framework.command import AgentGroup, emit, note, say
 from agent.cli.framework.safe_text import printable
-from agent.cli.framework.session import configured, kit_modem, verdict_on_chosen_kit
 from agent.cli.framework.terminal import overwrite_line
 from agent.errors import AgentError, RefusedByRule, UsageError
 from agent.fota.reporter import UpdateObserver
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+    from agent.cli.framework.session import Session
     from agent.fota.journal import JobResult
     from agent.fota.runner import UpdatePlan, UpdateRunner
     from at.driver.modem import Modem
@@ -101,64 +101,23 @@ def command() -> None:
 
 
 @command.command(epilog="Example: cellagent fota check --port /dev/ttyACM0")
-def check() -> None:
+async def check(session: Session) -> int:
     """Show the pending job and whether it would be taken; nothing is changed or reported."""
-    run(_check())
+    return await _check(session)
 
 
 @command.command(epilog="Example: cellagent fota pull --port /dev/ttyACM0 --json")
 @click.option("--dry-run", is_flag=True, help="Decide and say, but download and report nothing.")
-def pull(dry_run: bool) -> None:
+async def pull(session: Session, dry_run: bool) -> int:
     """Carry the pending job to its end, or go on with the one that was begun.
 
     Exit code 4 where the job was refused by a rule, 1 where it failed.
     """
-    run(_check() if dry_run else _pull())
-
-
-@command.command(epilog="Example: cellagent fota status --json")
-@click.option("--device-id", metavar="ID", help="Of which device; else of all that had jobs.")
-def status(device_id: str | None) -> None:
-    """Show the job in work and the last results, from the journal on this host."""
-    from urllib.parse import unquote
-
-    from agent.fota.journal import journal_folder
-
-    state_dir = configured().state_dir
-    if device_id is not None:
-        folders = [journal_folder(state_dir, device_id)]
-    else:
-        folders = sorted(path for path in (state_dir / "fota").glob("*") if path.is_dir())
-    for folder in folders:
-        _show(unquote(folder.name), folder)
-    if not folders and not options().json:
-        say("no update was carried out from this host")
-
-
-@command.command(epilog='Example: cellagent fota abandon --reason "wrong image" --yes')
-@click.option("--reason", default="given up by the operator", show_default=True)
-@click.option("--yes", is_flag=True, help="Do not ask, whatever the kit may be in the middle of.")
-def abandon(reason: str, yes: bool) -> None:
-    """Give up the job in work and report it FAILED (REJECTED if it was only just taken)."""
-    run(_abandon(reason, yes=yes))
-
-
-async def _check() -> int:
-    async with _runner() as runner:
-        plan = await runner.plan()
-    if options().json:
-        emit(_plan_object(plan))
-    elif plan is None:
-        say("no job is pending")
-    else:
-        _say_plan(plan)
-    return RefusedByRule.exit_code if plan is not None and plan.refusal else 0
-
-
-async def _pull() -> int:
-    async with _runner(ProgressOnStderr()) as runner:
+    if dry_run:
+        return await _check(session)
+    async with _runner(session, ProgressOnStderr()) as runner:
         result = await runner.pull()
-    if options().json:
+    if session.json:
         emit(_result_object(result))
     elif result is None:
         say("no job is pending")
@@ -167,43 +126,78 @@ async def _pull() -> int:
     return _exit_code(result)
 
 
-async def _abandon(reason: str, *, yes: bool) -> int:
+@command.command(epilog="Example: cellagent fota status --json")
+@click.option("--device-id", metavar="ID", help="Of which device; else of all that had jobs.")
+def status(session: Session, device_id: str | None) -> None:
+    """Show the job in work and the last results, from the journal on this host."""
+    from urllib.parse import unquote
+
+    from agent.fota.journal import journal_folder
+
+    state_dir = session.configuration.state_dir
+    if device_id is not None:
+        folders = [journal_folder(state_dir, device_id)]
+    else:
+        folders = sorted(path for path in (state_dir / "fota").glob("*") if path.is_dir())
+    for folder in folders:
+        _show(session, unquote(folder.name), folder)
+    if not folders and not session.json:
+        say("no update was carried out from this host")
+
+
+@command.command(epilog='Example: cellagent fota abandon --reason "wrong image" --yes')
+@click.option("--reason", default="given up by the operator", show_default=True)
+@click.option("--yes", is_flag=True, help="Do not ask, whatever the kit may be in the middle of.")
+async def abandon(session: Session, reason: str, yes: bool) -> None:
+    """Give up the job in work and report it FAILED (REJECTED if it was only just taken)."""
     if not yes and not sys.stdin.isatty():
         raise UsageError("nobody is there to ask", hint="--yes gives the job up without asking")
-    async with _runner() as runner:
+    async with _runner(session) as runner:
         opened = runner.journal.open_job
         if opened is not None and not yes:
             click.confirm(
                 f"Give up job {opened.job_id} ({opened.step.value})?", abort=True, err=True
             )
         result = await runner.abandon(reason)
-    if options().json:
+    if session.json:
         emit(_result_object(result))
     else:
         say("no job is in work" if result is None else f"{result.job_id}: {result.status.value}")
-    return 0
+
+
+async def _check(session: Session) -> int:
+    async with _runner(session) as runner:
+        plan = await runner.plan()
+    if session.json:
+        emit(_plan_object(plan))
+    elif plan is None:
+        say("no job is pending")
+    else:
+        _say_plan(plan)
+    return RefusedByRule.exit_code if plan is not None and plan.refusal else 0
 
 
 @contextlib.asynccontextmanager
-async def _runner(observer: UpdateObserver | None = None) -> AsyncIterator[UpdateRunner]:
+async def _runner(
+    session: Session, observer: UpdateObserver | None = None
+) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
     from agent.wiring.update_runner import needs_modem, require_installer, runner_with_own_client
     from at.firmware_gate import read_verdict
 
-    configuration = configured()
-    require_installer(configuration.profile)
+    require_installer(session.profile)
     async with contextlib.AsyncExitStack() as stack:
         modem: Modem | None = None
-        if needs_modem(configuration.profile):
-            modem = await stack.enter_async_context(kit_modem())
+        if needs_modem(session.profile):
+            modem = await stack.enter_async_context(session.modem())
 
         async def ask_verdict() -> FirmwareVerdict:
             if modem is not None:
                 return await read_verdict(modem)
-            return await verdict_on_chosen_kit()  # and closed: MCUboot may be on the same port
+            return await session.firmware_verdict()  # and closed: MCUboot may be on the same port
 
         yield await stack.enter_async_context(
-            runner_with_own_client(configuration, modem, ask_verdict, observer)
+            runner_with_own_client(session.configuration, modem, ask_verdict, observer)
         )
 
 
@@ -259,7 +253,7 @@ def _say_plan(plan: UpdatePlan) -> None:
     say(f"would be refused: {plan.refusal}" if plan.refusal else "would be taken")
 
 
-def _show(device_id: str, folder: Path) -> None:
+def _show(session: Session, device_id: str, folder: Path) -> None:
     from agent.fota.journal import Journal
 
     if not (folder / "journal.json").exists():
@@ -267,7 +261,7 @@ def _show(device_id: str, folder: Path) -> None:
         return
     journal = Journal(folder)
     opened = journal.open_job
-    if options().json:
+    if session.json:
         emit(
             {
                 "device_id": device_id,

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
-from agent.cli.framework.session import chosen_kit, configured, kit_modem
+from agent.cli.framework.command import AgentCommand, emit, note, say
 
 if TYPE_CHECKING:
-    from agent.config.profile import Profile
+    from agent.cli.framework.session import Session
     from agent.location.locator import Fix
     from at.driver.modem import Modem
 
@@ -28,23 +27,22 @@ if TYPE_CHECKING:
 @click.option("--high-confidence", is_flag=True, help="The radius of 95 % instead of 68 %.")
 @click.option("--no-fallback", is_flag=True, help="Refuse coarse results.")
 @click.option("--no-reply", is_flag=True, help="Only let the service store the position.")
-def command(way: str | None, *, high_confidence: bool, no_fallback: bool, no_reply: bool) -> None:
-    """Find the kit by the cells and Wi-Fi access points that it and this host receive."""
-    run(_locate(way, high_confidence, no_fallback, no_reply))
-
-
-async def _locate(
-    way: str | None, high_confidence: bool, no_fallback: bool, no_reply: bool
+async def command(
+    session: Session,
+    way: str | None,
+    *,
+    high_confidence: bool,
+    no_fallback: bool,
+    no_reply: bool,
 ) -> None:
+    """Find the kit by the cells and Wi-Fi access points that it and this host receive."""
     from agent.auth.modem_jwt import ask_modem
     from agent.http.client import refuse_any_kit
     from agent.location.calls import LEGACY_WARNING
     from agent.location.locator import LocationMethod, LocationOptions, locator_for
-    from agent.wiring.service_client import connect
     from at.firmware_gate import require_firmware
 
-    configuration = configured()
-    profile = configuration.profile
+    profile = session.profile
     if profile.location.legacy:
         note(LEGACY_WARNING)
     location_options = LocationOptions(
@@ -54,35 +52,33 @@ async def _locate(
         send_ssid=profile.location.send_ssid,
     )
     async with AsyncExitStack() as stack:
-        modem = await _modem_to_ask(stack, profile, must=way != "wifi")
-        kit = chosen_kit() if modem else None
+        modem = await _modem_to_ask(session, stack, must=way != "wifi")
+        kit = session.kit if modem else None
         # Only the legacy path takes a kit's own token; a key on this host takes precedence.
         ask = None
         if modem and profile.location.legacy and not profile.credentials.device_key_file:
             ask = ask_modem(modem, profile.provisioning.security_tag)
         gate = partial(require_firmware, modem) if modem else refuse_any_kit
-        client = await stack.enter_async_context(
-            connect(configuration, ask_modem=ask, kit_gate=gate)
-        )
+        client = await stack.enter_async_context(session.client(ask_modem=ask, kit_gate=gate))
         locator = locator_for(profile, kit, client, modem, location_options)
         fix = await locator.locate(LocationMethod(way) if way else None)
     for text in fix.notes:
         note(text)
-    _show(fix)
+    _show(session, fix)
 
 
-async def _modem_to_ask(stack: AsyncExitStack, profile: Profile, *, must: bool) -> Modem | None:
+async def _modem_to_ask(session: Session, stack: AsyncExitStack, *, must: bool) -> Modem | None:
     """Open the kit's modem; None where Wi-Fi is enough and no kit is there to ask.
 
     Then this host alone is located: nothing is sent in the name of a kit that cannot be asked.
     """
     from at.protocol.errors import PortNotFound
 
-    kit = profile.kit
+    kit = session.profile.kit
     if not must and not (kit.port or kit.device_id or kit.companion_port):
         return None
     try:
-        return await stack.enter_async_context(kit_modem())
+        return await stack.enter_async_context(session.modem())
     except PortNotFound as absent:
         if must:
             raise
@@ -94,8 +90,8 @@ async def _modem_to_ask(stack: AsyncExitStack, profile: Profile, *, must: bool) 
         return None
 
 
-def _show(fix: Fix) -> None:
-    if options().json:
+def _show(session: Session, fix: Fix) -> None:
+    if session.json:
         emit(fix.to_json())
         return
     if fix.position is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
-from agent.cli.framework.session import configured
+from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.session import Session
 from agent.config.paths import state_dir
 from agent.daemon.control.leased_transport import HeldKit, held_kits
 from agent.daemon.snapshot import State
@@ -64,30 +64,25 @@ def _agent(kit: HeldKit) -> str:
     is_flag=True,
     help="Write to ports that are not known to be a kit's, too.",
 )
-def command(probe_all: bool) -> None:
+async def command(session: Session, probe_all: bool) -> int:
     """List the kits and their ports: which one answers AT, and why the others do not.
 
     Nothing is written to a port whose USB identity is not a kit's, unless --port, CELLAGENT_PORT
     or the profile names it or --probe-all is given. Exits with 3 where no port answers.
     """
-    run(_ports(probe_all))
-
-
-async def _ports(probe_all: bool) -> int:
-    chosen = options()
     held = await ports_of_agents()
     held_devices = {device_of(report.usb.device) for report in held}
-    if chosen.port:
-        device = device_of(chosen.port)
+    if session.port:
+        device = device_of(session.port)
         reports = [report for report in held if device_of(report.usb.device) == device]
-        reports = reports or await survey(probe_all=probe_all, named=[chosen.port])
+        reports = reports or await survey(probe_all=probe_all, named=[session.port])
     else:
         reports = held + await survey(
             probe_all=probe_all,
             listing=lambda: [port for port in system_ports() if port.device not in held_devices],
         )
-        reports += await _named_by_the_profile(reports, held_devices)
-    if chosen.json:
+        reports += await _named_by_the_profile(session, reports, held_devices)
+    if session.json:
         for report in reports:
             emit(as_json(report))
     else:
@@ -96,25 +91,21 @@ async def _ports(probe_all: bool) -> int:
 
 
 async def _named_by_the_profile(
-    reports: list[PortReport], held_devices: set[str]
+    session: Session, reports: list[PortReport], held_devices: set[str]
 ) -> list[PortReport]:
     """Probe the port of the profile if the list lacks it, or has it as not probed.
 
     It may be no USB port (a virtual kit), or one that is probed only when it is named.
     """
-    named = _configured()
+    named = session.profile.kit.port
+    if named.startswith("serial:"):
+        return []  # a kit that is listed, or not there
     known = [report for report in reports if report.usb.device == named]
     if not named or device_of(named) in held_devices or any(report.answers for report in known):
         return []
     for report in known:
         reports.remove(report)
     return await survey(named=[named])
-
-
-def _configured() -> str:
-    """Return the port of the environment or the profile; "" if it names a kit that is listed."""
-    port = configured().profile.kit.port
-    return "" if port.startswith("serial:") else port
 
 
 def as_json(report: PortReport) -> dict[str, object]:

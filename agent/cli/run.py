@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, discard_output, emit, options, run, say
-from agent.cli.framework.session import configured, only_kit_port
+from agent.cli.framework.command import AgentCommand, discard_output, emit, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
 from agent.errors import AgentError
 from agent.tasks import cancel_and_wait
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 )
 @click.option("--print-unit", is_flag=True, help="Print a hardened systemd unit, and end.")
 @click.option("--print-udev", is_flag=True, help="Print a udev rule that keeps ModemManager off.")
-def command(*, print_unit: bool, print_udev: bool) -> None:
+async def command(session: Session, *, print_unit: bool, print_udev: bool) -> int:
     """Look after the kits of the profile until stopped: position, updates, crashes, console.
 
     It survives unplugging, resets and outages of the services, logs each trouble once, and catches
@@ -40,24 +40,25 @@ def command(*, print_unit: bool, print_udev: bool) -> None:
     """
     if print_unit or print_udev:
         _print("cellagent.service" if print_unit else "60-cellagent.rules")
-        return
+        return 0
     from agent.cli.framework.logs import log_of_the_agent
 
-    log_of_the_agent(options().verbosity)
-    run(_agent())
+    log_of_the_agent(session.verbosity)
+    return await _agent(session)
 
 
-async def _agent() -> int:
+async def _agent(session: Session) -> int:
     from agent.daemon.agent import Agent
 
-    agent = Agent(_configure)
+    # A session for each time that the profile is read.
+    agent = Agent(lambda: _configure(replace(session)))
     received = _handle_signals(agent)
     watching: asyncio.Task[None] | None = None
 
     def ready() -> None:
         nonlocal watching
         names = {name: kit.settings.port for name, kit in agent.kits.items()}
-        if options().json:
+        if session.json:
             emit({"ready": True, "profile": agent.configuration.name, "kits": names})
             watching = asyncio.ensure_future(_emit_changes(agent))
         else:
@@ -137,23 +138,21 @@ async def _reload(agent: Agent) -> None:
         _log.error("the profile is not used, the agent goes on as before: %s%s", error, hint)
 
 
-def _configure() -> Configuration:
+def _configure(session: Session) -> Configuration:
     """Return the configuration; if it names no kit, with the only one that is plugged in."""
     import msgspec
 
-    from agent.config import load
     from agent.wiring.update_runner import require_installer
 
-    given = options()
-    configuration = configured() if given.port else load(given.profile)
+    configuration = session.configuration if session.port else session.loaded
     profile = configuration.profile
     if profile.fota.interval_s:
         require_installer(profile)
-    if profile.kits and given.port:
+    if profile.kits and session.port:
         # A port on the command line means that kit alone.
         profile = msgspec.structs.replace(profile, kits={})
     if not profile.kits and not profile.kit.port:
-        kit = msgspec.structs.replace(profile.kit, port=only_kit_port())
+        kit = msgspec.structs.replace(profile.kit, port=session.only_kit_port())
         profile = msgspec.structs.replace(profile, kit=kit)
     return replace(configuration, profile=profile)
 

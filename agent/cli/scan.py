@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
-from agent.cli.framework.session import configured, kit_modem
+from agent.cli.framework.command import AgentGroup, emit, note, say
 from agent.cli.framework.terminal import TableWriter, bar
 from agent.errors import UsageError
 from agent.extras import require
 
 if TYPE_CHECKING:
+    from agent.cli.framework.session import Session
     from agent.location.cell_scan import CellScan
     from agent.location.wifi.scanner import WifiScan
 
@@ -41,50 +42,36 @@ def command() -> None:
 )
 @click.option("--repeat", type=click.IntRange(1, 10_000), default=1, help="Scan so many times.")
 @click.option("--plot", "target", metavar="FILE", help="A .png or .svg file; - for the terminal.")
-def cells(
-    search: str, count: int | None, deadline_s: float, repeat: int, target: str | None
+async def cells(
+    session: Session,
+    search: str,
+    count: int | None,
+    deadline_s: float,
+    repeat: int,
+    target: str | None,
 ) -> None:
     """Measure the cells around the kit."""
+    from agent.location.cell_scan import scan_cells
+
     _check_plot(target)
-    run(_cells(search, count, deadline_s, repeat, target))
+    async with session.modem() as modem:
+
+        async def scan() -> CellScan:
+            return await scan_cells(modem, search, count=count, deadline_s=deadline_s)
+
+        await _repeated(scan, partial(_show_cells, session), repeat, target, "cells")
 
 
 @command.command(epilog="Example: cellagent scan wifi --json")
 @click.option("--repeat", type=click.IntRange(1, 10_000), default=1, help="Scan so many times.")
 @click.option("--plot", "target", metavar="FILE", help="A .png or .svg file; - for the terminal.")
-def wifi(repeat: int, target: str | None) -> None:
+async def wifi(session: Session, repeat: int, target: str | None) -> None:
     """Scan for Wi-Fi access points; says which of them a location call may use."""
-    _check_plot(target)
-    run(_wifi(repeat, target))
-
-
-def _check_plot(target: str | None) -> None:
-    """Raise UsageError for what cannot be drawn, before anything is opened."""
-    if target == "-":
-        require("a plot in the terminal", "plotext")
-    elif target:
-        check_target(Path(target))
-        require("a plot in a file", "matplotlib")
-
-
-async def _cells(
-    search: str, count: int | None, deadline_s: float, repeat: int, target: str | None
-) -> None:
-    from agent.location.cell_scan import scan_cells
-
-    async with kit_modem() as modem:
-
-        async def scan() -> CellScan:
-            return await scan_cells(modem, search, count=count, deadline_s=deadline_s)
-
-        await _repeated(scan, _show_cells, repeat, target, "cells")
-
-
-async def _wifi(repeat: int, target: str | None) -> None:
     from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
     from agent.location.wifi.scanner import WifiUnavailable
 
-    profile = configured().profile
+    _check_plot(target)
+    profile = session.profile
     source = wifi_source(profile.location.wifi, profile.kit.companion_port)
     if source is None:
         raise WifiUnavailable(
@@ -94,7 +81,16 @@ async def _wifi(repeat: int, target: str | None) -> None:
     async def scan() -> WifiScan:
         return await source.scan(WIFI_DEADLINE_S)
 
-    await _repeated(scan, _show_wifi, repeat, target, "Wi-Fi")
+    await _repeated(scan, partial(_show_wifi, session), repeat, target, "Wi-Fi")
+
+
+def _check_plot(target: str | None) -> None:
+    """Raise UsageError for what cannot be drawn, before anything is opened."""
+    if target == "-":
+        require("a plot in the terminal", "plotext")
+    elif target:
+        check_target(Path(target))
+        require("a plot in a file", "matplotlib")
 
 
 async def _repeated(
@@ -116,7 +112,7 @@ async def _repeated(
         note(f"drawn in {target}")
 
 
-def _show_cells(scan: CellScan, at_s: float) -> list[SignalLevel]:
+def _show_cells(session: Session, scan: CellScan, at_s: float) -> list[SignalLevel]:
     # A dash would stand for "not known"; these are known not to be the serving cell.
     entries = [
         (cell, "*" if scan.on_cell and not index else " ") for index, cell in enumerate(scan.cells)
@@ -126,7 +122,7 @@ def _show_cells(scan: CellScan, at_s: float) -> list[SignalLevel]:
         for cell in [*scan.cells, *_neighbors(scan)]
         if "rsrp" in cell
     ]
-    if options().json:
+    if session.json:
         emit(
             {
                 "source": scan.source,
@@ -161,12 +157,12 @@ def _cell_name(cell: dict[str, object]) -> str:
     return f"neighbour {cell.get('earfcn')}/{cell.get('pci')}"
 
 
-def _show_wifi(scan: WifiScan, at_s: float) -> list[SignalLevel]:
+def _show_wifi(session: Session, scan: WifiScan, at_s: float) -> list[SignalLevel]:
     from agent.location.access_points import MINIMUM, access_points_to_json, select_usable
 
     chosen = select_usable(scan.points)
     levels = [SignalLevel(point.bssid, point.rssi_dbm, at_s) for point in chosen.usable]
-    if options().json:
+    if session.json:
         left_out = [
             {"macAddress": point.bssid, "reason": reason.value} for point, reason in chosen.left_out
         ]

@@ -10,9 +10,9 @@ from datetime import datetime
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.safe_text import drawing, printable
-from agent.cli.framework.session import configured
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import wrapped
 from agent.daemon.snapshot import (
     AgentStatus,
@@ -31,20 +31,20 @@ _WIDTH = 80
 
 @click.command(cls=AgentCommand, epilog="Example: cellagent status --watch")
 @click.option("--watch", is_flag=True, help="Go on, as it changes, until Ctrl-C.")
-def command(*, watch: bool) -> None:
+async def command(session: Session, *, watch: bool) -> int:
     """Show what the agent does; exits with 3 if none runs, 1 if something is in trouble."""
-    run(_watch() if watch else _status())
+    return await (_watch(session) if watch else _status(session))
 
 
-async def _status() -> int:
+async def _status(session: Session) -> int:
     from agent.daemon.control.client import send_request
     from agent.daemon.control.protocol import StatusAnswer, StatusRequest
 
-    configuration = configured()
+    configuration = session.configuration
     request = StatusRequest()
     answer = await send_request(configuration.state_dir, configuration.name, request, StatusAnswer)
     status = answer.status
-    if options().json:
+    if session.json:
         emit(msgspec.to_builtins(status))
     else:
         for line in lines_of(status, time.time()):
@@ -53,18 +53,18 @@ async def _status() -> int:
     return AgentError.exit_code if in_trouble else 0
 
 
-async def _watch() -> int:
+async def _watch(session: Session) -> int:
     from agent.daemon.control.client import open_request
     from agent.daemon.control.protocol import StatusAnswer, WatchRequest
     from agent.daemon.control.socket import control_socket_of
 
-    configuration = configured()
+    configuration = session.configuration
     control_socket = control_socket_of(configuration.state_dir, configuration.name)
     async with open_request(control_socket, WatchRequest()) as connection:
-        if options().json or not sys.stdout.isatty():
+        if session.json or not sys.stdout.isatty():
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
-                if options().json:
+                if session.json:
                     emit(msgspec.to_builtins(status))
                 else:
                     for line in [*lines_of(status, time.time()), ""]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from agent.cli.capture.chunk_sources import read_chunks, read_pieces
-from agent.cli.framework.command import AgentGroup, emit, note, options, say
+from agent.cli.framework.command import AgentGroup, emit, note, say
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent.cli.framework.session import Session
     from agent.observability.coredumps.symbols import ElfSymbols
     from agent.observability.ingest.chunk_codec import DamagedMessage, ReassembledMessage
 
@@ -28,7 +29,7 @@ def command() -> None:
 
 @command.command(epilog="Example: cellagent capture chunks console.log")
 @_SOURCE
-def chunks(source: BinaryIO) -> None:
+def chunks(_session: Session, source: BinaryIO) -> None:
     """Print each chunk that the console text in FILE holds."""
     from agent.console.chunk_lines import ChunkLine
     from agent.console.line_classifier import ConsoleReader
@@ -47,7 +48,7 @@ def chunks(source: BinaryIO) -> None:
 
 @command.command(epilog="Example: cellagent capture messages console.log")
 @_SOURCE
-def messages(source: BinaryIO) -> None:
+def messages(_session: Session, source: BinaryIO) -> None:
     """Put the chunks of FILE together and print each message, opened and decoded.
 
     FILE is console text, or the lines that `capture chunks` prints.
@@ -75,7 +76,7 @@ def messages(source: BinaryIO) -> None:
 
 @command.command(epilog="Example: echo 02a702010301 | cellagent capture encode --mtu 80")
 @click.option("--mtu", type=int, required=True, metavar="N", help="Bytes of a chunk, 9 or more.")
-def encode(mtu: int) -> None:
+def encode(_session: Session, mtu: int) -> None:
     """Cut the message on standard input (hex) into chunks, as the device SDK does."""
     from agent.observability.ingest.chunk_codec import encode as cut
 
@@ -100,7 +101,7 @@ def encode(mtu: int) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The firmware's ELF file: names the function that crashed.",
 )
-def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
+def coredump(session: Session, source: BinaryIO, out: Path, elf: Path | None) -> None:
     """Write the core dumps of the console text in FILE to OUT, OUT.1, OUT.2 ...
 
     A dump that is not whole goes to OUT.incomplete. Exits 1 if none is usable. FILE may also be
@@ -113,7 +114,7 @@ def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
     files, source, symbols = DumpFiles(out), seekable(source), _symbols(elf)
     if (core := describe_core(source, symbols)) is not None:
         core["file"] = str(files.copy(source, usable=core["status"] == "complete"))
-        _show(core, format_core)
+        _show(session, core, format_core)
         if not files.usable:
             raise AgentError("the core dump is not whole", hint=files.advice)
         return
@@ -122,7 +123,7 @@ def coredump(source: BinaryIO, out: Path, elf: Path | None) -> None:
         shown = describe_dump(captured, symbols)
         if path is not None:
             shown["file"] = str(path)
-        _show(shown, format_dump)
+        _show(session, shown, format_dump)
     if not files.usable:
         raise AgentError("no usable core dump was found", hint=files.advice)
 
@@ -133,9 +134,11 @@ def _symbols(elf: Path | None) -> ElfSymbols | None:
     return None if elf is None else ElfSymbols(elf)
 
 
-def _show(shown: dict[str, Any], describe: Callable[[dict[str, Any]], str]) -> None:
+def _show(
+    session: Session, shown: dict[str, Any], describe: Callable[[dict[str, Any]], str]
+) -> None:
     """Show a dump to a person at a terminal, else to a program."""
-    if options().json or not sys.stdout.isatty():
+    if session.json or not sys.stdout.isatty():
         emit(shown)
     else:
         say(describe(shown))

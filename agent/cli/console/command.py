@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent.cli.console.window import RANK, ConsoleWindow
-from agent.cli.framework.command import AgentCommand, run
-from agent.cli.framework.session import chosen_kit, held_kit
+from agent.cli.framework.command import AgentCommand
+from agent.cli.framework.session import Session, held_kit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 @click.option("--software-version", help="Its version; default: what is known.")
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
 @click.option("--seconds", type=click.FloatRange(min=0), help="Stop after this time.")
-def command(*, level: str | None, match: str, elf: Path | None, **given: Any) -> None:
+async def command(
+    session: Session, *, level: str | None, match: str, elf: Path | None, **given: Any
+) -> None:
     """Show what the kit prints, in colour; chunks and core dumps are taken out and counted.
 
     Lines that you type are sent to the kit. Unplugging the kit does not end the command; Ctrl-C
@@ -54,9 +56,9 @@ def command(*, level: str | None, match: str, elf: Path | None, **given: Any) ->
     """
     from agent.observability.coredumps.symbols import ElfSymbols
 
-    window = ConsoleWindow(level, match, None if elf is None else ElfSymbols(elf))
+    window = ConsoleWindow(session.json, level, match, None if elf is None else ElfSymbols(elf))
     try:
-        run(_console(window, _ConsoleOptions(**given)))
+        await _console(session, window, _ConsoleOptions(**given))
     finally:
         window.close()
 
@@ -84,13 +86,13 @@ class _ConsoleOptions:
         return PartialIdentity(*(name or "" for name in given))
 
 
-async def _console(window: ConsoleWindow, given: _ConsoleOptions) -> int:
+async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptions) -> None:
     import msgspec
 
     from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
     from agent.cli.console.sources import AgentSource, ConsoleSource, PortSource, TypedLines
 
-    kit = chosen_kit()
+    kit = session.kit
     if given.baud:
         kit = msgspec.structs.replace(kit, baud=given.baud)
     names = device_identity(kit, given.identity)
@@ -105,7 +107,7 @@ async def _console(window: ConsoleWindow, given: _ConsoleOptions) -> int:
 
     async with AsyncExitStack() as stack:
         if given.forward and held is None:
-            sinks.append(await stack.enter_async_context(outbox_sink(names, window.note)))
+            sinks.append(await stack.enter_async_context(outbox_sink(session, names, window.note)))
         if given.save is not None:
             files = FileSink(given.save, names, window.note)
             stack.push_async_callback(files.close)
@@ -124,7 +126,6 @@ async def _console(window: ConsoleWindow, given: _ConsoleOptions) -> int:
         finally:
             await source.finish()
             window.show_summary(source.counts)
-    return 0
 
 
 def _note_unused_options(note: Callable[[str], None], given: _ConsoleOptions) -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 from agent.cli.capture.dump_files import DumpFiles, write_device_file
-from agent.cli.framework.session import configured
+from agent.cli.framework.session import Session
 from agent.config.private_files import make_folder, private_opener
 from agent.config.profile import KitSettings
 from agent.console.chunk_lines import ChunkLine
@@ -43,7 +43,7 @@ def device_identity(kit: KitSettings, given: PartialIdentity) -> IdentityTracker
 
 @contextlib.asynccontextmanager
 async def outbox_sink(
-    names: IdentityTracker, note: Callable[[str], None]
+    session: Session, names: IdentityTracker, note: Callable[[str], None]
 ) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
     """Give a function that stores chunks and dumps in the outbox, and deliver them meanwhile.
 
@@ -53,16 +53,14 @@ async def outbox_sink(
     from agent.outbox.delivery_loop import Delivery
     from agent.outbox.delivery_requests import ServiceSender
     from agent.wiring.forwarding import Forwarder, utc_now
-    from agent.wiring.service_client import connect
 
     if not names.sender:
         raise UsageError(
             "the service needs a name for the device",
             hint="--device-serial, or kit.device_id in the profile",
         )
-    configuration = configured()
-    with open_outbox(configuration) as outbox:
-        async with connect(configuration, unattended=True) as client:
+    with open_outbox(session.configuration) as outbox:
+        async with session.client(unattended=True) as client:
             delivery = Delivery(outbox, ServiceSender(client))
             trouble = TroubleNotes(note)
             forwarder = Forwarder(outbox, names, wake=delivery.wake, on_failure=trouble.report)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.framework.command import json_line, options
+from agent.cli.framework.command import json_line
 from agent.cli.framework.safe_text import AS_IN_JSON, drawn, printable
 from agent.redact import redact
 
@@ -113,11 +113,13 @@ RANK = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 class ConsoleWindow:
     """Shows items to a person, or to a program; it never waits for a slow terminal."""
 
-    def __init__(self, level: str | None, match: str, symbols: ElfSymbols | None = None) -> None:
+    def __init__(
+        self, as_json: bool, level: str | None, match: str, symbols: ElfSymbols | None = None
+    ) -> None:
         self._floor = RANK[level] if level else -1
         self._match = match
         self._symbols = symbols
-        self._json = options().json
+        self._json = as_json
         self._chunks = 0
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         self._colours = sys.stdout.isatty() and not plain

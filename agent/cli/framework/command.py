@@ -7,33 +7,32 @@ import os
 import re
 import sys
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from agent.cli.framework.safe_text import printable
+from agent.cli.framework.session import Session
 from agent.redact import redact
 
 
-@dataclass(slots=True)
-class Options:
-    """The options that every command has."""
-
-    json: bool = False
-    profile: str | None = None
-    port: str | None = None
-    verbosity: int = 0
-
-
 class AgentCommand(click.Command):
-    """A command with `--json`, `--profile`, `--port` and `-v`; it reads them with `options()`."""
+    """A command with `--json`, `--profile`, `--port` and `-v`.
+
+    Its function gets the Session before its own arguments. A coroutine that it returns is run to
+    its end, for the exit code; None is 0.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params += [
             _common("--json", is_flag=True, help="One JSON object a line on standard output."),
-            _common("--profile", metavar="NAME", help="The profile of the configuration to use."),
+            _common(
+                "--profile",
+                "profile_name",
+                metavar="NAME",
+                help="The profile of the configuration to use.",
+            ),
             _common(
                 "--port",
                 metavar="PORT",
@@ -42,13 +41,17 @@ class AgentCommand(click.Command):
             _common("-v", "--verbose", "verbosity", count=True, help="Say more; -vv still more."),
         ]
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> None:
         """Send the log to standard error, then run the command."""
         from agent.cli.framework.logs import log_to_stderr
 
-        log_to_stderr(ctx.ensure_object(Options).verbosity)
+        session = ctx.ensure_object(Session)
+        log_to_stderr(session.verbosity)
+        assert self.callback is not None
         try:
-            return super().invoke(ctx)
+            work = ctx.invoke(self.callback, session, **ctx.params)
+            if isinstance(work, Coroutine):
+                run(work)
         except BrokenPipeError:
             # The reader of our output went away (`| head`): not an error. Caught here, since click
             # itself would make a failure of it.
@@ -61,12 +64,6 @@ class AgentGroup(click.Group):
 
     command_class = AgentCommand
     group_class = type  # groups in this group are of its class, too
-
-
-def options() -> Options:
-    """Return the common options of the command that is running."""
-    values: Options = click.get_current_context().ensure_object(Options)
-    return values
 
 
 def emit(value: object) -> None:
@@ -96,7 +93,7 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
-def run(work: Coroutine[Any, Any, int | None]) -> None:
+def run(work: Coroutine[None, None, int | None]) -> None:
     """Run a command's coroutine to its end and exit with the code that it returns."""
     import asyncio  # `--help` of a command must not pay for it
 
@@ -188,7 +185,7 @@ def _fail(as_json: bool, code: int, kind: str, message: str, hint: str) -> int:
 def _common(*declaration: str, **settings: Any) -> click.Option:
     def store(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
         if value:
-            setattr(ctx.ensure_object(Options), str(option.name), value)
+            setattr(ctx.ensure_object(Session), str(option.name), value)
         return value
 
     return click.Option(declaration, expose_value=False, callback=store, **settings)

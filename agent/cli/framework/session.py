@@ -1,20 +1,17 @@
-"""From the common options to the kit, its modem and the services; closed when a command ends."""
+"""The session of one command: its common options, and what follows from them, each made once."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
-
-from agent.cli.framework.command import options, run
-from agent.errors import UsageError
-from at.protocol.errors import PortNotFound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from agent.auth.modem_jwt import AskModem
     from agent.cloud import DeviceCloud
     from agent.config import Configuration
     from agent.config.identity_keys import IdentityKeys
@@ -25,91 +22,175 @@ if TYPE_CHECKING:
     from agent.http.client import KitGate
     from at.driver.modem import Modem
     from at.firmware_gate import FirmwareVerdict
+    from at.ports.usb import UsbPort
     from at.transport.base import Transport
 
 
-def configured() -> Configuration:
-    """Return the configuration; its `profile.kit` is the chosen kit. Raises ConfigError.
+@dataclass
+class Session:
+    """The common options of a command, and the profile, kit and client that they choose.
 
-    A port that is in the profile's table of kits chooses that kit; without a port it is the only
-    kit of the table.
+    The file of the profile is read, and the serial ports are listed, when they are first asked for
+    and not again; `dataclasses.replace(session)` is one that asks anew. What fails raises where it
+    is asked for: ConfigError, UsageError, PortNotFound.
     """
-    from agent.config.load import load
 
-    given = options()
-    configuration = load(given.profile, port=given.port)
-    if not configuration.profile.kits:
-        return configuration
-    return replace(configuration, profile=_with_chosen_kit(configuration.profile))
+    json: bool = False
+    profile_name: str | None = None
+    """The value of --profile."""
+    port: str | None = None
+    """The value of --port."""
+    verbosity: int = 0
 
+    @cached_property
+    def loaded(self) -> Configuration:
+        """The configuration as it was read: `profile.kit` holds what all kits share."""
+        from agent.config.load import load
 
-def _with_chosen_kit(profile: Profile) -> Profile:
-    import msgspec
+        return load(self.profile_name, port=self.port)
 
-    from agent.config.kits import kits_of
-    from at.ports.usb import same_port
+    @cached_property
+    def configuration(self) -> Configuration:
+        """The configuration; its `profile.kit` is the chosen kit.
 
-    port, table = profile.kit.port, list(kits_of(profile).values())
-    matches = [kit for kit in table if same_port(kit.port, port)] if port else table
-    return msgspec.structs.replace(profile, kit=matches[0]) if len(matches) == 1 else profile
+        A port that is in the profile's table of kits chooses that kit; without a port it is the
+        only kit of the table.
+        """
+        table = self.loaded.profile.kits
+        return replace(self.loaded, profile=self._with_chosen_kit()) if table else self.loaded
 
+    @property
+    def profile(self) -> Profile:
+        """The profile of `configuration`."""
+        return self.configuration.profile
 
-def chosen_kit() -> KitSettings:
-    """Return the chosen kit with its port. Raises ConfigError, UsageError, PortNotFound."""
-    import msgspec
+    @cached_property
+    def kit(self) -> KitSettings:
+        """The chosen kit with its port; without any it is the only one that is plugged in."""
+        import msgspec
 
-    profile = configured().profile
-    if profile.kit.port:
-        return profile.kit
-    if profile.kits:
-        raise UsageError(
-            f"the profile has {len(profile.kits)} kits",
-            hint="name one: " + ", ".join(f"--port {kit.port}" for kit in profile.kits.values()),
+        from agent.errors import UsageError
+
+        profile = self.profile
+        if profile.kit.port:
+            return profile.kit
+        if profile.kits:
+            ports = ", ".join(f"--port {kit.port}" for kit in profile.kits.values())
+            raise UsageError(f"the profile has {len(profile.kits)} kits", hint=f"name one: {ports}")
+        return msgspec.structs.replace(profile.kit, port=self.only_kit_port())
+
+    @cached_property
+    def identity_keys(self) -> IdentityKeys:
+        """The keys that check what modems attest, as the profile names them."""
+        from agent.config.identity_keys import load_identity_keys
+
+        return load_identity_keys(self.profile.provisioning.attestation_keys)
+
+    def usb_ports(self) -> list[UsbPort]:
+        """Return the serial ports of this system as they were when first asked for."""
+        return self._usb_ports
+
+    def only_kit_port(self) -> str:
+        """Return the AT port of the only kit that is plugged in."""
+        from agent.errors import UsageError
+        from at.ports.usb import known_kits
+        from at.protocol.errors import PortNotFound
+
+        serials = sorted(known_kits(self.usb_ports()))
+        if not serials:
+            raise PortNotFound(
+                "no kit is plugged in, and no port is named",
+                hint="--port PORT, or --port virtual: for a virtual modem",
+            )
+        if len(serials) > 1:
+            raise UsageError(
+                f"{len(serials)} kits are plugged in",
+                hint="name one: " + ", ".join(f"--port serial:{serial}" for serial in serials),
+            )
+        return f"serial:{serials[0]}"
+
+    @contextlib.asynccontextmanager
+    async def modem(
+        self, *, baud: int | None = None, dialect: str | None = None, terminator: str = "auto"
+    ) -> AsyncIterator[Modem]:
+        """Open the chosen kit's modem. Arguments take precedence over the profile.
+
+        Raises AtError.
+        """
+        kit = self.kit
+        async with modem_on(
+            kit.port,
+            baud=baud or kit.baud,
+            dialect=dialect or kit.dialect,
+            terminator=terminator,
+        ) as modem:
+            yield modem
+
+    def client(
+        self,
+        *,
+        kit_gate: KitGate | None = None,
+        ask_modem: AskModem | None = None,
+        unattended: bool = False,
+    ) -> HttpClient:
+        """Return an HTTP client with the profile's credentials; nothing is opened yet.
+
+        Before a call in the kit's name the chosen kit's modem is asked for its firmware, or
+        `kit_gate` is. Other arguments as for `agent.wiring.service_client.connect`. Raises
+        CredentialError.
+        """
+        from agent.wiring.service_client import connect
+
+        gate = kit_gate or self.require_firmware
+        return connect(
+            self.configuration, kit_gate=gate, ask_modem=ask_modem, unattended=unattended
         )
-    return msgspec.structs.replace(profile.kit, port=only_kit_port())
 
+    async def require_firmware(self) -> None:
+        """Ask the chosen kit's modem for its firmware, once, on a port that is closed again.
 
-def identity_keys() -> IdentityKeys:
-    """Return the keys that check what modems attest, as the profile names them.
+        This is the gate of a command that has no modem open. Raises FirmwareRefused, AtError.
+        """
+        if not self._firmware_passed:
+            (await self.firmware_verdict()).require()
+            self._firmware_passed = True
 
-    Raises ConfigError.
-    """
-    from agent.config.identity_keys import load_identity_keys
+    async def firmware_verdict(self) -> FirmwareVerdict:
+        """Ask the chosen kit's modem for its firmware, on a port that is closed again.
 
-    return load_identity_keys(configured().profile.provisioning.attestation_keys)
+        Raises AtError.
+        """
+        from at.firmware_gate import read_verdict
+        from at.protocol.errors import PortNotFound
 
+        try:
+            async with self.modem() as modem:
+                return await read_verdict(modem)
+        except PortNotFound as absent:
+            raise PortNotFound(
+                f"{absent}; what is sent in a kit's name needs a kit to ask for its modem's "
+                "firmware",
+                hint=absent.hint,
+            ) from absent
 
-def only_kit_port() -> str:
-    """Return the AT port of the only kit that is plugged in. Raises UsageError, PortNotFound."""
-    from at.ports.usb import known_kits, system_ports
+    _firmware_passed = False
 
-    serials = sorted(known_kits(system_ports()))
-    if not serials:
-        raise PortNotFound(
-            "no kit is plugged in, and no port is named",
-            hint="--port PORT, or --port virtual: for a virtual modem",
-        )
-    if len(serials) > 1:
-        raise UsageError(
-            f"{len(serials)} kits are plugged in",
-            hint="name one: " + ", ".join(f"--port serial:{serial}" for serial in serials),
-        )
-    return f"serial:{serials[0]}"
+    @cached_property
+    def _usb_ports(self) -> list[UsbPort]:
+        from at.ports.usb import system_ports
 
+        return system_ports()
 
-@contextlib.asynccontextmanager
-async def kit_modem(
-    *, baud: int | None = None, dialect: str | None = None, terminator: str = "auto"
-) -> AsyncIterator[Modem]:
-    """Open the modem of the chosen kit. Arguments take precedence over the profile.
+    def _with_chosen_kit(self) -> Profile:
+        import msgspec
 
-    Raises AtError, and what `chosen_kit` raises.
-    """
-    kit = chosen_kit()
-    async with modem_on(
-        kit.port, baud=baud or kit.baud, dialect=dialect or kit.dialect, terminator=terminator
-    ) as modem:
-        yield modem
+        from agent.config.kits import kits_of
+        from at.ports.usb import same_port
+
+        profile = self.loaded.profile
+        port, table = profile.kit.port, list(kits_of(profile).values())
+        matches = [kit for kit in table if same_port(kit.port, port)] if port else table
+        return msgspec.structs.replace(profile, kit=matches[0]) if len(matches) == 1 else profile
 
 
 @contextlib.asynccontextmanager
@@ -133,40 +214,6 @@ async def modem_on(
         yield modem
     finally:
         await modem.close()
-
-
-def gate_of_chosen_kit() -> KitGate:
-    """Return the gate of a command that has no modem open: it asks the chosen kit's, once.
-
-    The port is opened when the gate is first awaited, and closed again; that raises FirmwareRefused
-    and what `kit_modem` raises.
-    """
-    passed = False
-
-    async def gate() -> None:
-        nonlocal passed
-        if not passed:
-            (await verdict_on_chosen_kit()).require()
-            passed = True
-
-    return gate
-
-
-async def verdict_on_chosen_kit() -> FirmwareVerdict:
-    """Ask the chosen kit's modem for its firmware, on a port that is closed again.
-
-    Raises what `kit_modem` raises.
-    """
-    from at.firmware_gate import read_verdict
-
-    try:
-        async with kit_modem() as modem:
-            return await read_verdict(modem)
-    except PortNotFound as absent:
-        raise PortNotFound(
-            f"{absent}; what is sent in a kit's name needs a kit to ask for its modem's firmware",
-            hint=absent.hint,
-        ) from absent
 
 
 async def transport_on(port: str, baud: int) -> tuple[Transport, LinkStatus | None]:
@@ -197,33 +244,16 @@ async def held_kit(port: str, *, to_watch: bool = False) -> HeldKit | None:
 P = ParamSpec("P")
 
 
-@asynccontextmanager
-async def services() -> AsyncIterator[tuple[Configuration, HttpClient]]:
-    """Open an HTTP client with the credentials of the chosen profile.
-
-    The chosen kit's modem is asked for its firmware before a call in the kit's name. Yields the
-    configuration and the client. Raises ConfigError, CredentialError.
-    """
-    from agent.wiring.service_client import connect
-
-    configuration = configured()
-    async with connect(configuration, kit_gate=gate_of_chosen_kit()) as client:
-        yield configuration, client
-
-
 def device_cloud_command(
-    work: Callable[Concatenate[DeviceCloud, P], Awaitable[None]],
-) -> Callable[P, None]:
+    work: Callable[Concatenate[Session, DeviceCloud, P], Awaitable[None]],
+) -> Callable[Concatenate[Session, P], Awaitable[None]]:
     """Return a command that calls `work` with the device cloud and the command's own arguments."""
 
     @functools.wraps(work)
-    def command(*arguments: P.args, **options: P.kwargs) -> None:
-        async def connected() -> None:
-            from agent.cloud import DeviceCloud
+    async def command(session: Session, /, *arguments: P.args, **options: P.kwargs) -> None:
+        from agent.cloud import DeviceCloud
 
-            async with services() as (_, client):
-                await work(DeviceCloud(client), *arguments, **options)
-
-        run(connected())
+        async with session.client() as client:
+            await work(session, DeviceCloud(client), *arguments, **options)
 
     return command

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
-from agent.cli.framework.session import identity_keys, kit_modem
+from agent.cli.framework.command import AgentCommand, emit, note, say
 from agent.errors import UsageError, exit_code_of
 from at.protocol.answer_or_notice import command_name
 from at.protocol.command_redaction import MARKER, without_secrets
@@ -19,6 +17,7 @@ from at.protocol.error_codes import rejection
 from at.protocol.exchange import Answer
 
 if TYPE_CHECKING:
+    from agent.cli.framework.session import Session
     from at.decode import Check
     from at.tokens.attestation import Signed
 
@@ -42,13 +41,14 @@ _KEYS = frozenset({"key", "psk-identity"})
 @click.option("--dialect", type=click.Choice(get_args(DialectName)))
 @click.option("--terminator", type=click.Choice(get_args(TerminatorName)), default="auto")
 @click.argument("commands", nargs=-1, required=True, metavar="CMD...")
-def command(
+async def command(
+    session: Session,
     timeout_s: float | None,
     baud: int | None,
     dialect: str | None,
     terminator: str,
     commands: tuple[str, ...],
-) -> None:
+) -> int:
     """Send AT commands in order and print their answers; stop at the first that fails.
 
     CMD `-` reads commands from standard input, one a line; a text in quotes may run over lines.
@@ -60,25 +60,15 @@ def command(
                 "a credential does not belong on the command line, where others can read it",
                 hint="cellagent modem at - < FILE, with the command in FILE",
             )
-    run(_send(commands, timeout_s, baud, dialect, terminator))
-
-
-async def _send(
-    commands: tuple[str, ...],
-    timeout_s: float | None,
-    baud: int | None,
-    dialect: str | None,
-    terminator: str,
-) -> int:
-    async with kit_modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
+    async with session.modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
         for line in _lines(commands):
             answer = await modem.execute(
                 line, timeout_s=timeout_s or usual_timeout_s(line), multiline="\n" in line
             )
-            show_answer(line, answer)
+            show_answer(session, line, answer)
             if not answer.ok:
                 error = rejection(line, answer)
-                if error.hint and not options().json:
+                if error.hint and not session.json:
                     note(f"  try: {error.hint}")
                 return exit_code_of(error)
     return 0
@@ -120,28 +110,27 @@ def commands_in(lines: Iterable[str]) -> Iterator[str]:
         yield whole.strip("\r\n")
 
 
-def show_answer(line: str, answer: Answer) -> None:
+def show_answer(session: Session, line: str, answer: Answer) -> None:
     """Show the answer to `line`: its lines and how it ended; with --json as one object.
 
     Raises UntrustedSignature, once it is shown, if the modem signed it with a key that the
     profile does not name, and ConfigError.
     """
     signed: list[Signed] = []
-    keys = cache(identity_keys)  # the profile is read once, when something that is signed comes
 
     def check(one: Signed) -> Signed:
-        signed.append(keys().check(one))
+        signed.append(session.identity_keys.check(one))
         return signed[-1]
 
-    if options().json:
+    if session.json:
         emit(_as_json(line, answer, check))
     else:
         _show_lines(answer)
         if command_name(line) in _SIGNED:  # else the families of commands are not imported
             _decoded(line, answer, check)
     for one in signed:
-        keys().require(one, f"the answer to {line.partition('=')[0].strip()}")
-        if not options().json:
+        session.identity_keys.require(one, f"the answer to {line.partition('=')[0].strip()}")
+        if not session.json:
             note(f"signature: {'verified' if one.verified else one.reason}")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
-from agent.cli.framework.session import kit_modem
+from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.session import Session
 from agent.errors import RefusedByRule
 from at.checkup import Check, check_modem, firmware_check
 
@@ -15,18 +15,14 @@ from at.checkup import Check, check_modem, firmware_check
     name="check",
     epilog="Example: cellagent modem check --port /dev/ttyACM0",
 )
-def command() -> None:
+async def command(session: Session) -> int:
     """Show what the modem is, whether its firmware may make device calls, and its state.
 
     Changes nothing on the modem. Exits with 4 where the firmware is refused.
     """
-    run(_check())
-
-
-async def _check() -> int:
     from at.firmware_gate import read_verdict
 
-    async with kit_modem() as modem:
+    async with session.modem() as modem:
         verdict = await read_verdict(modem)
         checks = [
             Check("dialect", modem.dialect.value, modem.dialect.value),
@@ -34,7 +30,7 @@ async def _check() -> int:
             firmware_check(verdict),
             *await check_modem(modem),
         ]
-        if options().json:
+        if session.json:
             emit(
                 {
                     "port": modem.name,

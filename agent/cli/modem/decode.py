@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.command import AgentCommand, emit
-from agent.cli.framework.session import identity_keys
+from agent.cli.framework.session import Session
+
+if TYPE_CHECKING:
+    from at.tokens.attestation import Signed
 
 
 @click.command(
@@ -20,7 +23,7 @@ from agent.cli.framework.session import identity_keys
 @click.option(
     "--command", "sent", metavar="CMD", help="The command that was sent, if no echo says so."
 )
-def command(sent: str | None) -> None:
+def command(session: Session, sent: str | None) -> None:
     """Read captured bytes from standard input; print one JSON object per thing on the line.
 
     Answers, notices, log lines, echoes and prompts are printed as soon as they are complete. A
@@ -30,8 +33,10 @@ def command(sent: str | None) -> None:
     """
     from at.decode import Decoder
 
-    keys = cache(identity_keys)  # the profile is read when something that is signed comes
-    decoder = Decoder(sent, lambda answer: keys().check(answer))
+    def check(one: Signed) -> Signed:  # the profile is read when something that is signed comes
+        return session.identity_keys.check(one)
+
+    decoder = Decoder(sent, check)
     source = sys.stdin.fileno()
     while data := os.read(source, 65536):
         for found in decoder.feed(data):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, options
+from agent.cli.framework.command import AgentCommand, emit, note
+from agent.cli.framework.session import Session
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.errors import RefusedByRule
 
@@ -20,7 +21,7 @@ from agent.errors import RefusedByRule
 @click.argument("log", metavar="LOG|-")
 @click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
 @keep_identity_option
-def command(log: str, output: str | None, keep_identity: bool) -> None:
+def command(session: Session, log: str, output: str | None, keep_identity: bool) -> None:
     """Make a transcript from a terminal's or a desktop tool's LOG (- is standard input).
 
     Time stamps, log prefixes and marks of direction are understood. Tokens, keys and passwords
@@ -35,7 +36,7 @@ def command(log: str, output: str | None, keep_identity: bool) -> None:
     text = format_transcript(imported.transcript)
     if output is not None:
         _write_new(Path(output), text)
-    if options().json:
+    if session.json:
         emit({"steps": steps, "skipped": imported.skipped, "output": output})
     elif output is None:
         sys.stdout.write(text)

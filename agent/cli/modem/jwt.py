@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
-from agent.cli.framework.session import kit_modem
+from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.session import Session
 from at.commands.jwt import NO_TIME, MakeJwt
 from at.driver.modem import Modem
 from at.tokens.jwt import Jwt
@@ -42,7 +42,8 @@ from at.tokens.jwt import Jwt
     help="With --tag: 2 client private key, 8 endorsement key.",
 )
 @click.option("--show-token", is_flag=True, help="Print the token itself, too: it is a secret.")
-def command(
+async def command(
+    session: Session,
     subject: str,
     audience: str,
     life_s: int,
@@ -54,21 +55,17 @@ def command(
 
     Needs modem firmware 1.3.0 and a modem that knows the time: else a token would never expire.
     """
-    request = MakeJwt(subject, audience, life_s or None, sec_tag, int(key_type))
-    request.encode()  # raises for a value that cannot be sent, before a port is opened
-    run(_make(request, show_token=show_token))
-
-
-async def _make(request: MakeJwt, *, show_token: bool) -> None:
     from at.firmware_gate import require_firmware
     from at.protocol.values import as_json
 
-    async with kit_modem() as modem:
+    request = MakeJwt(subject, audience, life_s or None, sec_tag, int(key_type))
+    request.encode()  # raises for a value that cannot be sent, before a port is opened
+    async with session.modem() as modem:
         await require_firmware(modem)
         if request.exp_delta_s:
             await check_time(modem)
         token = await modem.send(request)
-    if options().json:
+    if session.json:
         fields = as_json(token)
         if show_token:
             fields["token"] = token.token

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, run
-from agent.cli.framework.session import chosen_kit, modem_on, transport_on
+from agent.cli.framework.command import AgentCommand, emit, note
+from agent.cli.framework.session import transport_on
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.cli.modem.serve_port import serve_port
 from agent.errors import UsageError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from agent.config.profile import KitSettings
+    from agent.cli.framework.session import Session
 
 
 @click.command(
@@ -33,26 +33,8 @@ if TYPE_CHECKING:
 @click.option("--tcp", metavar="HOST:PORT", help="Likewise on TCP; port 0 takes any that is free.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
 @keep_identity_option
-def command(
-    file: str,
-    cmd: tuple[str, ...],
-    pty: str | None,
-    tcp: str | None,
-    allow_remote: bool,
-    keep_identity: bool,
-) -> None:
-    """Record the session between a program and the modem to FILE.
-
-    Any program works: CELLAGENT_PORT names the port that this command opens for it. Without CMD
-    it serves until SIGTERM or Ctrl-C. Tokens, keys and passwords are redacted as they are written,
-    and identity (IMEI, IMSI, ICCID, UUID) becomes a made-up one that still decodes and replays.
-    """
-    if pty is not None and tcp is not None:
-        raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
-    run(_record(file, cmd, pty, tcp, allow_remote, keep_identity))
-
-
-async def _record(
+async def command(
+    session: Session,
     file: str,
     cmd: tuple[str, ...],
     pty: str | None,
@@ -60,17 +42,25 @@ async def _record(
     allow_remote: bool,
     keep_identity: bool,
 ) -> int:
+    """Record the session between a program and the modem to FILE.
+
+    Any program works: CELLAGENT_PORT names the port that this command opens for it. Without CMD
+    it serves until SIGTERM or Ctrl-C. Tokens, keys and passwords are redacted as they are written,
+    and identity (IMEI, IMSI, ICCID, UUID) becomes a made-up one that still decodes and replays.
+    """
     import asyncio
     import tempfile
 
     from agent.cli.framework.signals import serve_until_stopped
     from at.transcripts.recorder import RecordingTransport
 
-    kit = chosen_kit()
+    if pty is not None and tcp is not None:
+        raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
+    kit = session.kit
     inner, borrowed = await transport_on(kit.port, kit.baud)
     if borrowed:
         note("the running agent lends the modem: it waits, and goes on listening, until this ends")
-    header = await _ask_identity(kit)
+    header = await _ask_identity(session)
     transport = RecordingTransport(inner, file, header=header, keep_identity=keep_identity)
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
     relay = _Relay(transport.write, lost)
@@ -90,7 +80,7 @@ async def _record(
     return code
 
 
-async def _ask_identity(kit: KitSettings) -> dict[str, str]:
+async def _ask_identity(session: Session) -> dict[str, str]:
     """Return the header of the recording: what the modem is and takes.
 
     The modem is asked before the session begins; what it does not answer is "unknown".
@@ -100,7 +90,7 @@ async def _ask_identity(kit: KitSettings) -> dict[str, str]:
     asked = {"device": "AT+CGMM", "firmware": "AT+CGMR"}
     header = dict.fromkeys(asked, "unknown")
     try:
-        async with modem_on(kit.port, baud=kit.baud, dialect=kit.dialect) as modem:
+        async with session.modem() as modem:
             for name, line in asked.items():
                 answer = await modem.execute(line)
                 header[name] = " ".join(answer.lines)

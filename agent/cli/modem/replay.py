@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, run
+from agent.cli.framework.command import AgentCommand, emit, note
+from agent.cli.framework.session import Session
 from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.errors import AtError, TranscriptError
 from at.transcripts.step_matching import Playback, shown
@@ -28,7 +29,8 @@ from at.virtual.server.tcp import TcpServer
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
 @click.option("--lenient", is_flag=True, help="Answer by command, in whatever order they come.")
 @click.option("--paced", is_flag=True, help="Keep the recorded times between the answers.")
-def command(
+async def command(
+    _session: Session,
     transcript: str,
     cmd: tuple[str, ...],
     pty: str | None,
@@ -36,7 +38,7 @@ def command(
     allow_remote: bool,
     lenient: bool,
     paced: bool,
-) -> None:
+) -> int:
     """Play TRANSCRIPT as the modem whose session it is.
 
     Strict unless --lenient: it stops at the first byte that is not in the session, shows the
@@ -45,22 +47,10 @@ def command(
 
     Where the recorded line was closed, the port hangs up, and comes back if the session goes on.
     """
-    require_one(pty, tcp)
-    run(_serve(transcript, cmd, pty, tcp, allow_remote, lenient, paced))
-
-
-async def _serve(
-    path: str,
-    cmd: tuple[str, ...],
-    pty: str | None,
-    tcp: str | None,
-    allow_remote: bool,
-    lenient: bool,
-    paced: bool,
-) -> int:
     from agent.cli.framework.signals import serve_until_stopped
 
-    playback = Playback(load_transcript(path), strict=not lenient, answers_setup=True)
+    require_one(pty, tcp)
+    playback = Playback(load_transcript(transcript), strict=not lenient, answers_setup=True)
     player = _Player(playback, paced=paced)
     async with AsyncExitStack() as stack:
         served = await serve_port(
@@ -77,11 +67,11 @@ async def _serve(
     if cmd and not lenient and not code and playback.remaining:
         step = playback.remaining[0]
         raise TranscriptError(
-            f"{len(playback.remaining)} steps of {path} were never sent; "
+            f"{len(playback.remaining)} steps of {transcript} were never sent; "
             f"the first is line {step.line}, {shown(step.data)}"
         )
     if playback.remaining and not lenient:
-        note(f"{len(playback.remaining)} steps of {path} were not sent")
+        note(f"{len(playback.remaining)} steps of {transcript} were not sent")
     return code
 
 

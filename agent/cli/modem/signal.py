@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
-from agent.cli.framework.session import kit_modem
+from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import bar
 from at.commands.signal import Monitor, ReadMonitor, ReadSignalQuality, SignalQuality
 from at.driver.modem import Modem
@@ -41,23 +41,18 @@ class Reading:
     help="Ask again every so many seconds, until Ctrl-C.",
 )
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N readings.")
-def command(interval_s: float | None, count: int | None) -> None:
+async def command(session: Session, interval_s: float | None, count: int | None) -> None:
     """Show RSRP, RSRQ and SNR of the serving cell (+CESQ, %XMONITOR).
 
     Does not switch the modem on: one that is off has no levels, which are then "not known".
     """
-    run(_show(interval_s, count))
-
-
-async def _show(interval_s: float | None, count: int | None) -> None:
     import asyncio
 
-    as_json = options().json
-    async with kit_modem() as modem:
+    async with session.modem() as modem:
         readings = 0
         while True:
             reading = await _read(modem)
-            if as_json:
+            if session.json:
                 emit(as_object(reading))
             else:
                 for line in describe(reading):

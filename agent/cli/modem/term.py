@@ -6,8 +6,8 @@ import asyncio
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, options, run, say
-from agent.cli.framework.session import kit_modem
+from agent.cli.framework.command import AgentCommand, emit, note, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import typed_lines
 from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem
@@ -25,25 +25,21 @@ from at.protocol.notices import Notice
     "--timeout", "timeout_s", type=click.FloatRange(min=0.01), default=60.0, help="Seconds."
 )
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
-def command(timeout_s: float, baud: int | None) -> None:
+async def command(session: Session, timeout_s: float, baud: int | None) -> None:
     """Type AT commands and see their answers; << marks notices, .. marks log lines.
 
     Ends with Ctrl-D. What is typed while a command runs is sent after it, so no byte is lost.
     """
-    run(_terminal(timeout_s, baud))
-
-
-async def _terminal(timeout_s: float, baud: int | None) -> int:
-    async with kit_modem(baud=baud) as modem:
+    async with session.modem(baud=baud) as modem:
         note(
             f"{modem.name}: {modem.dialect.value}, line end {modem.terminator.value}. Ctrl-D ends."
         )
         with modem.notices() as notices, modem.lines() as lines:
             watchers = [
-                asyncio.create_task(_show_notices(notices)),
-                asyncio.create_task(_show_lines(lines)),
+                asyncio.create_task(_show_notices(session, notices)),
+                asyncio.create_task(_show_lines(session, lines)),
             ]
-            typing = asyncio.create_task(_type(modem, timeout_s))
+            typing = asyncio.create_task(_type(session, modem, timeout_s))
             try:
                 await asyncio.wait([typing, *watchers], return_when=asyncio.FIRST_COMPLETED)
                 for task in (typing, *watchers):
@@ -54,10 +50,9 @@ async def _terminal(timeout_s: float, baud: int | None) -> int:
                 await cancel_and_wait(typing, *watchers)
             if notices.dropped or lines.dropped:
                 note(f"{notices.dropped + lines.dropped} lines came faster than they were shown")
-    return 0
 
 
-async def _type(modem: Modem, timeout_s: float) -> None:
+async def _type(session: Session, modem: Modem, timeout_s: float) -> None:
     from agent.cli.modem.at import show_answer
     from agent.config.identity_keys import UntrustedSignature
     from at.protocol.errors import CommandTimeout, UnsafeArgument
@@ -78,23 +73,23 @@ async def _type(modem: Modem, timeout_s: float) -> None:
             note(f"{error}" + (f"; try: {error.hint}" if error.hint else ""))
             continue
         try:
-            show_answer(line, answer)
+            show_answer(session, line, answer)
         except UntrustedSignature as error:
             note(f"{error}; try: {error.hint}")
 
 
-async def _show_notices(notices: Stream[Notice]) -> None:
+async def _show_notices(session: Session, notices: Stream[Notice]) -> None:
     async for notice in notices:
-        if options().json:
+        if session.json:
             emit({"type": "notice", "name": notice.name, "line": notice.line})
         else:
             say(f"<< {notice.line}")
 
 
-async def _show_lines(lines: Stream[Item]) -> None:
+async def _show_lines(session: Session, lines: Stream[Item]) -> None:
     async for item in lines:
         text = getattr(item, "text", getattr(item, "head", ""))
-        if options().json:
+        if session.json:
             emit({"type": type(item).__name__.lower(), "line": text})
         elif not isinstance(item, Echo):
             say(f".. {text}")

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
+from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
 from at.virtual.options import OptionError, VirtualOptions
 
 if TYPE_CHECKING:
+    from agent.cli.framework.session import Session
     from at.virtual.kit import VirtualKit
 
 
@@ -55,7 +56,8 @@ class ServedPorts:
 )
 @click.option("--instant", is_flag=True, help="Without the delays of a real modem.")
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
-def command(
+async def command(
+    session: Session,
     pty: str | None,
     tcp: str | None,
     console: str | None,
@@ -65,18 +67,18 @@ def command(
     identity_key: Path | None,
     cmd: tuple[str, ...],
     **kit: Any,
-) -> None:
+) -> int:
     """Serve a virtual nRF91: it boots as a fresh kit does and keeps its settings.
 
     Prints {"ready":true,"port":…} and serves until SIGTERM or Ctrl-C. With `-- CMD…` it runs CMD
     with CELLAGENT_PORT set, and ends with CMD's exit code.
     """
     if "help" in kit["faults"]:
-        _list_faults()
-        return
+        _list_faults(session)
+        return 0
     require_one(pty, tcp)
     ports = ServedPorts(pty, tcp, console, companion, allow_remote)
-    run(_serve(VirtualOptions(**kit), ports, state, identity_key, cmd))
+    return await _serve(VirtualOptions(**kit), ports, state, identity_key, cmd)
 
 
 async def _serve(
@@ -134,13 +136,13 @@ def _write_identity_key(kit: VirtualKit, file: Path) -> None:
         opened.write(public_pem(identity_key(kit)).encode("ascii"))
 
 
-def _list_faults() -> None:
+def _list_faults(session: Session) -> None:
     from at.virtual.faults import FAULTS, written
 
-    if not options().json:
+    if not session.json:
         say("--fault NAME[=ARG]; ARG is usually:\n")
     for name, fault in FAULTS.items():
-        if options().json:
+        if session.json:
             emit({"fault": name, "default": fault.default, "description": fault.description})
         else:
             takes = f"; ARG: {fault.takes}" if fault.takes else ""

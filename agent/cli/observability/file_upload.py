@@ -7,33 +7,38 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.cli.framework.command import emit, note, options, say
+from agent.cli.framework.command import emit, note, say
 from agent.cli.framework.safe_text import printable
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import overwrite_line
-from agent.config import Configuration, load
+from agent.config import Configuration
 from agent.http import HttpClient
 from agent.observability.ingest import upload_journal
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import captured_date_of
 from agent.observability.ingest.transfer import Upload, UploadSource, file_source, transfer
 from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
-from agent.wiring.service_client import connect
 
 
 async def upload_file(
-    path: Path, kind: FileKind, device: DeviceIdentity | None, *, compress: bool, again: bool
-) -> int:
-    """Upload `path`, with `again` also if this machine did so before; return the exit code."""
-    configuration = load(options().profile)
-    account = configuration.profile.account
+    session: Session,
+    path: Path,
+    kind: FileKind,
+    device: DeviceIdentity | None,
+    *,
+    compress: bool,
+    again: bool,
+) -> None:
+    """Upload `path`, with `again` also if this machine did so before."""
+    account = session.profile.account
     project = None
     if kind in {FileKind.SYMBOLS, FileKind.OTA}:
         project = UploadProject(account.organization, account.project)
     now = captured_date_of(datetime.now(UTC).timestamp())
     upload = Upload(kind, device, commit_details(kind, device, captured_date=now), project)
     with file_source(path, compress=compress) as source:
-        async with connect(configuration) as client:
-            journal = _journal(configuration, client, upload, source)
+        async with session.client() as client:
+            journal = _journal(session.configuration, client, upload, source)
             before = "" if again else journal.committed
             if not before:
                 _note_resumed(journal, source)
@@ -41,8 +46,7 @@ async def upload_file(
                     client, upload, source, progress=_progress(path.name), journal=journal
                 )
                 journal.mark_committed(now)
-        _show(source, kind, before)
-    return 0
+        _show(session, source, kind, before)
 
 
 def _journal(
@@ -67,8 +71,8 @@ def _note_resumed(journal: upload_journal.UploadJournal, source: UploadSource) -
         note(f"{source.name}: an earlier run has sent {done}; going on from there")
 
 
-def _show(source: UploadSource, kind: FileKind, before: str) -> None:
-    if options().json:
+def _show(session: Session, source: UploadSource, kind: FileKind, before: str) -> None:
+    if session.json:
         result = {
             "uploaded": source.name,
             "kind": kind.wire_name,

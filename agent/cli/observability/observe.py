@@ -10,17 +10,16 @@ from typing import IO, Any, TypeAlias
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
-from agent.cli.framework.session import services
+from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter, progress
 from agent.cli.observability.cycled_keys import check_storable, drop_ended_key, store_cycled_key
-from agent.config import Configuration
 from agent.errors import UsageError
 from agent.observability import Observability, Resource, ResourceKind, Scope
 from agent.observability.api.kinds import KINDS
 from agent.observability.api.paging import LARGEST_PAGE
 
-Command: TypeAlias = Callable[..., None]
+Command: TypeAlias = Callable[..., Awaitable[None]]
 
 _SCOPE_OPTIONS = (
     click.option("--organization", metavar="SLUG", help="Instead of account.organization."),
@@ -54,8 +53,10 @@ def takes_fields(*, needed: bool) -> Callable[[Command], Command]:
     def add(command: Command) -> Command:
         # Read before the command's own work begins: standard input may take its time.
         @functools.wraps(command)
-        def read(*, pairs: tuple[str, ...], body: IO[bytes] | None, **given: Any) -> None:
-            command(fields=_fields(pairs, body, needed=needed), **given)
+        async def read(
+            session: Session, *, pairs: tuple[str, ...], body: IO[bytes] | None, **given: Any
+        ) -> None:
+            await command(session, fields=_fields(pairs, body, needed=needed), **given)
 
         return _with(read, _FIELD_OPTIONS)
 
@@ -63,18 +64,17 @@ def takes_fields(*, needed: bool) -> Callable[[Command], Command]:
 
 
 def service_command(work: Callable[..., Awaitable[None]]) -> Command:
-    """Return a command that calls `work` with the service and the command's own arguments.
+    """Return a command that calls `work` with session, service and the command's own arguments.
 
     --organization and --project take precedence over those of the profile.
     """
 
     @functools.wraps(work)
-    def command(*, organization: str | None, project: str | None, **given: Any) -> None:
-        async def connected() -> None:
-            async with observability(organization, project) as (_, service):
-                await work(service, **given)
-
-        run(connected())
+    async def command(
+        session: Session, *, organization: str | None, project: str | None, **given: Any
+    ) -> None:
+        async with observability(session, organization, project) as service:
+            await work(session, service, **given)
 
     return scope_options(command)
 
@@ -86,17 +86,13 @@ def scope_options(command: Command) -> Command:
 
 @asynccontextmanager
 async def observability(
-    organization: str | None = None, project: str | None = None
-) -> AsyncIterator[tuple[Configuration, Observability]]:
-    """Open the service of the profile; slugs that are given take precedence over the profile's.
-
-    Yields the configuration and the service.
-    """
-    async with services() as (configuration, client):
-        account = configuration.profile.account
-        yield (
-            configuration,
-            Observability(client, organization or account.organization, project or account.project),
+    session: Session, organization: str | None = None, project: str | None = None
+) -> AsyncIterator[Observability]:
+    """Open the service of the profile; slugs that are given take precedence over the profile's."""
+    account = session.profile.account
+    async with session.client() as client:
+        yield Observability(
+            client, organization or account.organization, project or account.project
         )
 
 
@@ -161,26 +157,30 @@ def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
     @click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than N.")
     @service_command
     async def list_(
-        service: Observability, pairs: tuple[str, ...], sort: str, limit: int | None
+        session: Session,
+        service: Observability,
+        pairs: tuple[str, ...],
+        sort: str,
+        limit: int | None,
     ) -> None:
         filters: dict[str, list[str]] = {}
         for name, value in map(name_and_value, pairs):
             filters.setdefault(name, []).append(value)
-        await _list(service, kind, filters, sort, limit)
+        await _list(session, service, kind, filters, sort, limit)
 
     @group.command(epilog=f"{example} show KEY", help=f"Show one {kind.name}.")
     @click.argument("key")
     @service_command
-    async def show(service: Observability, key: str) -> None:
-        _print(await service.get(kind, key))
+    async def show(session: Session, service: Observability, key: str) -> None:
+        _print(session, await service.get(kind, key))
 
 
 def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     @group.command(epilog=f"{example} create --field name=value", help=f"Create a {kind.name}.")
     @takes_fields(needed=True)
     @service_command
-    async def create(service: Observability, fields: dict[str, Any]) -> None:
-        _print(await service.create(kind, fields))
+    async def create(session: Session, service: Observability, fields: dict[str, Any]) -> None:
+        _print(session, await service.create(kind, fields))
 
     @group.command(
         epilog=f"{example} update KEY --field name=value",
@@ -189,8 +189,10 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     @click.argument("key")
     @takes_fields(needed=True)
     @service_command
-    async def update(service: Observability, key: str, fields: dict[str, Any]) -> None:
-        _print(await service.update(kind, key, fields))
+    async def update(
+        session: Session, service: Observability, key: str, fields: dict[str, Any]
+    ) -> None:
+        _print(session, await service.update(kind, key, fields))
 
     @group.command(
         epilog=f"{example} relate KEY device SERIAL",
@@ -202,16 +204,21 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     @takes_fields(needed=False)
     @service_command
     async def relate(
-        service: Observability, key: str, other: str, other_key: str, fields: dict[str, Any]
+        session: Session,
+        service: Observability,
+        key: str,
+        other: str,
+        other_key: str,
+        fields: dict[str, Any],
     ) -> None:
-        _print(await service.relate(kind, key, KINDS[other], other_key, fields))
+        _print(session, await service.relate(kind, key, KINDS[other], other_key, fields))
 
     @group.command(
         epilog=f"{example} delete KEY", help=f"Delete a {kind.name}, or several at once by id."
     )
     @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
     @service_command
-    async def delete(service: Observability, keys: tuple[str, ...]) -> None:
+    async def delete(_session: Session, service: Observability, keys: tuple[str, ...]) -> None:
         if len(keys) == 1:
             await service.delete(kind, keys[0])
         else:
@@ -219,6 +226,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
 
 
 async def _list(
+    session: Session,
     service: Observability,
     kind: ResourceKind,
     filters: Mapping[str, Any],
@@ -232,7 +240,7 @@ async def _list(
     async for resource in service.list(
         kind, filters, sort=sort, per_page=per_page, progress=progress
     ):
-        if options().json:
+        if session.json:
             emit(resource.raw)
         else:
             table.add(*(_value_at(resource.raw, column) for column in columns))
@@ -240,12 +248,12 @@ async def _list(
             left -= 1
             if not left:
                 break
-    if not options().json:
+    if not session.json:
         table.flush()
 
 
-def _print(resource: Resource | None) -> None:
-    if options().json:
+def _print(session: Session, resource: Resource | None) -> None:
+    if session.json:
         emit(resource.raw if resource else {})
     elif resource is None:
         note("done; the service shows nothing of it")
@@ -268,26 +276,22 @@ def command() -> None:
 
 
 @command.command(epilog="Example: cellagent observe whoami")
-def whoami() -> None:
+async def whoami(session: Session) -> None:
     """Check the credential: the user, or the organizations that a token opens."""
-
-    async def work() -> None:
-        async with observability() as (_, service):
-            found = await service.whoami()
-            several = found if isinstance(found, list) else [found]
-            for resource in several:
-                if options().json:
-                    emit(resource.raw)
-                elif isinstance(found, list):
-                    say(f"organization {resource.raw.get('slug')}  {resource.raw.get('name', '')}")
-                else:
-                    say(f"{resource.raw.get('email')}  {resource.raw.get('name', '')}")
-                    organizations = resource.raw.get("organizations")
-                    for organization in organizations if isinstance(organizations, list) else []:
-                        if isinstance(organization, dict):
-                            say(f"  organization {organization.get('slug')}")
-
-    run(work())
+    async with observability(session) as service:
+        found = await service.whoami()
+    several = found if isinstance(found, list) else [found]
+    for resource in several:
+        if session.json:
+            emit(resource.raw)
+        elif isinstance(found, list):
+            say(f"organization {resource.raw.get('slug')}  {resource.raw.get('name', '')}")
+        else:
+            say(f"{resource.raw.get('email')}  {resource.raw.get('name', '')}")
+            organizations = resource.raw.get("organizations")
+            for organization in organizations if isinstance(organizations, list) else []:
+                if isinstance(organization, dict):
+                    say(f"  organization {organization.get('slug')}")
 
 
 @command.command(name="project-key", epilog="Example: cellagent observe project-key")
@@ -295,54 +299,45 @@ def whoami() -> None:
     "--cycle", is_flag=True,
     help="Replace it: the old key stops at once, everywhere. This profile keeps the new one.",
 )  # fmt: skip
-@scope_options
-def project_key(organization: str | None, project: str | None, cycle: bool) -> None:
+@service_command
+async def project_key(session: Session, service: Observability, cycle: bool) -> None:
     """Show the key with which devices push data; every member may see it."""
-    run(_project_key(organization, project, cycle=cycle))
-
-
-async def _project_key(organization: str | None, project: str | None, *, cycle: bool) -> None:
-    async with observability(organization, project) as (configuration, service):
-        account = configuration.profile.account
-        stores = cycle and service.scope == Scope(account.organization, account.project)
-        if stores:
-            check_storable(configuration)
-        key = await (service.cycle_project_key() if cycle else service.project_key())
-        if options().json:
-            emit({"project_key": key})
-        else:
-            say(key)
-        if stores:
-            await store_cycled_key(configuration, "project_key", key)
-        elif cycle:
-            note(f"{service.scope.project} is not the project of this profile: nothing is kept")
+    account = session.profile.account
+    stores = cycle and service.scope == Scope(account.organization, account.project)
+    if stores:
+        check_storable(session.configuration)
+    key = await (service.cycle_project_key() if cycle else service.project_key())
+    if session.json:
+        emit({"project_key": key})
+    else:
+        say(key)
+    if stores:
+        await store_cycled_key(session.configuration, "project_key", key)
+    elif cycle:
+        note(f"{service.scope.project} is not the project of this profile: nothing is kept")
 
 
 @command.command(name="user-key", epilog="Example: cellagent observe user-key --cycle")
 @click.option("--cycle", is_flag=True, help="Make or replace it, and keep it for this profile.")
 @click.option("--delete", is_flag=True, help="End it.")
-def user_key(cycle: bool, delete: bool) -> None:
+async def user_key(session: Session, cycle: bool, delete: bool) -> None:
     """Show whether you have a user API key; it is yours, not a project's, and never printed."""
     if cycle and delete:
         raise UsageError("--cycle and --delete exclude each other")
-
-    async def work() -> None:
-        async with observability() as (configuration, service):
-            stored_in = None
-            if delete:
-                await service.delete_user_key()
-                await drop_ended_key(configuration, "user_api_key")
-            elif cycle:
-                check_storable(configuration)
-                key = await service.cycle_user_key()
-                stored_in = await store_cycled_key(configuration, "user_api_key", key.reveal())
-            there = False if delete else cycle or await service.user_key() is not None
-            if options().json:
-                emit({"user_key": there, "file": str(stored_in) if stored_in else None})
-            else:
-                say("you have a user API key" if there else "you have no user API key")
-
-    run(work())
+    configuration, stored_in = session.configuration, None
+    async with observability(session) as service:
+        if delete:
+            await service.delete_user_key()
+            await drop_ended_key(configuration, "user_api_key")
+        elif cycle:
+            check_storable(configuration)
+            key = await service.cycle_user_key()
+            stored_in = await store_cycled_key(configuration, "user_api_key", key.reveal())
+        there = False if delete else cycle or await service.user_key() is not None
+    if session.json:
+        emit({"user_key": there, "file": str(stored_in) if stored_in else None})
+    else:
+        say("you have a user API key" if there else "you have no user API key")
 
 
 @command.command(name="latest-release", epilog="Example: cellagent observe latest-release S hw app")
@@ -350,18 +345,16 @@ def user_key(cycle: bool, delete: bool) -> None:
 @click.argument("hardware_version")
 @click.argument("software_type")
 @click.option("--current", "current", default="", metavar="VERSION", help="What the device runs.")
-def latest_release(serial: str, hardware_version: str, software_type: str, current: str) -> None:
+async def latest_release(
+    session: Session, serial: str, hardware_version: str, software_type: str, current: str
+) -> None:
     """Show the newest release for a device, as the device itself would ask, by project key."""
-
-    async def work() -> None:
-        async with observability() as (_, service):
-            found = await service.latest_release(serial, hardware_version, software_type, current)
-            if options().json:
-                emit({"release": found.raw if found else None})
-            else:
-                say(f"release {found.raw.get('version')}" if found else "there is nothing newer")
-
-    run(work())
+    async with observability(session) as service:
+        found = await service.latest_release(serial, hardware_version, software_type, current)
+    if session.json:
+        emit({"release": found.raw if found else None})
+    else:
+        say(f"release {found.raw.get('version')}" if found else "there is nothing newer")
 
 
 for _kind in KINDS.values():

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentGroup, emit, note, options, run, say
+from agent.cli.framework.command import AgentGroup, emit, note, say
 from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from agent.cli.framework.session import Session
     from agent.config import Configuration
     from agent.outbox import Outbox, OutboxHeld
     from agent.outbox.queries import ListedItem, OutboxTotals
@@ -30,39 +31,20 @@ def command() -> None:
 
 @command.command("list", epilog="Example: cellagent outbox list --json")
 @click.option("--limit", default=1000, show_default=True, help="The most items to show.")
-def list_command(limit: int) -> None:
+async def list_command(session: Session, limit: int) -> None:
     """Show what waits and what is parked, the oldest first."""
-    run(_list(limit))
-
-
-@command.command(epilog="Example: cellagent outbox flush --retry-parked")
-@click.option("--retry-parked", is_flag=True, help="Try parked items again, too.")
-def flush(retry_parked: bool) -> None:
-    """Send what waits, now; exits 6 if the service cannot be reached."""
-    run(_flush(retry_parked=retry_parked))
-
-
-@command.command(epilog="Example: cellagent outbox drop 17 18")
-@click.argument("ids", metavar="ID...", type=int, nargs=-1)
-@click.option("--parked", is_flag=True, help="Drop everything that is parked.")
-@click.option("--all", "everything", is_flag=True, help="Drop everything.")
-def drop(ids: tuple[int, ...], parked: bool, everything: bool) -> None:
-    """Remove items for good: what the kit printed once is then lost."""
-    run(_drop(list(ids), parked=parked, everything=everything))
-
-
-async def _list(limit: int) -> None:
     from agent.outbox import queries
 
     found = await _on_outbox(
+        session,
         lambda outbox: queries.list_items(outbox, limit),
         OutboxRequest("list", limit=limit),
         OutboxAnswer[queries.OutboxListing],
     )
     for item in found.items:
-        _show(item)
+        _show(session, item)
     totals = found.totals
-    if options().json:
+    if session.json:
         emit({"summary": msgspec.to_builtins(totals)})
         return
     shown = f"{totals.waiting} waiting, {totals.parked} parked, {totals.bytes} bytes"
@@ -71,27 +53,15 @@ async def _list(limit: int) -> None:
     say(f"{shown}; so far: {past}" if past else shown)
 
 
-async def _drop(ids: list[int], *, parked: bool, everything: bool) -> None:
-    from agent.outbox import queries
-
-    result = await _on_outbox(
-        lambda outbox: queries.drop_items(outbox, ids, parked=parked, everything=everything),
-        OutboxRequest("drop", ids=ids, parked=parked, everything=everything),
-        OutboxAnswer[queries.OutboxDropped],
-    )
-    if options().json:
-        emit(msgspec.to_builtins(result))
-    else:
-        say(f"{result.dropped} dropped")
-
-
-async def _flush(*, retry_parked: bool) -> None:
+@command.command(epilog="Example: cellagent outbox flush --retry-parked")
+@click.option("--retry-parked", is_flag=True, help="Try parked items again, too.")
+async def flush(session: Session, retry_parked: bool) -> None:
+    """Send what waits, now; exits 6 if the service cannot be reached."""
     from agent.cli.observability.queueing import flush as send
     from agent.cli.observability.queueing import open_outbox, raise_trouble
-    from agent.config import load
     from agent.outbox import OutboxHeld, queries
 
-    configuration = load(options().profile)
+    configuration = session.loaded
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld as held:
@@ -99,19 +69,39 @@ async def _flush(*, retry_parked: bool) -> None:
         answer = OutboxAnswer[queries.OutboxRetried]
         result = await _ask_agent(configuration, held, request, answer)
         note("the running agent sends it now")
-        _show_flushed(None, result.totals)
+        _show_flushed(session, None, result.totals)
         return
     with outbox:
         if retry_parked:
             await queries.retry_items(outbox, parked=True)
-        delivery, done = await send(configuration, outbox)
+        delivery, done = await send(session, outbox)
         result = await queries.retry_items(outbox, parked=False)
-    _show_flushed(done.items, result.totals)
+    _show_flushed(session, done.items, result.totals)
     raise_trouble(delivery)
 
 
-def _show_flushed(delivered: int | None, totals: OutboxTotals) -> None:
-    if options().json:
+@command.command(epilog="Example: cellagent outbox drop 17 18")
+@click.argument("ids", metavar="ID...", type=int, nargs=-1)
+@click.option("--parked", is_flag=True, help="Drop everything that is parked.")
+@click.option("--all", "everything", is_flag=True, help="Drop everything.")
+async def drop(session: Session, ids: tuple[int, ...], parked: bool, everything: bool) -> None:
+    """Remove items for good: what the kit printed once is then lost."""
+    from agent.outbox import queries
+
+    result = await _on_outbox(
+        session,
+        lambda outbox: queries.drop_items(outbox, list(ids), parked=parked, everything=everything),
+        OutboxRequest("drop", ids=list(ids), parked=parked, everything=everything),
+        OutboxAnswer[queries.OutboxDropped],
+    )
+    if session.json:
+        emit(msgspec.to_builtins(result))
+    else:
+        say(f"{result.dropped} dropped")
+
+
+def _show_flushed(session: Session, delivered: int | None, totals: OutboxTotals) -> None:
+    if session.json:
         emit({"delivered": delivered, "waiting": totals.waiting, "parked": totals.parked})
         return
     first = f"{delivered} delivered, " if delivered is not None else ""
@@ -119,14 +109,16 @@ def _show_flushed(delivered: int | None, totals: OutboxTotals) -> None:
 
 
 async def _on_outbox(
-    work: Callable[[Outbox], Awaitable[T]], request: OutboxRequest, kind: type[OutboxAnswer[T]]
+    session: Session,
+    work: Callable[[Outbox], Awaitable[T]],
+    request: OutboxRequest,
+    kind: type[OutboxAnswer[T]],
 ) -> T:
     """Return the result of `work`; where the agent holds the outbox, it does the request."""
     from agent.cli.observability.queueing import open_outbox
-    from agent.config import load
     from agent.outbox import OutboxHeld
 
-    configuration = load(options().profile)
+    configuration = session.loaded
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld as held:
@@ -151,8 +143,8 @@ async def _ask_agent(
     return answer.outbox
 
 
-def _show(item: ListedItem) -> None:
-    if options().json:
+def _show(session: Session, item: ListedItem) -> None:
+    if session.json:
         emit(msgspec.to_builtins(item))
         return
     state = f"parked: {item.parked}" if item.parked else "waits"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from agent.cli.framework.command import emit, note, options, say
-from agent.cli.framework.session import configured
+from agent.cli.framework.command import emit, note, say
 from agent.errors import AgentError, CredentialError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agent.cli.framework.session import Session
     from agent.config import Configuration
     from agent.outbox import NewItem, Outbox
     from agent.outbox.delivery_loop import Delivery, DeliveryCounts
@@ -31,8 +31,10 @@ def open_outbox(configuration: Configuration) -> Outbox:
     return outbox
 
 
-async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) -> int:
-    """Store `items` in the outbox, then deliver what can be delivered now; return the exit code.
+async def queue_and_send(
+    session: Session, items: Sequence[NewItem], *, only_queue: bool = False
+) -> None:
+    """Store `items` in the outbox, then deliver what can be delivered now.
 
     While the agent runs, the items are handed to it, and it delivers them.
     """
@@ -40,13 +42,13 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
     from agent.outbox.handoff import hand_off
     from agent.wiring.forwarding import outbox_folder
 
-    configuration = configured()
+    configuration = session.configuration
     try:
         outbox = open_outbox(configuration)
     except OutboxHeld:
         hand_off(outbox_folder(configuration), items, configuration.profile.outbox, time.time())
-        _show({"queued": len(items), "left_for_the_agent": True})
-        return 0
+        _show(session, {"queued": len(items), "left_for_the_agent": True})
+        return
     with outbox:
         receipt = await outbox.aput(items)
         counts: dict[str, object] = {
@@ -54,21 +56,22 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
             "duplicates": receipt.duplicates,
         }
         if only_queue:
-            _show(counts)
-            return 0
-        delivery, done = await flush(configuration, outbox)
+            _show(session, counts)
+            return
+        delivery, done = await flush(session, outbox)
         totals, listed = await outbox.atransact(
             lambda store: (store.totals(), store.list_items(1 << 40))
         )
     mine = [item for item in listed if item.id in set(receipt.ids)]
     parked = [item.parked for item in mine if item.parked]
     _show(
+        session,
         {
             **counts,
             "delivered": done.items,
             "waiting": totals.waiting,
             "parked": len(parked),
-        }
+        },
     )
     if parked:
         raise AgentError(
@@ -77,16 +80,14 @@ async def queue_and_send(items: Sequence[NewItem], *, only_queue: bool = False) 
         )
     if mine:
         raise_trouble(delivery)
-    return 0
 
 
-async def flush(configuration: Configuration, outbox: Outbox) -> tuple[Delivery, DeliveryCounts]:
+async def flush(session: Session, outbox: Outbox) -> tuple[Delivery, DeliveryCounts]:
     """Deliver what can be delivered now; return the delivery and what it has delivered."""
     from agent.outbox.delivery_loop import Delivery
     from agent.outbox.delivery_requests import ServiceSender
-    from agent.wiring.service_client import connect
 
-    async with connect(configuration) as client:
+    async with session.client() as client:
         delivery = Delivery(outbox, ServiceSender(client))
         # Enough for the tries after which an item that is refused for good is parked.
         return delivery, await delivery.flush(patience_s=5.0)
@@ -107,8 +108,8 @@ def raise_trouble(delivery: Delivery) -> None:
         )
 
 
-def _show(counts: dict[str, object]) -> None:
-    if options().json:
+def _show(session: Session, counts: dict[str, object]) -> None:
+    if session.json:
         emit(counts)
         return
     shown = [f"{value} {name}" for name, value in counts.items() if value and value is not True]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from agent.cli.framework.command import AgentGroup, note, run
+from agent.cli.framework.command import AgentGroup, note
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
+    from agent.cli.framework.session import Session
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.outbox import NewItem
 
@@ -62,7 +63,8 @@ def command() -> None:
 @click.option("--lr", type=int, help="Of a trace: the link register.")
 @click.option("--captured-date", help="When it happened: ISO 8601 with offset. Default: now.")
 @_QUEUE
-def event(
+async def event(
+    session: Session,
     source: BinaryIO | None,
     metrics: tuple[str, ...],
     reason: int | None,
@@ -90,7 +92,7 @@ def event(
     items = _event_items(events)
     from agent.cli.observability.queueing import queue_and_send
 
-    run(queue_and_send(items, only_queue=only_queue))
+    await queue_and_send(session, items, only_queue=only_queue)
 
 
 def _trace(reason: int, pc: int, lr: int | None) -> dict[str, int]:
@@ -151,7 +153,7 @@ def _event_items(events: list[Any]) -> list[NewItem]:
 @click.argument("source", metavar="FILE|-", type=click.File("rb"))
 @click.option("--device-serial", required=True, help="The device that printed them.")
 @_QUEUE
-def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
+async def chunks(session: Session, source: BinaryIO, device_serial: str, only_queue: bool) -> None:
     """Send the chunks that console text, lines of JSON or a file of stored chunks holds."""
     from agent.cli.capture.chunk_sources import read_chunks
     from agent.cli.observability.queueing import queue_and_send
@@ -167,7 +169,7 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
             items.append(NewItem(ItemKind.CHUNK, device_serial, chunk))
     if not items:
         raise AgentError(f"{source.name} holds no chunk")
-    run(queue_and_send(items, only_queue=only_queue))
+    await queue_and_send(session, items, only_queue=only_queue)
 
 
 @command.command(epilog="Example: cellagent report coredump crash.bin --device-serial kit-1")
@@ -177,7 +179,9 @@ def chunks(source: BinaryIO, device_serial: str, only_queue: bool) -> None:
 @_identity(required=False)
 @_QUEUE
 @_AGAIN
-def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) -> None:
+def coredump(
+    session: Session, path: Path, only_queue: bool, again: bool, **identity: str | None
+) -> Coroutine[None, None, None]:
     """Send a core dump of the device SDK, of Zephyr (binary) or of Linux (ELF), of any size.
 
     One over 16 MiB is sent directly, and not kept for later. `console --save` writes the names of
@@ -198,15 +202,14 @@ def coredump(path: Path, only_queue: bool, again: bool, **identity: str | None) 
     if path.stat().st_size > _QUEUED_LIMIT:
         if only_queue:
             raise UsageError(f"{path} is too large to be kept for later: send it without --queue")
-        run(upload_file(path, kind, device, compress=False, again=again))
-        return
+        return upload_file(session, path, kind, device, compress=False, again=again)
     meta: dict[str, Any] = {"form": kind.name, "name": path.name}
     if device is not None:
         meta["device"] = asdict(device)
     body = path.read_bytes()
     serial = identity.get("device_serial") or ""
     items = [NewItem(ItemKind.COREDUMP, serial, body, path.stat().st_mtime, meta=meta)]
-    run(queue_and_send(items, only_queue=only_queue))
+    return queue_and_send(session, items, only_queue=only_queue)
 
 
 _QUEUED_LIMIT = 16 * 1024 * 1024  # bytes of a core dump that goes through the outbox
@@ -240,7 +243,14 @@ def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> Devi
 @_identity(required=False)
 @click.option("--gzip", "compress", is_flag=True, help="Send it compressed.")
 @_AGAIN
-def file(path: Path, kind: str, compress: bool, again: bool, **identity: str | None) -> None:
+async def file(
+    session: Session,
+    path: Path,
+    kind: str,
+    compress: bool,
+    again: bool,
+    **identity: str | None,
+) -> None:
     """Send a large file from a build: symbols, an update, a bug report. Never queued.
 
     The same command run again resumes an interrupted upload, and sends nothing twice.
@@ -270,4 +280,4 @@ def file(path: Path, kind: str, compress: bool, again: bool, **identity: str | N
             identity["software_type"] or "",
             identity["software_version"] or "",
         )
-    run(upload_file(path, chosen, device, compress=compress, again=again))
+    await upload_file(session, path, chosen, device, compress=compress, again=again)

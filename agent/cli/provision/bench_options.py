@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agent.cli.framework.command import note, options
-from agent.cli.framework.session import modem_on
+from agent.cli.framework.command import note
+from agent.cli.framework.session import Session, modem_on
 from agent.config.pkcs11_uri import is_pkcs11
 from agent.errors import AgentError, UsageError
 from agent.extras import require
@@ -172,9 +172,7 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
     return registrar
 
 
-def board_finder(
-    given: BenchOptions, configuration: Configuration
-) -> Callable[[], list[BoardLocation]]:
+def board_finder(given: BenchOptions, session: Session) -> Callable[[], list[BoardLocation]]:
     """Return a function that lists the boards to provision; any thread may call it.
 
     A named board is listed whether or not it is plugged in. The function raises UsageError.
@@ -182,22 +180,19 @@ def board_finder(
     from agent.provisioning.boards.discovery import chosen_boards
 
     # Not the profile's port: a board is provisioned only if an option or the environment names it.
-    names = given.boards or tuple(
-        filter(None, [options().port or os.environ.get("CELLAGENT_PORT")])
-    )
-    slots = configuration.profile.provisioning.slots
+    names = given.boards or tuple(filter(None, [session.port or os.environ.get("CELLAGENT_PORT")]))
+    slots = session.profile.provisioning.slots
     return partial(chosen_boards, names, all_kits=given.all_kits, slots=slots)
 
 
-def board_opener(configuration: Configuration) -> OpenBoard:
+def board_opener(session: Session) -> OpenBoard:
     """Return what opens a board's port, or leases its modem from a running agent.
 
     Raises ConfigError where the keys that check what boards attest cannot be read.
     """
-    from agent.config.identity_keys import load_identity_keys
     from agent.provisioning.boards.modem_board import ModemBoard
 
-    keys = load_identity_keys(configuration.profile.provisioning.attestation_keys)
+    keys = session.identity_keys
     if keys:
         note(f"what the boards attest is checked with the keys of {keys.place}")
     else:

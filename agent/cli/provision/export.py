@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, json_line, note, options
-from agent.cli.framework.session import configured
+from agent.cli.framework.command import AgentCommand, json_line, note
+from agent.cli.framework.session import Session
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import filter_options
 from agent.errors import UsageError
@@ -58,7 +58,7 @@ class Cursor(click.ParamType[int]):
     help="As JSON, every change of boards, keys, runs and steps after the one that the last such "
     "export ended with; 0: all there are.",
 )
-def command(form: str | None, cursor: int | None, **wanted: Any) -> None:
+def command(session: Session, form: str | None, cursor: int | None, **wanted: Any) -> None:
     """Write the boards of the ledger, or its changes, to standard output.
 
     The last line of `--since` is {"cursor": N}: give N to the next `--since`. Whoever was stopped
@@ -67,8 +67,8 @@ def command(form: str | None, cursor: int | None, **wanted: Any) -> None:
     from agent.provisioning.ledger import BoardRecord
     from agent.provisioning.ledger.listing import Filter, Listing
 
-    form = form or ("json" if options().json or cursor is not None else "csv")
-    settings = configured()
+    form = form or ("json" if session.json or cursor is not None else "csv")
+    settings = session.configuration
     with closing(ledger_of(settings, writes=False)) as ledger:
         if cursor is not None:
             if form != "json" or any(wanted.values()):

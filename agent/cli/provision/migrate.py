@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, options, say
-from agent.cli.framework.session import configured
+from agent.cli.framework.command import AgentCommand, emit, note, say
+from agent.cli.framework.session import Session
 from agent.cli.provision.bench_options import ledger_address
 
 
 @click.command(cls=AgentCommand, name="migrate", epilog="Example: cellagent provision migrate")
-def command() -> None:
+def command(session: Session) -> None:
     """Bring the ledger up to date. It is refused, and nothing changed, while a station is at work.
 
     `provision run` does the same to a ledger in a file, never to one that stations share.
     """
     from agent.provisioning.ledger import migrate_ledger
 
-    address, password = ledger_address(configured())
+    address, password = ledger_address(session.configuration)
     done = migrate_ledger(address, password=password)
-    if options().json:
+    if session.json:
         emit(
             {
                 "before": done.before,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, options, run, say
-from agent.cli.framework.session import configured
+from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.session import Session
 from agent.cli.provision import bench_options
 from agent.errors import ResourceUnavailable
 
@@ -21,34 +21,30 @@ if TYPE_CHECKING:
     cls=AgentCommand, name="plan", epilog="Example: cellagent provision plan --all --expect 16"
 )
 @bench_options.take_options
-def command(**given: Any) -> None:
+async def command(session: Session, **values: Any) -> int:
     """Show the steps that each board still needs; nothing is written to it."""
-    run(_plan(bench_options.BenchOptions(**given)))
-
-
-async def _plan(given: bench_options.BenchOptions) -> int:
     from agent.provisioning.running.batch import plan_boards, require_count
     from agent.provisioning.running.board_ledger import AsyncLedger
 
-    settings = configured()
+    given, settings = bench_options.BenchOptions(**values), session.configuration
     bench_options.require_extras(settings.profile.provisioning)
     goal = bench_options.goal_of(given, settings)
-    locations = bench_options.board_finder(given, settings)()
+    locations = bench_options.board_finder(given, session)()
     require_count(locations, given.expect)
     # Raises what would stop a run before it touches a board: a plan must not promise that.
     bench_options.registrar_of(goal, settings)
-    open_board = bench_options.board_opener(settings)
+    open_board = bench_options.board_opener(session)
     ledger = AsyncLedger(await asyncio.to_thread(bench_options.ledger_of, settings, writes=False))
     try:
         boards = await plan_boards(locations, goal, ledger, open_board)
     finally:
         ledger.close()
     for board in boards:
-        if options().json:
+        if session.json:
             emit(_as_json(board))
         else:
             _show(board)
-    if not options().json and len(boards) > 1:
+    if not session.json and len(boards) > 1:
         say(f"{len(boards)} boards, {sum(board.plan.writes for board in boards)} writes")
     return max((board.exit for board in boards), default=ResourceUnavailable.exit_code)
 

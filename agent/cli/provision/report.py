@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, options, say
+from agent.cli.framework.command import AgentCommand, emit, note, say
 from agent.cli.framework.safe_text import printable
-from agent.cli.framework.session import configured
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import bar
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import say_what_comes_next, since_option
@@ -36,7 +36,9 @@ _LONGEST_NAME = 32
     help="Count each of them by itself; reason: the failures alone.",
 )
 def command(
-    since: datetime | None, by: Literal["station", "lot", "slot", "reason", "hour"] | None
+    session: Session,
+    since: datetime | None,
+    by: Literal["station", "lot", "slot", "reason", "hour"] | None,
 ) -> None:
     """Tell how many boards passed, at the first attempt or later, how long it took, what failed.
 
@@ -46,10 +48,10 @@ def command(
     from agent.provisioning.ledger.listing import Filter, Listing
     from agent.provisioning.report import report
 
-    with closing(ledger_of(configured(), writes=False)) as ledger:
+    with closing(ledger_of(session.configuration, writes=False)) as ledger:
         runs = Listing(ledger, RunRecord, Filter()).every()
         made = report(runs, since=since, by=by if by != "reason" else None)
-    if options().json:
+    if session.json:
         emit(made.to_json())
     elif made.total.boards or made.failures:
         _show(made, failures_alone=by == "reason")

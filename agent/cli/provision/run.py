@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, note, run
-from agent.cli.framework.session import configured
+from agent.cli.framework.command import AgentCommand, note
+from agent.cli.framework.session import Session
 from agent.cli.provision import bench_options
 from agent.errors import AgentError
 from agent.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from agent.config.load import Configuration
     from agent.provisioning.boards.board import BoardLocation
@@ -53,6 +53,7 @@ _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start mu
 )
 @click.option("--labels", type=click.Path(path_type=Path), help="Write labels into this folder.")
 def command(
+    session: Session,
     *,
     watch: bool,
     labels: Path | None,
@@ -62,7 +63,7 @@ def command(
     on_board: str | None,
     on_board_timeout: float | None,
     **values: Any,
-) -> None:
+) -> Coroutine[None, None, int]:
     """Provision boards; what is right already is left alone, and a rerun resumes.
 
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
@@ -72,13 +73,13 @@ def command(
     from agent.provisioning.running.batch import require_count
 
     given = bench_options.BenchOptions(**values)
-    settings = configured()
+    settings = session.configuration
     bench_options.require_extras(settings.profile.provisioning)
     if labels is not None:
         require("a label with a QR code", "segno")
     program = _on_board(settings, on_board, on_board_timeout)
     goal = bench_options.goal_of(given, settings)
-    find = bench_options.board_finder(given, settings)
+    find = bench_options.board_finder(given, session)
     locations = find()
     require_count(locations, given.expect)
     registrar = bench_options.registrar_of(goal, settings)
@@ -91,10 +92,8 @@ def command(
     authority = load_operator_ca(goal, settings)
     rediscover = find if watch else None
     order = work_order(settings, operator, lot, product)
-    run(
-        _provision(
-            settings, goal, order, registrar, authority, locations, rediscover, labels, program
-        )
+    return _provision(
+        session, goal, order, registrar, authority, locations, rediscover, labels, program
     )
 
 
@@ -113,7 +112,7 @@ def work_order(
 
 
 async def _provision(
-    settings: Configuration,
+    session: Session,
     goal: Goal,
     order: WorkOrder,
     registrar: Registrar | None,
@@ -131,7 +130,7 @@ async def _provision(
     from agent.provisioning.running.board_ledger import AsyncLedger
     from agent.provisioning.running.board_run import Station
 
-    open_board = bench_options.board_opener(settings)
+    settings, open_board = session.configuration, bench_options.board_opener(session)
     labels = Labels(label_folder) if label_folder is not None else None
     async with AsyncExitStack() as stack:
         ledger = AsyncLedger(
@@ -147,7 +146,7 @@ async def _provision(
         await _check_clock(goal, registrar)
         keys = settings.state_dir / "keys"
         station = Station(goal, ledger, registrar, authority, keys, _now, order)
-        view = BenchView(locations, watches=rediscover is not None)
+        view = BenchView(session, locations, watches=rediscover is not None)
         if rediscover is not None:
             outcomes = watch_boards(
                 lambda: connected_boards(rediscover()),

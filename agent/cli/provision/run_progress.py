@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.framework.command import emit, note, options, say
+from agent.cli.framework.command import emit, note, say
 from agent.cli.framework.safe_text import drawing, printable
 from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
+    from agent.cli.framework.session import Session
     from agent.provisioning.boards.board import BoardLocation
     from agent.provisioning.planning.plan import ProvisioningStep
     from agent.provisioning.running.outcome import Outcome
@@ -144,17 +145,20 @@ class BenchView:
     With `watches`, other boards take the places of those that have ended.
     """
 
-    def __init__(self, locations: Sequence[BoardLocation], *, watches: bool = False) -> None:
+    def __init__(
+        self, session: Session, locations: Sequence[BoardLocation], *, watches: bool = False
+    ) -> None:
+        self._json = session.json
         self._watches = watches
         self.outcomes: list[Outcome] = []
         self._rows = {_row_key(location): Row(location) for location in locations}
         self._began = time.monotonic()
         self._live: Any = None
         self._over = False
-        self._once = _OncePerRun()
+        self._once = _OncePerRun(session.verbosity)
 
     def __enter__(self) -> BenchView:
-        if sys.stderr.isatty() and not options().json:
+        if sys.stderr.isatty() and not self._json:
             from rich.console import Console
             from rich.live import Live
 
@@ -202,7 +206,7 @@ class BenchView:
             now - began,
         )
         self.outcomes.append(outcome)
-        if options().json:
+        if self._json:
             emit(outcome.to_json(row.seconds))
         elif self._live is None or not sys.stdout.isatty():
             say(f"{_name(location)}: {result_of(outcome)} ({outcome.step}, {row.seconds:.1f} s)")
@@ -220,7 +224,7 @@ class BenchView:
         if cut_off:
             counts["unfinished"] = len(cut_off)
         ok = bool(codes) and not any(codes) and not cut_off
-        if options().json:
+        if self._json:
             emit({"summary": {"boards": counts.total(), **counts, "ok": ok}})
         else:
             if self._live is not None and not self._watches:
@@ -255,13 +259,14 @@ def _show_failure(names: Sequence[str], end: Outcome) -> None:
 class _OncePerRun(logging.Filter):
     """Passes a message of the HTTP client about a retry once for all boards, not once for each."""
 
-    def __init__(self) -> None:
+    def __init__(self, verbosity: int) -> None:
         super().__init__()
+        self._verbosity = verbosity
         self._logged: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return True if this was not logged before; always with -v."""
-        if record.name != "agent.http.client" or options().verbosity:
+        if record.name != "agent.http.client" or self._verbosity:
             return True
         what = str(record.args[0]) if isinstance(record.args, tuple) and record.args else ""
         known = what in self._logged

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, json_line, note, options, say
-from agent.cli.framework.session import configured
+from agent.cli.framework.command import AgentCommand, json_line, note, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import filter_options, say_what_comes_next, since_option
@@ -19,7 +20,7 @@ from agent.errors import UsageError
 
 if TYPE_CHECKING:
     from agent.provisioning.ledger import BoardRecord, LedgerReader, RunRecord
-    from agent.provisioning.ledger.listing import Listing
+    from agent.provisioning.ledger.listing import Listing, R
     from agent.provisioning.ledger.records import Record
 
 _SHOWN = 100
@@ -36,7 +37,15 @@ _SHOWN = 100
     "--limit", type=click.IntRange(1), help=f"At most so many. Default: {_SHOWN}; all with --json."
 )
 @click.option("--page", type=click.IntRange(1), default=1, help="The next ones: 2, 3…")
-def command(board: str | None, *, runs: bool, limit: int | None, page: int, **wanted: Any) -> None:
+def command(
+    session: Session,
+    board: str | None,
+    *,
+    runs: bool,
+    limit: int | None,
+    page: int,
+    **wanted: Any,
+) -> None:
     """List boards or runs, the last change first; or the runs and steps of one board.
 
     BOARD is its UUID, its device id or its IMEI.
@@ -53,23 +62,27 @@ def command(board: str | None, *, runs: bool, limit: int | None, page: int, **wa
         )
     if page > 1 and limit is None:
         limit = _SHOWN
-    with closing(ledger_of(configured(), writes=False)) as ledger:
+    with closing(ledger_of(session.configuration, writes=False)) as ledger:
+        say_none = partial(_say_why_none, ledger, page, filtered=any(wanted.values()))
         if board is not None:
-            _board(ledger, _uuid_of(ledger, board))
+            _board(session, ledger, _uuid_of(ledger, board))
         elif runs:
-            _list(ledger, Listing(ledger, RunRecord, Filter(**wanted)), limit, page, _runs)
+            listed = Listing(ledger, RunRecord, Filter(**wanted))
+            _list(session, listed, limit, page, _runs, say_none)
         else:
-            _list(ledger, Listing(ledger, BoardRecord, Filter(**wanted)), limit, page, _boards)
+            found = Listing(ledger, BoardRecord, Filter(**wanted))
+            _list(session, found, limit, page, _boards, say_none)
 
 
 def _list(
-    ledger: LedgerReader,
-    listing: Listing[Any],
+    session: Session,
+    listing: Listing[R],
     limit: int | None,
     page: int,
-    show: Callable[[Sequence[Any]], None],
+    show: Callable[[Sequence[R]], None],
+    say_none: Callable[[int], None],
 ) -> None:
-    if options().json:
+    if session.json:
         _emit(listing.every() if limit is None else listing.newest(limit, page))
         return
     limit = limit or _SHOWN
@@ -78,7 +91,7 @@ def _list(
     if records:
         show(records)
     else:
-        _say_why_none(ledger, number, page)
+        say_none(number)
     if number:
         outcomes = ", ".join(f"{count} {outcome or 'unknown'}" for outcome, count in counts.items())
         note(f"{number} in all: {outcomes}")
@@ -86,20 +99,15 @@ def _list(
         note(f"page {page} of {-(-number // limit)}; the next: the same with --page {page + 1}")
 
 
-def _say_why_none(ledger: LedgerReader, number: int, page: int) -> None:
+def _say_why_none(ledger: LedgerReader, page: int, number: int, *, filtered: bool) -> None:
     if number:
         note(f"page {page} is behind the last one")
-    elif any(_filters().values()):
+    elif filtered:
         note("nothing in the ledger is so")
         note("  try: fewer options; `cellagent provision status` lists all boards")
     else:
         note("the ledger holds none yet")
         say_what_comes_next(ledger)
-
-
-def _filters() -> dict[str, Any]:
-    given = click.get_current_context().params
-    return {name: given[name] for name in ("outcome", "station", "lot", "reason", "since")}
 
 
 def _emit(records: Iterable[Record]) -> None:
@@ -171,12 +179,12 @@ def _uuid_of(ledger: LedgerReader, name: str) -> str:
     return found[0]
 
 
-def _board(ledger: LedgerReader, uuid: str) -> None:
+def _board(session: Session, ledger: LedgerReader, uuid: str) -> None:
     board, steps, runs, keys = (
         ledger.board(uuid), ledger.steps(uuid), ledger.runs(uuid), ledger.keys(uuid)
     )  # fmt: skip
     records = [board] if board is not None else []
-    if options().json:
+    if session.json:
         _emit([*records, *keys, *runs, *steps])
         return
     say(uuid)

@@ -21,7 +21,7 @@ def test_what_follows_the_first_dashes_is_the_program_s(
     arguments: list[str], kit: str, program: tuple[str, ...]
 ) -> None:
     context = command.make_context("hold", arguments)
-    assert (context.params["kit"], context.meta.get("cmd", ())) == (kit, program)
+    assert (context.params["kit"], context.params["cmd"]) == (kit, program)
 
 
 def test_where_no_agent_runs_it_is_exit_3_and_the_program_is_not_run() -> None:

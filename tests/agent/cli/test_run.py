@@ -9,11 +9,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import click
 import pytest
 from command_line import completed
 
-from agent.cli.framework.command import Options
+from agent.cli.framework.session import Session
 from agent.cli.run import _agent, _configure
 from agent.config import Configuration
 from agent.config.kits import kits_of
@@ -25,17 +24,12 @@ from at.ports import usb
 from at.ports.usb import UsbPort
 
 
-def configured_with(given: Options) -> Configuration:
-    with click.Context(click.Command("run"), obj=given):
-        return _configure()
-
-
 def test_a_port_on_the_command_line_means_that_kit_alone() -> None:
     for name in ("left", "right"):
         set_value(f"kits.{name}.port", f"/dev/tty{name}", profile="lab")
-    everything = configured_with(Options(profile="lab")).profile
+    everything = _configure(Session(profile_name="lab")).profile
     assert {kit.port for kit in kits_of(everything).values()} == {"/dev/ttyleft", "/dev/ttyright"}
-    one = configured_with(Options(profile="lab", port="/dev/ttyright")).profile
+    one = _configure(Session(profile_name="lab", port="/dev/ttyright")).profile
     assert [kit.port for kit in kits_of(one).values()] == ["/dev/ttyright"]
 
 
@@ -45,7 +39,7 @@ def test_where_no_kit_is_named_it_is_the_only_one_that_is_plugged_in(
     serial = "001050900001"
     plugged = [UsbPort("/dev/ttyACM0", usb.SEGGER, serial=serial)]
     monkeypatch.setattr(usb, "system_ports", lambda: plugged)
-    assert configured_with(Options()).profile.kit.port == f"serial:{serial}"
+    assert _configure(Session()).profile.kit.port == f"serial:{serial}"
 
 
 @pytest.mark.parametrize(
@@ -64,10 +58,10 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
     reads, writes = os.pipe()
 
     class Running(daemon.Agent):
-        def __init__(self, _configure: Callable[[], Configuration]) -> None:
+        def __init__(self, _read: Callable[[], Configuration]) -> None:
             self.registry = StatusRegistry()
             self.kits = {}
-            self._configuration = configured_with(Options(port="virtual:"))
+            self._configuration = _configure(Session(port="virtual:"))
 
         async def run(self, ready: Callable[[], None]) -> None:
             ready()
@@ -79,9 +73,9 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
     lost: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: lost.append(context))
     monkeypatch.setattr(daemon, "Agent", Running)
-    with os.fdopen(writes, "w") as output, click.Context(click.Command("run"), obj=Options(True)):
+    with os.fdopen(writes, "w") as output:
         monkeypatch.setattr(sys, "stdout", output)
-        assert await _agent() == 0
+        assert await _agent(Session(json=True)) == 0
         gc.collect()
         assert not lost
         assert "no longer printed: [Errno 32]" in caplog.text

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 
-import click
 import pytest
 
 from agent.cli.console.sources import PortSource, TypedLines
 from agent.cli.console.window import ConsoleWindow
-from agent.cli.framework.command import Options
 from agent.config.profile import KitSettings
 from agent.console.line_classifier import ConsoleItem
 from at.protocol.errors import PortError
@@ -39,8 +37,7 @@ async def handle_nothing(items: list[ConsoleItem]) -> None:
 async def test_a_port_that_was_never_there_is_an_error_and_not_waited_for(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with click.Context(click.Command("console"), obj=Options(json=True)):
-        window = ConsoleWindow(None, "")
+    window = ConsoleWindow(True, None, "")
     kit = KitSettings(console_port="/dev/pts/999999")
     source = PortSource(kit, window, handle_nothing, TypedLines([]))
     with pytest.raises(PortError):

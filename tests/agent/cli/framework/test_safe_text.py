@@ -105,7 +105,7 @@ from agent.provisioning.running.outcome import Outcome
 text = %a
 
 @click.command(cls=AgentCommand)
-def every():
+def every(session):
     sys.stdout.write(text + "\\n")
     print(text)
     emit({text: text})
@@ -119,14 +119,14 @@ def every():
     logging.getLogger("x").warning("%%s", text)
     log_of_the_agent(2)
     logging.getLogger("x").warning("%%s", text)
-    window = ConsoleWindow(None, "")
+    window = ConsoleWindow(session.json, None, "")
     window.show(LogLine(text, "error", line=text))
     window.note(text)
     window.show_answer([text])
     window.close()
     place = BoardLocation(text, text, text, text)
     end = Outcome(location=place, outcome="failed", step="key", exit=1, reason=text, hint=text)
-    with BenchView([place]) as view:
+    with BenchView(session, [place]) as view:
         view.end(end)
         say(text)
     view.summary()

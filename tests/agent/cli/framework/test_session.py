@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
-import click
 import pytest
 
-from agent.cli.framework.command import Options
-from agent.cli.framework.session import chosen_kit, configured, only_kit_port
+from agent.cli.framework.session import Session
 from agent.config.write import set_value
 from agent.errors import UsageError
 from at.ports import usb
 from at.ports.usb import UsbPort
 from at.protocol.errors import PortNotFound
 
-T = TypeVar("T")
 LEFT, RIGHT = "/dev/ttyLEFT", "/dev/ttyRIGHT"
-
-
-def with_options(given: Options, ask: Callable[[], T]) -> T:
-    with click.Context(click.Command("test"), obj=given):
-        return ask()
 
 
 def two_kits() -> None:
@@ -33,18 +22,18 @@ def two_kits() -> None:
 def test_a_port_of_the_table_chooses_its_kit_and_another_port_no_kit_of_it() -> None:
     two_kits()
     set_value("kits.right.baud", "1000000", profile="lab")
-    kit = with_options(Options(profile="lab", port=RIGHT), chosen_kit)
+    kit = Session(profile_name="lab", port=RIGHT).kit
     assert (kit.port, kit.baud) == (RIGHT, 1000000)
-    kit = with_options(Options(profile="lab", port="/dev/ttyOTHER"), chosen_kit)
+    kit = Session(profile_name="lab", port="/dev/ttyOTHER").kit
     assert (kit.port, kit.baud) == ("/dev/ttyOTHER", 115200)
 
 
 def test_the_only_kit_of_the_table_needs_no_port_and_of_two_one_is_to_be_named() -> None:
     set_value("kits.left.port", LEFT, profile="lab")
-    assert with_options(Options(profile="lab"), configured).profile.kit.port == LEFT
+    assert Session(profile_name="lab").profile.kit.port == LEFT
     two_kits()
     with pytest.raises(UsageError, match="2 kits") as refused:
-        with_options(Options(profile="lab"), chosen_kit)
+        _ = Session(profile_name="lab").kit
     assert LEFT in refused.value.hint
     assert RIGHT in refused.value.hint
 
@@ -59,9 +48,9 @@ def test_the_only_kit_that_is_plugged_in_is_named_by_its_serial(
     plugged = [UsbPort("/dev/ttyS0")]
     monkeypatch.setattr(usb, "system_ports", lambda: plugged)
     with pytest.raises(PortNotFound):
-        only_kit_port()
+        Session().only_kit_port()
     plugged += kit("001050900001")
-    assert only_kit_port() == "serial:001050900001"
+    assert Session().only_kit_port() == "serial:001050900001"
     plugged += kit("001050900002")
     with pytest.raises(UsageError, match="2 kits are plugged in"):
-        only_kit_port()
+        Session().only_kit_port()

@@ -1,0 +1,177 @@
+"""What every command of the tree asks for: the profile's file, and the serial ports, once at most.
+
+Each runs in this process, on a stand-in and on the only kit that is plugged in: no port is named,
+so that the kit has to be looked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
+from served_cloud import served_cloud
+from served_kit import served
+
+from agent.cli.cloud import write_standin_profile
+from agent.cli.framework.command import run_command_line
+from agent.cli.main import root
+from agent.config import load, write
+from agent.config.write import set_default_profile, set_value
+from at.ports.usb import SEGGER
+
+SESSION = Path(__file__).resolve().parents[2] / "interface" / "session.transcript"
+IDENTITY = "--device-serial k --hardware-version h --software-type s --software-version 1.0.0"
+GIVEN = {
+    "completion": "bash",
+    "console": "--seconds 0.1",
+    "cloud serve": "-- true",
+    "config set": "kit.baud 9600",
+    "device discover": "ID ID --no-wait",
+    "device register-key": "ID {file} --no-wait",
+    "device scheme": "GET /v1/devices",
+    "device wait": "ID --deadline 0",
+    "device write": "ID 1525 0a",
+    "fota abandon": "--yes",
+    "modem at": "AT",
+    "modem jwt": "--exp 0",
+    "modem record": "{folder}/made.transcript -- true",
+    "modem replay": f"{SESSION} --lenient --pty {{folder}}/played -- true",
+    "modem virtual": "--instant --pty {folder}/other -- true",
+    "observe latest-release": "k h s",
+    "provision plan": "--all --registration none --no-proof",
+    "provision run": "--all --registration none --no-proof",
+    "report chunks": "{file} --device-serial k",
+    "report coredump": f"{{file}} {IDENTITY}",
+    "report event": f"--metric a=1 {IDENTITY}",
+    "report file": f"{{file}} --kind bugreport {IDENTITY}",
+    "scan wifi": "--repeat 1",
+}
+"""The words of a command that has to be given more than a value for each of its arguments."""
+
+LASTS = {
+    "run": "an agent goes on until it is stopped, and reads its profile again when it is told to",
+    "demo": "brings a kit and a profile of its own",
+}
+READS_AGAIN = {
+    "config set": "what it writes depends on what is in the file",
+}
+LISTS_AGAIN = {
+    "console": "a port that went away is looked for again",
+    "provision plan": "a board is looked up by its number when its turn comes",
+    "provision run": "a board is looked up by its number when its turn comes: trays are swapped",
+}
+
+
+def leaves(command: click.Command = root, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the words of each command of the tree."""
+    if not isinstance(command, click.Group):
+        yield " ".join(above)
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from leaves(below, (*above, name))
+
+
+def arguments_of(name: str) -> str:
+    """Return a value for each argument that a command must be given."""
+    command: click.Command = root
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
+    values = []
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument) and parameter.required:
+            kind = parameter.type
+            if isinstance(kind, click.Choice):
+                values.append(str(kind.choices[0]))
+            else:
+                values.append("{file}" if isinstance(kind, click.File | click.Path) else "1")
+    takes_fields = any(parameter.name == "pairs" for parameter in command.params)
+    if takes_fields and name.rsplit(maxsplit=1)[-1] in {"create", "update", "relate"}:
+        values.append("--field name=x")
+    return " ".join(values)
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    with served_cloud(tmp_path_factory.mktemp("cloud")) as cloud:
+        yield cloud.ready
+
+
+@pytest.fixture(scope="module")
+def kit_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served(tmp_path_factory.mktemp("kit")) as kit:
+        yield str(kit.port)
+
+
+@pytest.fixture
+def asked(
+    services: dict[str, Any], kit_port: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Counter[str]]:
+    """Write a profile that names no port, plug the kit in, and count what is asked for."""
+    write_standin_profile("sim", services)
+    set_default_profile("sim")
+    set_value("location.wifi", "off", profile="sim")
+    set_value("kit.console_port", "same", profile="sim")
+    set_value("kit.device_id", "kit-1", profile="sim")
+    (tmp_path / "file").write_bytes(b"MC:AAAA:\n")
+    counts: Counter[str] = Counter()
+
+    def listed(*_given: object, **_named: object) -> list[ListPortInfo]:
+        counts["ports"] += 1
+        port = ListPortInfo(os.path.realpath(kit_port))
+        port.vid, port.pid, port.serial_number = SEGGER, 0x1051, "001055000001"
+        port.location = "1-1:1.0"
+        return [port]
+
+    def counted(read: Any, *given: Any) -> Any:
+        counts["profile"] += 1
+        return read(*given)
+
+    monkeypatch.setattr(list_ports, "comports", listed)
+    for module in (sys.modules[load.__module__], write):
+        monkeypatch.setattr(module, "read_config", partial(counted, module.read_config))
+    handlers, level = logging.getLogger().handlers, logging.getLogger().level
+    with open(os.devnull, encoding="utf-8") as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        yield counts
+    logging.getLogger().handlers, logging.getLogger().level = handlers, level
+
+
+@pytest.mark.parametrize("name", [name for name in leaves() if name not in LASTS])
+def test_a_command_reads_the_profile_and_lists_the_ports_once_at_most(
+    name: str,
+    asked: Counter[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    words = GIVEN.get(name, arguments_of(name)).format(folder=tmp_path, file=tmp_path / "file")
+    monkeypatch.setattr(sys, "argv", ["cellagent", *name.split(), *shlex.split(words)])
+    code = run_command_line(root)
+    said = capfd.readouterr()
+    if os.environ.get("COUNTS"):
+        with open(os.environ["COUNTS"], "a") as file:
+            print(
+                f"{name:32} {code} {asked['profile']} {asked['ports']}",
+                said.err[:100].replace("\n", " | "),
+                file=file,
+            )
+    assert "Usage" not in said.err and "--help" not in said.err, said.err
+    assert asked["profile"] <= 1 + (name in READS_AGAIN), said.err
+    assert asked["ports"] <= 1 or name in LISTS_AGAIN, said.err
