@@ -6,10 +6,11 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from at.driver.modem import Modem
 from at.driver.opening import is_garbage, transport_of
-from at.ports.usb import UsbPort, system_ports
+from at.ports.usb import Listing, UsbPort, system_ports
 from at.protocol.answer_or_notice import line_name
 from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError, LinkLost, NoAnswer, PortBusy, PortForbidden
@@ -42,24 +43,25 @@ class PortReport:
     hint: str = ""
 
 
-def open_port(device: str, baud: int) -> Transport:
+def open_port(device: str, baud: int, listing: Listing = system_ports) -> Transport:
     """Return the transport of a port to be probed."""
-    return transport_of(device, baud=baud)
+    return transport_of(device, baud=baud, listing=listing)
 
 
 async def survey(
     *,
     probe_all: bool = False,
     named: Iterable[str] = (),
-    listing: Callable[[], list[UsbPort]] = system_ports,
-    transport: Callable[[str, int], Transport] = open_port,
+    listing: Listing = system_ports,
+    transport: Callable[[str, int], Transport] | None = None,
 ) -> list[PortReport]:
     """Probe the ports concurrently; return a report for each.
 
     Bytes are written only to ports of known kits, to those in `named`, and with `probe_all` to
     all: another device might take them for one of its commands.
     """
-    ports = listing()
+    ports = all_ports = listing()
+    transport = transport or partial(open_port, listing=lambda: all_ports)
     names = list(named)
     if names:
         known = {port.device: port for port in ports}

@@ -11,15 +11,15 @@ from agent.daemon.control.leased_transport import HeldKit, held_kits
 from agent.daemon.snapshot import State
 from agent.errors import ResourceUnavailable
 from at.discovery import PortReport, survey
-from at.ports.usb import UsbPort, device_of, system_ports
+from at.ports.usb import Listing, UsbPort, device_of
 
 
-async def ports_of_agents() -> list[PortReport]:
+async def ports_of_agents(listing: Listing) -> list[PortReport]:
     """Return a report for each port that a running agent holds, and has not released."""
-    listed = {port.device: port for port in system_ports()}
+    listed = {port.device: port for port in listing()}
 
     def usb(port: str, model: object) -> UsbPort:
-        return listed.get(device_of(port)) or UsbPort(port, description=str(model or ""))
+        return listed.get(device_of(port, listing)) or UsbPort(port, description=str(model or ""))
 
     reports: list[PortReport] = []
     for kit in await held_kits(state_dir()):
@@ -70,16 +70,19 @@ async def command(session: Session, probe_all: bool) -> int:
     Nothing is written to a port whose USB identity is not a kit's, unless --port, CELLAGENT_PORT
     or the profile names it or --probe-all is given. Exits with 3 where no port answers.
     """
-    held = await ports_of_agents()
-    held_devices = {device_of(report.usb.device) for report in held}
+    usb_ports = session.usb_ports
+    held = await ports_of_agents(usb_ports)
+    held_devices = {device_of(report.usb.device, usb_ports) for report in held}
     if session.port:
-        device = device_of(session.port)
-        reports = [report for report in held if device_of(report.usb.device) == device]
-        reports = reports or await survey(probe_all=probe_all, named=[session.port])
+        device = device_of(session.port, usb_ports)
+        reports = [report for report in held if device_of(report.usb.device, usb_ports) == device]
+        reports = reports or await survey(
+            probe_all=probe_all, named=[session.port], listing=usb_ports
+        )
     else:
         reports = held + await survey(
             probe_all=probe_all,
-            listing=lambda: [port for port in system_ports() if port.device not in held_devices],
+            listing=lambda: [port for port in usb_ports() if port.device not in held_devices],
         )
         reports += await _named_by_the_profile(session, reports, held_devices)
     if session.json:
@@ -101,11 +104,12 @@ async def _named_by_the_profile(
     if named.startswith("serial:"):
         return []  # a kit that is listed, or not there
     known = [report for report in reports if report.usb.device == named]
-    if not named or device_of(named) in held_devices or any(report.answers for report in known):
+    is_held = device_of(named, session.usb_ports) in held_devices
+    if not named or is_held or any(report.answers for report in known):
         return []
     for report in known:
         reports.remove(report)
-    return await survey(named=[named])
+    return await survey(named=[named], listing=session.usb_ports)
 
 
 def as_json(report: PortReport) -> dict[str, object]:

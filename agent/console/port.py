@@ -6,12 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent.errors import UsageError
+from at.ports.usb import ports_of_kit, resolve, system_ports
 from at.protocol.errors import LinkLost, PortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent.config.profile import KitSettings
+    from at.ports.usb import Listing
     from at.transport.base import Transport
 
 LISTEN_S = 3.0
@@ -46,15 +48,17 @@ class ByteQueue:
         return data
 
 
-def console_transport(port: str, baud: int) -> Transport:
+def console_transport(port: str, baud: int, listing: Listing = system_ports) -> Transport:
     """Return the transport of a console. Raises PortNotFound."""
     from at.driver.opening import transport_of
 
     # A console is only read: there is no flow control.
-    return transport_of(port, baud=baud, rtscts=False)
+    return transport_of(port, baud=baud, rtscts=False, listing=listing)
 
 
-async def find_console(kit: KitSettings, note: Callable[[str], None]) -> str:
+async def find_console(
+    kit: KitSettings, note: Callable[[str], None], listing: Listing = system_ports
+) -> str:
     """Return the port of the kit's console; calls `note` with each step of the search.
 
     Raises UsageError, PortNotFound.
@@ -65,9 +69,9 @@ async def find_console(kit: KitSettings, note: Callable[[str], None]) -> str:
         )
     if kit.console_port not in {"auto", "same"}:
         return kit.console_port
-    candidates = (
-        [kit.port] if kit.console_port == "same" else await asyncio.to_thread(ports_of, kit)
-    )
+    candidates = [kit.port]
+    if kit.console_port == "auto":
+        candidates = await asyncio.to_thread(ports_of, kit, listing)
     if len(candidates) == 1:
         return candidates[0]
     note(f"listening to {', '.join(candidates)} for {LISTEN_S:g} s")
@@ -90,8 +94,6 @@ async def own_port(kit: KitSettings) -> str:
     if kit.console_port != "auto":
         return kit.console_port
     others = [port for port in await asyncio.to_thread(ports_of, kit) if port != kit.port]
-    from at.ports.usb import resolve
-
     if others and kit.port.startswith("serial:"):
         device, _ = await asyncio.to_thread(resolve, kit.port)
         others = [port for port in others if port != device]
@@ -99,11 +101,9 @@ async def own_port(kit: KitSettings) -> str:
     return next((port for port, printed in zip(others, prints, strict=True) if printed), "")
 
 
-def ports_of(kit: KitSettings) -> list[str]:
+def ports_of(kit: KitSettings, listing: Listing = system_ports) -> list[str]:
     """Return the ports of the kit, the named one alone if it is on no known kit."""
-    from at.ports.usb import ports_of_kit
-
-    return [port.device for port in ports_of_kit(kit.port)] or [kit.port]
+    return [port.device for port in ports_of_kit(kit.port, listing)] or [kit.port]
 
 
 async def prints_text(port: str, baud: int, note: Callable[[str], None]) -> bool:

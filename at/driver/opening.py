@@ -10,6 +10,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from at.ports.usb import system_ports
 from at.protocol import resynchronisation
 from at.protocol.answer_or_notice import fields
 from at.protocol.dialect import Dialect, Terminator, recognised
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from at.driver.link import Link
+    from at.ports.usb import Listing
     from at.protocol.exchange import Answer
     from at.transport.base import Transport
 
@@ -37,10 +39,17 @@ def is_system_port(port: str) -> bool:
     return port.partition(":")[0] not in _ELSEWHERE
 
 
-def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -> Transport:
+def transport_of(
+    port: str,
+    *,
+    baud: int = 115200,
+    rtscts: bool | None = None,
+    listing: Listing = system_ports,
+) -> Transport:
     """Return the transport of a port's name. Raises PortNotFound where it names none.
 
-    `rtscts`: hardware flow control; None means on where the kit is known to have it.
+    `rtscts`: hardware flow control; None means on where the kit is known to have it. `listing`: of
+    the ports among which a kit is looked up.
     """
     if not port:
         raise PortNotFound("no port is named", hint="`cellagent ports` lists them")
@@ -50,10 +59,10 @@ def transport_of(port: str, *, baud: int = 115200, rtscts: bool | None = None) -
     if sys.platform == "win32" or find_spec("serial_asyncio") is None:
         from at.transport.threaded import ThreadedSerialTransport
 
-        return ThreadedSerialTransport(port, baud=baud, rtscts=rtscts)
+        return ThreadedSerialTransport(port, baud=baud, rtscts=rtscts, listing=listing)
     from at.transport.event_loop import SerialTransport
 
-    return SerialTransport(port, baud=baud, rtscts=rtscts)
+    return SerialTransport(port, baud=baud, rtscts=rtscts, listing=listing)
 
 
 def _tcp(port: str) -> Transport:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from at.protocol.errors import PortNotFound
 
@@ -66,6 +67,10 @@ class UsbPort:
         return None
 
 
+Listing: TypeAlias = Callable[[], list[UsbPort]]
+"""Returns the serial ports of this system: as they are now, or as they were a moment ago."""
+
+
 def system_ports() -> list[UsbPort]:
     """Return the serial ports of this system, sorted by USB path and interface."""
     from serial.tools import list_ports
@@ -93,7 +98,7 @@ def kit_ports(ports: Iterable[UsbPort], serial: str) -> list[UsbPort]:
     return [port for port in ports if port.serial and port.serial.lstrip("0").upper() == number]
 
 
-def ports_of_kit(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> list[UsbPort]:
+def ports_of_kit(name: str, listing: Listing = system_ports) -> list[UsbPort]:
     """Return the ports of the kit that a port's name belongs to; none if it is on no known kit.
 
     A kit that is named as "serial:NUMBER" need not be a known one.
@@ -115,7 +120,7 @@ def known_kits(ports: Iterable[UsbPort]) -> dict[str, list[UsbPort]]:
 
 
 def resolve(
-    name: str, rtscts: bool | None = None, listing: Callable[[], list[UsbPort]] = system_ports
+    name: str, rtscts: bool | None = None, listing: Listing = system_ports
 ) -> tuple[str, bool]:
     """Return the device of a port's name, and whether to use hardware flow control.
 
@@ -141,7 +146,7 @@ def resolve(
     return ports[at_index].device, flow if rtscts is None else rtscts
 
 
-def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> KitModel | None:
+def model_at(name: str, listing: Listing = system_ports) -> KitModel | None:
     """Return the kit that a port's name belongs to, None where that is not known."""
     if not name.startswith(("serial:", "/dev/", "COM")):
         return None
@@ -149,22 +154,22 @@ def model_at(name: str, listing: Callable[[], list[UsbPort]] = system_ports) -> 
     return ports[0].model if ports else None
 
 
-def same_port(one: str, other: str) -> bool:
+def same_port(one: str, other: str, listing: Listing = system_ports) -> bool:
     """Return whether two names mean one port; links and serial numbers are resolved."""
     if one.startswith("serial:") and other.startswith("serial:"):
         return _number(one) == _number(other)
-    return device_of(one) == device_of(other)
+    return device_of(one, listing) == device_of(other, listing)
 
 
 def _number(port: str) -> str:
     return port.removeprefix("serial:").lstrip("0").upper()
 
 
-def device_of(port: str) -> str:
+def device_of(port: str, listing: Listing = system_ports) -> str:
     """Return the device that a port's name leads to now; the name itself where it leads nowhere."""
     if port.startswith("serial:"):
         try:
-            return resolve(port)[0]
+            return resolve(port, rtscts=False, listing=listing)[0]
         except PortNotFound:
             return port
     if "/" in port and "://" not in port and not port.startswith("virtual:"):
@@ -172,7 +177,7 @@ def device_of(port: str) -> str:
     return port
 
 
-def _has_flow_control(device: str, listing: Callable[[], list[UsbPort]]) -> bool:
+def _has_flow_control(device: str, listing: Listing) -> bool:
     model = model_at(device, listing)
     return bool(model and model.rtscts)
 

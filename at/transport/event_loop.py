@@ -9,6 +9,7 @@ from typing import Any
 
 import serial_asyncio
 
+from at.ports.usb import Listing, system_ports
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
 from at.transport.serial import PortHandle, open_handle, release_handle, termios_error
@@ -27,8 +28,16 @@ _POLL_S = 0.008
 class SerialTransport:
     """A serial port on the event loop."""
 
-    def __init__(self, name: str, *, baud: int = 115200, rtscts: bool | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        baud: int = 115200,
+        rtscts: bool | None = None,
+        listing: Listing = system_ports,
+    ) -> None:
         self._name = name
+        self._listing = listing
         self._baud = baud
         self._rtscts = rtscts
         self._handle: PortHandle | None = None
@@ -42,7 +51,9 @@ class SerialTransport:
 
     async def open(self, receiver: Receiver) -> None:
         """Open the port; push the bytes that wait and those that arrive. Raises PortError."""
-        self._handle = open_handle(self._name, baud=self._baud, rtscts=self._rtscts)
+        self._handle = open_handle(
+            self._name, baud=self._baud, rtscts=self._rtscts, listing=self._listing
+        )
         self._protocol = _Protocol(receiver)
         self._port = _Port(asyncio.get_running_loop(), self._protocol, self._handle)
 

@@ -8,7 +8,7 @@ import os
 import serial
 
 from at.ports.holders import opening_error
-from at.ports.usb import resolve
+from at.ports.usb import Listing, resolve, system_ports
 
 
 def termios_error() -> type[Exception]:
@@ -27,12 +27,19 @@ class PortHandle(serial.Serial):
         """Keep the bytes: pyserial's open() would throw them away."""
 
 
-def open_handle(name: str, *, baud: int, rtscts: bool | None, timeout: float = 0) -> PortHandle:
+def open_handle(
+    name: str,
+    *,
+    baud: int,
+    rtscts: bool | None,
+    timeout: float = 0,
+    listing: Listing = system_ports,
+) -> PortHandle:
     """Open a port for this process alone. Raises PortNotFound, PortBusy, PortForbidden.
 
     flock keeps out other programs that ask (pyserial, picocom), TIOCEXCL those that do not.
     """
-    device, flow = resolve(name, rtscts)
+    device, flow = resolve(name, rtscts, listing)
     handle = PortHandle()
     handle.port = device
     handle.baudrate = baud

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import serial
 
+from at.ports.usb import Listing, system_ports
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
 from at.transport.serial import PortHandle, open_handle, release_handle, termios_error
@@ -21,8 +22,16 @@ _ERRORS = (OSError, serial.SerialException, TypeError, termios_error())
 class ThreadedSerialTransport:
     """One thread waits for bytes, another writes them; both report to the event loop."""
 
-    def __init__(self, name: str, *, baud: int = 115200, rtscts: bool | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        baud: int = 115200,
+        rtscts: bool | None = None,
+        listing: Listing = system_ports,
+    ) -> None:
         self._name = name
+        self._listing = listing
         self._baud = baud
         self._rtscts = rtscts
         self._handle: PortHandle | None = None
@@ -46,7 +55,11 @@ class ThreadedSerialTransport:
         self._empty = asyncio.Event()
         self._empty.set()
         self._handle = open_handle(
-            self._name, baud=self._baud, rtscts=self._rtscts, timeout=_WAIT_S
+            self._name,
+            baud=self._baud,
+            rtscts=self._rtscts,
+            timeout=_WAIT_S,
+            listing=self._listing,
         )
         self._receiver = receiver
         self._closing = self._lost = False

@@ -95,8 +95,8 @@ async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptio
     kit = session.kit
     if given.baud:
         kit = msgspec.structs.replace(kit, baud=given.baud)
-    names = device_identity(kit, given.identity)
-    held = await held_kit(kit.port, to_watch=True)
+    names = device_identity(session, given.identity)
+    held = await held_kit(kit.port, session.usb_ports, to_watch=True)
     sinks: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
 
     async def handle(items: list[ConsoleItem]) -> None:
@@ -114,7 +114,9 @@ async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptio
             sinks.append(files.store)
         source: ConsoleSource
         if held is None:
-            source = PortSource(kit, window, handle, TypedLines(given.lines))
+            source = PortSource(
+                kit, window, handle, TypedLines(given.lines), listing=session.usb_ports
+            )
         else:
             source = AgentSource(held, window, handle, TypedLines(given.lines))
             _note_unused_options(window.note, given)

@@ -12,7 +12,6 @@ from pathlib import Path
 from agent.cli.capture.dump_files import DumpFiles, write_device_file
 from agent.cli.framework.session import Session
 from agent.config.private_files import make_folder, private_opener
-from agent.config.profile import KitSettings
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleItem
@@ -26,7 +25,7 @@ from agent.observability.ingest.device_identity import (
 from agent.tasks import cancel_and_wait
 
 
-def device_identity(kit: KitSettings, given: PartialIdentity) -> IdentityTracker:
+def device_identity(session: Session, given: PartialIdentity) -> IdentityTracker:
     """Return the device's identity: `given` by option takes precedence over the profile.
 
     Then come the kit's own events and its USB identity. Raises UsageError for a name that breaks
@@ -34,9 +33,9 @@ def device_identity(kit: KitSettings, given: PartialIdentity) -> IdentityTracker
     """
     from at.ports.usb import model_at
 
-    configured_names = given | profile_identity(kit)
+    configured_names = given | profile_identity(session.kit)
     configured_names.identity()  # raises before anything is opened
-    model = model_at(kit.port)
+    model = model_at(session.kit.port, session.usb_ports)
     usb = PartialIdentity(hardware_version=model.board if model else "")
     return IdentityTracker(lambda: configured_names, lambda: usb)
 

@@ -19,6 +19,7 @@ from agent.daemon.control import protocol
 from agent.daemon.control.client import AgentConnection, NotRunning, open_request
 from agent.daemon.control.leased_transport import HeldKit
 from agent.tasks import cancel_and_wait
+from at.ports.usb import Listing, system_ports
 
 _RETRY_S = 1.0  # between two tries to reach a port or an agent that went away
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes: a core dump of 16 MiB as base64
@@ -92,9 +93,11 @@ class PortSource(ConsoleSource):
         window: ConsoleWindow,
         handle: Callable[[list[ConsoleItem]], Awaitable[None]],
         lines: TypedLines,
+        listing: Listing = system_ports,
     ) -> None:
         super().__init__(window, handle, lines)
         self._kit = kit
+        self._listing = listing
         self._reader = ConsoleReader()
 
     @property
@@ -110,7 +113,7 @@ class PortSource(ConsoleSource):
         from agent.console.port import find_console
         from at.protocol.errors import PortError
 
-        port = await find_console(self._kit, self._window.note)
+        port = await find_console(self._kit, self._window.note, self._listing)
         waiting = False
         first = True
         while True:
@@ -139,7 +142,8 @@ class PortSource(ConsoleSource):
         from agent.console.port import ByteQueue, console_transport
 
         receiver = ByteQueue()
-        transport = console_transport(port, self._kit.baud)
+        transport = console_transport(port, self._kit.baud, self._listing)
+        self._listing = system_ports  # what went away may come back as another device
         await transport.open(receiver)
         self._window.note(f"{transport.name}: Ctrl-C ends")
         try:
@@ -241,7 +245,7 @@ class AgentSource(ConsoleSource):
 
 async def _wait_for_agent(port: str) -> HeldKit:
     while True:
-        if found := await held_kit(port, to_watch=True):
+        if found := await held_kit(port, system_ports, to_watch=True):
             return found
         await asyncio.sleep(_RETRY_S)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent.http.client import KitGate
     from at.driver.modem import Modem
     from at.firmware_gate import FirmwareVerdict
-    from at.ports.usb import UsbPort
+    from at.ports.usb import Listing, UsbPort
     from at.transport.base import Transport
 
 
@@ -120,6 +120,7 @@ class Session:
         kit = self.kit
         async with modem_on(
             kit.port,
+            self.usb_ports,
             baud=baud or kit.baud,
             dialect=dialect or kit.dialect,
             terminator=terminator,
@@ -189,21 +190,28 @@ class Session:
 
         profile = self.loaded.profile
         port, table = profile.kit.port, list(kits_of(profile).values())
-        matches = [kit for kit in table if same_port(kit.port, port)] if port else table
-        return msgspec.structs.replace(profile, kit=matches[0]) if len(matches) == 1 else profile
+        if port:
+            table = [kit for kit in table if same_port(kit.port, port, self.usb_ports)]
+        return msgspec.structs.replace(profile, kit=table[0]) if len(table) == 1 else profile
 
 
 @contextlib.asynccontextmanager
 async def modem_on(
-    port: str, *, baud: int = 115200, dialect: str = "auto", terminator: str = "auto"
+    port: str,
+    listing: Listing,
+    *,
+    baud: int = 115200,
+    dialect: str = "auto",
+    terminator: str = "auto",
 ) -> AsyncIterator[Modem]:
     """Open the modem on `port`; if a running agent holds it, lease it when it is free.
 
-    Arguments are those of `at.driver.modem.open_modem`. Raises AtError.
+    A kit's number is looked up in `listing`. Other arguments are those of
+    `at.driver.modem.open_modem`. Raises AtError.
     """
     from at.driver.modem import Modem
 
-    transport, link = await transport_on(port, baud)
+    transport, link = await transport_on(port, listing, baud)
     modem = Modem(
         transport,
         dialect=(link and link.dialect) or dialect if dialect == "auto" else dialect,
@@ -216,19 +224,21 @@ async def modem_on(
         await modem.close()
 
 
-async def transport_on(port: str, baud: int) -> tuple[Transport, LinkStatus | None]:
+async def transport_on(
+    port: str, listing: Listing, baud: int
+) -> tuple[Transport, LinkStatus | None]:
     """Return the transport to a port, and the status of its link at an agent that leases it."""
-    held = await held_kit(port)
+    held = await held_kit(port, listing)
     if held is None:
         from at.driver.opening import transport_of
 
-        return transport_of(port, baud=baud), None
+        return transport_of(port, baud=baud, listing=listing), None
     from agent.daemon.control.leased_transport import LeasedTransport
 
     return LeasedTransport(held), held.link
 
 
-async def held_kit(port: str, *, to_watch: bool = False) -> HeldKit | None:
+async def held_kit(port: str, listing: Listing, *, to_watch: bool = False) -> HeldKit | None:
     """Return the kit on `port` if a running agent holds it, else None."""
     from agent.config.paths import state_dir
     from agent.daemon.control.socket import control_sockets
@@ -238,7 +248,7 @@ async def held_kit(port: str, *, to_watch: bool = False) -> HeldKit | None:
         return None  # before more is imported
     from agent.daemon.control.leased_transport import find_held_kit
 
-    return await find_held_kit(folder, port, to_watch=to_watch)
+    return await find_held_kit(folder, port, to_watch=to_watch, listing=listing)
 
 
 P = ParamSpec("P")

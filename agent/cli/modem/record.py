@@ -57,7 +57,7 @@ async def command(
     if pty is not None and tcp is not None:
         raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
     kit = session.kit
-    inner, borrowed = await transport_on(kit.port, kit.baud)
+    inner, borrowed = await transport_on(kit.port, session.usb_ports, kit.baud)
     if borrowed:
         note("the running agent lends the modem: it waits, and goes on listening, until this ends")
     header = await _ask_identity(session)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent.provisioning.planning.goal import Goal
     from agent.provisioning.running.batch import OpenBoard
     from agent.provisioning.running.registrar import Registrar
+    from at.ports.usb import Listing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -172,7 +173,9 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
     return registrar
 
 
-def board_finder(given: BenchOptions, session: Session) -> Callable[[], list[BoardLocation]]:
+def board_finder(
+    given: BenchOptions, session: Session, listing: Listing
+) -> Callable[[], list[BoardLocation]]:
     """Return a function that lists the boards to provision; any thread may call it.
 
     A named board is listed whether or not it is plugged in. The function raises UsageError.
@@ -182,10 +185,10 @@ def board_finder(given: BenchOptions, session: Session) -> Callable[[], list[Boa
     # Not the profile's port: a board is provisioned only if an option or the environment names it.
     names = given.boards or tuple(filter(None, [session.port or os.environ.get("CELLAGENT_PORT")]))
     slots = session.profile.provisioning.slots
-    return partial(chosen_boards, names, all_kits=given.all_kits, slots=slots)
+    return partial(chosen_boards, names, all_kits=given.all_kits, slots=slots, listing=listing)
 
 
-def board_opener(session: Session) -> OpenBoard:
+def board_opener(session: Session, listing: Listing) -> OpenBoard:
     """Return what opens a board's port, or leases its modem from a running agent.
 
     Raises ConfigError where the keys that check what boards attest cannot be read.
@@ -200,7 +203,7 @@ def board_opener(session: Session) -> OpenBoard:
 
     @asynccontextmanager
     async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
-        async with modem_on(location.port) as modem:
+        async with modem_on(location.port, listing) as modem:
             yield ModemBoard(modem, keys)
 
     return open_board

@@ -29,11 +29,11 @@ async def command(session: Session, **values: Any) -> int:
     given, settings = bench_options.BenchOptions(**values), session.configuration
     bench_options.require_extras(settings.profile.provisioning)
     goal = bench_options.goal_of(given, settings)
-    locations = bench_options.board_finder(given, session)()
+    locations = bench_options.board_finder(given, session, session.usb_ports)()
     require_count(locations, given.expect)
     # Raises what would stop a run before it touches a board: a plan must not promise that.
     bench_options.registrar_of(goal, settings)
-    open_board = bench_options.board_opener(session)
+    open_board = bench_options.board_opener(session, session.usb_ports)
     ledger = AsyncLedger(await asyncio.to_thread(bench_options.ledger_of, settings, writes=False))
     try:
         boards = await plan_boards(locations, goal, ledger, open_board)

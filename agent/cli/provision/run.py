@@ -15,6 +15,7 @@ from agent.cli.framework.session import Session
 from agent.cli.provision import bench_options
 from agent.errors import AgentError
 from agent.extras import require
+from at.ports.usb import system_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -79,7 +80,8 @@ def command(
         require("a label with a QR code", "segno")
     program = _on_board(settings, on_board, on_board_timeout)
     goal = bench_options.goal_of(given, settings)
-    find = bench_options.board_finder(given, session)
+    # As they are when a board has its turn, not when the command began: trays are swapped.
+    find = bench_options.board_finder(given, session, system_ports)
     locations = find()
     require_count(locations, given.expect)
     registrar = bench_options.registrar_of(goal, settings)
@@ -130,7 +132,7 @@ async def _provision(
     from agent.provisioning.running.board_ledger import AsyncLedger
     from agent.provisioning.running.board_run import Station
 
-    settings, open_board = session.configuration, bench_options.board_opener(session)
+    settings, open_board = session.configuration, bench_options.board_opener(session, system_ports)
     labels = Labels(label_folder) if label_folder is not None else None
     async with AsyncExitStack() as stack:
         ledger = AsyncLedger(

@@ -11,7 +11,7 @@ from agent.daemon.control import client, protocol
 from agent.daemon.control.socket import ControlSocket, control_sockets
 from agent.daemon.snapshot import AgentProcess, ConsoleStatus, LinkStatus
 from agent.tasks import cancel_and_wait
-from at.ports.usb import same_port
+from at.ports.usb import Listing, same_port, system_ports
 from at.protocol.errors import LinkLost, PortBusy
 from at.transport.base import Receiver
 
@@ -51,7 +51,9 @@ async def held_kits(state_dir: Path) -> list[HeldKit]:
     return kits
 
 
-async def find_held_kit(state_dir: Path, port: str, *, to_watch: bool = False) -> HeldKit | None:
+async def find_held_kit(
+    state_dir: Path, port: str, *, to_watch: bool = False, listing: Listing = system_ports
+) -> HeldKit | None:
     """Return the kit on `port` if an agent holds it; None if it released it to a program.
 
     With `to_watch` a kit is found by its console's port, too, and also while it is released: a
@@ -61,7 +63,7 @@ async def find_held_kit(state_dir: Path, port: str, *, to_watch: bool = False) -
         return None  # these exist in one process only
     for kit in await held_kits(state_dir):
         names = [kit.port, kit.console.port] if to_watch else [kit.port]
-        if any(same_port(name, port) for name in names):
+        if any(same_port(name, port, listing) for name in names):
             return kit if to_watch or not kit.is_released else None
     return None
 

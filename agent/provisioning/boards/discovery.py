@@ -8,13 +8,15 @@ from pathlib import Path
 from agent.errors import UsageError
 from agent.provisioning.boards.board import BoardLocation
 from at.driver.opening import is_system_port
-from at.ports.usb import UsbPort, known_kits, resolve, system_ports
+from at.ports.usb import Listing, UsbPort, known_kits, resolve, system_ports
 from at.protocol.errors import PortNotFound
 
 
-def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLocation]:
+def named_boards(
+    names: Sequence[str], slots: Mapping[str, str], listing: Listing = system_ports
+) -> list[BoardLocation]:
     """Return the locations of boards on named ports; a kit's location includes its USB port."""
-    known = {port.device: port for port in system_ports()}
+    known = {port.device: port for port in listing()}
     known |= {f"serial:{port.serial}": port for port in _kits(list(known.values()))}
     locations = []
     for name in dict.fromkeys(names):
@@ -27,13 +29,17 @@ def named_boards(names: Sequence[str], slots: Mapping[str, str]) -> list[BoardLo
     return locations
 
 
-def all_boards(slots: Mapping[str, str]) -> list[BoardLocation]:
+def all_boards(slots: Mapping[str, str], listing: Listing = system_ports) -> list[BoardLocation]:
     """Return the location of every connected kit, by its USB identity."""
-    return [_location(port, f"serial:{port.serial}", slots) for port in _kits(system_ports())]
+    return [_location(port, f"serial:{port.serial}", slots) for port in _kits(listing())]
 
 
 def chosen_boards(
-    names: Sequence[str], *, all_kits: bool, slots: Mapping[str, str]
+    names: Sequence[str],
+    *,
+    all_kits: bool,
+    slots: Mapping[str, str],
+    listing: Listing = system_ports,
 ) -> list[BoardLocation]:
     """Return named boards, or all. Raises UsageError if neither or both were asked for."""
     if bool(names) == all_kits:
@@ -42,7 +48,7 @@ def chosen_boards(
             hint="cellagent provision run /dev/ttyACM0 serial:1050934568 …; `cellagent ports` "
             "lists them",
         )
-    return all_boards(slots) if all_kits else named_boards(names, slots)
+    return all_boards(slots, listing) if all_kits else named_boards(names, slots, listing)
 
 
 def connected_boards(locations: Sequence[BoardLocation]) -> dict[str, tuple[BoardLocation, object]]:
