@@ -60,7 +60,8 @@ class Dispatcher:
         self._by_beginning: dict[tuple[str, ...], list[Route]] = {}
         self._cloud = cloud
         self._refuse = refuse
-        for route in routes:
+        # A path with fewer variables takes precedence (OpenAPI, "Paths").
+        for route in sorted(routes, key=lambda route: route.path.count("{")):
             segments = route.path.split("/")[1:]
             literal = tuple(takewhile(lambda segment: "{" not in segment, segments))
             self._by_beginning.setdefault(literal[:_DEPTH], []).append(route)
@@ -110,7 +111,7 @@ class Dispatcher:
         allowed: set[str] = set()
         template = ""
         for route in self._candidates(path):
-            # A path with fewer variables takes precedence (OpenAPI, "Paths").
+            # The first template that fits is the one of the path, whatever its methods.
             if template and route.path != template:
                 continue
             match, child = route.matches(scope)

@@ -5,12 +5,12 @@ The document is made of these declarations; handlers check requests by the same 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from agent.standin.core.schema import Schema
 
@@ -44,6 +44,16 @@ class Parameter:
     where: str = "query"
     required: bool = False
     description: str = ""
+    on_day: Callable[[float], Schema] | None = None
+    """Returns the schema at a Unix time, where it depends on the day."""
+
+    def schema_at(self, now_s: float) -> Schema:
+        """Return the schema at a Unix time."""
+        return self.schema if self.on_day is None else self.on_day(now_s)
+
+    def at(self, now_s: float) -> Parameter:
+        """Return the parameter as it is at a Unix time."""
+        return replace(self, schema=self.schema_at(now_s), on_day=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Operations as they are served: one declaration routes a request, checks it and documents it.
 
-The handler gets the caller, the parameters and the body in one `RequestContext`, and nothing that
-its operation does not declare. Each half of the stand-in has a subclass of `ServedOperation` with
+The handler gets the caller, the parameters and the body in one `CheckedRequest`, and nothing that
+its operation does not declare. Each half of the stand-in has a subclass of `CheckedOperation` with
 its own access, and its own way to read and to refuse.
 """
 
@@ -10,9 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -63,13 +62,18 @@ class Query(Mapping[str, Any]):
         return len(self._values)
 
 
-class RequestContext:
+def _sent(request: Request) -> dict[str, list[str]]:
+    query = request.query_params
+    return {name: query.getlist(name) for name in query}
+
+
+class CheckedRequest:
     """A request whose caller, path and query were checked, and whose body has arrived."""
 
     def __init__(
         self,
         request: Request,
-        served: ServedOperation[Any],
+        served: CheckedOperation[Any],
         cloud: Cloud,
         principal: Principal,
         path: dict[str, str],
@@ -108,6 +112,10 @@ class RequestContext:
             self._body = self._served.read_body(self.raw, self.media_type)
         return self._body
 
+    def body_as(self, media_type: str) -> Any:
+        """Return the body as if it had come as that type. Raises as `body` does."""
+        return self._served.read_body(self.raw, media_type)
+
     @property
     def base_url(self) -> str:
         """The address that the request was sent to, with a slash at the end."""
@@ -118,16 +126,18 @@ class RequestContext:
         return str(self._request.url.include_query_params(**parameters))
 
 
-ContextT = TypeVar("ContextT", bound=RequestContext)
+ContextT = TypeVar("ContextT", bound=CheckedRequest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedOperation(ABC, Generic[ContextT]):
+class CheckedOperation(ABC, Generic[ContextT]):
     """An operation with its handler, and how requests for it are checked."""
 
     operation: Operation
     handler: Callable[[ContextT], Awaitable[Response]]
     max_body: int = DEFAULT_MAX_BODY
+    takes_last: ClassVar[bool] = False
+    """Whether the last one counts of a parameter that is given more than once."""
     own_body: bool = False
     """Whether the handler reads `raw` itself, because the body has more than one form."""
 
@@ -155,7 +165,7 @@ class ServedOperation(ABC, Generic[ContextT]):
 
     @abstractmethod
     def refuse_media_type(self, media_type: str) -> Refused:
-        """Return the refusal of a body of a type that is not declared."""
+        """Return the refusal of a body of a type that is not among those declared."""
 
     @abstractmethod
     def convert(self, text: str, schema: Schema) -> object:
@@ -184,13 +194,16 @@ class ServedOperation(ABC, Generic[ContextT]):
     def endpoint(self, cloud: Cloud) -> Endpoint:
         """Return the route that serves the operation."""
         operation = self.operation
+        in_query = frozenset(one.name for one in operation.parameters if one.where == "query")
 
         async def answer(request: Request) -> Response:
             path = {name: str(value) for name, value in request.path_params.items()}
             principal = self.authenticate(request, cloud)
-            self._check_path(path)
+            now_s = cloud.clock.time()
+            self._read("path", {name: [text] for name, text in path.items()}, now_s)
             context = self.context(request, cloud, principal, path)
-            context.query = self._read_query(request.query_params)
+            context.query = Query(in_query, self._read("query", _sent(request), now_s))
+            self._read("header", {name: [text] for name, text in request.headers.items()}, now_s)
             # All of it before a resource is read: from then on no other request is served until
             # the change is stored. If-Match would else be compared with an outdated version.
             context.raw = await request.body()
@@ -206,50 +219,56 @@ class ServedOperation(ABC, Generic[ContextT]):
             max_body=self.max_body,
         )
 
-    def _check_path(self, path: Mapping[str, str]) -> None:
-        declared = {
-            one.name: one.schema for one in self.operation.parameters if one.where == "path"
-        }
-        errors: dict[str, Any] = {}
-        for name, text in path.items():
-            schema = declared.get(name, {})
-            if wrong := check(self.convert(text, schema), schema):
-                errors[name] = wrong
-        if errors:
-            raise self.refuse_fields(errors)
-
-    def _read_query(self, given: QueryParams) -> Query:
+    def _read(self, where: str, sent: Mapping[str, Sequence[str]], now_s: float) -> dict[str, Any]:
+        """Return the values of the declared parameters of one kind, of those that were sent."""
         values: dict[str, Any] = {}
         errors: dict[str, Any] = {}
-        declared = [one for one in self.operation.parameters if one.where == "query"]
-        for parameter in declared:
-            texts = given.getlist(parameter.name)
-            if texts:
-                value, wrong = self._read(texts, parameter.schema)
-                if wrong:
-                    errors[parameter.name] = wrong
-                else:
-                    values[parameter.name] = value
+        for parameter in self.operation.parameters:
+            name, schema = parameter.name, parameter.schema_at(now_s)
+            if parameter.where != where:
+                continue
+            if schema.get("type") == "object":
+                values[name], wrong = self._read_fields(sent, schema)
+                errors |= wrong if isinstance(wrong, dict) else {name: wrong} if wrong else {}
+            elif name in sent:
+                values[name], wrong = self._read_one(sent[name], schema)
+                errors |= {name: wrong} if wrong else {}
             elif parameter.required:
-                errors[parameter.name] = ["Missing data for required field."]
-            elif "default" in parameter.schema:
-                values[parameter.name] = parameter.schema["default"]
+                errors[name] = ["Missing data for required field."]
+            elif "default" in schema:
+                values[name] = schema["default"]
         if errors:
             raise self.refuse_fields(errors)
-        return Query(frozenset(one.name for one in declared), values)
+        return values
 
-    def _read(self, texts: Sequence[str], schema: Schema) -> tuple[object, Errors]:
+    def _read_one(self, texts: Sequence[str], schema: Schema) -> tuple[object, Errors]:
         """Return the value of a parameter, and what is wrong with it."""
-        if schema.get("type") == "array":
-            items = [self.convert(one, schema["items"]) for one in self.split(texts)]
-            return items, check(items, schema)
-        if len(texts) > 1:
+        if len(texts) > 1 and schema.get("type") != "array" and not self.takes_last:
             return None, ["It may be given once."]
         if schema.get("format") == "date-time":
-            moment = self.moment(texts[0])
+            moment = self.moment(texts[-1])
             return moment, [NOT_A_DATETIME] if moment is None else []
-        value = self.convert(texts[0], schema)
+        value = self._value(texts, schema)
         return value, check(value, schema)
+
+    def _read_fields(
+        self, sent: Mapping[str, Sequence[str]], schema: Schema
+    ) -> tuple[object, Errors]:
+        """Return an object whose fields are parameters, and what is wrong with it."""
+        fields: Schema = schema["properties"]
+        for name in sent:
+            whole, bracket, _ = name.partition("[")
+            if bracket and whole in fields:
+                return None, {whole: ["A field of a query holds no fields of its own."]}
+        found = {
+            name: self._value(sent[name], field) for name, field in fields.items() if name in sent
+        }
+        return found, check(found, schema)
+
+    def _value(self, texts: Sequence[str], schema: Schema) -> object:
+        if schema.get("type") == "array":
+            return [self.convert(one, schema["items"]) for one in self.split(texts)]
+        return self.convert(texts[-1], schema)
 
     def read_body(self, raw: bytes, media_type: str) -> Any:
         """Return the value of a body. Raises the refusal of one that does not fit."""

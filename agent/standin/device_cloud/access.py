@@ -1,78 +1,76 @@
-"""Authorization: which credentials an operation of the device cloud takes (D1.5, D10)."""
+"""Access: the credentials that an operation of the device cloud takes (D1.5, D8.4, D10).
+
+The document names them by the schemes of which a request is checked to have one.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from starlette.requests import Request
 
-from agent.standin.device_cloud.refusals import forbidden, unauthorized
-from agent.standin.principal import CredentialKind, Principal, identify
+from agent.standin.device_cloud.refusals import forbidden, not_found, unauthorized
+from agent.standin.principal import CredentialKind, Principal, identify, nobody
 from agent.standin.state import Cloud
 
 READ_ONLY_ROLES = frozenset({"viewer"})
+SIMPLE_TOKEN = "Simple Token"
+JSON_WEB_TOKEN = "JSON Web Token"
+EVALUATION_TOKEN = "Evaluation Token"
+ORGANIZATION_TOKEN = "Organization Auth Token"
+_KINDS = {
+    SIMPLE_TOKEN: {CredentialKind.API_KEY},
+    JSON_WEB_TOKEN: {CredentialKind.DEVICE_JWT, CredentialKind.SERVICE_JWT},
+    EVALUATION_TOKEN: {CredentialKind.EVALUATION_TOKEN},
+    ORGANIZATION_TOKEN: {CredentialKind.ORGANIZATION_TOKEN},
+}
 
 
-def user(request: Request, cloud: Cloud) -> Principal:
-    """Return the user of an operation that takes an API key only."""
-    return _require(request, cloud, frozenset({CredentialKind.API_KEY}))
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may call an operation: anyone with a credential of one of these schemes."""
+
+    schemes: tuple[str, ...] = ()
+    """() where no credential is needed."""
+    service: str = ""
+    """The service that a proxy's JWT has to be for."""
 
 
-def user_or_device(request: Request, cloud: Cloud, device_id: str, service: str) -> Principal:
-    """Return the sender of a request for one device: by API key, its JWT or a service key."""
-    principal = _require(
-        request,
-        cloud,
-        frozenset({CredentialKind.API_KEY, CredentialKind.DEVICE_JWT, CredentialKind.SERVICE_JWT}),
-    )
-    if principal.kind is CredentialKind.SERVICE_JWT and principal.service != service:
-        raise unauthorized(f"a service key for {principal.service} does not open {service}")
-    if principal.device_id and principal.device_id.casefold() != device_id.casefold():
-        raise forbidden("the JWT speaks for another device")
-    return principal
+OPEN = Access()
+USER = Access((SIMPLE_TOKEN,))
+DEVICE = Access((SIMPLE_TOKEN, JSON_WEB_TOKEN), service="device")
+FOTA_DEVICE = Access((SIMPLE_TOKEN, JSON_WEB_TOKEN), service="fota")
+LEGACY_LOCATION = Access((JSON_WEB_TOKEN, EVALUATION_TOKEN), service="location")
+PROJECT = Access((ORGANIZATION_TOKEN,))
+PROJECT_LOCATION = Access((ORGANIZATION_TOKEN,), service="location")
 
 
-def location_client(request: Request, cloud: Cloud) -> Principal:
-    """Return the user of a legacy location path: a device, a proxy or an evaluation."""
-    kinds = frozenset(
-        {CredentialKind.DEVICE_JWT, CredentialKind.SERVICE_JWT, CredentialKind.EVALUATION_TOKEN}
-    )
-    principal = _require(request, cloud, kinds)
-    if principal.kind is CredentialKind.SERVICE_JWT and principal.service != "location":
-        raise unauthorized(f"a service key for {principal.service} does not open location")
-    return principal
-
-
-def project_client(request: Request, cloud: Cloud, organization: str, project: str) -> Principal:
-    """Return the user of a path of a project, by the token of its organization."""
-    principal = _require(
-        request, cloud, frozenset({CredentialKind.ORGANIZATION_TOKEN}), change=False
-    )
-    if cloud.project(organization, project) is None or principal.organization != organization:
-        # One answer for both: a token must not reveal the slugs of another organization.
-        raise unauthorized("the token does not belong to this organization and project")
-    return principal
-
-
-def project_location_client(
-    request: Request, cloud: Cloud, organization: str, project: str
-) -> Principal:
-    """Return the user of a location path of the organization form (clauses D8.4, D10.7)."""
-    principal = project_client(request, cloud, organization, project)
-    owned = cloud.project(organization, project)
-    if owned is None or not owned.location:
-        raise forbidden("the project does not have location services enabled")
-    return principal
-
-
-def _require(
-    request: Request, cloud: Cloud, kinds: frozenset[CredentialKind], *, change: bool | None = None
-) -> Principal:
+def authenticate(request: Request, cloud: Cloud, access: Access) -> Principal:
+    """Return the caller. Raises 401 without a fitting credential, 403 where it may not do this."""
+    if access is LEGACY_LOCATION and not cloud.settings.legacy_location:
+        raise not_found("migrated: use the path with organization and project")
+    if not access.schemes:
+        return nobody("")
     principal = identify(request, cloud)
     if principal.kind is CredentialKind.NONE:
         raise unauthorized(principal.reason)
+    kinds = {kind for scheme in access.schemes for kind in _KINDS[scheme]}
     if principal.kind not in kinds:
         taken = ", ".join(sorted(kind.value for kind in kinds))
         raise unauthorized(f"this operation takes {taken}, not {principal.kind.value}")
-    changes = request.method not in {"GET", "HEAD"} if change is None else change
-    if changes and principal.kind is CredentialKind.API_KEY and principal.role in READ_ONLY_ROLES:
+    if principal.role in READ_ONLY_ROLES and request.method not in {"GET", "HEAD"}:
         raise forbidden(f"the role {principal.role} may read and not change")
+    if principal.kind is CredentialKind.SERVICE_JWT and principal.service != access.service:
+        raise unauthorized(f"a service key for {principal.service} does not open {access.service}")
+    path = request.path_params
+    device_id = path.get("device_id", "")
+    if device_id and principal.device_id and principal.device_id.casefold() != device_id.casefold():
+        raise forbidden("the JWT speaks for another device")
+    if principal.kind is CredentialKind.ORGANIZATION_TOKEN:
+        project = cloud.project(path["organization"], path["project"])
+        if project is None or principal.organization != path["organization"]:
+            # One answer for both: a token must not reveal the slugs of another organization.
+            raise unauthorized("the token does not belong to this organization and project")
+        if access.service == "location" and not project.location:
+            raise forbidden("the project does not have location services enabled")
     return principal

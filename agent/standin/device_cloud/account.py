@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin import keys
-from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access
-from agent.standin.device_cloud.refusals import forbidden, invalid, not_found
-from agent.standin.device_cloud.resource import answer_one, check_if_match, with_meta
+from agent.standin.device_cloud.access import OPEN
+from agent.standin.device_cloud.operations import Context, declare
+from agent.standin.device_cloud.refusals import forbidden, not_found
+from agent.standin.device_cloud.resource import answer_one, with_meta
+from agent.standin.device_cloud.shapes import OBJECT, WHOLE
 from agent.standin.principal import Principal
 from agent.standin.state import TEAMS, USERS, Cloud
 
@@ -25,52 +25,41 @@ CREATED_AT = "2025-01-02T03:04:05.678Z"
 PLANS_WITH_SERVICE_KEYS = frozenset({"PRO", "ENTERPRISE"})
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of account and status."""
+async def _status(_context: Context) -> Response:
+    return JSON({"status": "online", "login": True})
 
-    async def status(_request: Request) -> Response:
-        return JSON({"status": "online", "login": True})
 
-    async def account(request: Request) -> Response:
-        return answer_one(_to_resource(cloud, access.user(request, cloud)))
+async def _account(context: Context) -> Response:
+    return answer_one(_to_resource(context.cloud, context.principal))
 
-    async def service_token(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        _require_deprecated_paths(cloud)
-        record = keys.service_key(cloud, principal.team, "location")
-        token = keys.service_token(cloud, principal.team)
-        return JSON({"token": token, "createdAt": record.created_at})
 
-    async def service_key_and_token(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        _require_deprecated_paths(cloud)
-        plan = cloud.table(TEAMS)[principal.team].plan
-        if plan.upper() not in PLANS_WITH_SERVICE_KEYS:
-            raise forbidden("a service key needs a Pro or Enterprise plan")
-        if principal.role != "owner":
-            raise forbidden("a service key needs the role of team owner")
-        service = request.query_params.get("service", "location")
-        if service not in keys.SERVICES:
-            raise invalid(f"there are keys for {', '.join(keys.SERVICES)}")
-        # The account lists its keys, so it is the resource that this changes.
-        check_if_match(request, _to_resource(cloud, principal)["$meta"]["version"])
-        record = keys.make_service_key(cloud, principal.team, service)
-        token = keys.signed_by(cloud, record)
-        return JSON(
-            {
-                "serviceKey": record.private,
-                "service": service,
-                "token": token,
-                "createdAt": record.created_at,
-            }
-        )
+async def _service_token(context: Context) -> Response:
+    cloud, team = context.cloud, context.team
+    _require_deprecated_paths(cloud)
+    record = keys.service_key(cloud, team, "location")
+    return JSON({"token": keys.service_token(cloud, team), "createdAt": record.created_at})
 
-    return [
-        Endpoint("/v1/status", status, methods=["GET"], name="FetchStatus"),
-        Endpoint("/v1/account", account, methods=["GET"], name="FetchAccountInfo"),
-        Endpoint("/v1/account/service-token", service_token, methods=["GET"]),
-        Endpoint("/v1/account/service-key-and-token", service_key_and_token, methods=["POST"]),
-    ]
+
+async def _service_key_and_token(context: Context) -> Response:
+    cloud, principal = context.cloud, context.principal
+    _require_deprecated_paths(cloud)
+    plan = cloud.table(TEAMS)[principal.team].plan
+    if plan.upper() not in PLANS_WITH_SERVICE_KEYS:
+        raise forbidden("a service key needs a Pro or Enterprise plan")
+    if principal.role != "owner":
+        raise forbidden("a service key needs the role of team owner")
+    service = context.query.get("service", "location")
+    # The account lists its keys, so it is the resource that this changes.
+    context.check_if_match(_to_resource(cloud, principal)["$meta"]["version"])
+    record = keys.make_service_key(cloud, principal.team, service)
+    return JSON(
+        {
+            "serviceKey": record.private,
+            "service": service,
+            "token": keys.signed_by(cloud, record),
+            "createdAt": record.created_at,
+        }
+    )
 
 
 def _require_deprecated_paths(cloud: Cloud) -> None:
@@ -101,3 +90,28 @@ def _to_resource(cloud: Cloud, principal: Principal) -> dict[str, Any]:
         },
     }
     return with_meta(resource, CREATED_AT)
+
+
+OPERATIONS = (
+    declare(
+        "GET /v1/status", "FetchStatus", "Whether the service is up.", _status,
+        tag="Account", access=OPEN, answers={200: OBJECT},
+    ),
+    declare(
+        "GET /v1/account", "FetchAccountInfo", "The team, its plan, the user's role.", _account,
+        tag="Account", answers={200: WHOLE},
+    ),
+    declare(
+        "GET /v1/account/service-token", "FetchServiceToken",
+        "A service token; organization auth tokens replace it.", _service_token,
+        tag="Account", deprecated=True, answers={200: OBJECT},
+    ),
+    declare(
+        "POST /v1/account/service-key-and-token", "CreateServiceKeyAndToken",
+        "A new service key in place of the old one.", _service_key_and_token,
+        tag="Account", deprecated=True, changes=True, answers={200: OBJECT},
+        parameters=(
+            Parameter(name="service", schema={"type": "string", "enum": [*keys.SERVICES]}),
+        ),
+    ),
+)  # fmt: skip

@@ -5,27 +5,23 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
+from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
+from agent.standin.core.schema import Schema
+from agent.standin.core.serving import JSON_TYPE
 from agent.standin.device_cloud import location_input
+from agent.standin.device_cloud.access import Access
+from agent.standin.device_cloud.operations import BYTES, Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.radio_world import Fix, radio_world
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
-from agent.standin.device_cloud.resource import decode_json, read_json, require
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from agent.standin.core.schema import Schema
-    from agent.standin.principal import Principal
-    from agent.standin.state import Cloud
-
+from agent.standin.device_cloud.shapes import OBJECT
 
 SATELLITES = 32
 UNIX_OF_GPS_EPOCH = 315_964_800
@@ -54,28 +50,25 @@ class _Cached(dict[tuple[object, bytes], bytes]):
     """Files by who asked for what."""
 
 
-async def agnss(request: Request, cloud: Cloud, principal: Principal) -> Response:
+async def _agnss(context: Context) -> Response:
     """Answer with assistance data, or with the range of it that is requested."""
-    options = await read_json(request, location_input.ASSISTANCE)
+    cloud, options = context.cloud, context.body
     cached = cloud.transient(_Cached, _Cached)
-    key = (principal, msgspec.json.encode(options, order="sorted"))
+    key = (context.principal, msgspec.json.encode(options, order="sorted"))
     # The data changes with time: later ranges are of the same file as the first one.
-    file = cached.pop(key, None) if _FURTHER_ON.match(request.headers.get("range", "")) else None
+    further = _FURTHER_ON.match(context.headers.get("range", ""))
+    file = cached.pop(key, None) if further else None
     cached[key] = file or _agnss_file(options, cloud.clock.time())
     if len(cached) > _MAX_CACHED:
         del cached[next(iter(cached))]
-    return file_response(cached[key], request.headers, DeviceCloudRefused)
+    return file_response(cached[key], context.headers, DeviceCloudRefused)
 
 
-async def agnss_size(request: Request, cloud: Cloud, _who: Principal) -> Response:
+async def _agnss_size(context: Context) -> Response:
     """Answer with the size only; the fields are in the query or in a body."""
-    body = await request.body()
-    if body:
-        options = decode_json(body)
-        require(options, location_input.ASSISTANCE)
-    else:
-        options = location_input.of_query(request, location_input.ASSISTANCE)
-    return file_response(_agnss_file(options, cloud.clock.time()), {}, DeviceCloudRefused)
+    options = context.body_as(JSON_TYPE) if context.raw else context.query["assistance"]
+    file = _agnss_file(options, context.cloud.clock.time())
+    return file_response(file, {}, DeviceCloudRefused)
 
 
 def _agnss_file(options: dict[str, Any], now_s: float) -> bytes:
@@ -141,10 +134,10 @@ def _location(place: Fix) -> bytes:
     return struct.pack("<iihBBBBB", lat, lon, 0, radius, radius, 0, 255, 68)
 
 
-async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
+async def _pgps(context: Context) -> Response:
     """Answer with where the prediction file is."""
+    cloud, options = context.cloud, context.query["predictions"]
     now = gps_seconds(cloud.clock.time())
-    options = location_input.of_query(request, predictions_schema(int(now // DAY_S)))
     interval = options.get("predictionIntervalMinutes", _INTERVAL)
     count = options.get("predictionCount", 42)
     begin = now - now % (interval * 60)
@@ -158,8 +151,9 @@ async def pgps(request: Request, cloud: Cloud, _who: Principal) -> Response:
     return JSON({"host": cloud.urls["downloads"], "path": path})
 
 
-def predictions_schema(today: int) -> Schema:
-    """Return the schema of a request on a GPS day: no prediction is more than 14 days ahead."""
+def predictions_schema(now_s: float) -> Schema:
+    """Return the schema of a request at a Unix time: no prediction is over 14 days ahead."""
+    today = int(gps_seconds(now_s) // DAY_S)
     intervals = range(120, 481, 60)
     count: Schema = {"type": "integer", "minimum": 1}
     fields: Schema = {
@@ -204,6 +198,11 @@ def predictions(day: int, second: int, count: int, interval_min: int) -> bytes:
         parts.append(_BLOCK.pack(2, SATELLITES))
         parts += [ephemeris(s, at) for s in range(1, SATELLITES + 1)]
     return b"".join(parts)
+
+
+def gps_day_began(unix_s: float) -> int:
+    """Return when the GPS day of a Unix time began, in Unix seconds."""
+    return int(gps_seconds(unix_s) // DAY_S) * DAY_S + UNIX_OF_GPS_EPOCH - LEAP_S
 
 
 def gps_seconds(unix_s: float) -> float:
@@ -345,3 +344,42 @@ def distance_m(one: Fix, other: Fix) -> float:
     north = math.radians(other.lat - one.lat)
     east = math.radians(other.lon - one.lon) * math.cos(math.radians(one.lat))
     return 6_371_000 * math.hypot(north, east)
+
+
+_IN_A_QUERY: Schema = {
+    **location_input.ASSISTANCE,
+    "properties": {
+        name: part
+        for name, part in location_input.ASSISTANCE["properties"].items()
+        if name != "nmr"
+    },
+}
+_FILE: Schema = {"type": "string", "format": "binary"}
+
+
+def operations(
+    prefix: str, kind: str, access: Access, *, deprecated: bool
+) -> tuple[DeviceCloudOperation, ...]:
+    """Return the operations of one form of the path."""
+    wanted = Parameter(name="predictions", schema=OBJECT, on_day=predictions_schema)
+    return (
+        declare(
+            f"POST {prefix}agnss", f"{kind}FetchAGNSS", "A-GNSS data, schema 1.", _agnss,
+            tag="Location", access=access, body=location_input.ASSISTANCE, answered_as=BYTES,
+            answers={200: _FILE, 206: _FILE}, deprecated=deprecated,
+        ),
+        declare(
+            f"HEAD {prefix}agnss", f"{kind}SizeAGNSS", "The size of the data.", _agnss_size,
+            tag="Location", access=access, body=location_input.ASSISTANCE, body_required=False,
+            own_body=True, parameters=(Parameter(name="assistance", schema=_IN_A_QUERY),),
+            answers={200: None}, deprecated=deprecated,
+        ),
+        *(
+            declare(
+                f"GET {prefix}{suffix}", f"{kind}Fetch{suffix.upper()}",
+                "Where the prediction file is.", _pgps, tag="Location", access=access,
+                parameters=(wanted,), answers={200: OBJECT}, deprecated=deprecated,
+            )
+            for suffix in ("pgps", "pgnss")
+        ),
+    )  # fmt: skip

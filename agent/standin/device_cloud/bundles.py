@@ -12,33 +12,19 @@ import zlib
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
-from agent.standin.device_cloud import access, paging
+from agent.standin.core.schema import Schema
+from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.assistance import predictions
+from agent.standin.device_cloud.operations import BYTES, Context, declare
+from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
-from agent.standin.device_cloud.resource import accepted, answer_one, check_if_match, with_meta
+from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.shapes import FLAG, LIST, OBJECT, TEXT, WHOLE
 from agent.standin.state import Cloud
-
-
-def download_routes(cloud: Cloud) -> list[Route]:
-    """Return the route that serves files."""
-
-    async def file(request: Request) -> Response:
-        path = request.path_params["path"]
-        content = cloud.table("files").get(path)
-        if content is None and path in cloud.table("predictions"):
-            content = predictions(*cloud.table("predictions").get(path))
-        if content is None:
-            raise not_found("no such file")
-        return file_response(content, request.headers, DeviceCloudRefused)
-
-    return [Endpoint("/{path:path}", file, methods=["GET"])]
-
 
 LARGEST_ZIP = 32 * 1024 * 1024
 LARGEST_FILE = 16 * 1024 * 1024
@@ -60,64 +46,48 @@ _VERSION = re.compile(r"[a-zA-Z0-9._-]{1,60}")
 _FILE = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of bundles."""
+async def _download(context: Context) -> Response:
+    cloud, path = context.cloud, context.path["path"]
+    content = cloud.table("files").get(path)
+    if content is None and path in cloud.table("predictions"):
+        content = predictions(*cloud.table("predictions").get(path))
+    if content is None:
+        raise not_found("no such file")
+    return file_response(content, context.headers, DeviceCloudRefused)
 
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        modem = paging.boolean(request, "modemOnly", default=False)
-        found = (
-            to_resource(row)
-            for row in cloud.table("bundles").values()
-            if row["team"] == principal.team and (not modem or row["type"] in {"MODEM", "MDM_FULL"})
-        )
-        items, rest = paging.page(request).cut(found)
-        return JSON({"items": items, **rest})
 
-    async def fetch(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        return answer_one(
-            to_resource(find(cloud, principal.team, request.path_params["bundle_id"]))
-        )
+async def _listed(context: Context) -> Response:
+    types = {"MODEM", "MDM_FULL"} if context.query.get("modemOnly") else FIRMWARE_TYPES
+    bundles = context.cloud.table("bundles").values()
+    found = (row for row in bundles if row["team"] == context.team and row["type"] in types)
+    return context.page().answer(found, to_resource)
 
-    async def upload(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        body = await request.body()
-        if kind == "text/plain":
-            try:
-                body = base64.b64decode(body, validate=True)
-            except (binascii.Error, ValueError) as error:
-                raise bad_request("the body is not base64") from error
-        elif kind not in {"application/zip", "application/octet-stream"}:
-            raise DeviceCloudRefused(415, "a bundle is sent as application/zip")
-        manifest, files = read_zip(body)
-        bundle = add(cloud, principal.team, manifest, files)
-        base = cloud.urls["downloads"]
-        return JSON({"uris": [f"{base}/{path}" for path in bundle["paths"]]}, 202)
 
-    async def delete(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        row = find(cloud, principal.team, request.path_params["bundle_id"])
-        check_if_match(request, to_resource(row)["$meta"]["version"])
-        for path in row["paths"]:
-            cloud.table("files").delete(path)
-        cloud.table("bundles").delete(row["bundleId"])
-        return accepted()
+async def _fetch(context: Context) -> Response:
+    return answer_one(to_resource(find(context.cloud, context.team, context.path["bundle_id"])))
 
-    one = "/v1/firmwares/{bundle_id}"
-    return [
-        Endpoint("/v1/firmwares", listed, methods=["GET"], name="ListFirmware"),
-        Endpoint(
-            "/v1/firmwares",
-            upload,
-            methods=["POST"],
-            name="UploadFirmware",
-            max_body=LARGEST_ZIP,
-        ),
-        Endpoint(one, fetch, methods=["GET"], name="FetchFirmware"),
-        Endpoint(one, delete, methods=["DELETE"], name="DeleteFirmware"),
-    ]
+
+async def _upload(context: Context) -> Response:
+    body: bytes = context.body
+    if context.media_type == "text/plain":
+        try:
+            body = base64.b64decode(body, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise bad_request("the body is not base64") from error
+    manifest, files = read_zip(body)
+    bundle = add(context.cloud, context.team, manifest, files)
+    base = context.cloud.urls["downloads"]
+    return JSON({"uris": [f"{base}/{path}" for path in bundle["paths"]]}, 202)
+
+
+async def _delete(context: Context) -> Response:
+    cloud = context.cloud
+    row = find(cloud, context.team, context.path["bundle_id"])
+    context.check_if_match(to_resource(row)["$meta"]["version"])
+    for path in row["paths"]:
+        cloud.table("files").delete(path)
+    cloud.table("bundles").delete(row["bundleId"])
+    return accepted()
 
 
 def find(cloud: Cloud, team: str, bundle_id: str) -> dict[str, Any]:
@@ -213,3 +183,39 @@ def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
     if len(content) > limit:
         raise invalid(f"{name} is larger than {limit} bytes")
     return content
+
+
+_ZIP: Schema = {
+    "type": "string",
+    "format": "firmware-bundle",
+    "contentMediaType": "application/zip",
+    "description": "A zip: manifest.json, and the files of one firmware type that it names.",
+}
+_BASE64: Schema = {**_ZIP, "format": "firmware-bundle-base64", "contentEncoding": "base64"}
+_ONE = "/v1/firmwares/{bundle_id}"
+OPERATIONS = (
+    declare(
+        "GET /v1/firmwares", "ListFirmware", "Bundles.", _listed, tag="FOTA",
+        parameters=(Parameter(name="modemOnly", schema=FLAG), *PAGES), answers={200: LIST},
+    ),
+    declare(
+        "POST /v1/firmwares", "UploadFirmware", "A bundle, as a zip with a manifest.", _upload,
+        tag="FOTA", bodies={"application/zip": _ZIP, BYTES: _ZIP, "text/plain": _BASE64},
+        max_body=LARGEST_ZIP, answers={202: OBJECT},
+    ),
+    declare(
+        f"GET {_ONE}", "FetchFirmware", "A bundle.", _fetch, tag="FOTA", answers={200: WHOLE},
+    ),
+    declare(
+        f"DELETE {_ONE}", "DeleteFirmware", "Delete a bundle.", _delete, tag="FOTA",
+        answers={202: None},
+    ),
+)  # fmt: skip
+DOWNLOADS = (
+    declare(
+        "GET /{path:path}", "Download", "A file.", _download, tag="FOTA", access=OPEN,
+        parameters=(Parameter(name="path", schema=TEXT, where="path", required=True),),
+        answered_as=BYTES, answers={200: TEXT, 206: TEXT},
+    ),
+)  # fmt: skip
+"""What another host serves, which has no document."""

@@ -8,25 +8,18 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin.clock import iso
-from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.responses import JSON
+from agent.standin.core.operation import Parameter
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud.access import FOTA_DEVICE
 from agent.standin.device_cloud.devices.registry import registry
+from agent.standin.device_cloud.operations import Context, declare
+from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
-from agent.standin.device_cloud.resource import (
-    accepted,
-    answer_one,
-    check_if_match,
-    read_json,
-    receive_body,
-    with_meta,
-)
+from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.shapes import LIST, TEXT, TEXTS, WHOLE
 from agent.standin.state import Cloud
 
 FINAL = frozenset({"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT", "CANCELLED"})
@@ -48,86 +41,51 @@ REPORT: Schema = {
 _LONGEST_DETAIL = 1024
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of executions."""
-
-    async def current(request: Request) -> Response:
-        device_id = request.path_params["device_id"]
-        principal = access.user_or_device(request, cloud, device_id, "fota")
-        kind = request.query_params.get("firmwareType")
-        for row in of_device(cloud, device_id):
-            if row["team"] != principal.team or kind not in {None, row["document"]["firmwareType"]}:
-                continue
-            # First in, first out: a download in progress holds back later jobs.
-            if row["status"] == "DOWNLOADING":
-                break
-            if row["status"] in {"QUEUED", "IN_PROGRESS"}:
-                return answer_one(to_resource(row))
-        raise DeviceCloudRefused(404, "no FOTA job is pending for this device", code=40499)
-
-    async def update(request: Request) -> Response:
-        device_id = request.path_params["device_id"]
-        principal = access.user_or_device(request, cloud, device_id, "fota")
-        await receive_body(request)
-        row = _find(request, cloud, principal.team)
-        check_if_match(request, to_resource(row)["$meta"]["version"])
-        body = await read_json(request, REPORT)
-        status, details = body["status"], body.get("details", "")
-        if status not in TRANSITIONS[row["status"]]:
-            raise bad_request(f"an execution does not go from {row['status']} to {status}")
-        if status != row["status"] or status not in FINAL:
-            _store(cloud, row, status, details[:_LONGEST_DETAIL])
-        return accepted()
-
-    device = "/v1/fota-job-executions/{device_id}"
-    return [
-        Endpoint(
-            device + "/current",
-            current,
-            methods=["GET"],
-            name="FetchCurrentPendingFOTAJobExecution",
-        ),
-        Endpoint(device + "/{job_id}", update, methods=["PATCH"], name="UpdateFOTAJobExecution"),
-        *_lists(cloud),
-    ]
+async def _current(context: Context) -> Response:
+    kind = context.query.get("firmwareType")
+    for row in of_device(context.cloud, context.path["device_id"]):
+        if row["team"] != context.team or kind not in {None, row["document"]["firmwareType"]}:
+            continue
+        # First in, first out: a download in progress holds back later jobs.
+        if row["status"] == "DOWNLOADING":
+            break
+        if row["status"] in {"QUEUED", "IN_PROGRESS"}:
+            return answer_one(to_resource(row))
+    raise DeviceCloudRefused(404, "no FOTA job is pending for this device", code=40499)
 
 
-def _lists(cloud: Cloud) -> list[Route]:
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        record = registry(cloud).get(principal.team, request.path_params["device_id"])
-        rows = of_device(cloud, record["fields"]["id"])
-        items, rest = paging.page(request).cut([r for r in rows if r["team"] == principal.team])
-        return JSON({"items": [to_resource(row) for row in items], **rest})
+async def _update(context: Context) -> Response:
+    row = _find(context)
+    context.check_if_match(to_resource(row)["$meta"]["version"])
+    status, details = context.body["status"], context.body.get("details", "")
+    if status not in TRANSITIONS[row["status"]]:
+        raise bad_request(f"an execution does not go from {row['status']} to {status}")
+    if status != row["status"] or status not in FINAL:
+        _store(context.cloud, row, status, details[:_LONGEST_DETAIL])
+    return accepted()
 
-    async def fetch(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        return answer_one(to_resource(_find(request, cloud, principal.team)))
 
-    async def of_one_job(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        if request.path_params["job_id"] not in cloud.table("jobs"):
-            raise not_found("no such job")
-        wanted = set(paging.listed(request, "status"))
-        rows = [
-            row
-            for row in of_job(cloud, request.path_params["job_id"])
-            if row["team"] == principal.team and (not wanted or row["status"] in wanted)
-        ]
-        items, rest = paging.page(request).cut(rows)
-        return JSON({"items": [to_resource(row) for row in items], **rest})
+async def _listed(context: Context) -> Response:
+    record = registry(context.cloud).get(context.team, context.path["device_id"])
+    rows = of_device(context.cloud, record["fields"]["id"])
+    return context.page().answer((r for r in rows if r["team"] == context.team), to_resource)
 
-    device = "/v1/fota-job-executions/{device_id}"
-    return [
-        Endpoint(device, listed, methods=["GET"], name="ListFOTAJobExecutions"),
-        Endpoint(device + "/{job_id}", fetch, methods=["GET"], name="FetchFOTAJobExecution"),
-        Endpoint(
-            "/v1/fota-job-execution-statuses/{job_id}",
-            of_one_job,
-            methods=["GET"],
-            name="ListFOTAJobExecutionStatuses",
-        ),
-    ]
+
+async def _fetch(context: Context) -> Response:
+    return answer_one(to_resource(_find(context)))
+
+
+async def _list_of_job(context: Context) -> Response:
+    cloud, job = context.cloud, context.path["job_id"]
+    if job not in cloud.table("jobs"):
+        raise not_found("no such job")
+    wanted = set(context.query.get("status", ()))
+    rows = (
+        row
+        for row in of_job(cloud, job)
+        if row["team"] == context.team and (not wanted or row["status"] in wanted)
+    )
+    return context.page().answer(rows, to_resource)
 
 
 def create(cloud: Cloud, job: dict[str, Any], device_id: str) -> None:
@@ -206,11 +164,11 @@ def to_resource(row: dict[str, Any]) -> dict[str, Any]:
     return with_meta(resource, created, updated)
 
 
-def _find(request: Request, cloud: Cloud, team: str) -> dict[str, Any]:
-    key = request.path_params["device_id"].casefold()
+def _find(context: Context) -> dict[str, Any]:
+    key = context.path["device_id"].casefold()
     row: dict[str, Any] | None
-    row = cloud.table("executions").get(f"{key}/{request.path_params['job_id']}")
-    if row is None or row["team"] != team:
+    row = context.cloud.table("executions").get(f"{key}/{context.path['job_id']}")
+    if row is None or row["team"] != context.team:
         raise DeviceCloudRefused(404, "no such execution", code=40410)
     return row
 
@@ -223,3 +181,30 @@ def _store(cloud: Cloud, row: dict[str, Any], status: str, detail: str) -> None:
         "updated_at": cloud.clock.time(),
     }
     cloud.table("executions").put(f"{row['deviceId'].casefold()}/{row['jobId']}", changed)
+
+
+_DEVICE = "/v1/fota-job-executions/{device_id}"
+OPERATIONS = (
+    declare(
+        f"GET {_DEVICE}/current", "FetchCurrentPendingFOTAJobExecution",
+        "The oldest execution that waits for a device.", _current, tag="FOTA", access=FOTA_DEVICE,
+        parameters=(Parameter(name="firmwareType", schema=TEXT),), answers={200: WHOLE},
+    ),
+    declare(
+        f"GET {_DEVICE}", "ListFOTAJobExecutions", "A device's executions.", _listed,
+        tag="FOTA", parameters=PAGES, answers={200: LIST},
+    ),
+    declare(
+        f"GET {_DEVICE}/{{job_id}}", "FetchFOTAJobExecution", "An execution.", _fetch,
+        tag="FOTA", answers={200: WHOLE},
+    ),
+    declare(
+        f"PATCH {_DEVICE}/{{job_id}}", "UpdateFOTAJobExecution", "Report how it goes.", _update,
+        tag="FOTA", access=FOTA_DEVICE, body=REPORT, answers={202: None},
+    ),
+    declare(
+        "GET /v1/fota-job-execution-statuses/{job_id}", "ListFOTAJobExecutionStatuses",
+        "A job's executions.", _list_of_job, tag="FOTA",
+        parameters=(Parameter(name="status", schema=TEXTS), *PAGES), answers={200: LIST},
+    ),
+)  # fmt: skip

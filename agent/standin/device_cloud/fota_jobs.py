@@ -6,24 +6,19 @@ import uuid
 from collections import Counter
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin.clock import iso
-from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access, bundles, executions, paging
+from agent.standin.device_cloud import bundles, executions
 from agent.standin.device_cloud.devices.registry import registry
+from agent.standin.device_cloud.operations import Context, declare
+from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
-from agent.standin.device_cloud.resource import (
-    accepted,
-    answer_one,
-    check_if_match,
-    read_json,
-    with_meta,
-)
+from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.shapes import LIST, OBJECT, TEXT, WHOLE
 from agent.standin.state import Cloud
 
 _COUNTERS = {
@@ -60,58 +55,48 @@ JOB: Schema = {
 }
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of jobs."""
+async def _create(context: Context) -> Response:
+    cloud = context.cloud
+    row = _job(cloud, context.team, context.body)
+    cloud.table("jobs").put(row["jobId"], row)
+    if row["status"] == "IN_PROGRESS":
+        _start(cloud, row)
+    return JSON({"jobId": row["jobId"]}, 201)
 
-    async def create(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        row = _job(cloud, principal.team, await read_json(request, JOB))
-        cloud.table("jobs").put(row["jobId"], row)
-        if row["status"] == "IN_PROGRESS":
-            _apply(cloud, row)
-        return JSON({"jobId": row["jobId"]}, 201)
 
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        rows = [row for row in cloud.table("jobs").values() if row["team"] == principal.team]
-        items, rest = paging.page(request, descending=True).cut(rows)
-        return JSON({"items": [to_resource(cloud, row) for row in items], **rest})
+async def _listed(context: Context) -> Response:
+    rows = [row for row in context.cloud.table("jobs").values() if row["team"] == context.team]
+    page = context.page(descending=True)
+    return page.answer(rows, lambda row: to_resource(context.cloud, row))
 
-    async def fetch(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        return answer_one(to_resource(cloud, _find(request, cloud, principal.team)))
 
-    async def apply(request: Request) -> Response:
-        row = _job_to_change(request, cloud)
-        if row["status"] != "CREATED":
-            raise DeviceCloudRefused(409, "the job was applied before")
-        _apply(cloud, {**row, "status": "IN_PROGRESS"})
-        return accepted()
+async def _fetch(context: Context) -> Response:
+    return answer_one(to_resource(context.cloud, _find(context)))
 
-    async def cancel(request: Request) -> Response:
-        row = _job_to_change(request, cloud)
-        if row["status"] not in {"CREATED", "IN_PROGRESS"}:
-            raise DeviceCloudRefused(409, "the job has ended")
-        reason = request.query_params.get("reason", "")[:1024]
-        _store(cloud, {**row, "status": "CANCELLED", "status_detail": reason})
-        executions.cancel_job(cloud, row["jobId"], reason)
-        return accepted()
 
-    async def delete(request: Request) -> Response:
-        row = _job_to_change(request, cloud)
-        executions.delete_job(cloud, row["jobId"])
-        cloud.table("jobs").delete(row["jobId"])
-        return accepted()
+async def _apply(context: Context) -> Response:
+    row = _job_to_change(context)
+    if row["status"] != "CREATED":
+        raise DeviceCloudRefused(409, "the job was applied before")
+    _start(context.cloud, {**row, "status": "IN_PROGRESS"})
+    return accepted()
 
-    one = "/v1/fota-jobs/{job_id}"
-    return [
-        Endpoint("/v1/fota-jobs", create, methods=["POST"], name="CreateFOTAJob"),
-        Endpoint("/v1/fota-jobs", listed, methods=["GET"], name="ListFOTAJobs"),
-        Endpoint(one, fetch, methods=["GET"], name="FetchFOTAJob"),
-        Endpoint(one, delete, methods=["DELETE"], name="DeleteFOTAJob"),
-        Endpoint(one + "/apply", apply, methods=["POST"], name="ApplyFOTAJob"),
-        Endpoint(one + "/cancel", cancel, methods=["PUT"], name="CancelFOTAJob"),
-    ]
+
+async def _cancel(context: Context) -> Response:
+    row = _job_to_change(context)
+    if row["status"] not in {"CREATED", "IN_PROGRESS"}:
+        raise DeviceCloudRefused(409, "the job has ended")
+    reason = context.query.get("reason", "")[:1024]
+    _store(context.cloud, {**row, "status": "CANCELLED", "status_detail": reason})
+    executions.cancel_job(context.cloud, row["jobId"], reason)
+    return accepted()
+
+
+async def _delete(context: Context) -> Response:
+    row = _job_to_change(context)
+    executions.delete_job(context.cloud, row["jobId"])
+    context.cloud.table("jobs").delete(row["jobId"])
+    return accepted()
 
 
 def to_resource(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +163,7 @@ def _job(cloud: Cloud, team: str, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _apply(cloud: Cloud, row: dict[str, Any]) -> None:
+def _start(cloud: Cloud, row: dict[str, Any]) -> None:
     """Create an execution for each target."""
     target, devices = row["target"], registry(cloud)
     if target["tags"]:
@@ -193,19 +178,44 @@ def _apply(cloud: Cloud, row: dict[str, Any]) -> None:
     _store(cloud, row)
 
 
-def _find(request: Request, cloud: Cloud, team: str) -> dict[str, Any]:
-    row: dict[str, Any] | None = cloud.table("jobs").get(request.path_params["job_id"])
-    if row is None or row["team"] != team:
+def _find(context: Context) -> dict[str, Any]:
+    row: dict[str, Any] | None = context.cloud.table("jobs").get(context.path["job_id"])
+    if row is None or row["team"] != context.team:
         raise not_found("no such job")
     return row
 
 
-def _job_to_change(request: Request, cloud: Cloud) -> dict[str, Any]:
-    principal = access.user(request, cloud)
-    row = _find(request, cloud, principal.team)
-    check_if_match(request, to_resource(cloud, row)["$meta"]["version"])
+def _job_to_change(context: Context) -> dict[str, Any]:
+    row = _find(context)
+    context.check_if_match(to_resource(context.cloud, row)["$meta"]["version"])
     return row
 
 
 def _store(cloud: Cloud, row: dict[str, Any]) -> None:
     cloud.table("jobs").put(row["jobId"], {**row, "updated_at": cloud.clock.time()})
+
+
+_ONE = "/v1/fota-jobs/{job_id}"
+OPERATIONS = (
+    declare(
+        "POST /v1/fota-jobs", "CreateFOTAJob", "Update devices.", _create,
+        tag="FOTA", body=JOB, answers={201: OBJECT},
+    ),
+    declare(
+        "GET /v1/fota-jobs", "ListFOTAJobs", "Jobs, newest first.", _listed,
+        tag="FOTA", parameters=PAGES, answers={200: LIST},
+    ),
+    declare(f"GET {_ONE}", "FetchFOTAJob", "A job.", _fetch, tag="FOTA", answers={200: WHOLE}),
+    declare(
+        f"DELETE {_ONE}", "DeleteFOTAJob", "Delete a job.", _delete,
+        tag="FOTA", answers={202: None},
+    ),
+    declare(
+        f"POST {_ONE}/apply", "ApplyFOTAJob", "Start a job.", _apply,
+        tag="FOTA", changes=True, refusals=(409,), answers={202: None},
+    ),
+    declare(
+        f"PUT {_ONE}/cancel", "CancelFOTAJob", "Cancel a job.", _cancel, tag="FOTA",
+        parameters=(Parameter(name="reason", schema=TEXT),), refusals=(409,), answers={202: None},
+    ),
+)  # fmt: skip

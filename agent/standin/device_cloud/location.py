@@ -1,210 +1,107 @@
 """The location endpoints, in the organization form and the legacy form (clauses D8, D10.6, D10.7).
 
-A handler serves both prefixes; each prefix has its own credentials. Anchors are access points whose
-position a user has stored.
+A handler serves both prefixes; each prefix has its own credentials.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
 from agent.standin.clock import iso
-from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access, assistance, location_input, paging
-from agent.standin.device_cloud.devices.registry import is_device_id
-from agent.standin.device_cloud.location_input import ANCHOR, ANCHOR_CHANGE, MAC, mac_address
+from agent.standin.core.schema import Schema
+from agent.standin.device_cloud import anchors, assistance, location_input
+from agent.standin.device_cloud.access import LEGACY_LOCATION, PROJECT_LOCATION, Access
+from agent.standin.device_cloud.operations import Context, DeviceCloudOperation, declare
+from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.radio_world import TOWN_M, Fix, radio_world
-from agent.standin.device_cloud.refusals import DeviceCloudRefused, invalid, not_found
-from agent.standin.device_cloud.resource import (
-    accepted,
-    answer_one,
-    check_if_match,
-    read_json,
-    receive_body,
-    require,
-    with_meta,
-)
+from agent.standin.device_cloud.refusals import not_found
+from agent.standin.device_cloud.resource import accepted, with_meta
+from agent.standin.device_cloud.shapes import FLAG, LIST, MOMENT, OBJECT, TEXT
 from agent.standin.principal import CredentialKind, Principal
-from agent.standin.state import Cloud
 
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")
-_ANCHOR_RANGE_M = 30.0
-"""How far an anchor reaches indoors, roughly."""
-_UNKNOWN_LEVEL_DBM = -128.0
 NINETY_FIVE_PERCENT = 1.62
 """From the radius that holds 68 % to the one that holds 95 %, errors being normal both ways."""
 _MOST_FIXES = 10_000
-Handler = Callable[["Request", "Cloud", Principal], Awaitable[Response]]
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of location, below both prefixes where there are two."""
-    found: list[Route] = []
-    current = "/v1/organizations/{organization}/projects/{project}/location/"
-    for suffix, method, handler in HANDLERS:
-        name = {"agnss": "AGNSS", "pgps": "PGPS", "pgnss": "PGNSS"}.get(suffix, suffix)
-        found += [
-            Endpoint(
-                current + suffix,
-                _organization_form(cloud, handler),
-                methods=[method],
-                name=f"{name}-{method}",
-            ),
-            Endpoint(
-                "/v1/location/" + suffix,
-                _legacy_form(cloud, handler),
-                methods=[method],
-                name=f"Legacy-{name}-{method}",
-            ),
-        ]
-    return [*found, *_position_routes(cloud), *anchor_routes(cloud)]
+async def _history(context: Context) -> Response:
+    query = context.query
+    device = query.get("deviceId")
+    since, until = query.get("start", 0.0), query.get("end", float("inf"))
+    rows = (
+        row["fix"]
+        for row in context.cloud.table("fixes").values()
+        if row["team"] == context.team
+        and device in {None, row["fix"]["deviceId"]}
+        and since <= row["at"] < until
+    )
+    return context.page(descending=True).answer(rows)
 
 
-def _organization_form(cloud: Cloud, handler: Handler) -> Callable[..., Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        path = request.path_params
-        organization, project = path["organization"], path["project"]
-        principal = access.project_location_client(request, cloud, organization, project)
-        return await handler(request, cloud, principal)
-
-    return answer
+async def _store_fix(context: Context) -> Response:
+    body = context.body
+    lon = body["lon"] if "lon" in body else body["lng"]
+    fix = Fix(float(body["lat"]), float(lon), float(body.get("acc", 10)), "GNSS")
+    _record_fix(context, fix, "GNSS")
+    return accepted()
 
 
-def _legacy_form(cloud: Cloud, handler: Handler) -> Callable[..., Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        _require_legacy_paths(cloud)
-        principal = access.location_client(request, cloud)
-        return await handler(request, cloud, principal)
-
-    return answer
-
-
-def _require_legacy_paths(cloud: Cloud) -> None:
-    if not cloud.settings.legacy_location:
-        raise not_found("migrated: use the path with organization and project")
+async def _geocode(context: Context) -> Response:
+    lat, lon = float(context.query["lat"]), float(context.query["lon"])
+    address = radio_world().address(lat, lon)
+    if address is None:
+        raise not_found("no address is known there")
+    formatted = ", ".join(address[name] for name in ("city", "state", "country"))
+    resource = {"lat": lat, "lon": lon, "uncertainty": TOWN_M, "formatted": formatted}
+    return JSON({**resource, "address": address})
 
 
-def _position_routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of stored positions and of addresses."""
-
-    async def history(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        device = request.query_params.get("deviceId")
-        since = paging.moment(request, "start", default=0.0)
-        until = paging.moment(request, "end", default=float("inf"))
-        rows = [
-            row["fix"]
-            for row in cloud.table("fixes").values()
-            if row["team"] == principal.team
-            and device in {None, row["fix"]["deviceId"]}
-            and since <= row["at"] < until
-        ]
-        items, rest = paging.page(request, descending=True).cut(rows)
-        return JSON({"items": items, **rest})
-
-    async def gnss(request: Request) -> Response:
-        _require_legacy_paths(cloud)
-        principal = access.location_client(request, cloud)
-        body = await read_json(request, location_input.FIX)
-        lon = body["lon"] if "lon" in body else body["lng"]
-        fix = Fix(float(body["lat"]), float(lon), float(body.get("acc", 10)), "GNSS")
-        _record_fix(request, cloud, principal, fix, "GNSS")
-        return accepted()
-
-    async def geo(request: Request) -> Response:
-        _require_legacy_paths(cloud)
-        access.location_client(request, cloud)
-        place = location_input.of_query(request, location_input.COORDINATES)
-        lat, lon = float(place["lat"]), float(place["lon"])
-        address = radio_world().address(lat, lon)
-        if address is None:
-            raise not_found("no address is known there")
-        formatted = ", ".join(address[name] for name in ("city", "state", "country"))
-        resource = {"lat": lat, "lon": lon, "uncertainty": TOWN_M, "formatted": formatted}
-        return JSON({**resource, "address": address})
-
-    return [
-        Endpoint("/v1/location/geo", geo, methods=["GET"], name="ReverseGeocode"),
-        Endpoint("/v1/location/history", history, methods=["GET"], name="LocationHistory"),
-        Endpoint("/v1/location/gnss", gnss, methods=["POST"], name="StoreGNSSFix"),
-    ]
+async def _wifi(context: Context) -> Response:
+    points = location_input.access_points(context.body)
+    fix, known = anchors.strongest_anchor(context.cloud, context.team, points)
+    return _answer(context, fix or radio_world().by_wifi(points), "WIFI", _anchors(known))
 
 
-async def wifi(request: Request, cloud: Cloud, principal: Principal) -> Response:
-    """Answer with the position of a Wi-Fi scan."""
-    points = location_input.access_points(await read_json(request, location_input.WIFI_SCAN))
-    fix, known = strongest_anchor(cloud, principal.team or cloud.team_id, points)
-    fix = fix or radio_world().by_wifi(points)
-    return _answer(request, cloud, principal, fix, service="WIFI", more=_anchors(known))
+async def _cell(context: Context) -> Response:
+    found = location_input.cells(context.body)
+    fix = radio_world().by_cells(found, fallback=context.query.get("fallback", True))
+    return _answer(context, fix, "CELL")
 
 
-async def cell(request: Request, cloud: Cloud, principal: Principal) -> Response:
-    """Answer with the position of a cell scan."""
-    found = location_input.cells(await read_json(request, location_input.CELL_SCAN))
-    fallback = paging.boolean(request, "fallback", default=True)
-    fix = radio_world().by_cells(found, fallback=fallback)
-    return _answer(request, cloud, principal, fix, service="CELL")
+async def _single_cell(context: Context) -> Response:
+    cell = {name: value for name, value in context.query.items() if name in _CELL}
+    return _answer(context, radio_world().by_cells([cell], fallback=True), "CELL")
 
 
-async def single_cell(request: Request, cloud: Cloud, principal: Principal) -> Response:
-    """Answer with the position of one cell, which is in the query (deprecated)."""
-    found = location_input.of_query(request, location_input.CELL)
-    fix = radio_world().by_cells([found], fallback=True)
-    return _answer(request, cloud, principal, fix, service="CELL")
-
-
-async def ground_fix(request: Request, cloud: Cloud, principal: Principal) -> Response:
+async def _ground_fix(context: Context) -> Response:
     """Answer with the position of Wi-Fi, or else of cells."""
-    body = await read_json(request, location_input.ANY_SCAN)
+    body, query = context.body, context.query
     found = location_input.cells(body)
     scan = location_input.access_points(body["wifi"]) if "wifi" in body else []
-    fallback = paging.boolean(request, "fallback", default=True)
-    both = paging.boolean(request, "alt", default=False)
-    by_anchor, known = strongest_anchor(cloud, principal.team or cloud.team_id, scan)
+    by_anchor, known = anchors.strongest_anchor(context.cloud, context.team, scan)
     by_wifi = by_anchor or radio_world().by_wifi(scan)
+    fallback = query.get("fallback", True)
     by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
-    alternative = by_cells if by_wifi and both else None
-    sure = paging.boolean(request, "hiConf", default=False)
-    more = _anchors(known) | _alternative(by_wifi, alternative, principal, sure=sure)
-    return _answer(request, cloud, principal, by_wifi or by_cells, service="GROUND_FIX", more=more)
-
-
-HANDLERS: tuple[tuple[str, str, Handler], ...] = (
-    ("wifi", "POST", wifi),
-    ("cell", "POST", cell),
-    ("ground-fix", "POST", ground_fix),
-    ("single-cell", "GET", single_cell),
-    ("agnss", "POST", assistance.agnss),
-    ("agnss", "HEAD", assistance.agnss_size),
-    ("pgps", "GET", assistance.pgps),
-    ("pgnss", "GET", assistance.pgps),
-)
+    alternative = by_cells if by_wifi and query.get("alt") else None
+    sure = query.get("hiConf", False)
+    more = _anchors(known) | _alternative(by_wifi, alternative, context.principal, sure=sure)
+    return _answer(context, by_wifi or by_cells, "GROUND_FIX", more)
 
 
 def _answer(
-    request: Request,
-    cloud: Cloud,
-    principal: Principal,
-    fix: Fix | None,
-    *,
-    service: str,
-    more: dict[str, Any] | None = None,
+    context: Context, fix: Fix | None, service: str, more: dict[str, Any] | None = None
 ) -> Response:
-    sure = paging.boolean(request, "hiConf", default=False)
-    reply = paging.boolean(request, "doReply", default=True)
     if fix is None:
         raise not_found("no position found for this scan")
-    _record_fix(request, cloud, principal, fix, service)
-    if not reply:
+    _record_fix(context, fix, service)
+    if not context.query.get("doReply", True):
         return PlainTextResponse("")
-    return JSON({**_to_resource(fix, principal, sure=sure), **(more or {})})
+    sure = context.query.get("hiConf", False)
+    return JSON({**_to_resource(fix, context.principal, sure=sure), **(more or {})})
 
 
 def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
@@ -230,17 +127,13 @@ def _to_resource(fix: Fix, principal: Principal, *, sure: bool) -> dict[str, Any
     }
 
 
-def _record_fix(
-    request: Request, cloud: Cloud, principal: Principal, fix: Fix, service: str
-) -> None:
+def _record_fix(context: Context, fix: Fix, service: str) -> None:
     """Store the position if the request names a device; numbers are texts in the history."""
-    device = principal.device_id or request.headers.get("x-custom-device-id", "")
+    device = context.principal.device_id or context.headers.get("x-custom-device-id", "")
     if not device:
         return
-    if not is_device_id(device):
-        raise invalid("x-custom-device-id is no device id")
-    table = cloud.table("fixes")
-    at = cloud.clock.time()
+    table = context.cloud.table("fixes")
+    at = context.cloud.clock.time()
     now = iso(at)
     resource = {
         "id": f"{table.next_number():012d}",
@@ -251,94 +144,108 @@ def _record_fix(
         "lon": str(fix.lon),
         "uncertainty": str(fix.uncertainty_m),
     }
-    team = principal.team or cloud.team_id
-    table.put(resource["id"], {"team": team, "at": at, "fix": with_meta(resource, now)})
+    table.put(resource["id"], {"team": context.team, "at": at, "fix": with_meta(resource, now)})
     if len(table) > _MOST_FIXES:
         table.delete(next(iter(table)))
 
 
-def strongest_anchor(
-    cloud: Cloud, team: str, points: Sequence[tuple[str, float | None]]
-) -> tuple[Fix | None, list[dict[str, str]]]:
-    """Return the position of the strongest anchor in a Wi-Fi scan, and all anchors in it."""
-    table = cloud.table("anchors")
-    if not len(table):
-        return None, []
-    levels = {address: _UNKNOWN_LEVEL_DBM if dbm is None else dbm for address, dbm in points}
-    found = [row for row in (table.get(f"{team}/{address}") for address in levels) if row]
-    if not found:
-        return None, []
-    best = max(found, key=lambda row: levels[row["macAddress"]])
-    anchors = [{"macAddress": row["macAddress"], "name": row["name"]} for row in found]
-    return Fix(best["lat"], best["lon"], _ANCHOR_RANGE_M, "ANCHOR"), anchors
+_ADDRESS: Schema = {
+    "type": "object",
+    "required": ["lat", "lon", "uncertainty", "formatted", "address"],
+    "properties": {"formatted": TEXT, "address": OBJECT},
+}
+_POSITION: Schema = {
+    "type": "object",
+    "required": ["lat", "lon", "uncertainty"],
+    "properties": {
+        "lat": {"type": "number"},
+        "lon": {"type": "number"},
+        "uncertainty": {"type": "number"},
+        "fulfilledWith": TEXT,
+        "anchors": {"type": "array", "items": {"type": "object", "required": ["macAddress"]}},
+    },
+}
+_NO_REPLY: dict[str, Schema] = {"text/plain": {"type": "string", "maxLength": 0}}
+"""What `doReply=false` leaves of an answer."""
+# A query holds single values only.
+_CELL: dict[str, Schema] = {
+    name: schema for name, schema in location_input.CELL["properties"].items() if name != "nmr"
+}
+_DEVICE = Parameter(
+    name="x-custom-device-id",
+    where="header",
+    schema={"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"},
+    description="The device in whose name a proxy asks: its history gets the position.",
+)
+_COMMON = (
+    *(Parameter(name=name, schema=FLAG) for name in ("doReply", "hiConf")),
+    _DEVICE,
+)
+_ROUGH = (*_COMMON, Parameter(name="fallback", schema=FLAG))
 
 
-def anchor_routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of anchors."""
-    table = cloud.table("anchors")
-
-    def find(request: Request, team: str) -> tuple[str, dict[str, Any]]:
-        address = request.path_params["mac_address"]
-        require(address, MAC)
-        key = f"{team}/{mac_address(address)}"
-        row = table.get(key)
-        if row is None:
-            raise not_found("no such anchor")
-        return key, row
-
-    async def create(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        body = await read_json(request, ANCHOR)
-        address = mac_address(body["macAddress"])
-        if f"{principal.team}/{address}" in table:
-            raise DeviceCloudRefused(409, "there is an anchor of that address")
-        now = cloud.clock.iso()
-        row = {"macAddress": address, **_fields(body), "createdAt": now, "updatedAt": now}
-        table.put(f"{principal.team}/{address}", row)
-        return accepted()
-
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        own = f"{principal.team}/"
-        mine = (_anchor_resource(row) for key, row in table.items() if key.startswith(own))
-        items, rest = paging.page(request).cut(mine)
-        return JSON({"items": items, **rest})
-
-    async def fetch(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        return answer_one(_anchor_resource(find(request, principal.team)[1]))
-
-    async def update(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        await receive_body(request)
-        key, row = find(request, principal.team)
-        check_if_match(request, _anchor_resource(row)["$meta"]["version"])
-        body = await read_json(request, ANCHOR_CHANGE)
-        table.put(key, {**row, **_fields({**row, **body}), "updatedAt": cloud.clock.iso()})
-        return accepted()
-
-    async def delete(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        key, row = find(request, principal.team)
-        check_if_match(request, _anchor_resource(row)["$meta"]["version"])
-        table.delete(key)
-        return accepted()
-
-    every, one = "/v1/location/anchors", "/v1/location/anchors/{mac_address}"
-    return [
-        Endpoint(every, create, methods=["POST"], name="CreateAnchor"),
-        Endpoint(every, listed, methods=["GET"], name="ListAnchors"),
-        Endpoint(one, fetch, methods=["GET"], name="FetchAnchor"),
-        Endpoint(one, update, methods=["PATCH"], name="UpdateAnchor"),
-        Endpoint(one, delete, methods=["DELETE"], name="DeleteAnchor"),
-    ]
+def _below(
+    prefix: str, kind: str, access: Access, *, deprecated: bool
+) -> tuple[DeviceCloudOperation, ...]:
+    """Return the operations of one form of the path."""
+    scans = tuple(
+        declare(
+            f"POST {prefix}{suffix}", f"{kind}Locate{name}", f"Position by {suffix}.", handler,
+            tag="Location", access=access, body=body, parameters=parameters,
+            answers={200: _POSITION}, also=_NO_REPLY, deprecated=deprecated,
+        )
+        for suffix, name, handler, body, parameters in (
+            ("wifi", "WiFi", _wifi, location_input.WIFI_SCAN, _COMMON),
+            ("cell", "Cell", _cell, location_input.CELL_SCAN, _ROUGH),
+            (
+                "ground-fix", "GroundFix", _ground_fix, location_input.ANY_SCAN,
+                (*_ROUGH, Parameter(name="alt", schema=FLAG)),
+            ),
+        )
+    )  # fmt: skip
+    single = declare(
+        f"GET {prefix}single-cell", f"{kind}LocateSingleCell", "Position by one cell.",
+        _single_cell, tag="Location", access=access, deprecated=True,
+        answers={200: _POSITION}, also=_NO_REPLY,
+        parameters=(
+            *_COMMON,
+            *(
+                Parameter(name=name, schema=schema, required=name in location_input.NETWORK)
+                for name, schema in _CELL.items()
+            ),
+        ),
+    )  # fmt: skip
+    more = assistance.operations(prefix, kind, access, deprecated=deprecated)
+    return (*scans, single, *more)
 
 
-def _fields(body: dict[str, Any]) -> dict[str, Any]:
-    # Other characters in a name are removed, not refused.
-    name = _NOT_IN_A_NAME.sub("", body.get("name", ""))
-    return {"lat": float(body["lat"]), "lon": float(body["lon"]), "name": name}
-
-
-def _anchor_resource(row: dict[str, Any]) -> dict[str, Any]:
-    return with_meta(row, row["createdAt"], row["updatedAt"])
+_CURRENT = "/v1/organizations/{organization}/projects/{project}/location/"
+OPERATIONS = (
+    *_below(_CURRENT, "", PROJECT_LOCATION, deprecated=False),
+    *_below("/v1/location/", "Legacy", LEGACY_LOCATION, deprecated=True),
+    declare(
+        "GET /v1/location/history", "LocationHistory", "Positions that were found.", _history,
+        tag="Location",
+        parameters=(
+            Parameter(name="deviceId", schema=TEXT),
+            Parameter(name="start", schema=MOMENT),
+            Parameter(name="end", schema=MOMENT),
+            *PAGES,
+        ),
+        answers={200: LIST},
+    ),
+    *anchors.OPERATIONS,
+    declare(
+        "GET /v1/location/geo", "ReverseGeocode", "The address of a place.", _geocode,
+        tag="Location", access=LEGACY_LOCATION, answers={200: _ADDRESS},
+        parameters=tuple(
+            Parameter(name=name, schema=schema, required=True)
+            for name, schema in location_input.COORDINATES["properties"].items()
+        ),
+    ),
+    declare(
+        "POST /v1/location/gnss", "StoreGNSSFix", "Store a position of the device's own.",
+        _store_fix, tag="Location", access=LEGACY_LOCATION, parameters=(_DEVICE,),
+        body=location_input.FIX, answers={202: None},
+    ),
+)  # fmt: skip

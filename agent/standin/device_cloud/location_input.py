@@ -5,17 +5,10 @@ Other values than those named here are accepted and ignored.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from starlette.requests import Request
-
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import paging
-from agent.standin.device_cloud.refusals import invalid
-from agent.standin.device_cloud.resource import require
 
-_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 CELL_LISTS = ("lte", "ltecatm", "nbiot")
 _MOST = 1000
 
@@ -174,33 +167,3 @@ def mac_address(text: str) -> str:
 def cells(body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the cell objects of a body, whichever lists they stand in."""
     return [cell for name in CELL_LISTS for cell in body.get(name, [])]
-
-
-def of_query(request: Request, schema: Schema) -> dict[str, Any]:
-    """Return the fields of a schema that are in the query, with the types of JSON.
-
-    Raises 422 if they do not fit.
-    """
-    for name in request.query_params:
-        whole, bracket, _ = name.partition("[")
-        if bracket and whole in schema["properties"]:
-            raise invalid(f"{whole}: a field of a query holds no fields of its own")
-    found: dict[str, Any] = {}
-    for name, field in schema["properties"].items():
-        if name not in request.query_params:
-            continue
-        if field.get("type") == "array":
-            found[name] = [_typed(text) for text in paging.listed(request, name)]
-        else:
-            found[name] = _typed(request.query_params[name])
-    require(found, schema)
-    return found
-
-
-def _typed(text: str) -> Any:
-    if text in {"true", "false"}:
-        return text == "true"
-    if not _NUMBER.fullmatch(text):
-        return text
-    number = float(text)
-    return int(number) if number.is_integer() else number

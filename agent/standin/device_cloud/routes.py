@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from agent.standin.core import openapi
-from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.device_cloud import account, assistance, bundles, executions, fota_jobs, location
-from agent.standin.device_cloud.declared import devices as declared_devices
-from agent.standin.device_cloud.declared import onboarding as declared_onboarding
-from agent.standin.device_cloud.declared.fota import fota
-from agent.standin.device_cloud.declared.location import location as declared_location
-from agent.standin.device_cloud.declared.shapes import (
+from agent.standin.device_cloud.access import (
     EVALUATION_TOKEN,
     JSON_WEB_TOKEN,
+    OPEN,
     ORGANIZATION_TOKEN,
     SIMPLE_TOKEN,
 )
 from agent.standin.device_cloud.devices import ble, bulk, claiming, devices, messages, onboarding
+from agent.standin.device_cloud.operations import Context, declare
+from agent.standin.device_cloud.shapes import OBJECT
 from agent.standin.state import Cloud
 
 _SCHEMES = {
@@ -50,43 +48,49 @@ _ERROR = {
 }
 
 
+async def _published_document(context: Context) -> Response:
+    urls, today = context.cloud.urls, assistance.gps_day_began(context.cloud.clock.time())
+    return JSON(document(urls["device_cloud"], today, urls["provisioning"]))
+
+
+OPERATIONS = {
+    Host.DEVICE_CLOUD: (
+        declare(
+            "GET /v1/openapi.json", "Schema", "This document.", _published_document,
+            tag="Account", access=OPEN, answers={200: OBJECT},
+        ),
+        *account.OPERATIONS,
+        *devices.OPERATIONS,
+        *ble.OPERATIONS,
+        *messages.OPERATIONS,
+        *onboarding.OPERATIONS,
+        *bulk.OPERATIONS,
+        *bundles.OPERATIONS,
+        *fota_jobs.OPERATIONS,
+        *executions.OPERATIONS,
+        *location.OPERATIONS,
+    ),
+    Host.PROVISIONING: claiming.OPERATIONS,
+    Host.DOWNLOADS: bundles.DOWNLOADS,
+}  # fmt: skip
+"""What each host serves: the one declaration of every operation of this half."""
+
+
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes of this half; bulk requests that are due take effect before a request."""
     cloud.before_request.append(lambda: bulk.process_due(cloud))
-
-    async def published_document(_request: Request) -> Response:
-        gps_day = int(assistance.gps_seconds(cloud.clock.time()) // assistance.DAY_S)
-        return JSON(document(cloud.urls["device_cloud"], gps_day, cloud.urls["provisioning"]))
-
     return {
-        Host.DEVICE_CLOUD: [
-            Endpoint("/v1/openapi.json", published_document, methods=["GET"], name="Schema"),
-            *account.routes(cloud),
-            *onboarding.routes(cloud),
-            *onboarding.association_routes(cloud),
-            *onboarding.certificate_routes(cloud),
-            *onboarding.project_routes(cloud),
-            *bulk.routes(cloud),
-            *devices.routes(cloud),
-            *devices.change_routes(cloud),
-            *messages.routes(cloud),
-            *ble.routes(cloud),
-            *ble.gateway_routes(cloud),
-            *bundles.routes(cloud),
-            *fota_jobs.routes(cloud),
-            *executions.routes(cloud),
-            *location.routes(cloud),
-        ],
-        Host.PROVISIONING: [*claiming.routes(cloud), *claiming.provisioning_routes(cloud)],
-        Host.DOWNLOADS: bundles.download_routes(cloud),
+        host: [served.endpoint(cloud) for served in operations]
+        for host, operations in OPERATIONS.items()
     }
 
 
 @lru_cache(maxsize=8)
-def document(base_url: str, gps_day: int, provisioning_url: str = "") -> dict[str, Any]:
-    """Return the document of this half, as it is true on a GPS day."""
+def document(base_url: str, now_s: float, provisioning_url: str = "") -> dict[str, Any]:
+    """Return the document of this half, as it is true at a Unix time."""
+    elsewhere = provisioning_url not in {"", base_url}
     return openapi.document(
-        every_operation(gps_day),
+        every_operation(now_s),
         title="Device cloud",
         description="The device cloud, as this stand-in answers for it.",
         server=base_url,
@@ -99,23 +103,17 @@ def document(base_url: str, gps_day: int, provisioning_url: str = "") -> dict[st
             "parameters": {"If-Match": _IF_MATCH},
         },
         elsewhere={
-            operation.name: provisioning_url
-            for operation in declared_onboarding.provisioning()
-            if provisioning_url not in {"", base_url}
+            served.operation.name: provisioning_url
+            for served in OPERATIONS[Host.PROVISIONING]
+            if elsewhere
         },
     )
 
 
-def every_operation(gps_day: int = 0) -> list[Operation]:
-    """Return all operations of this half; what may be predicted follows from the GPS day."""
+def every_operation(now_s: float) -> list[Operation]:
+    """Return all operations of this half that are documented, as they are at a Unix time."""
+    served = (*OPERATIONS[Host.DEVICE_CLOUD], *OPERATIONS[Host.PROVISIONING])
     return [
-        *declared_devices.account(),
-        *declared_devices.devices(),
-        *declared_devices.ble(),
-        *declared_devices.gateways(),
-        *declared_devices.messages(),
-        *declared_onboarding.onboarding(),
-        *fota(),
-        *declared_location(gps_day),
-        *declared_onboarding.provisioning(),
+        replace(one, parameters=tuple(part.at(now_s) for part in one.parameters))
+        for one in (one.operation for one in served)
     ]

@@ -60,7 +60,7 @@ _DECLARED_ACCESS: dict[Access, tuple[tuple[str, ...], str, set[int]]] = {
 }
 
 
-class RequestContext(serving.RequestContext):
+class RequestContext(serving.CheckedRequest):
     """A checked request. `project_or_none` is None where neither path nor key names a project."""
 
     role: Role
@@ -77,7 +77,7 @@ Handler: TypeAlias = "Callable[[RequestContext], Awaitable[Response]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedOperation(serving.ServedOperation[RequestContext]):
+class ServedOperation(serving.CheckedOperation[RequestContext]):
     """An operation with its handler, the access that it needs, and its hosts.
 
     `operation` is declared without what `complete` adds.

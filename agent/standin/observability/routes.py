@@ -52,10 +52,9 @@ _ITSELF = Operation(
 
 
 def every_operation() -> list[ServedOperation]:
-    """Return all operations of this half; paths with fewer variables come first."""
+    """Return all operations of this half."""
     parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
-    operations = [complete(served) for part in parts for served in part.operations()]
-    return sorted(operations, key=lambda served: served.operation.path.count("{"))
+    return [complete(served) for part in parts for served in part.operations()]
 
 
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:

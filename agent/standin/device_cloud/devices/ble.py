@@ -5,18 +5,15 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access, seed
+from agent.standin.device_cloud import seed
 from agent.standin.device_cloud.devices.registry import Record, registry
+from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found
-from agent.standin.device_cloud.resource import accepted, check_if_match, read_json, receive_body
-from agent.standin.state import Cloud
+from agent.standin.device_cloud.resource import accepted
 
 # The longest attribute value: Bluetooth Core, volume 3, part F, 3.2.9.
 VALUE: Schema = {
@@ -26,95 +23,60 @@ VALUE: Schema = {
 }
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of values of BLE devices."""
-
-    async def read_value(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        record = registry(cloud).get(principal.team, request.path_params["device_id"])
-        found = _attribute(record["fields"], request.path_params)
-        return JSON(found["value"], headers={"ETag": record["version"]})
-
-    async def write_value(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        await receive_body(request)
-        record = registry(cloud).get(principal.team, request.path_params["device_id"])
-        fields = copy.deepcopy(record["fields"])
-        found = _attribute(fields, request.path_params)
-        check_if_match(request, record["version"])
-        value = await read_json(request, VALUE)
-        found["value"] = [int(byte) for byte in value]
-        registry(cloud).change(record, fields)
-        return accepted()
-
-    one = "/v1/devices/{device_id}/characteristics/{characteristic_id}"
-    descriptor = one + "/descriptors/{descriptor_id}"
-    return [
-        Endpoint(one, read_value, methods=["GET"], name="FetchCharacteristicValue"),
-        Endpoint(one, write_value, methods=["PUT"], name="UpdateCharacteristicValue"),
-        Endpoint(descriptor, read_value, methods=["GET"], name="FetchDescriptorValue"),
-        Endpoint(descriptor, write_value, methods=["PUT"], name="UpdateDescriptorValue"),
-    ]
+async def _read_value(context: Context) -> Response:
+    record = registry(context.cloud).get(context.team, context.path["device_id"])
+    found = _attribute(record["fields"], context.path)
+    return JSON(found["value"], headers={"ETag": record["version"]})
 
 
-def gateway_routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of gateways: discovery, scans, new BLE devices."""
-
-    async def discover(request: Request) -> Response:
-        _, child = _pair(request, cloud)
-        check_if_match(request, child["version"])
-        registry(cloud).schedule_discovery(child)
-        return accepted()
-
-    async def scan(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        gateway = registry(cloud).get(principal.team, request.path_params["device_id"])
-        check_if_match(request, gateway["version"])
-        if gateway["fields"]["type"] != "Gateway":
-            raise DeviceCloudRefused(409, "the device is no gateway: it cannot look for others")
-        return accepted()
-
-    async def add(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        devices = registry(cloud)
-        gateway = _gateway(cloud, principal.team, request.path_params["gateway_id"])
-        check_if_match(request, gateway["version"])
-        device_id = request.path_params["device_id"]
-        taken = devices.find(device_id)
-        if taken is None:
-            devices.create(principal.team, seed.ble_device(device_id, gateway["fields"]["id"]))
-            devices.sync_connections(gateway["fields"]["id"])
-        elif taken["fields"].get("gatewayId") != gateway["fields"]["id"]:
-            raise DeviceCloudRefused(409, "a device of that id is connected elsewhere")
-        return Response(status_code=204)
-
-    return [
-        Endpoint(
-            "/v1/devices/{gateway_id}/discover/{device_id}",
-            discover,
-            methods=["POST"],
-            name="Discover",
-        ),
-        Endpoint("/v1/devices/{device_id}/scan", scan, methods=["POST"], name="Scan"),
-        Endpoint("/v1/devices/{gateway_id}/{device_id}", add, methods=["PUT"], name="AddBLEDevice"),
-    ]
+async def _write_value(context: Context) -> Response:
+    devices = registry(context.cloud)
+    record = devices.get(context.team, context.path["device_id"])
+    fields = copy.deepcopy(record["fields"])
+    found = _attribute(fields, context.path)
+    context.check_if_match(record["version"])
+    found["value"] = [int(byte) for byte in context.body]
+    devices.change(record, fields)
+    return accepted()
 
 
-def _gateway(cloud: Cloud, team: str, gateway_id: str) -> Record:
-    gateway = registry(cloud).get(team, gateway_id)
+async def _discover(context: Context) -> Response:
+    devices = registry(context.cloud)
+    gateway = _gateway(context, context.path["gateway_id"])
+    child = devices.get(context.team, context.path["device_id"])
+    if child["fields"].get("gatewayId") != gateway["fields"]["id"]:
+        raise no_device(context.path["device_id"])
+    context.check_if_match(child["version"])
+    devices.schedule_discovery(child)
+    return accepted()
+
+
+async def _scan(context: Context) -> Response:
+    gateway = registry(context.cloud).get(context.team, context.path["device_id"])
+    context.check_if_match(gateway["version"])
+    if gateway["fields"]["type"] != "Gateway":
+        raise DeviceCloudRefused(409, "the device is no gateway: it cannot look for others")
+    return accepted()
+
+
+async def _add(context: Context) -> Response:
+    devices, device_id = registry(context.cloud), context.path["device_id"]
+    gateway = _gateway(context, context.path["gateway_id"])
+    context.check_if_match(gateway["version"])
+    taken = devices.find(device_id)
+    if taken is None:
+        devices.create(context.team, seed.ble_device(device_id, gateway["fields"]["id"]))
+        devices.sync_connections(gateway["fields"]["id"])
+    elif taken["fields"].get("gatewayId") != gateway["fields"]["id"]:
+        raise DeviceCloudRefused(409, "a device of that id is connected elsewhere")
+    return Response(status_code=204)
+
+
+def _gateway(context: Context, gateway_id: str) -> Record:
+    gateway = registry(context.cloud).get(context.team, gateway_id)
     if gateway["fields"]["type"] != "Gateway":
         raise not_found(f"device {gateway_id[:128]!r} is no gateway")
     return gateway
-
-
-def _pair(request: Request, cloud: Cloud) -> tuple[Record, Record]:
-    """Return the gateway and the BLE device that is connected through it."""
-    principal = access.user(request, cloud)
-    gateway = _gateway(cloud, principal.team, request.path_params["gateway_id"])
-    child = registry(cloud).get(principal.team, request.path_params["device_id"])
-    if child["fields"].get("gatewayId") != gateway["fields"]["id"]:
-        raise no_device(request.path_params["device_id"])
-    return gateway, child
 
 
 def _attribute(fields: dict[str, Any], path: dict[str, str]) -> dict[str, Any]:
@@ -136,3 +98,45 @@ def _descriptor(characteristic: dict[str, Any], wanted: str | None) -> dict[str,
             descriptor: dict[str, Any] = found
             return descriptor
     raise not_found(f"no descriptor {wanted[:128]!r}")
+
+
+_CONNECTED = {
+    "device_id": seed.BLE,
+    "gateway_id": seed.GATEWAY,
+    "characteristic_id": seed.LED_CHARACTERISTIC,
+}
+_CHARACTERISTIC = "/v1/devices/{device_id}/characteristics/{characteristic_id}"
+_DESCRIPTOR = _CHARACTERISTIC + "/descriptors/{descriptor_id}"
+OPERATIONS = (
+    declare(
+        f"GET {_CHARACTERISTIC}", "FetchCharacteristicValue", "The stored value.", _read_value,
+        tag="Devices", examples=_CONNECTED, answers={200: VALUE},
+    ),
+    declare(
+        f"PUT {_CHARACTERISTIC}", "UpdateCharacteristicValue", "Write a value.", _write_value,
+        tag="Devices", examples=_CONNECTED, body=VALUE, answers={202: None},
+    ),
+    declare(
+        f"GET {_DESCRIPTOR}", "FetchDescriptorValue", "The stored value of a descriptor.",
+        _read_value, tag="Devices", examples=_CONNECTED, answers={200: VALUE},
+    ),
+    declare(
+        f"PUT {_DESCRIPTOR}", "UpdateDescriptorValue", "Write a descriptor's value.", _write_value,
+        tag="Devices", examples=_CONNECTED, body=VALUE, answers={202: None},
+    ),
+    declare(
+        "POST /v1/devices/{gateway_id}/discover/{device_id}", "Discover",
+        "Have the gateway rediscover the services of a BLE device.", _discover,
+        tag="Devices", examples=_CONNECTED, changes=True, answers={202: None},
+    ),
+    declare(
+        "POST /v1/devices/{device_id}/scan", "Scan", "Have the gateway look for BLE devices.",
+        _scan, tag="Devices", examples={"device_id": seed.GATEWAY}, changes=True,
+        refusals=(409,), answers={202: None},
+    ),
+    declare(
+        "PUT /v1/devices/{gateway_id}/{device_id}", "AddBLEDevice",
+        "Connect a BLE device through a gateway.", _add,
+        tag="Devices", examples=_CONNECTED, refusals=(409,), answers={204: None},
+    ),
+)  # fmt: skip

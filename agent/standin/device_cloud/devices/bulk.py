@@ -6,20 +6,20 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin.clock import iso
-from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices.credentials import BadKey, parse_rows, register
 from agent.standin.device_cloud.devices.registry import is_device_id, registry
+from agent.standin.device_cloud.operations import Context, declare
+from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
+from agent.standin.device_cloud.shapes import LIST, WHOLE
 from agent.standin.state import Cloud
 
 TEXT_ONLY_TOOL = "nrfcloud-utils/"
@@ -61,51 +61,37 @@ def process_due(cloud: Cloud) -> None:
             table.put(key, {**row, "done": True, "errors": _process(cloud, row)})
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes that show bulk requests and their files."""
+async def _fetch(context: Context) -> Response:
+    key, row = _find(context, context.team)
+    resource = _to_resource(context.cloud, key, row)
+    if context.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
+        return JSON(resource, headers={"ETag": resource.pop("$meta")["version"]})
+    return answer_one(resource)
 
-    def find(request: Request, team: str | None) -> tuple[str, dict[str, Any]]:
-        key = request.path_params["request_id"]
-        row = cloud.table("bulk").get(key)
-        if row is None or team not in {None, row["team"]}:
-            raise not_found("no such bulk request")
-        return key, row
 
-    async def fetch(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        key, row = find(request, principal.team)
-        resource = _to_resource(cloud, key, row)
-        if request.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
-            return JSON(resource, headers={"ETag": resource.pop("$meta")["version"]})
-        return answer_one(resource)
+async def _listed(context: Context) -> Response:
+    cloud = context.cloud
+    rows = [(key, row) for key, row in cloud.table("bulk").items() if row["team"] == context.team]
+    page = context.page(descending=True)
+    return page.answer(rows, lambda item: _to_resource(cloud, *item))
 
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        rows = [
-            (key, row) for key, row in cloud.table("bulk").items() if row["team"] == principal.team
-        ]
-        items, rest = paging.page(request, descending=True).cut(rows)
-        return JSON({"items": [_to_resource(cloud, key, row) for key, row in items], **rest})
 
-    async def file(request: Request) -> Response:
-        # Like the signed links of the real service: the id is the secret, no header is needed.
-        _, row = find(request, None)
-        if request.path_params["name"] == "errors":
-            return JSON({"errors": row["errors"]})
-        if request.path_params["name"] == "upload":
-            return Response(row["text"], media_type="text/csv")
-        raise not_found("no such file")
+async def _file(context: Context) -> Response:
+    # Like the signed links of the real service: the id is the secret, no header is needed.
+    _, row = _find(context, None)
+    if context.path["name"] == "errors":
+        return JSON({"errors": row["errors"]})
+    if context.path["name"] == "upload":
+        return Response(row["text"], media_type="text/csv")
+    raise not_found("no such file")
 
-    return [
-        Endpoint("/v1/bulk-ops-requests", listed, methods=["GET"], name="ListBulkOpsRequests"),
-        Endpoint(
-            "/v1/bulk-ops-requests/{request_id}",
-            fetch,
-            methods=["GET"],
-            name="FetchBulkOpsRequest",
-        ),
-        Endpoint("/v1/bulk-ops-files/{request_id}/{name}", file, methods=["GET"]),
-    ]
+
+def _find(context: Context, team: str | None) -> tuple[str, dict[str, Any]]:
+    key = context.path["request_id"]
+    row = context.cloud.table("bulk").get(key)
+    if row is None or team not in {None, row["team"]}:
+        raise not_found("no such bulk request")
+    return key, row
 
 
 def _to_resource(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -225,3 +211,20 @@ def _pending(cloud: Cloud) -> _Pending:
 def _ulid(now_s: float) -> str:
     number = (int(now_s * 1000) << 80) | secrets.randbits(80)
     return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+OPERATIONS = (
+    declare(
+        "GET /v1/bulk-ops-requests", "ListBulkOpsRequests", "Bulk requests, newest first.",
+        _listed, tag="Onboarding", parameters=PAGES, answers={200: LIST},
+    ),
+    declare(
+        "GET /v1/bulk-ops-requests/{request_id}", "FetchBulkOpsRequest",
+        "How far a bulk request is.", _fetch, tag="Onboarding", answers={200: WHOLE},
+    ),
+    declare(
+        "GET /v1/bulk-ops-files/{request_id}/{name}", "FetchBulkOpsFile",
+        "A file of a bulk request: its upload, or its errors.", _file,
+        tag="Onboarding", access=OPEN, answers={200: {}},
+    ),
+)  # fmt: skip

@@ -11,27 +11,20 @@ import base64
 import uuid
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin.clock import iso
-from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access, paging
+from agent.standin.core.serving import JSON_TYPE
 from agent.standin.device_cloud.devices.credentials import CsvTable
 from agent.standin.device_cloud.devices.registry import TAGS
+from agent.standin.device_cloud.operations import Context, DeviceCloudOperation, declare
+from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
-from agent.standin.device_cloud.resource import (
-    answer_one,
-    check_if_match,
-    decode_json,
-    read_json,
-    receive_body,
-    require,
-    with_meta,
-)
+from agent.standin.device_cloud.resource import answer_one, require, with_meta
+from agent.standin.device_cloud.shapes import FLAG, LIST, OBJECT, TEXTS, WHOLE
 from agent.standin.state import Cloud
 
 CLAIMS = CsvTable("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
@@ -103,104 +96,82 @@ COMMAND: Schema = {
 }
 
 
-def rule_schema(key: str) -> Schema:
-    """Return the schema of an object that one field identifies."""
-    name: Schema = {"type": "string", "minLength": 1}
-    return {"type": "object", "required": [key], "properties": {key: name, "tags": TAGS}}
+async def _claim(context: Context) -> Response:
+    cloud, dry = context.cloud, context.query.get("dryrun", False)
+    # A released tool sends CSV with no content type at all, so the body decides.
+    if not context.raw.lstrip().startswith(b"{"):
+        return _claim_csv(context, dry=dry)
+    device = _claim_one(cloud, context.team, context.body_as(JSON_TYPE), dry=dry)
+    if dry:
+        return Response(status_code=202)
+    return answer_one(_to_resource(device, cloud.table("claimed").get(device)), 201)
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of claimed devices."""
-
-    async def claim(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        dry = paging.boolean(request, "dryrun", default=False)
-        body = await request.body()
-        # A released tool sends CSV with no content type at all, so the body decides.
-        if not body.lstrip().startswith(b"{"):
-            return _claim_csv(cloud, principal.team, body, dry=dry)
-        request_body = decode_json(body)
-        require(request_body, CLAIM)
-        device = _claim(cloud, principal.team, request_body, dry=dry)
-        if dry:
-            return Response(status_code=202)
-        return answer_one(_to_resource(device, cloud.table("claimed").get(device)), 201)
-
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        rows = [
-            (key, r) for key, r in cloud.table("claimed").items() if r["team"] == principal.team
-        ]
-        items, rest = paging.page(request).cut(rows)
-        return JSON({"items": [_to_resource(key, row) for key, row in items], **rest})
-
-    async def fetch(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        device = request.path_params["device"]
-        return answer_one(_to_resource(device, find(cloud, principal.team, device)))
-
-    async def unclaim(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        device = request.path_params["device"]
-        row = find(cloud, principal.team, device)
-        check_if_match(request, _to_resource(device, row)["$meta"]["version"])
-        for command in row["commands"]:
-            cloud.table("provisioning").delete(command)
-        cloud.table("claimed").delete(device)
-        return Response(status_code=204)
-
-    one = "/v1/claimed-devices/{device}"
-    return [
-        Endpoint("/v1/claimed-devices", claim, methods=["POST"], name="ClaimDeviceOwnership"),
-        Endpoint("/v1/claimed-devices", listed, methods=["GET"], name="ListClaimedDevices"),
-        Endpoint(one, fetch, methods=["GET"], name="FetchClaimedDevice"),
-        Endpoint(one, unclaim, methods=["DELETE"], name="UnclaimDevice"),
-        *_rule_routes(cloud, "/v1/provisioning-rules", "name"),
-        *_rule_routes(cloud, "/v1/provisioning/tags", "tag"),
-    ]
+async def _listed(context: Context) -> Response:
+    claimed = context.cloud.table("claimed").items()
+    rows = [(key, row) for key, row in claimed if row["team"] == context.team]
+    return context.page().answer(rows, lambda item: _to_resource(*item))
 
 
-def find(cloud: Cloud, team: str, device: str) -> dict[str, Any]:
-    """Return a claimed device of the team. Raises a 404 where there is none."""
-    row: dict[str, Any] | None = cloud.table("claimed").get(device)
-    if row is None or row["team"] != team:
+async def _fetch(context: Context) -> Response:
+    return answer_one(_to_resource(context.path["device"], _find(context)))
+
+
+async def _unclaim(context: Context) -> Response:
+    device, row = context.path["device"], _find(context)
+    context.check_if_match(_to_resource(device, row)["$meta"]["version"])
+    for command in row["commands"]:
+        context.cloud.table("provisioning").delete(command)
+    context.cloud.table("claimed").delete(device)
+    return Response(status_code=204)
+
+
+def _find(context: Context) -> dict[str, Any]:
+    """Return the claimed device of the path. Raises a 404 where there is none."""
+    row: dict[str, Any] | None = context.cloud.table("claimed").get(context.path["device"])
+    if row is None or row["team"] != context.team:
         raise not_found("the device is not claimed")
     return row
 
 
-def _rule_routes(cloud: Cloud, path: str, key: str) -> list[Route]:
-    """Return the routes of a list of objects, each identified by one field."""
-    table = cloud.table(path.rpartition("/")[2])
+def _rules(path: str, key: str) -> tuple[DeviceCloudOperation, ...]:
+    """Return the operations of a list of objects, each identified by one field."""
+    table, word = path.rpartition("/")[2], key.capitalize()
 
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        rows = [row["shown"] for row in table.values() if row["team"] == principal.team]
-        items, rest = paging.page(request).cut(rows)
-        return JSON({"items": items, **rest})
+    async def listed(context: Context) -> Response:
+        rows = context.cloud.table(table).values()
+        return context.page().answer(row["shown"] for row in rows if row["team"] == context.team)
 
-    async def create(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        body = await read_json(request, rule_schema(key))
-        row = f"{principal.team}/{body[key]}"
-        known = table.get(row)
+    async def create(context: Context) -> Response:
+        rules, body = context.cloud.table(table), context.body
+        row = f"{context.team}/{body[key]}"
+        known = rules.get(row)
         if known is not None:
-            check_if_match(request, known["shown"]["$meta"]["version"])
+            context.check_if_match(known["shown"]["$meta"]["version"])
         tags = list(dict.fromkeys(body.get("tags", [])))
         resource = {"id": str(uuid.uuid4()), **body, "tags": tags}
-        resource = with_meta(resource, cloud.clock.iso())
-        table.put(row, {"team": principal.team, "shown": resource})
+        resource = with_meta(resource, context.cloud.clock.iso())
+        rules.put(row, {"team": context.team, "shown": resource})
         return answer_one(resource, 201)
 
-    return [
-        Endpoint(path, listed, methods=["GET"]),
-        Endpoint(path, create, methods=["POST"]),
-    ]
+    name: Schema = {"type": "string", "minLength": 1}
+    rule: Schema = {"type": "object", "required": [key], "properties": {key: name, "tags": TAGS}}
+    return (
+        declare(
+            f"GET {path}", f"ListProvisioningBy{word}", "What was stored.", listed,
+            tag="Provisioning", parameters=PAGES, answers={200: LIST},
+        ),
+        declare(
+            f"POST {path}", f"CreateProvisioningBy{word}", "Store one.", create,
+            tag="Provisioning", body=rule, answers={201: WHOLE},
+        ),
+    )  # fmt: skip
 
 
-def _claim_csv(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
+def _claim_csv(context: Context, *, dry: bool) -> Response:
     """Claim each row of a CSV: a token, and tags joined by commas; the answer lists failures."""
     try:
-        text = body.decode("utf-8-sig")
+        text = context.raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise bad_request("the body is neither JSON nor CSV") from error
     rows = CLAIMS.rows(text)
@@ -210,13 +181,13 @@ def _claim_csv(cloud: Cloud, team: str, body: bytes, *, dry: bool) -> Response:
         claim = {"claimToken": token, "tags": [tag for tag in ",".join(tags).split(",") if tag]}
         try:
             require(claim, CLAIM)
-            claimed.append(_claim(cloud, team, claim, dry=dry))
+            claimed.append(_claim_one(context.cloud, context.team, claim, dry=dry))
         except DeviceCloudRefused as error:
             failed.append({"row": number, "message": error.message})
     return JSON({"claimedIds": claimed, "failed": failed}, 201 if claimed and not dry else 200)
 
 
-def _claim(cloud: Cloud, team: str, body: dict[str, Any], *, dry: bool = False) -> str:
+def _claim_one(cloud: Cloud, team: str, body: dict[str, Any], *, dry: bool = False) -> str:
     """Claim a device; return its UUID. Refuses one that is claimed already."""
     device = _device_of(body["claimToken"])
     if device in cloud.table("claimed"):
@@ -242,55 +213,39 @@ def _device_of(token: str) -> str:
     return str(uuid.UUID(bytes=body[_BEFORE_UUID:_AFTER_UUID]))
 
 
-def provisioning_routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of provisioning commands."""
+async def _create_command(context: Context) -> Response:
+    cloud, device = context.cloud, context.path["device"]
+    claimed = _find(context)
+    body = context.body
+    command = str(uuid.uuid4())
+    now = cloud.clock.time()
+    row = {
+        "device": device,
+        "description": body.get("description", ""),
+        "request": body["request"],
+        "created_at": now,
+        "due": now + cloud.settings.bulk_s,
+        "response": None,
+    }
+    cloud.table("provisioning").put(command, row)
+    claimed = {**claimed, "commands": [*claimed["commands"], command]}
+    cloud.table("claimed").put(device, claimed)
+    return answer_one(_command_resource(cloud, command, row), 201)
 
-    async def create(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        device = request.path_params["device"]
-        await receive_body(request)
-        claimed = find(cloud, principal.team, device)
-        body = await read_json(request, COMMAND)
-        command = str(uuid.uuid4())
-        now = cloud.clock.time()
-        row = {
-            "device": device,
-            "description": body.get("description", ""),
-            "request": body["request"],
-            "created_at": now,
-            "due": now + cloud.settings.bulk_s,
-            "response": None,
-        }
-        cloud.table("provisioning").put(command, row)
-        claimed = {**claimed, "commands": [*claimed["commands"], command]}
-        cloud.table("claimed").put(device, claimed)
-        return answer_one(_command_resource(cloud, command, row), 201)
 
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        commands = find(cloud, principal.team, request.path_params["device"])["commands"]
-        items, rest = paging.page(request).cut(commands)
-        table = cloud.table("provisioning")
-        return JSON({"items": [_command_resource(cloud, c, table.get(c)) for c in items], **rest})
+async def _list_commands(context: Context) -> Response:
+    cloud, table = context.cloud, context.cloud.table("provisioning")
+    return context.page().answer(
+        _find(context)["commands"], lambda one: _command_resource(cloud, one, table.get(one))
+    )
 
-    async def fetch(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        claimed = find(cloud, principal.team, request.path_params["device"])
-        command = request.path_params["command"]
-        if command not in claimed["commands"]:
-            raise not_found("no such command")
-        return answer_one(
-            _command_resource(cloud, command, cloud.table("provisioning").get(command))
-        )
 
-    many = "/v1/claimed-devices/{device}/provisioning"
-    return [
-        Endpoint(many, create, methods=["POST"], name="CreateDeviceProvisioningCommand"),
-        Endpoint(many, listed, methods=["GET"], name="ListDeviceProvisioningCommands"),
-        Endpoint(
-            many + "/{command}", fetch, methods=["GET"], name="FetchDeviceProvisioningCommand"
-        ),
-    ]
+async def _fetch_command(context: Context) -> Response:
+    cloud, command = context.cloud, context.path["command"]
+    if command not in _find(context)["commands"]:
+        raise not_found("no such command")
+    row = cloud.table("provisioning").get(command)
+    return answer_one(_command_resource(cloud, command, row))
 
 
 def _command_resource(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -330,3 +285,49 @@ def _answer_of_kit(command: dict[str, Any]) -> dict[str, Any]:
     builder = x509.CertificateSigningRequestBuilder(name)
     signed = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
     return {kind: {"csr": base64.urlsafe_b64encode(signed).rstrip(b"=").decode()}}
+
+
+_CLAIMED: Schema = {
+    "type": "object",
+    "required": ["claimedIds", "failed"],
+    "properties": {
+        "claimedIds": TEXTS,
+        "failed": {"type": "array", "items": OBJECT},
+    },
+}
+_ONE = "/v1/claimed-devices/{device}"
+_COMMANDS = _ONE + "/provisioning"
+OPERATIONS = (
+    declare(
+        "POST /v1/claimed-devices", "ClaimDeviceOwnership", "Claim by attestation token.", _claim,
+        tag="Provisioning", parameters=(Parameter(name="dryrun", schema=FLAG),),
+        bodies={JSON_TYPE: CLAIM, "text/csv": CLAIMS.schema}, own_body=True, refusals=(409,),
+        answers={200: _CLAIMED, 201: {"anyOf": [WHOLE, _CLAIMED]}, 202: None},
+    ),
+    declare(
+        "GET /v1/claimed-devices", "ListClaimedDevices", "Claimed devices.", _listed,
+        tag="Provisioning", parameters=PAGES, answers={200: LIST},
+    ),
+    declare(
+        f"GET {_ONE}", "FetchClaimedDevice", "One.", _fetch,
+        tag="Provisioning", answers={200: WHOLE},
+    ),
+    declare(
+        f"DELETE {_ONE}", "UnclaimDevice", "Let go.", _unclaim,
+        tag="Provisioning", answers={204: None},
+    ),
+    declare(
+        f"POST {_COMMANDS}", "CreateDeviceProvisioningCommand", "A command for a device.",
+        _create_command, tag="Provisioning", body=COMMAND, answers={201: WHOLE},
+    ),
+    declare(
+        f"GET {_COMMANDS}", "ListDeviceProvisioningCommands", "A device's commands.",
+        _list_commands, tag="Provisioning", parameters=PAGES, answers={200: LIST},
+    ),
+    declare(
+        f"GET {_COMMANDS}/{{command}}", "FetchDeviceProvisioningCommand", "A command.",
+        _fetch_command, tag="Provisioning", answers={200: WHOLE},
+    ),
+    *_rules("/v1/provisioning-rules", "name"),
+    *_rules("/v1/provisioning/tags", "tag"),
+)  # fmt: skip

@@ -10,11 +10,10 @@ from itertools import islice
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from starlette.requests import Request
 
 from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.devices.registry import registry
-from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid
+from agent.standin.device_cloud.refusals import bad_request, invalid
 from agent.standin.jwt import public_pem
 from agent.standin.principal import DEVICE_KEYS, DeviceKeys
 from agent.standin.state import Cloud
@@ -22,7 +21,6 @@ from agent.standin.state import Cloud
 MOST_ROWS = 1000
 _FIELD = r'(?:"(?:[^"\x00]|"")*"|[^",\r\n\x00][^,\r\n\x00]*|)'
 LINE_END = r"(?:\r\n|\r|\n)"
-_TYPES = frozenset({"text/csv", "text/plain", "application/octet-stream"})
 JITP_MARK = "jitp"
 """In the organizational unit of the issuer: how this stand-in knows a JITP certificate."""
 
@@ -57,6 +55,11 @@ class CsvTable:
             "not": {"pattern": r"^[\[{][\s\S]*[\]}]$"},
         }
 
+    @property
+    def bodies(self) -> dict[str, Schema]:
+        """The schema by media type: a CSV comes as any of these."""
+        return dict.fromkeys(("text/csv", "text/plain", "application/octet-stream"), self.schema)
+
     def rows(self, text: str) -> list[list[str]]:
         """Return the rows below the header. Raises 422 if they do not fit the schema."""
         rows = parse_rows(text)
@@ -74,13 +77,10 @@ KEYS = CsvTable('device id,"PEM"', 2, 2)
 NEW_DEVICES = CsvTable('device id,[sub-type],[tag|tag],[APP|MODEM],"PEM"', 5, 5)
 
 
-async def read_text(request: Request) -> str:
-    """Return the body of a CSV upload. Raises 415 on another type, 400 if it is no UTF-8."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _TYPES:
-        raise DeviceCloudRefused(415, "the body is CSV: text/csv, text/plain or octet-stream")
+def text_of(body: bytes) -> str:
+    """Return the text of a CSV upload. Raises 400 if it is no UTF-8."""
     try:
-        return (await request.body()).decode("utf-8-sig")
+        return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise bad_request("the body is not UTF-8") from error
 

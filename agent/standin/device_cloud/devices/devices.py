@@ -7,16 +7,20 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from agent.standin.core.dispatch import Endpoint
+from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access, paging, refusals, resource
+from agent.standin.core.serving import Query
+from agent.standin.device_cloud import refusals
+from agent.standin.device_cloud.access import DEVICE
 from agent.standin.device_cloud.devices.jsonata_engine import Engine, EngineBusy, ExpressionFailed
 from agent.standin.device_cloud.devices.registry import TAGS, Record, merge, registry, timestamps
+from agent.standin.device_cloud.operations import Context, declare
+from agent.standin.device_cloud.paging import PAGES
+from agent.standin.device_cloud.resource import accepted, answer_one
+from agent.standin.device_cloud.shapes import FLAG, LIST, TEXT, TEXTS
 from agent.standin.state import Cloud
 
 _LINE: Schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\r\\n]+$"}
@@ -35,47 +39,34 @@ MAX_EXPRESSION = 4096
 """Characters of an expression."""
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes that read devices."""
+async def _list_devices(context: Context) -> Response:
+    query, devices = context.query, registry(context.cloud)
+    expression = query.get("transform")
+    wanted = _filter(query)
+    matching = (record for record in devices.walk(context.team) if wanted(record))
+    records, rest = context.page().cut(matching)
+    if expression is None:
+        state = query.get("includeState", False)
+        metadata = query.get("includeStateMeta", False)
+        items = [devices.to_resource(r, state=state, metadata=metadata) for r in records]
+    else:
+        whole = [devices.to_resource(record) for record in records]
+        items = await transform(context.cloud, expression, whole)
+    return JSON({"items": items, **rest})
 
-    async def list_devices(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        devices = registry(cloud)
-        expression = request.query_params.get("transform")
-        state = paging.boolean(request, "includeState", default=False)
-        metadata = paging.boolean(request, "includeStateMeta", default=False)
-        wanted = _filter(request)
-        page = paging.page(request)
-        matching = (record for record in devices.walk(principal.team) if wanted(record))
-        records, rest = page.cut(matching)
-        if expression is None:
-            items = [devices.to_resource(r, state=state, metadata=metadata) for r in records]
-        else:
-            whole = [devices.to_resource(record) for record in records]
-            items = await transform(cloud, expression, whole)
-        return JSON({"items": items, **rest})
 
-    async def fetch_device(request: Request) -> Response:
-        device_id = request.path_params["device_id"]
-        principal = access.user_or_device(request, cloud, device_id, "device")
-        devices = registry(cloud)
-        device = devices.to_resource(devices.get(principal.team, device_id))
-        expression = request.query_params.get("transform")
-        if expression is None:
-            return resource.answer_one(device)
-        (result,) = await transform(cloud, expression, [device])
-        return JSON(result, headers={"ETag": device["$meta"]["version"]})
-
-    return [
-        Endpoint("/v1/devices", list_devices, methods=["GET"], name="ListDevices"),
-        Endpoint("/v1/devices/{device_id}", fetch_device, methods=["GET"], name="FetchDevice"),
-    ]
+async def _fetch_device(context: Context) -> Response:
+    devices = registry(context.cloud)
+    device = devices.to_resource(devices.get(context.team, context.path["device_id"]))
+    expression = context.query.get("transform")
+    if expression is None:
+        return answer_one(device)
+    (result,) = await transform(context.cloud, expression, [device])
+    return JSON(result, headers={"ETag": device["$meta"]["version"]})
 
 
 async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
     """Return the result for each device, in order; null where the expression yields nothing."""
-    if len(expression) > MAX_EXPRESSION:
-        raise refusals.bad_request(f"a transform is {MAX_EXPRESSION} characters at most")
     if not expression.strip():
         raise refusals.bad_request("the transform is empty")
 
@@ -95,16 +86,17 @@ async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[A
     return [msgspec.Raw(result) for result in results]
 
 
-def _filter(request: Request) -> Callable[[Record], bool]:
+def _filter(query: Query) -> Callable[[Record], bool]:
     """Return the predicate that the filters of the query make."""
-    tags = set(paging.listed(request, "tags"))
-    ids = {text.casefold() for text in paging.listed(request, "deviceIds", "deviceIdentifiers")}
-    types = {text.casefold() for text in paging.listed(request, "deviceTypes")}
-    sub_types = set(paging.listed(request, "subTypes"))
-    firmware = set(paging.listed(request, "firmwareSupport"))
-    without = set(paging.listed(request, "firmwareSupportExclude"))
-    gateway = request.query_params.get("gatewayId")
-    name = request.query_params.get("deviceNameFuzzy", "").casefold()
+    tags = set(query.get("tags", ()))
+    named = (*query.get("deviceIds", ()), *query.get("deviceIdentifiers", ()))
+    ids = {text.casefold() for text in named}
+    types = {text.casefold() for text in query.get("deviceTypes", ())}
+    sub_types = set(query.get("subTypes", ()))
+    firmware = set(query.get("firmwareSupport", ()))
+    without = set(query.get("firmwareSupportExclude", ()))
+    gateway = query.get("gatewayId")
+    name = query.get("deviceNameFuzzy", "").casefold()
 
     def wanted(record: Record) -> bool:
         fields = record["fields"]
@@ -123,61 +115,46 @@ def _filter(request: Request) -> Callable[[Record], bool]:
     return wanted
 
 
-def change_routes(cloud: Cloud) -> list[Route]:
-    """Return the routes that change devices."""
-
-    async def rename(request: Request) -> Response:
-        record = await _device_to_change(request, cloud)
-        name = await resource.read_json(request, NAME)
-        if isinstance(name, list):
-            (name,) = name
-        registry(cloud).change(record, {**record["fields"], "name": name})
-        return resource.accepted()
-
-    async def retag(request: Request) -> Response:
-        record = await _device_to_change(request, cloud)
-        tags = await resource.read_json(request, TAGS)
-        registry(cloud).change(record, {**record["fields"], "tags": list(dict.fromkeys(tags))})
-        return resource.accepted()
-
-    async def update_state(request: Request) -> Response:
-        device_id = request.path_params["device_id"]
-        principal = access.user_or_device(request, cloud, device_id, "device")
-        await resource.receive_body(request)
-        record = registry(cloud).get(principal.team, device_id)
-        resource.check_if_match(request, record["version"])
-        change = await resource.read_json(request, STATE)
-        if record["fields"]["type"] == "BLE":
-            raise refusals.DeviceCloudRefused(
-                409, "the state of a BLE device is its services: write those"
-            )
-        _update_state(cloud, record, change)
-        return resource.accepted()
-
-    async def delete(request: Request) -> Response:
-        record = await _device_to_change(request, cloud)
-        registry(cloud).delete(record)
-        return resource.accepted()
-
-    one = "/v1/devices/{device_id}"
-    return [
-        Endpoint(one, delete, methods=["DELETE"], name="DeleteDevice"),
-        Endpoint(one + "/name", rename, methods=["PUT"], name="UpdateDeviceName"),
-        Endpoint(one + "/tags", retag, methods=["PUT"], name="UpdateDeviceTags"),
-        Endpoint(one + "/state", update_state, methods=["PATCH"], name="UpdateDeviceState"),
-    ]
+async def _rename(context: Context) -> Response:
+    record = _device_to_change(context)
+    name = context.body
+    if isinstance(name, list):
+        (name,) = name
+    registry(context.cloud).change(record, {**record["fields"], "name": name})
+    return accepted()
 
 
-async def _device_to_change(request: Request, cloud: Cloud) -> Record:
-    """Return the device that a user changes, once it may be changed."""
-    principal = access.user(request, cloud)
-    await resource.receive_body(request)
-    record = registry(cloud).get(principal.team, request.path_params["device_id"])
-    resource.check_if_match(request, record["version"])
+async def _retag(context: Context) -> Response:
+    record = _device_to_change(context)
+    tags = list(dict.fromkeys(context.body))
+    registry(context.cloud).change(record, {**record["fields"], "tags": tags})
+    return accepted()
+
+
+async def _update_state(context: Context) -> Response:
+    record = _device_to_change(context)
+    change = context.body
+    if record["fields"]["type"] == "BLE":
+        raise refusals.DeviceCloudRefused(
+            409, "the state of a BLE device is its services: write those"
+        )
+    _merge_state(context.cloud, record, change)
+    return accepted()
+
+
+async def _delete(context: Context) -> Response:
+    registry(context.cloud).delete(_device_to_change(context))
+    return accepted()
+
+
+def _device_to_change(context: Context) -> Record:
+    """Return the device of the path, once it may be changed."""
+    record = registry(context.cloud).get(context.team, context.path["device_id"])
+    context.check_if_match(record["version"])
     return record
 
 
-def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
+def _merge_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
     fields = copy.deepcopy(record["fields"])
     state = fields["state"]
     now = int(cloud.clock.time())
@@ -194,3 +171,60 @@ def _update_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
     registry(cloud).change(record, fields)
     if fields["type"] == "Gateway":
         registry(cloud).sync_connections(fields["id"])
+
+
+_TRANSFORM = Parameter(
+    name="transform",
+    schema={
+        "type": "string",
+        "format": "jsonata",
+        "minLength": 1,
+        "maxLength": MAX_EXPRESSION,
+        "examples": ["id"],
+    },
+    description="A JSONata expression; one that is none, or that ends in an error, is 400.",
+)
+_DEVICE = "/v1/devices/{device_id}"
+OPERATIONS = (
+    declare(
+        "GET /v1/devices", "ListDevices", "The team's devices, page by page.", _list_devices,
+        tag="Devices",
+        parameters=(
+            Parameter(name="includeState", schema=FLAG),
+            Parameter(name="includeStateMeta", schema=FLAG),
+            Parameter(name="deviceTypes", schema=TEXTS),
+            Parameter(name="deviceIds", schema=TEXTS),
+            Parameter(name="deviceIdentifiers", schema=TEXTS),
+            Parameter(name="tags", schema=TEXTS),
+            Parameter(name="subTypes", schema=TEXTS),
+            Parameter(name="firmwareSupport", schema=TEXTS),
+            Parameter(name="firmwareSupportExclude", schema=TEXTS),
+            Parameter(name="gatewayId", schema=TEXT),
+            Parameter(name="deviceNameFuzzy", schema=TEXT),
+            _TRANSFORM,
+            *PAGES,
+        ),
+        answers={200: LIST},
+    ),
+    declare(
+        f"GET {_DEVICE}", "FetchDevice", "One device, or what a transform makes of it.",
+        _fetch_device, tag="Devices", access=DEVICE, parameters=(_TRANSFORM,), answers={200: {}},
+    ),
+    declare(
+        f"DELETE {_DEVICE}", "DeleteDevice", "Forget a device.", _delete,
+        tag="Devices", answers={202: None},
+    ),
+    declare(
+        f"PUT {_DEVICE}/name", "UpdateDeviceName", "Rename a device.", _rename,
+        tag="Devices", body=NAME, answers={202: None},
+    ),
+    declare(
+        f"PUT {_DEVICE}/tags", "UpdateDeviceTags", "Replace a device's tags.", _retag,
+        tag="Devices", body=TAGS, answers={202: None},
+    ),
+    declare(
+        f"PATCH {_DEVICE}/state", "UpdateDeviceState", "Merge into a device's state.",
+        _update_state, tag="Devices", access=DEVICE, body=STATE, refusals=(409,),
+        answers={202: None},
+    ),
+)  # fmt: skip

@@ -6,18 +6,18 @@ import base64
 import binascii
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin.clock import iso
-from agent.standin.core.dispatch import Endpoint
-from agent.standin.core.responses import JSON
+from agent.standin.core.operation import Parameter
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access, paging
+from agent.standin.device_cloud.access import DEVICE
 from agent.standin.device_cloud.devices.registry import registry
+from agent.standin.device_cloud.operations import Context, declare
+from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import invalid
-from agent.standin.device_cloud.resource import accepted, read_json, with_meta
+from agent.standin.device_cloud.resource import accepted, with_meta
+from agent.standin.device_cloud.shapes import LIST, MOMENT, TEXT
 from agent.standin.state import Cloud
 
 _DAY_S = 86400
@@ -35,46 +35,33 @@ MESSAGE: Schema = {
 }
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes of messages."""
+async def _send(context: Context) -> Response:
+    cloud, team = context.cloud, context.team
+    own = registry(cloud).get(team, context.path["device_id"])["fields"]["id"]
+    body = context.body
+    topic = body.get("topic", f"d/{own}/d2c")
+    if not isinstance(topic, str) or not _is_topic(topic, own):
+        raise invalid(f"a topic of this device is d/{own}/d2c, …/d2c/bulk or …/d2c/bin")
+    for message in _messages(topic, body["message"]):
+        _store(cloud, team, own, topic, message)
+    return accepted()
 
-    async def send(request: Request) -> Response:
-        device_id = request.path_params["device_id"]
-        principal = access.user_or_device(request, cloud, device_id, "device")
-        record = registry(cloud).get(principal.team, device_id)
-        body = await read_json(request, MESSAGE)
-        own = record["fields"]["id"]
-        topic = body.get("topic", f"d/{own}/d2c")
-        if not isinstance(topic, str) or not _is_topic(topic, own):
-            raise invalid(f"a topic of this device is d/{own}/d2c, …/d2c/bulk or …/d2c/bin")
-        for message in _messages(topic, body["message"]):
-            _store(cloud, principal.team, own, topic, message)
-        return accepted()
 
-    async def listed(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        query = request.query_params
-        since = paging.moment(request, "inclusiveStart", "start", default=0.0)
-        until = paging.moment(request, "exclusiveEnd", "end", default=float("inf"))
-        oldest = cloud.clock.time() - KEPT_S
-        matching = (
-            row["message"]
-            for row in cloud.table("messages").values()
-            if row["team"] == principal.team
-            and max(since, oldest) <= row["at"] < until
-            and query.get("deviceId") in {None, row["message"]["deviceId"]}
-            and query.get("topic") in {None, row["message"]["topic"]}
-            and query.get("appId") in {None, _app_id(row["message"]["message"])}
-        )
-        items, rest = paging.page(request, descending=True).cut(matching)
-        return JSON({"items": items, **rest})
-
-    return [
-        Endpoint(
-            "/v1/devices/{device_id}/messages", send, methods=["POST"], name="SendDeviceMessage"
-        ),
-        Endpoint("/v1/messages", listed, methods=["GET"], name="ListMessages"),
-    ]
+async def _listed(context: Context) -> Response:
+    cloud, query = context.cloud, context.query
+    since = query.get("inclusiveStart", query.get("start", 0.0))
+    until = query.get("exclusiveEnd", query.get("end", float("inf")))
+    oldest = cloud.clock.time() - KEPT_S
+    matching = (
+        row["message"]
+        for row in cloud.table("messages").values()
+        if row["team"] == context.team
+        and max(since, oldest) <= row["at"] < until
+        and query.get("deviceId") in {None, row["message"]["deviceId"]}
+        and query.get("topic") in {None, row["message"]["topic"]}
+        and query.get("appId") in {None, _app_id(row["message"]["message"])}
+    )
+    return context.page(descending=True).answer(matching)
 
 
 def _is_topic(topic: str, device_id: str) -> bool:
@@ -124,3 +111,26 @@ def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: Any) ->
 
 def _app_id(message: Any) -> Any:
     return message.get("appId") if isinstance(message, dict) else None
+
+
+OPERATIONS = (
+    declare(
+        "POST /v1/devices/{device_id}/messages", "SendDeviceMessage",
+        "Send a message in a device's name.", _send,
+        tag="Messages", access=DEVICE, body=MESSAGE, answers={202: None},
+    ),
+    declare(
+        "GET /v1/messages", "ListMessages", "What devices sent.", _listed, tag="Messages",
+        parameters=(
+            Parameter(name="inclusiveStart", schema=MOMENT),
+            Parameter(name="exclusiveEnd", schema=MOMENT),
+            Parameter(name="start", schema=MOMENT),
+            Parameter(name="end", schema=MOMENT),
+            Parameter(name="deviceId", schema=TEXT),
+            Parameter(name="appId", schema=TEXT),
+            Parameter(name="topic", schema=TEXT),
+            *PAGES,
+        ),
+        answers={200: LIST},
+    ),
+)  # fmt: skip

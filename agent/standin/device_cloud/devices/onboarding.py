@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
 from secrets import compare_digest
 from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from agent.standin.clock import iso
-from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import access, refusals
+from agent.standin.device_cloud import refusals
+from agent.standin.device_cloud.access import PROJECT
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices import bulk, credentials
-from agent.standin.device_cloud.devices.registry import TAGS, is_device_id, registry
-from agent.standin.device_cloud.resource import (
-    accepted,
-    answer_one,
-    check_if_match,
-    read_json,
-    receive_body,
-    with_meta,
-)
+from agent.standin.device_cloud.devices.registry import TAGS, registry
+from agent.standin.device_cloud.operations import Context, Handler, declare
+from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
+from agent.standin.device_cloud.shapes import TEXT, WHOLE
 from agent.standin.jwt import private_pem
 from agent.standin.state import Cloud
 
@@ -60,100 +54,61 @@ _LIFE = dt.timedelta(days=365 * 20)
 _LONGEST_CODE = 128
 
 
-def routes(cloud: Cloud) -> list[Route]:
-    """Return the routes that onboard devices."""
+def _from_csv(endpoint: str, table: credentials.CsvTable) -> Handler:
+    async def accept(context: Context) -> Response:
+        text = credentials.text_of(context.body)
+        table.rows(text)
+        key = bulk.start(context.cloud, context.team, endpoint, text)
+        return JSON({"bulkOpsRequestId": key}, 202)
 
-    def from_csv(
-        endpoint: str, table: credentials.CsvTable
-    ) -> Callable[[Request], Awaitable[Response]]:
-        async def accept(request: Request) -> Response:
-            principal = access.user(request, cloud)
-            text = await credentials.read_text(request)
-            table.rows(text)
-            return JSON(
-                {"bulkOpsRequestId": bulk.start(cloud, principal.team, endpoint, text)}, 202
-            )
-
-        return accept
-
-    async def onboard_one(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        await receive_body(request)
-        device_id = request.path_params["device_id"]
-        known = registry(cloud).find(device_id)
-        if known is not None and known["team"] == principal.team:
-            check_if_match(request, known["version"])
-        device = _new_device(device_id, await read_json(request, NEW_DEVICE))
-        try:
-            bulk.onboard(cloud, principal.team, device)
-        except credentials.BadKey as error:
-            raise refusals.DeviceCloudRefused(400, str(error), code=40001) from error
-        return accepted()
-
-    return [
-        Endpoint(
-            "/v1/devices/public-keys",
-            from_csv("REGISTER_PUBLIC_KEYS", credentials.KEYS),
-            methods=["POST"],
-            name="RegisterPublicKeys",
-        ),
-        Endpoint(
-            "/v1/devices/certificates",
-            from_csv("REGISTER_CERTIFICATES", credentials.KEYS),
-            methods=["POST"],
-            name="RegisterCertificates",
-        ),
-        Endpoint(
-            "/v1/devices",
-            from_csv("ONBOARD_DEVICES", credentials.NEW_DEVICES),
-            methods=["POST"],
-            name="OnboardDevices",
-        ),
-        Endpoint("/v1/devices/{device_id}", onboard_one, methods=["POST"], name="OnboardDevice"),
-    ]
+    return accept
 
 
-def _new_device(device_id: str, body: dict[str, Any]) -> bulk.NewDevice:
-    if not is_device_id(device_id):
-        raise refusals.invalid("that is no device id")
-    pem = body.get("certificate", body.get("onboardingToken"))
-    assert isinstance(pem, str)
-    firmware = body.get("supportedFirmwareTypes", [])
-    return bulk.NewDevice(device_id, pem, body.get("subType", ""), body.get("tags", []), firmware)
+async def _onboard_one(context: Context) -> Response:
+    cloud, team, device_id = context.cloud, context.team, context.path["device_id"]
+    known = registry(cloud).find(device_id)
+    if known is not None and known["team"] == team:
+        context.check_if_match(known["version"])
+    body = context.body
+    device = bulk.NewDevice(
+        device_id,
+        body.get("certificate", body.get("onboardingToken")),
+        body.get("subType", ""),
+        body.get("tags", []),
+        body.get("supportedFirmwareTypes", []),
+    )
+    with _bad_keys_refused():
+        bulk.onboard(cloud, team, device)
+    return accepted()
 
 
-def project_routes(cloud: Cloud) -> list[Route]:
-    """Return the routes that create the devices of a project from certificates."""
+@contextlib.contextmanager
+def _bad_keys_refused() -> Iterator[None]:
+    try:
+        yield
+    except credentials.BadKey as error:
+        raise refusals.DeviceCloudRefused(400, str(error), code=40001) from error
 
-    async def create(request: Request) -> Response:
-        path = request.path_params
-        principal = access.project_client(request, cloud, path["organization"], path["project"])
-        head, *rest = re.split(
-            credentials.LINE_END, await credentials.read_text(request), maxsplit=1
-        )
-        columns, rows = head.split(","), "".join(rest)
-        if any(name in columns for name in _TOKENS):
-            raise refusals.not_built(
-                "nothing public says what such a token holds: send certificates"
-            )
-        if columns != PROJECT_DEVICES.header.split(","):
-            raise refusals.invalid("the first row names the columns: deviceId,certificate")
-        PROJECT_DEVICES.rows(rows)
-        key = bulk.start(cloud, principal.team or cloud.team_id, bulk.CREATE_DEVICES, rows)
-        return Response(status_code=202, headers={"Location": f"{request.url.path}/{key}"})
 
-    async def fetch(request: Request) -> Response:
-        path = request.path_params
-        access.project_client(request, cloud, path["organization"], path["project"])
-        row = cloud.table("bulk").get(path["request_id"])
-        if row is None or row["endpoint"] != bulk.CREATE_DEVICES:
-            raise refusals.not_found("no such bulk request")
-        return answer_one(_project_request(cloud, path["request_id"], row))
+async def _create_in_project(context: Context) -> Response:
+    head, *rest = re.split(credentials.LINE_END, credentials.text_of(context.body), maxsplit=1)
+    columns, rows = head.split(","), "".join(rest)
+    if any(name in columns for name in _TOKENS):
+        raise refusals.not_built("nothing public says what such a token holds: send certificates")
+    if columns != PROJECT_DEVICES.header.split(","):
+        raise refusals.invalid("the first row names the columns: deviceId,certificate")
+    PROJECT_DEVICES.rows(rows)
+    key = bulk.start(context.cloud, context.team, bulk.CREATE_DEVICES, rows)
+    place = _CREATE.format(**context.path)
+    return Response(status_code=202, headers={"Location": f"{place}/{key}"})
 
-    return [
-        Endpoint(_CREATE, create, methods=["POST"], name="CreateProjectDevices"),
-        Endpoint(_CREATE + "/{request_id}", fetch, methods=["GET"], name="FetchProjectDevices"),
-    ]
+
+async def _fetch_in_project(context: Context) -> Response:
+    key = context.path["request_id"]
+    row = context.cloud.table("bulk").get(key)
+    if row is None or row["endpoint"] != bulk.CREATE_DEVICES:
+        raise refusals.not_found("no such bulk request")
+    return answer_one(_project_request(context.cloud, key, row))
 
 
 def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -176,27 +131,16 @@ def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, A
     return with_meta(resource, resource["requestedAt"], iso(row["due"]) if row["done"] else "")
 
 
-def certificate_routes(cloud: Cloud) -> list[Route]:
-    """Return the route that makes a certificate for just-in-time provisioning."""
-
-    async def create(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        device_id = request.path_params["device_id"]
-        if not is_device_id(device_id):
-            raise refusals.invalid("that is no device id")
-        code = (await request.body()).decode("utf-8", "replace").strip()
-        if not 1 <= len(code) <= _LONGEST_CODE:
-            raise refusals.bad_request("the body is the ownership code")
-        made = _certificate(device_id, cloud.clock.now())
-        try:
-            credentials.register(cloud, principal.team, device_id, made["clientCert"])
-        except credentials.BadKey as error:
-            raise refusals.DeviceCloudRefused(400, str(error), code=40001) from error
-        cloud.table("ownership").put(device_id.casefold(), {"team": principal.team, "code": code})
-        return JSON({"clientId": device_id, **made}, 201)
-
-    path = "/v1/devices/{device_id}/certificates"
-    return [Endpoint(path, create, methods=["POST"], name="CreateDeviceCertificate")]
+async def _create_certificate(context: Context) -> Response:
+    cloud, device_id = context.cloud, context.path["device_id"]
+    code = context.raw.decode("utf-8", "replace").strip()
+    if not 1 <= len(code) <= _LONGEST_CODE:
+        raise refusals.bad_request("the body is the ownership code")
+    made = _certificate(device_id, cloud.clock.now())
+    with _bad_keys_refused():
+        credentials.register(cloud, context.team, device_id, made["clientCert"])
+    cloud.table("ownership").put(device_id.casefold(), {"team": context.team, "code": code})
+    return JSON({"clientId": device_id, **made}, 201)
 
 
 def _certificate(device_id: str, now: dt.datetime) -> dict[str, str]:
@@ -237,46 +181,96 @@ def _signed(
     return builder.not_valid_before(now).not_valid_after(now + _LIFE).sign(by, hashes.SHA256())
 
 
-def association_routes(cloud: Cloud) -> list[Route]:
-    """Return the routes that claim a device with its ownership code, and release it."""
-
-    async def associate(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        device_id = request.path_params["device_id"]
-        if not is_device_id(device_id):
-            raise refusals.invalid("that is no device id")
-        code = (await request.body()).decode("utf-8", "replace").strip()
-        known = registry(cloud).find(device_id)
-        if known is not None:
-            check_if_match(request, known["version"])
-            if known["team"] != principal.team:
-                raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
-            return accepted()
-        owned = cloud.table("ownership").get(device_id.casefold())
-        if owned is not None and owned["team"] != principal.team:
+async def _associate(context: Context) -> Response:
+    cloud, team, device_id = context.cloud, context.team, context.path["device_id"]
+    code = context.raw.decode("utf-8", "replace").strip()
+    known = registry(cloud).find(device_id)
+    if known is not None:
+        context.check_if_match(known["version"])
+        if known["team"] != team:
             raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
-        # The code of a device that got its certificate elsewhere is not known here.
-        if not code or (
-            owned is not None and not compare_digest(owned["code"].encode(), code.encode())
-        ):
-            raise refusals.DeviceCloudRefused(401, "the ownership code is wrong", code=40102)
-        registry(cloud).create(principal.team, ip_device(device_id, "Generic"))
         return accepted()
+    owned = cloud.table("ownership").get(device_id.casefold())
+    if owned is not None and owned["team"] != team:
+        raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
+    # The code of a device that got its certificate elsewhere is not known here.
+    if not code or (
+        owned is not None and not compare_digest(owned["code"].encode(), code.encode())
+    ):
+        raise refusals.DeviceCloudRefused(401, "the ownership code is wrong", code=40102)
+    registry(cloud).create(team, ip_device(device_id, "Generic"))
+    return accepted()
 
-    async def dissociate(request: Request) -> Response:
-        principal = access.user(request, cloud)
-        device_id = request.path_params["device_id"]
-        known = registry(cloud).find(device_id)
-        if known is None:
-            raise refusals.DeviceCloudRefused(404, "device not found", code=40413)
-        if known["team"] != principal.team:
-            raise refusals.no_device(device_id)
-        check_if_match(request, known["version"])
-        registry(cloud).delete(known)
-        return accepted()
 
-    association = "/v1/association/{device_id}"
-    return [
-        Endpoint(association, associate, methods=["PUT"], name="AssociateDevice"),
-        Endpoint(association, dissociate, methods=["DELETE"], name="DissociateDevice"),
-    ]
+async def _dissociate(context: Context) -> Response:
+    devices, device_id = registry(context.cloud), context.path["device_id"]
+    known = devices.find(device_id)
+    if known is None:
+        raise refusals.DeviceCloudRefused(404, "device not found", code=40413)
+    if known["team"] != context.team:
+        raise refusals.no_device(device_id)
+    context.check_if_match(known["version"])
+    devices.delete(known)
+    return accepted()
+
+
+_OPERATION_ID: Schema = {
+    "type": "object",
+    "required": ["bulkOpsRequestId"],
+    "properties": {"bulkOpsRequestId": {"type": "string", "minLength": 26, "maxLength": 26}},
+}
+_PARTS = ("clientId", "caCert", "clientCert", "privateKey")
+_CERTIFICATE: Schema = {
+    "type": "object",
+    "required": [*_PARTS],
+    "properties": dict.fromkeys(_PARTS, TEXT),
+}
+_ASSOCIATION = "/v1/association/{device_id}"
+OPERATIONS = (
+    declare(
+        "POST /v1/devices/public-keys", "RegisterPublicKeys", "Upload public keys.",
+        _from_csv("REGISTER_PUBLIC_KEYS", credentials.KEYS),
+        tag="Onboarding", bodies=credentials.KEYS.bodies, answers={202: _OPERATION_ID},
+    ),
+    declare(
+        "POST /v1/devices/certificates", "RegisterCertificates", "Upload certificates.",
+        _from_csv("REGISTER_CERTIFICATES", credentials.KEYS),
+        tag="Onboarding", bodies=credentials.KEYS.bodies, answers={202: _OPERATION_ID},
+    ),
+    declare(
+        "POST /v1/devices", "OnboardDevices", "Add devices with their keys.",
+        _from_csv("ONBOARD_DEVICES", credentials.NEW_DEVICES),
+        tag="Onboarding", bodies=credentials.NEW_DEVICES.bodies, answers={202: _OPERATION_ID},
+    ),
+    declare(
+        "POST /v1/devices/{device_id}", "OnboardDevice", "Add a device.", _onboard_one,
+        tag="Onboarding", changes=True, body=NEW_DEVICE, answers={202: None},
+    ),
+    declare(
+        "POST /v1/devices/{device_id}/certificates", "CreateDeviceCertificate",
+        "A certificate for just-in-time provisioning, for the ownership code.",
+        _create_certificate, tag="Onboarding", deprecated=True, own_body=True,
+        bodies={"text/plain": {"type": "string", "pattern": "^[!-~]{1,128}$"}},
+        answers={201: _CERTIFICATE},
+    ),
+    declare(
+        f"PUT {_ASSOCIATION}", "AssociateDevice", "Claim a device with its ownership code.",
+        _associate, tag="Onboarding", bodies={"text/plain": TEXT}, body_required=False,
+        own_body=True, answers={202: None},
+    ),
+    declare(
+        f"DELETE {_ASSOCIATION}", "DissociateDevice", "Let go of a device.", _dissociate,
+        tag="Onboarding", answers={202: None},
+    ),
+    declare(
+        f"POST {_CREATE}", "CreateProjectDevices",
+        "Make devices of their certificates; `Location` tells how far it is.",
+        _create_in_project, tag="Onboarding", access=PROJECT, bodies=PROJECT_DEVICES.bodies,
+        answers={202: None},
+    ),
+    declare(
+        f"GET {_CREATE}/{{request_id}}", "FetchProjectDevices",
+        "How far the making of devices is.", _fetch_in_project,
+        tag="Onboarding", access=PROJECT, answers={200: WHOLE},
+    ),
+)  # fmt: skip

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 from raw_requests import answers, connect
 from standin import StandIn
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent.standin.core.dispatch import Dispatcher, Endpoint
+from agent.standin.core.responses import Refused
+from agent.standin.state import open_cloud
 
 MEGABYTE = 1024 * 1024
 
@@ -69,3 +76,25 @@ async def test_unknown_paths_and_methods_are_json_errors(standin: StandIn) -> No
     answer = await standin.client.post("/v1/status")
     assert answer.status_code == 405
     assert "GET" in answer.headers["allow"]
+
+
+async def test_a_path_with_fewer_variables_comes_first_whatever_the_order_of_the_routes() -> None:
+    paths = ("/v1/{a}/{b}", "/v1/{a}/name", "/v1/{a}")
+
+    def route(path: str) -> Endpoint:
+        async def answer(_request: Request) -> Response:
+            return Response(path)
+
+        return Endpoint(path, answer, methods=["GET"])
+
+    for order in (paths, paths[::-1]):
+        routes = [route(path) for path in order]
+        app = Dispatcher(routes, open_cloud(), lambda _path, status, text: Refused(status, text))
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            for sent, path in (
+                ("/v1/x/name", paths[1]),
+                ("/v1/x/y", paths[0]),
+                ("/v1/x", paths[2]),
+            ):
+                assert (await client.get(sent)).text == path

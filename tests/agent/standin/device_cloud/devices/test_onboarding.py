@@ -11,6 +11,11 @@ from device_api import Api, device_path
 from device_tokens import fetch, token
 from standin import StandIn
 
+from agent.standin.device_cloud.devices.claiming import CLAIMS
+from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES, CsvTable
+from agent.standin.device_cloud.devices.onboarding import PROJECT_DEVICES
+from agent.standin.device_cloud.routes import every_operation
+
 
 @pytest.mark.contract("D10.8")
 async def test_a_certificate_of_the_service_is_the_last_resort_until_the_device_is_associated(
@@ -55,3 +60,30 @@ async def test_an_id_of_any_form_can_be_used(standin: StandIn, api: Api, device_
     assert made.status_code == 202
     assert (await api.get(device_path(device_id)))["id"] == device_id
     assert (await api.get("/devices", deviceIds=device_id))["items"][0]["id"] == device_id
+
+
+OPERATIONS = {one.name: one for one in every_operation(0)}
+
+
+@pytest.mark.contract("D9.3")
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("RegisterPublicKeys", KEYS),
+        ("RegisterCertificates", KEYS),
+        ("OnboardDevices", NEW_DEVICES),
+        ("CreateProjectDevices", PROJECT_DEVICES),
+        ("ClaimDeviceOwnership", CLAIMS),
+    ],
+)
+def test_a_csv_is_declared_with_the_columns_that_are_checked(name: str, table: CsvTable) -> None:
+    assert OPERATIONS[name].bodies["text/csv"] == table.schema
+
+
+def test_what_is_created_is_answered_with_its_id_or_its_resource() -> None:
+    for name in ("RegisterPublicKeys", "RegisterCertificates", "OnboardDevices"):
+        (schema,) = OPERATIONS[name].answers[202].values()
+        assert schema["required"] == ["bulkOpsRequestId"]
+    for name in ("CreateDeviceProvisioningCommand", "CreateProvisioningByName"):
+        (schema,) = OPERATIONS[name].answers[201].values()
+        assert schema["required"] == ["$meta"]

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from agent.standin.device_cloud.declared.shapes import JSON, OBJECT, TEXT, declare
+from typing import Any
+
+from starlette.responses import Response
+
+from agent.standin.core.operation import Operation
+from agent.standin.core.serving import JSON_TYPE
+from agent.standin.device_cloud import operations
+from agent.standin.device_cloud.operations import Context
 from agent.standin.device_cloud.seed import GENERIC
+from agent.standin.device_cloud.shapes import OBJECT, TEXT
+
+
+def declare(call: str, name: str, summary: str, **more: Any) -> Operation:
+    async def handler(context: Context) -> Response:
+        raise NotImplementedError
+
+    return operations.declare(call, name, summary, handler, **more).operation
 
 
 def test_a_variable_of_the_path_is_a_parameter_with_an_example_unless_it_is_deleted() -> None:
@@ -14,7 +29,7 @@ def test_a_variable_of_the_path_is_a_parameter_with_an_example_unless_it_is_dele
     assert device.schema["examples"] == [GENERIC]
     assert (thing.name, "examples" in thing.schema) == ("thing", False)
     seeded = declare(
-        f"GET {call}", "A", "A.", tag="T", answers={200: OBJECT}, seeded={"thing": "led"}
+        f"GET {call}", "A", "A.", tag="T", answers={200: OBJECT}, examples={"thing": "led"}
     )
     assert seeded.parameters[1].schema["examples"] == ["led"]
     deleted = declare(f"DELETE {call}", "B", "B.", tag="T", answers={202: None})
@@ -40,8 +55,8 @@ def test_a_body_is_json_and_an_answer_may_have_no_body_or_another_type() -> None
         "POST /v1/x", "X", "X.", tag="T", body=OBJECT, answers={200: OBJECT, 202: None},
         also={"text/plain": TEXT}, refusals=(409,),
     )  # fmt: skip
-    assert made.bodies == {JSON: OBJECT}
-    assert made.answers == {200: {JSON: OBJECT, "text/plain": TEXT}, 202: {}}
+    assert made.bodies == {JSON_TYPE: OBJECT}
+    assert made.answers == {200: {JSON_TYPE: OBJECT, "text/plain": TEXT}, 202: {}}
     assert {401, 404, 409} <= set(made.refusals)
 
 

@@ -1,0 +1,125 @@
+"""Anchors: access points whose position a user has stored (clause D8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from agent.standin.core.operation import Parameter
+from agent.standin.device_cloud.location_input import ANCHOR, ANCHOR_CHANGE, MAC, mac_address
+from agent.standin.device_cloud.operations import Context, declare
+from agent.standin.device_cloud.paging import PAGES
+from agent.standin.device_cloud.radio_world import Fix
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
+from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.shapes import LIST, WHOLE
+from agent.standin.state import Cloud
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")
+_RANGE_M = 30.0
+"""How far an anchor reaches indoors, roughly."""
+_UNKNOWN_LEVEL_DBM = -128.0
+
+
+def strongest_anchor(
+    cloud: Cloud, team: str, points: Sequence[tuple[str, float | None]]
+) -> tuple[Fix | None, list[dict[str, str]]]:
+    """Return the position of the strongest anchor in a Wi-Fi scan, and all anchors in it."""
+    table = cloud.table("anchors")
+    if not len(table):
+        return None, []
+    levels = {address: _UNKNOWN_LEVEL_DBM if dbm is None else dbm for address, dbm in points}
+    found = [row for row in (table.get(f"{team}/{address}") for address in levels) if row]
+    if not found:
+        return None, []
+    best = max(found, key=lambda row: levels[row["macAddress"]])
+    anchors = [{"macAddress": row["macAddress"], "name": row["name"]} for row in found]
+    return Fix(best["lat"], best["lon"], _RANGE_M, "ANCHOR"), anchors
+
+
+async def _create(context: Context) -> Response:
+    table, body = context.cloud.table("anchors"), context.body
+    address = mac_address(body["macAddress"])
+    if f"{context.team}/{address}" in table:
+        raise DeviceCloudRefused(409, "there is an anchor of that address")
+    now = context.cloud.clock.iso()
+    row = {"macAddress": address, **_fields(body), "createdAt": now, "updatedAt": now}
+    table.put(f"{context.team}/{address}", row)
+    return accepted()
+
+
+async def _listed(context: Context) -> Response:
+    own = f"{context.team}/"
+    anchors = context.cloud.table("anchors").items()
+    return context.page().answer((row for key, row in anchors if key.startswith(own)), _to_resource)
+
+
+async def _fetch(context: Context) -> Response:
+    return answer_one(_to_resource(_find(context)[1]))
+
+
+async def _update(context: Context) -> Response:
+    key, row = _anchor_to_change(context)
+    fields = _fields({**row, **context.body})
+    changed = {**row, **fields, "updatedAt": context.cloud.clock.iso()}
+    context.cloud.table("anchors").put(key, changed)
+    return accepted()
+
+
+async def _delete(context: Context) -> Response:
+    key, _ = _anchor_to_change(context)
+    context.cloud.table("anchors").delete(key)
+    return accepted()
+
+
+def _find(context: Context) -> tuple[str, dict[str, Any]]:
+    key = f"{context.team}/{mac_address(context.path['mac_address'])}"
+    row = context.cloud.table("anchors").get(key)
+    if row is None:
+        raise not_found("no such anchor")
+    return key, row
+
+
+def _anchor_to_change(context: Context) -> tuple[str, dict[str, Any]]:
+    key, row = _find(context)
+    context.check_if_match(_to_resource(row)["$meta"]["version"])
+    return key, row
+
+
+def _fields(body: dict[str, Any]) -> dict[str, Any]:
+    # Other characters in a name are removed, not refused.
+    name = _NOT_IN_A_NAME.sub("", body.get("name", ""))
+    return {"lat": float(body["lat"]), "lon": float(body["lon"]), "name": name}
+
+
+def _to_resource(row: dict[str, Any]) -> dict[str, Any]:
+    return with_meta(row, row["createdAt"], row["updatedAt"])
+
+
+_EVERY, _ONE = "/v1/location/anchors", "/v1/location/anchors/{mac_address}"
+_ADDRESS = (Parameter(name="mac_address", schema=MAC, where="path", required=True),)
+OPERATIONS = (
+    declare(
+        f"POST {_EVERY}", "CreateAnchor", "Tell where an access point is.", _create,
+        tag="Location", body=ANCHOR, refusals=(409,), answers={202: None},
+    ),
+    declare(
+        f"GET {_EVERY}", "ListAnchors", "The anchors of the team.", _listed,
+        tag="Location", parameters=PAGES, answers={200: LIST},
+    ),
+    declare(
+        f"GET {_ONE}", "FetchAnchor", "One anchor.", _fetch,
+        tag="Location", parameters=_ADDRESS, answers={200: WHOLE},
+    ),
+    declare(
+        f"PATCH {_ONE}", "UpdateAnchor", "Move or rename an anchor.", _update,
+        tag="Location", parameters=_ADDRESS, body=ANCHOR_CHANGE, answers={202: None},
+    ),
+    declare(
+        f"DELETE {_ONE}", "DeleteAnchor", "Forget an anchor.", _delete,
+        tag="Location", parameters=_ADDRESS, answers={202: None},
+    ),
+)  # fmt: skip

@@ -1,1 +1,0 @@
-"""The operations of the device cloud half, as its document shows them (clause D1.2)."""
