@@ -5,6 +5,7 @@ A handler serves both prefixes; each prefix has its own credentials.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
@@ -108,12 +109,19 @@ def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
     return {"anchors": known} if known else {}
 
 
+def _distance_m(one: Fix, other: Fix) -> float:
+    """Return the metres between two positions of one town."""
+    north = math.radians(other.lat - one.lat)
+    east = math.radians(other.lon - one.lon) * math.cos(math.radians(one.lat))
+    return 6_371_000 * math.hypot(north, east)
+
+
 def _alternative(
     fix: Fix | None, other: Fix | None, principal: Principal, *, sure: bool
 ) -> dict[str, Any]:
     if fix is None or other is None:
         return {}
-    distance_m = round(assistance.distance_m(fix, other), 1)
+    distance_m = round(_distance_m(fix, other), 1)
     return {"alt": {"loc": _to_resource(other, principal, sure=sure), "dist": distance_m}}
 
 

@@ -12,7 +12,14 @@ from starlette.routing import Route
 from agent.standin.core import openapi
 from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import account, assistance, bundles, executions, fota_jobs, location
+from agent.standin.device_cloud import (
+    account,
+    bundles,
+    executions,
+    fota_jobs,
+    location,
+    orbits,
+)
 from agent.standin.device_cloud.access import (
     EVALUATION_TOKEN,
     JSON_WEB_TOKEN,
@@ -49,7 +56,7 @@ _ERROR = {
 
 
 async def _published_document(context: Context) -> Response:
-    urls, today = context.cloud.urls, assistance.gps_day_began(context.cloud.clock.time())
+    urls, today = context.cloud.urls, orbits.gps_day_began(context.cloud.clock.time())
     return JSON(document(urls["device_cloud"], today, urls["provisioning"]))
 
 
