@@ -59,7 +59,7 @@ class _Changes(msgspec.Struct, forbid_unknown_fields=True):
     """What the body may hold; the entry of `CHANGES` of the same name applies a field."""
 
     clock: _Clock | UnsetType = UNSET
-    settings: dict[str, Any] | UnsetType = UNSET
+    settings: dict[str, object] | UnsetType = UNSET
     faults: list[str] | UnsetType = UNSET
     plan: str | UnsetType = UNSET
     role: Literal["owner", "admin", "editor", "viewer"] | UnsetType = UNSET
@@ -91,7 +91,7 @@ def routes(cloud: Cloud, refuse: MakeRefused) -> list[Route]:
             changes = msgspec.json.decode(await request.body(), type=_Changes)
         except (msgspec.DecodeError, RecursionError) as error:
             raise refuse(CONTROL_PATH, 400, f"the body is not what this takes: {error}") from error
-        results: dict[str, Any] = {}
+        results: dict[str, object] = {}
         for name, apply in CHANGES.items():
             value = getattr(changes, name)
             if value is not UNSET:
@@ -107,7 +107,7 @@ def routes(cloud: Cloud, refuse: MakeRefused) -> list[Route]:
     ]
 
 
-def _state(cloud: Cloud) -> dict[str, Any]:
+def _state(cloud: Cloud) -> dict[str, object]:
     return {
         "clock": cloud.clock.iso(),
         "settings": asdict(cloud.settings),
@@ -124,7 +124,7 @@ def _clock(cloud: Cloud, value: _Clock) -> None:
     cloud.clock.advance(value.advance_s)
 
 
-def _settings(cloud: Cloud, value: dict[str, Any]) -> None:
+def _settings(cloud: Cloud, value: dict[str, object]) -> None:
     current = asdict(cloud.settings)
     for name in value:
         if name not in current:
@@ -197,7 +197,7 @@ def _trial(cloud: Cloud, value: float) -> None:
     cloud.table(EVALUATION_TOKENS).put(cloud.team_id, token)
 
 
-CHANGES: dict[str, Callable[[Cloud, Any], dict[str, Any] | None]] = {
+CHANGES: dict[str, Callable[[Cloud, Any], dict[str, str] | None]] = {
     "clock": _clock,
     "settings": _settings,
     "faults": set_faults,

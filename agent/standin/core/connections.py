@@ -147,7 +147,7 @@ def most_connections() -> int:
     return min(4096, max(8, soft - _RESERVE))
 
 
-async def cancel_and_wait(*tasks: asyncio.Task[Any], within_s: float) -> None:
+async def cancel_and_wait(*tasks: asyncio.Task[None], within_s: float) -> None:
     """Cancel tasks and wait until they have ended, so long at most; what they raise is dropped."""
     for task in tasks:
         task.cancel()

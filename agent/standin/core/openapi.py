@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,15 +29,15 @@ def document(
     title: str,
     description: str,
     server: str,
-    components: Mapping[str, Mapping[str, Any]],
+    components: Mapping[str, Mapping[str, object]],
     elsewhere: Mapping[str, str],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return an OpenAPI document of these operations.
 
     `components` are those of the document: "securitySchemes", and "Error" of "schemas", are among
     them. `elsewhere` are the base URLs, by name, of operations that another host serves.
     """
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         described = _operation(operation, components["securitySchemes"])
         if operation.name in elsewhere:
@@ -52,8 +52,8 @@ def document(
     }
 
 
-def _operation(operation: Operation, schemes: Mapping[str, Any]) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _operation(operation: Operation, schemes: Mapping[str, object]) -> dict[str, object]:
+    described: dict[str, object] = {
         "operationId": operation.name,
         "summary": operation.summary,
         "tags": [operation.tag, *([PROJECT_KEY] if "ProjectKey" in operation.security else ())],
@@ -82,14 +82,14 @@ def _operation(operation: Operation, schemes: Mapping[str, Any]) -> dict[str, An
     return described
 
 
-def _answer(text: str, media: Mapping[str, Schema]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"description": text}
+def _answer(text: str, media: Mapping[str, Schema]) -> dict[str, object]:
+    answer: dict[str, object] = {"description": text}
     if media:
         answer["content"] = {name: {"schema": schema} for name, schema in media.items()}
     return answer
 
 
-def _links(operation: Operation, status: int) -> dict[str, Any]:
+def _links(operation: Operation, status: int) -> dict[str, object]:
     found = {
         link.to: {"operationId": link.to, "parameters": dict(link.parameters)}
         for link in operation.links
@@ -98,8 +98,8 @@ def _links(operation: Operation, status: int) -> dict[str, Any]:
     return {"links": found} if found else {}
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _parameter(parameter: Parameter) -> dict[str, object]:
+    described: dict[str, object] = {
         "name": parameter.name,
         "in": parameter.where,
         "required": parameter.required,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -22,7 +21,7 @@ class Refused(Exception):
         self.message = message
         self.headers = dict(headers or {})
 
-    def body(self) -> Any:
+    def body(self) -> object:
         """Return the JSON value of the answer."""
         return {"message": self.message}
 
@@ -40,7 +39,7 @@ class JSON(Response):
 
     media_type = "application/json"
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         """Encode any plain value."""
         return msgspec.json.encode(content)
 

@@ -10,9 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
+
+from agent.json_value import JSONValue
 
 MAX_DEPTH = 64
 """Of lists and objects inside each other."""
@@ -24,32 +26,29 @@ class BadJSON(ValueError):
     """The bytes are no JSON, or hold a value that cannot be stored."""
 
 
-def decode(raw: bytes) -> Any:
+def decode(raw: bytes) -> JSONValue:
     """Return a JSON value; whole numbers beyond 64 bits come as floats. Raises BadJSON."""
     try:
-        holder = [msgspec.json.decode(raw)]
-        _hold_to_bounds(holder)
+        return _within_bounds(msgspec.json.decode(raw))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, OverflowError) as error:
         raise BadJSON(str(error)) from error
-    return holder[0]
 
 
-def _hold_to_bounds(holder: list[Any]) -> None:
-    """Make whole numbers beyond 64 bits floats, in place. Raises BadJSON beyond MAX_DEPTH."""
-    waiting: list[tuple[Any, int]] = [(holder, 0)]
-    while waiting:
-        one, depth = waiting.pop()
+def _within_bounds(value: JSONValue, depth: int = 1) -> JSONValue:
+    """Return a value with whole numbers beyond 64 bits as floats. Raises BadJSON on MAX_DEPTH."""
+    if isinstance(value, dict | list):
         if depth > MAX_DEPTH:
             raise BadJSON(f"it is nested deeper than {MAX_DEPTH}")
-        for key, inner in one.items() if isinstance(one, dict) else enumerate(one):
-            if isinstance(inner, dict | list):
-                waiting.append((inner, depth + 1))
-            elif isinstance(inner, int) and not _LEAST <= inner <= _MOST:
-                one[key] = float(inner)
+        if isinstance(value, list):
+            return [_within_bounds(inner, depth + 1) for inner in value]
+        return {key: _within_bounds(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+        return float(value)
+    return value
 
 
-Schema = dict[str, Any]
-Errors = list[str] | dict[str, Any]
+Schema: TypeAlias = dict[str, Any]
+Errors: TypeAlias = "list[str] | dict[str, Errors]"
 """Texts for a value, or errors by key or index for what a value holds."""
 
 NOT_A_DATETIME = "Not a valid datetime"
@@ -68,7 +67,7 @@ _DATETIME = re.compile(
 )
 
 
-def check(value: Any, schema: Schema) -> Errors:
+def check(value: object, schema: Schema) -> Errors:
     """Return what is wrong with `value`; empty when it fits."""
     found = _check_itself(value, schema)
     if not found and "anyOf" in schema:
@@ -89,7 +88,7 @@ def first_error(errors: Errors) -> str:
     return f"{'.'.join(place)}: {errors[0]}" if place else errors[0]
 
 
-def _check_itself(value: Any, schema: Schema) -> Errors:
+def _check_itself(value: object, schema: Schema) -> Errors:
     """Return what is wrong by the keywords that combine no schemas."""
     types = schema.get("type")
     if types is not None:
@@ -111,7 +110,7 @@ def parse_datetime(text: str) -> float | None:
         return None
 
 
-def _check_any(value: Any, options: list[Schema]) -> Errors:
+def _check_any(value: object, options: list[Schema]) -> Errors:
     found = [check(value, option) for option in options]
     if not all(found):
         return []
@@ -119,7 +118,7 @@ def _check_any(value: Any, options: list[Schema]) -> Errors:
     return min(found, key=_weight)
 
 
-def _check_one(value: Any, options: list[Schema]) -> Errors:
+def _check_one(value: object, options: list[Schema]) -> Errors:
     if sum(not check(value, option) for option in options) > 1:
         return ["It fits more than one of its forms."]
     return _check_any(value, options)
@@ -133,7 +132,7 @@ def _weight(errors: Errors) -> int:
     return min(999, sum(min(99, _weight(inner)) for inner in errors.values()))
 
 
-def _is_of_type(value: Any, name: str) -> bool:
+def _is_of_type(value: object, name: str) -> bool:
     if name == "null":
         return value is None
     if name == "boolean":
@@ -145,7 +144,7 @@ def _is_of_type(value: Any, name: str) -> bool:
     return isinstance(value, {"string": str, "object": dict, "array": list}[name])
 
 
-def _equal(value: Any, other: Any) -> bool:
+def _equal(value: object, other: object) -> bool:
     """Return whether two JSON values are equal: True is not 1, as it is in Python."""
     return isinstance(value, bool) is isinstance(other, bool) and bool(value == other)
 
@@ -177,7 +176,7 @@ def _check_number(value: float, schema: Schema) -> Errors:
     return []
 
 
-def _check_list(value: list[Any], schema: Schema) -> Errors:
+def _check_list(value: list[object], schema: Schema) -> Errors:
     if len(value) < schema.get("minItems", 0):
         return [f"Shorter than minimum length {schema['minItems']}."]
     if len(value) > schema.get("maxItems", len(value)):
@@ -187,8 +186,8 @@ def _check_list(value: list[Any], schema: Schema) -> Errors:
     return {index: errors for index, errors in found if errors}
 
 
-def _check_object(value: dict[str, Any], schema: Schema) -> Errors:
-    found: dict[str, Any] = {
+def _check_object(value: dict[str, object], schema: Schema) -> Errors:
+    found: dict[str, Errors] = {
         name: ["Missing data for required field."]
         for name in schema.get("required", ())
         if name not in value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from agent.standin.core.responses import Refused
+from agent.standin.core.schema import Errors
 
 # Status -> code and type; only the first is published.
 _TYPES = {
@@ -53,13 +53,13 @@ class ObservabilityRefused(Refused):
         status: int,
         message: str,
         *,
-        details: dict[str, Any] | None = None,
+        details: dict[str, Errors] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(status, message, headers=headers)
         self.details = details
 
-    def body(self) -> Any:
+    def body(self) -> object:
         """Return the published error body."""
         code, name = _TYPES.get(self.status, (1000 + self.status, "Error"))
         message = self.message if self.details is None else self.details
@@ -71,7 +71,7 @@ def invalid(message: str) -> ObservabilityRefused:
     return ObservabilityRefused(400, message)
 
 
-def invalid_fields(details: dict[str, Any]) -> ObservabilityRefused:
+def invalid_fields(details: dict[str, Errors]) -> ObservabilityRefused:
     """400: texts by field, or by index and field."""
     return ObservabilityRefused(400, "invalid fields", details=details)
 

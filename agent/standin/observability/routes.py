@@ -7,7 +7,6 @@ the other mechanisms (clause O4.4).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -74,7 +73,7 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
 
 
 @lru_cache(maxsize=8)
-def document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+def document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, object]:
     """Return the OpenAPI document of this half; `urls` are pairs of a host and its address."""
     url_of = dict(urls)
     server = url_of.get(Host.API, "/")
