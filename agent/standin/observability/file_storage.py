@@ -9,8 +9,10 @@ import hashlib
 import hmac
 import re
 import secrets
+from enum import Enum, StrEnum, auto
 from urllib.parse import quote
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY
@@ -21,8 +23,8 @@ from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.push import decode_content
 from agent.standin.observability.operations import Handler, RequestContext, ServedOperation
 from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
-from agent.standin.observability.tables import BLOBS, PARTS, SECRETS, TOKENS, UPLOADS, Upload
 from agent.standin.state import Cloud
+from agent.standin.store import TableOf
 
 DOWNLOAD_LIFE_S = 6 * 3600
 UPLOAD_LIFE_S = 3600
@@ -40,16 +42,85 @@ _SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53}
 _BINARY: Schema = {"type": "string", "format": "binary"}
 
 
-def put_blob(cloud: Cloud, data: bytes) -> str:
-    """Store bytes and return their name."""
-    name = secrets.token_hex(16)
-    cloud.table(BLOBS).put(name, data)
-    return name
+class UploadState(StrEnum):
+    """What an upload has reached."""
+
+    PREPARED = auto()
+    STORED = auto()
+    COMMITTED = auto()
+    EXPIRED = auto()
 
 
-def get_blob(cloud: Cloud, name: str) -> bytes | None:
-    """Return stored bytes, None if the name is unknown."""
-    return cloud.table(BLOBS).get(name)
+class UploadEvent(Enum):
+    """What happens to an upload."""
+
+    STORE = auto()
+    COMMIT = auto()
+    EXPIRE = auto()
+
+
+TRANSITIONS: dict[tuple[UploadState, UploadEvent], UploadState] = {
+    (UploadState.PREPARED, UploadEvent.STORE): UploadState.STORED,
+    (UploadState.PREPARED, UploadEvent.EXPIRE): UploadState.EXPIRED,
+    (UploadState.STORED, UploadEvent.STORE): UploadState.STORED,
+    (UploadState.STORED, UploadEvent.COMMIT): UploadState.COMMITTED,
+    (UploadState.STORED, UploadEvent.EXPIRE): UploadState.EXPIRED,
+}
+"""An upload at the stand-in. Its bytes are stored once they have come whole, in one piece or as
+parts that were put together; they may come again. An upload that has ended is forgotten; the bytes
+of one that was committed belong to the file that was made of it."""
+
+
+class Upload(Struct, kw_only=True):
+    """A prepared upload, by the secret of its URL."""
+
+    project: str
+    """"organization/project"."""
+    kind: str
+    size: int | float
+    """Bytes that were announced."""
+    content_encoding: str | None
+    created: float
+    parts: int
+    """The most parts in which it may come, 0 where it comes in one piece."""
+    token: str
+    blob: str | None = None
+    """The name of the bytes that are stored."""
+    state: UploadState = UploadState.PREPARED
+
+    def __post_init__(self) -> None:
+        """Tell the state of a record of 0.1.0, which names none."""
+        if self.blob is not None and self.state is UploadState.PREPARED:
+            self.state = UploadState.STORED
+
+
+BLOBS = TableOf("observability/blobs", bytes)
+UPLOADS = TableOf("observability/uploads", Upload)
+PARTS = TableOf("observability/parts", bytes)
+"""By the secret of the upload and the number, "secret/1"."""
+TOKENS = TableOf("observability/tokens", str)
+"""The secret of an upload, by the token that commits it."""
+SECRETS = TableOf("observability/secrets", bytes)
+
+
+def advance(cloud: Cloud, secret: str, upload: Upload, event: UploadEvent) -> None:
+    """Have an upload reach its next state; one that has ended leaves no part and no token."""
+    upload.state = TRANSITIONS[upload.state, event]
+    if upload.state in {UploadState.PREPARED, UploadState.STORED}:
+        cloud.table(UPLOADS).put(secret, upload)
+        return
+    cloud.table(UPLOADS).delete(secret)
+    cloud.table(TOKENS).delete(upload.token)
+    for number in range(1, upload.parts + 1):
+        if f"{secret}/{number}" in cloud.table(PARTS):
+            cloud.table(PARTS).delete(f"{secret}/{number}")
+    if upload.state is UploadState.EXPIRED and upload.blob is not None:
+        cloud.table(BLOBS).delete(upload.blob)
+
+
+def has_expired(cloud: Cloud, upload: Upload) -> bool:
+    """Return whether the time of an upload is over."""
+    return cloud.clock.time() > upload.created + UPLOAD_LIFE_S
 
 
 def signed_url(cloud: Cloud, blob: str, filename: str, base_url: str = "") -> str:
@@ -131,24 +202,16 @@ def _signed(
 def find_upload(cloud: Cloud, secret: str) -> Upload:
     """Return a prepared upload that has not expired. Raises 404."""
     upload = cloud.table(UPLOADS).get(secret)
-    if upload is None or cloud.clock.time() > upload.created + UPLOAD_LIFE_S:
+    if upload is None or has_expired(cloud, upload):
         raise not_found("upload")
     return upload
 
 
 def delete_expired(cloud: Cloud) -> None:
     """Delete expired uploads with their bytes, parts and tokens."""
-    parts = cloud.table(PARTS)
     for secret, upload in cloud.table(UPLOADS).items():
-        if cloud.clock.time() <= upload.created + UPLOAD_LIFE_S:
-            continue
-        cloud.table(UPLOADS).delete(secret)
-        cloud.table(TOKENS).delete(upload.token)
-        if upload.blob is not None:
-            cloud.table(BLOBS).delete(upload.blob)
-        for number in range(1, upload.parts + 1):
-            if f"{secret}/{number}" in parts:
-                parts.delete(f"{secret}/{number}")
+        if has_expired(cloud, upload):
+            advance(cloud, secret, upload, UploadEvent.EXPIRE)
 
 
 async def _put(context: RequestContext) -> Response:
@@ -205,7 +268,7 @@ async def _get(context: RequestContext) -> Response:
         raise forbidden("the signature of this URL is wrong")
     if cloud.clock.time() > expires:
         raise forbidden("this URL has expired: ask for a new one")
-    data = get_blob(cloud, blob)
+    data = cloud.table(BLOBS).get(blob)
     if data is None:
         raise not_found("file")
     return file_response(data, context.headers, ObservabilityRefused)
@@ -223,8 +286,9 @@ def _content(context: RequestContext, secret: str) -> tuple[Upload, bytes]:
 def _store_upload(cloud: Cloud, secret: str, upload: Upload, data: bytes) -> None:
     if upload.blob is not None:  # sent once more
         cloud.table(BLOBS).delete(upload.blob)
-    upload.blob = put_blob(cloud, data)
-    cloud.table(UPLOADS).put(secret, upload)
+    upload.blob = secrets.token_hex(16)
+    cloud.table(BLOBS).put(upload.blob, data)
+    advance(cloud, secret, upload, UploadEvent.STORE)
 
 
 def _etag(data: bytes) -> str:

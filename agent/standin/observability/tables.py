@@ -209,23 +209,6 @@ class WaitingChunk(Struct, kw_only=True):
     raw: bytes
 
 
-class Upload(Struct, kw_only=True):
-    """A prepared upload, by the secret of its URL."""
-
-    project: str
-    """"organization/project"."""
-    kind: str
-    size: int | float
-    """Bytes that were announced."""
-    content_encoding: str | None
-    created: float
-    parts: int
-    """The most parts in which it may come, 0 where it comes in one piece."""
-    token: str
-    blob: str | None = None
-    """The stored bytes."""
-
-
 COHORTS = TableOf("cohorts", Cohort)
 RELEASES = TableOf("releases", Release)
 DELTA_RELEASES = TableOf("delta-releases", Release)
@@ -242,12 +225,5 @@ PROCESSING_LOG = TableOf("processing-log", LogLine)
 COUNTERS = TableOf("counters", int)
 """The last number that was given, by what it numbers."""
 
-BLOBS = TableOf("observability/blobs", bytes)
-UPLOADS = TableOf("observability/uploads", Upload)
-PARTS = TableOf("observability/parts", bytes)
-"""By the secret of the upload and the number, "secret/1"."""
-TOKENS = TableOf("observability/tokens", str)
-"""The secret of an upload, by the token that commits it."""
-SECRETS = TableOf("observability/secrets", bytes)
 TASKS = TableOf("observability/tasks", Task)
 WAITING_CHUNKS = TableOf("observability/waiting-chunks", WaitingChunk)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from agent.json_value import JSONValue
 from agent.standin.core.schema import Schema
 from agent.standin.observability import file_storage, tables
-from agent.standin.observability.file_storage import MAX_FILE
+from agent.standin.observability.file_storage import MAX_FILE, TRANSITIONS, UploadEvent
 from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.coredumps import MAGIC
 from agent.standin.observability.ingest.push import MAX_COREDUMP, accepted_response, store_coredump
@@ -294,22 +294,21 @@ def _claim(context: RequestContext, kind: UploadKind) -> CommittedFile:
     Raises 404 if there is no upload that can be committed here.
     """
     cloud, project, named = context.cloud, context.project, context.body["file"]
-    secret = cloud.table(tables.TOKENS).get(named["token"]) or ""
-    upload = cloud.table(tables.UPLOADS).get(secret)
+    secret = cloud.table(file_storage.TOKENS).get(named["token"]) or ""
+    upload = cloud.table(file_storage.UPLOADS).get(secret)
     if upload is None or upload.project != project.path:
         raise not_found("an upload of this token")
-    if project.now > upload.created + file_storage.UPLOAD_LIFE_S:
+    if file_storage.has_expired(cloud, upload):
         raise not_found("the upload token has expired: the upload")
     if upload.kind != kind.name:
         raise not_found(f"the upload was prepared as {upload.kind}: one of {kind.name}")
-    if upload.blob is None:
+    if upload.blob is None or (upload.state, UploadEvent.COMMIT) not in TRANSITIONS:
         raise not_found("nothing was put for this token: the file")
-    data = file_storage.get_blob(cloud, upload.blob) or b""
+    data = cloud.table(file_storage.BLOBS)[upload.blob]
     md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if named.get("md5") and named["md5"].lower() != md5 and not upload.content_encoding:
         raise invalid("the MD5 is not that of the file")
-    cloud.table(tables.TOKENS).delete(upload.token)
-    cloud.table(tables.UPLOADS).delete(secret)
+    file_storage.advance(cloud, secret, upload, UploadEvent.COMMIT)
     return CommittedFile(named.get("name") or kind.name.lower(), md5, upload.blob, data)
 
 

@@ -28,7 +28,7 @@ from agent.standin.observability.project import SLUG, Identity
 from agent.standin.observability.refusals import ObservabilityRefused, invalid
 from agent.standin.observability.resources.lists import item_schema
 from agent.standin.observability.schemas import NUMBER, OPEN, TEXT, object_schema
-from agent.standin.observability.tables import FILES, TOKENS, UPLOADS, Upload
+from agent.standin.observability.tables import FILES
 
 _PREPARE = upload_commits.prepare_schema()
 _BUILD_ID = Parameter(
@@ -181,7 +181,7 @@ def _new_upload(context: RequestContext, *, parts: int) -> tuple[str, str]:
     body, project = context.body, context.project
     file_storage.delete_expired(context.cloud)
     secret, token = (secrets.token_urlsafe(upload_commits.TOKEN_BYTES) for _ in range(2))
-    upload = Upload(
+    upload = file_storage.Upload(
         project=project.path,
         kind=body["kind"],
         size=body["size"],
@@ -190,8 +190,8 @@ def _new_upload(context: RequestContext, *, parts: int) -> tuple[str, str]:
         parts=parts,
         token=token,
     )
-    context.cloud.table(UPLOADS).put(secret, upload)
-    context.cloud.table(TOKENS).put(token, secret)
+    context.cloud.table(file_storage.UPLOADS).put(secret, upload)
+    context.cloud.table(file_storage.TOKENS).put(token, secret)
     return secret, token
 
 

@@ -8,7 +8,7 @@ import pytest
 from raw_requests import begin, finish
 from standin import StandIn
 
-from agent.standin.observability.tables import BLOBS, UPLOADS
+from agent.standin.observability.file_storage import BLOBS, UPLOADS
 
 
 @pytest.mark.contract("O5.3")

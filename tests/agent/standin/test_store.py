@@ -18,7 +18,7 @@ from sdk_bytes import event_message, single, trace
 from standin import running_standin, serve
 
 from agent.standin import keys, principal, state
-from agent.standin.observability import tables
+from agent.standin.observability import file_storage, tables
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
 from agent.standin.state import open_cloud
@@ -94,7 +94,7 @@ def types() -> dict[str, type]:
     """Return the type of each table; the name of one of a project begins with "/"."""
     every = [
         (of.name if "/" in of.name or module is not tables else f"/{of.name}", of.type)
-        for module in (keys, principal, state, tables)
+        for module in (file_storage, keys, principal, state, tables)
         for of in vars(module).values()
         if isinstance(of, TableOf)
     ]
