@@ -13,6 +13,7 @@ EXTRA_OF = {
     "segno": "bench",
     "pkcs11": "bench",
     "smpclient": "mcuboot",
+    "smp": "mcuboot",
     "elftools": "coredump",
     "plotext": "plot",
     "matplotlib": "plot",

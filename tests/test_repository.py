@@ -62,7 +62,7 @@ def test_each_package_of_the_card_is_imported_by_the_code_that_needs_it() -> Non
 )
 def test_start_up_imports_no_network_crypto_or_database_module(arguments: list[str]) -> None:
     heavy = {
-        "asyncio", "httpx", "ssl", "cryptography", "jwt", "sqlite3", "sqlalchemy", "alembic",
+        "asyncio", "httpx", "ssl", "cryptography", "jwt", "sqlite3", "psycopg",
         "serial", "cbor2", "msgspec", "rich", "starlette", "uvicorn", "dbus_fast",
     }  # fmt: skip
     result = subprocess.run(

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from agent.errors import AgentError, ResourceUnavailable
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
 
 Rows = Sequence[Sequence[Any]]
 Execute = Callable[[str, Mapping[str, object]], Rows]
 """Runs one statement with its `:names` filled in; returns the rows, () for a change."""
+
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+# By the name that other programs know (docs/reference/ledger.md).
+_VERSION_TABLE = """
+CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)"""
 
 
 class DatabaseFailed(AgentError):
@@ -96,12 +103,36 @@ class Database(Protocol):
         """Break the connection, from any thread, so that a call which waits for it fails."""
 
 
-def upgrade(connection: Connection, version: str = "head") -> None:
-    """Run the migrations that are missing up to a version, in the connection's transaction."""
-    from alembic import command  # a ledger that is up to date does without it
-    from alembic.config import Config
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What a migration works on: `execute` is in its transaction, on a server where `shared`."""
 
-    configuration = Config()
-    configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    configuration.attributes["connection"] = connection
-    command.upgrade(configuration, version)
+    execute: Execute
+    shared: bool
+
+    @property
+    def time(self) -> str:
+        """The type of a column that holds a time."""
+        return "TIMESTAMP WITH TIME ZONE" if self.shared else "DATETIME"
+
+    @property
+    def number(self) -> str:
+        """The type of a column that numbers the rows."""
+        return "SERIAL" if self.shared else "INTEGER"
+
+
+def migrations() -> Mapping[str, str]:
+    """Return the modules of the migrations by their versions, in order: "0001" is the first."""
+    names = sorted(path.stem for path in MIGRATIONS.glob("[0-9]*_*.py"))
+    return {name.partition("_")[0]: f"{__package__}.migrations.{name}" for name in names}
+
+
+def upgrade(tables: Tables, found: str | None, wanted: str | None) -> None:
+    """Run the migrations after the version that was found, up to one (None: the newest)."""
+    if found is None:
+        tables.execute(_VERSION_TABLE, {})
+    for version, module in migrations().items():
+        if (found or "") < version <= (wanted or version):
+            import_module(module).upgrade(tables)
+            tables.execute("DELETE FROM alembic_version", {})
+            tables.execute("INSERT INTO alembic_version VALUES (:version)", {"version": version})

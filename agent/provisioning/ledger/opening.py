@@ -10,11 +10,10 @@ from pathlib import Path
 
 from agent.errors import AgentError
 from agent.extras import require
+from agent.provisioning.ledger import backend
 from agent.provisioning.ledger.backend import Database, DatabaseFailed
 from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
-
-_VERSIONS = Path(__file__).parent / "migrations" / "versions"
 
 
 class LedgerError(AgentError):
@@ -93,13 +92,12 @@ def migrate_ledger(address: str, *, password: str = "") -> Migration:
 
 def newest_version() -> str:
     """Return the newest migration, by the names of their files. Raises LedgerError."""
-    names = [path.name for path in _VERSIONS.glob("[0-9]*_*.py")]
-    if not names:
+    if not (known := backend.migrations()):
         raise LedgerError(
-            f"this installation has no migrations of the ledger: {_VERSIONS} holds none",
+            f"this installation has no migrations of the ledger: {backend.MIGRATIONS} holds none",
             hint="install cellagent again, unpacked, with its source files",
         )
-    return max(names).partition("_")[0]
+    return max(known)
 
 
 def require_driver(address: str) -> None:

@@ -1,8 +1,4 @@
-"""A ledger that several stations share: PostgreSQL, by its driver.
-
-SQLAlchemy is imported when the tables are to be made or changed: it needs more memory, and longer
-to load, than all the rest of a command.
-"""
+"""A ledger that several stations share: PostgreSQL, by its driver."""
 
 from __future__ import annotations
 
@@ -10,16 +6,23 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from socket import SHUT_RDWR, socket
 from typing import Any
 
 import psycopg
 
 from agent.errors import UsageError
-from agent.provisioning.ledger.backend import DatabaseFailed, Execute, StationsAtWork
+from agent.provisioning.ledger.backend import (
+    DatabaseFailed,
+    Execute,
+    Rows,
+    StationsAtWork,
+    Tables,
+    upgrade,
+)
 from agent.provisioning.ledger.sqlite import SqliteDatabase, sqlite_time
 
 _LOOPBACK = {"", "localhost", "127.0.0.1", "::1"}
@@ -71,39 +74,20 @@ class PostgresqlDatabase:
     def transaction(self, *, writes: bool = False) -> Iterator[Execute]:  # noqa: ARG002
         """Begin a transaction."""
         with self._begun() as connection:
-
-            def execute(statement: str, values: Any) -> Any:
-                result = connection.execute(_driver_form(statement), values)
-                return result.fetchall() if result.description else ()
-
-            yield execute
+            yield partial(_executed, connection)
 
     def version(self) -> str | None:
         """Return the newest migration that was run."""
         with self.transaction() as execute:
-            if execute("SELECT to_regclass('alembic_version')", {})[0][0] is None:
-                return None
-            found = execute("SELECT version_num FROM alembic_version", {})
-        return str(found[0][0]) if found else None
+            return _version(execute)
 
-    def migrate(self, version: str = "head") -> None:
+    def migrate(self, version: str | None = None) -> None:
         """Run the migrations that are missing up to a version. Raises StationsAtWork."""
-        from sqlalchemy import create_engine, pool
-        from sqlalchemy.exc import DBAPIError
-
-        from agent.provisioning.ledger.backend import upgrade
-
-        engine = create_engine(
-            "postgresql+psycopg://", creator=self._connect, poolclass=pool.NullPool
-        )
-        try:
-            with _failures(), engine.begin() as connection:
-                _require_nobody_at_work(connection.connection.driver_connection)
-                upgrade(connection, version)
-        except DBAPIError as error:
-            raise DatabaseFailed(_first_line(error.orig)) from error
-        finally:
-            engine.dispose()
+        # By a connection of its own: ours holds the locks of boards.
+        with _failures(), closing(self._connect()) as connection, connection.transaction():
+            _require_nobody_at_work(connection)
+            execute = partial(_executed, connection)
+            upgrade(Tables(execute, shared=True), _version(execute), version)
 
     def migrated_copy(self, version: str | None) -> SqliteDatabase:
         """Return a copy in SQLite with the newest tables."""
@@ -230,6 +214,18 @@ def _failures() -> Iterator[None]:
         raise DatabaseFailed(_first_line(error)) from error
 
 
+def _executed(connection: psycopg.Connection, statement: str, values: Mapping[str, object]) -> Rows:
+    result = connection.execute(_driver_form(statement), values)
+    return result.fetchall() if result.description else ()
+
+
+def _version(execute: Execute) -> str | None:
+    if execute("SELECT to_regclass('alembic_version')", {})[0][0] is None:
+        return None
+    found = execute("SELECT version_num FROM alembic_version", {})
+    return str(found[0][0]) if found else None
+
+
 def _first_line(error: BaseException | None) -> str:
     """Return the driver's first line: the statement's text, behind it, could hold a value."""
     return next(iter(str(error).splitlines()), type(error).__name__)
@@ -241,11 +237,11 @@ def _driver_form(statement: str) -> bytes:
     return _NAMED.sub(r"%(\1)s", statement.replace("%", "%%")).encode()
 
 
-def _require_nobody_at_work(connection: Any) -> None:
+def _require_nobody_at_work(connection: psycopg.Connection) -> None:
     """Lock the tables for this transaction. Raises StationsAtWork, DatabaseFailed."""
     # Two stations may start at once: the second waits here, then finds nothing to do.
     connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
-    if connection.execute("SELECT to_regclass('boards')").fetchone()[0] is None:
+    if connection.execute("SELECT to_regclass('boards')").fetchone() == (None,):
         return
     connection.execute(f"SET LOCAL lock_timeout = '{_TABLES_WITHIN_S}s'")
     try:

@@ -1,8 +1,4 @@
-"""A ledger in a file, for one station at a time; others may read it meanwhile.
-
-By the standard library alone: a station that starts for one board does not wait for SQLAlchemy,
-which is imported when the tables are to be made or changed.
-"""
+"""A ledger in a file, for one station at a time; others may read it meanwhile."""
 
 from __future__ import annotations
 
@@ -18,6 +14,7 @@ from pathlib import Path
 from agent.config.private_files import make_private_folder, sync_folder, touch_private
 from agent.config.trusted_places import require_trusted_file, require_trusted_folder
 from agent.errors import ResourceUnavailable
+from agent.provisioning.ledger import backend
 from agent.provisioning.ledger.backend import DatabaseFailed, Execute, Rows
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
@@ -108,35 +105,24 @@ class SqliteDatabase:
     def version(self) -> str | None:
         """Return the newest migration that was run."""
         with self.transaction() as execute:
-            tables = "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
-            if not execute(tables, {}):
-                return None
-            found = execute("SELECT version_num FROM alembic_version", {})
-        return str(found[0][0]) if found else None
+            return _version(execute)
 
-    def migrate(self, version: str = "head") -> None:
+    def migrate(self, version: str | None = None) -> None:
         """Run the migrations that are missing: all of them, or none where this is cut short."""
-        from sqlalchemy import create_engine, pool
-        from sqlalchemy.exc import DBAPIError
-
-        from agent.provisioning.ledger import backend
-
-        ours = self._connection
-        engine = create_engine("sqlite://", creator=lambda: ours, poolclass=pool.StaticPool)
         try:
             # A table that is made anew is dropped before: no reference may stop that.
             self._patiently("PRAGMA foreign_keys=OFF")
-            with engine.connect() as connection, connection.begin():
-                self._patiently("BEGIN IMMEDIATE")
-                backend.upgrade(connection, version)
-                self._patiently("COMMIT")
+            self._patiently("BEGIN IMMEDIATE")
+            tables = backend.Tables(self._patiently, shared=False)
+            backend.upgrade(tables, _version(self._patiently), version)
+            self._patiently("COMMIT")
             if self._path is not None:  # a copy is filled table by table, in any order
                 self._patiently("PRAGMA foreign_keys=ON")
-        except (DBAPIError, sqlite3.Error) as error:
-            raise DatabaseFailed(str(getattr(error, "orig", error))) from error
+        except sqlite3.Error as error:
+            raise DatabaseFailed(str(error)) from error
         finally:
-            if ours.in_transaction:
-                ours.execute("ROLLBACK")
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def keep_copy(self, version: str) -> Path | None:
         """Copy the ledger, whose tables are of a version, beside itself; return the copy's path."""
@@ -233,6 +219,13 @@ class SqliteDatabase:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def _version(execute: Execute) -> str | None:
+    if not execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'", {}):
+        return None
+    found = execute("SELECT version_num FROM alembic_version", {})
+    return str(found[0][0]) if found else None
 
 
 @contextmanager

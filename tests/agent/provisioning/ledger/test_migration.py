@@ -340,8 +340,8 @@ def test_a_migration_that_is_cut_short_leaves_the_file_as_it_was(
     older_ledger(str(path), "0002")
     upgrade = backend.upgrade
 
-    def cut_short(connection: Any, version: str) -> None:
-        upgrade(connection, version)
+    def cut_short(tables: backend.Tables, found: str | None, wanted: str | None) -> None:
+        upgrade(tables, found, wanted)
         raise DatabaseFailed("disk full")
 
     monkeypatch.setattr(backend, "upgrade", cut_short)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
@@ -18,6 +16,7 @@ from agent.provisioning.ledger import (
     LedgerError,
     RunRecord,
     StepRecord,
+    backend,
     opening,
 )
 from agent.provisioning.ledger.reader import OF_THE_KEY
@@ -43,28 +42,15 @@ def test_a_ledger_from_the_future_is_refused(tmp_path: Path) -> None:
         opened(str(path))
 
 
-def test_an_up_to_date_ledger_opens_without_alembic(tmp_path: Path) -> None:
-    path = str(tmp_path / "ledger.sqlite")
-    opened(path).close()
-    code = (
-        "import sys; from agent.provisioning.ledger import open_ledger;"
-        f"open_ledger({path!r}, 'one').close(); sys.exit('alembic' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_what_the_code_takes_for_the_newest_version_is_what_the_migrations_lead_to() -> None:
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
-
-    configuration = Config()
-    configuration.set_main_option(
-        "script_location", str(Path(opening.__file__).parent / "migrations")
-    )
-    scripts = ScriptDirectory.from_config(configuration)
-    assert scripts.get_current_head() == opening.newest_version()
-    for script in scripts.walk_revisions():
-        assert Path(script.path).name.startswith(f"{script.revision}_")
+def test_the_migrations_are_numbered_and_lead_to_the_newest_version(tmp_path: Path) -> None:
+    known = list(backend.migrations())
+    assert known == [f"{number:04}" for number in range(1, len(known) + 1)]
+    assert opening.newest_version() == known[-1]
+    path = tmp_path / "ledger.sqlite"
+    opened(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    assert found == [(known[-1],)]
 
 
 def test_the_migrations_make_the_columns_that_the_code_uses(tmp_path: Path) -> None:
@@ -81,6 +67,6 @@ def test_the_migrations_make_the_columns_that_the_code_uses(tmp_path: Path) -> N
 def test_an_installation_without_its_migrations_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "_VERSIONS", tmp_path / "none")
+    monkeypatch.setattr(backend, "MIGRATIONS", tmp_path / "none")
     with pytest.raises(LedgerError, match="no migrations of the ledger"):
         opened(str(tmp_path / "ledger.sqlite"))

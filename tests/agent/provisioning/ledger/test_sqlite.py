@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 from ledgers import NOW, UUID, opened, run_of
-from sqlalchemy import Connection
 
 from agent.provisioning.ledger import LedgerHeld, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
@@ -65,13 +64,13 @@ def test_nobody_else_changes_the_tables_while_they_are_made(
     path = tmp_path / "ledger.sqlite"
     refusals = []
 
-    def upgrade_watched(connection: Connection, version: str) -> None:
+    def upgrade_watched(tables: backend.Tables, found: str | None, wanted: str | None) -> None:
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
             try:
                 other.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 refusals.append(str(error))
-        upgrade(connection, version)
+        upgrade(tables, found, wanted)
 
     upgrade = backend.upgrade
     monkeypatch.setattr(backend, "upgrade", upgrade_watched)
@@ -84,8 +83,8 @@ def test_tables_that_were_made_by_half_are_gone_and_are_made_by_the_next(
 ) -> None:
     path = tmp_path / "ledger.sqlite"
 
-    def upgrade_and_end(connection: Connection, version: str) -> None:
-        upgrade(connection, version)
+    def upgrade_and_end(tables: backend.Tables, found: str | None, wanted: str | None) -> None:
+        upgrade(tables, found, wanted)
         raise KeyboardInterrupt
 
     upgrade = backend.upgrade
@@ -114,7 +113,7 @@ def test_the_file_is_private_from_the_first_moment(tmp_path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-def test_a_sqlite_ledger_needs_no_sqlalchemy_and_a_time_comes_back_as_it_was(
+def test_a_sqlite_ledger_needs_no_driver_of_a_server_and_a_time_comes_back_as_it_was(
     tmp_path: Path,
 ) -> None:
     path = str(tmp_path / "ledger.sqlite")
@@ -124,7 +123,7 @@ def test_a_sqlite_ledger_needs_no_sqlalchemy_and_a_time_comes_back_as_it_was(
         "from agent.provisioning.ledger import RunRecord, open_ledger;"
         "run = RunRecord(id='r', uuid='u', began_at=datetime.now(UTC));"
         f"l = open_ledger({path!r}, 'one'); l.claim(run); l.begin('u', 'key'); l.close();"
-        "sys.exit('sqlalchemy' in sys.modules)"
+        "sys.exit('psycopg' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     ledger = opened(path)
