@@ -8,8 +8,9 @@ from agent.fota import verification
 from agent.fota.download.downloader import Downloader, DownloadRequest, TooSlow
 from agent.fota.download.ranges import DownloadError, WrongLength
 from agent.fota.installers.base import Package
+from agent.fota.job_step import JobEvent
 from agent.fota.jobs import Job, JobEnded, JobStatus
-from agent.fota.journal import JobStep, Journal
+from agent.fota.journal import Journal
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import Proof, TrustPolicy
 from agent.http.download_targets import SourceRefused, Target
@@ -60,8 +61,8 @@ class ImageFetcher:
             raise JobEnded(JobStatus.REJECTED, f"not installed: {unproven}") from unproven
         proof = min(proofs, key=lambda one: one.level)
         self._observer.stage(proof.sentence())
-        journal.update(
-            step=JobStep.PROVEN,
+        journal.advance(
+            JobEvent.PROVE,
             sha256=tuple(one.sha256 for one in proofs),
             proof=proof.sentence(),
             version=proof.version or job.version,
@@ -89,7 +90,7 @@ class ImageFetcher:
             text = f"the file has {size} bytes, the job says {job.size_bytes}"
             raise JobEnded(JobStatus.FAILED, text)
         proof = "size-checked at the host: the kit itself downloads and checks the image"
-        self._journal.update(step=JobStep.PROVEN, proof=proof, version=job.version)
+        self._journal.advance(JobEvent.PROVE, proof=proof, version=job.version)
         return package_of(self._journal, job, target.url)
 
     async def _fetch_file(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from agent.errors import AgentError
 from agent.fota.image import hash_of
 from agent.fota.installers.base import Installer, InstallFailed, Package, runs
+from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.jobs import JobEnded, JobStatus
-from agent.fota.journal import MAX_INSTALL_STARTS, JobStep, Journal, OpenJob
+from agent.fota.journal import MAX_INSTALL_STARTS, Journal, OpenJob
 
 if TYPE_CHECKING:
     from agent.fota.download.downloader import AsyncClock
@@ -47,7 +48,7 @@ class Installation:
                 JobStatus.FAILED, f"given up after {opened.install_starts} starts of the install"
             )
         starts = opened.install_starts + 1
-        opened = self._journal.update(step=JobStep.INSTALLING, install_starts=starts)
+        opened = self._journal.advance(JobEvent.INSTALL, install_starts=starts)
         for path, sha256 in zip(package.paths, opened.sha256, strict=False):
             # The proof was of these bytes, perhaps before a restart: they must still be the same.
             if not path.exists() or hash_of(path, path.stat().st_size).hex() != sha256:
@@ -57,7 +58,7 @@ class Installation:
             await self._installer.install(package, self._observer.progress)
         except InstallFailed as failed:
             raise JobEnded(JobStatus.FAILED, f"not installed: {failed}") from failed
-        self._journal.update(step=JobStep.INSTALLED)
+        self._journal.advance(JobEvent.PLACE)
 
     async def finish(self, package: Package) -> str:
         """Finish an install that has begun; return which version runs. Raises JobEnded."""
@@ -69,7 +70,7 @@ class Installation:
                 if now is None or not runs(package, now, before):
                     await self.install(package)
             await self._await_version(package, before)
-            self._journal.update(step=JobStep.CONFIRMING)
+            self._journal.advance(JobEvent.CONFIRM)
             await self._installer.confirm(package)
             return await self._await_version(package, before)
         except InstallFailed as failed:

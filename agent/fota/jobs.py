@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from agent.errors import AgentError
+from agent.fota.job_step import JobStep
 from agent.json_value import JSONValue
 from at.protocol.state_machine import Transitions
 
@@ -224,31 +225,21 @@ class JobAction(Enum):
     LEAVE = "another device's or program's work"
 
 
-class JournalState(Enum):
-    """Whether a job is open, and on which side of its install."""
-
-    NOTHING = "no job is open"
-    BEFORE_INSTALL = "a job whose install has not begun"
-    INSTALLING = "a job whose install has begun"
-
-
 _OFFERED = {JobStatus.QUEUED, JobStatus.IN_PROGRESS}
 
 
 def next_action(
-    offered: Execution | None, *, open_job: str, state: JournalState, finished: bool
+    offered: Execution | None, *, open_job: str, step: JobStep, finished: bool
 ) -> JobAction:
     """Return the next action for any pair of an offered and an open job.
 
-    `open_job` is the journal's unfinished job id, `finished` whether it holds a result of the
-    offered one. An install that has begun is always brought to its end: a half-installed kit is
+    `open_job` and `step` are those of the journal, `finished` whether it holds a result of the
+    offered job. An install that has begun is always brought to its end: a half-installed kit is
     worse than a job that nobody waits for.
     """
     same = offered is not None and offered.job_id == open_job
-    if state is JournalState.INSTALLING and not same:
-        return JobAction.FINISH
-    if state is JournalState.BEFORE_INSTALL and not same:
-        return JobAction.DROP
+    if step is not JobStep.IDLE and not same:
+        return JobAction.FINISH if step.in_install else JobAction.DROP
     if offered is None:
         return JobAction.IDLE
     if offered.status not in _OFFERED:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,7 +16,8 @@ import msgspec
 
 from agent.config.private_files import make_private_folder, write_private
 from agent.errors import AgentError, ResourceUnavailable
-from agent.fota.jobs import JobStatus, JournalState
+from agent.fota.job_step import TRANSITIONS, JobEvent, JobStep
+from agent.fota.jobs import JobStatus
 from agent.json_value import JSONValue
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
@@ -34,20 +34,6 @@ def journal_folder(state_dir: Path, device_id: str) -> Path:
     """Return the folder of a device's journal; its id may hold any characters."""
     name = quote(device_id, safe="").replace(".", "%2E")[:200]
     return state_dir / "fota" / name
-
-
-class JobStep(Enum):
-    """How far the open job has come; each step is written before it begins."""
-
-    TAKEN = "taken"
-    STARTED = "started"
-    PROVEN = "proven"
-    INSTALLING = "installing"
-    INSTALLED = "installed"
-    CONFIRMING = "confirming"
-
-
-_IN_INSTALL = {JobStep.INSTALLING, JobStep.INSTALLED, JobStep.CONFIRMING}
 
 
 class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,12 +59,10 @@ class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
     download_tries: int = 0
     install_starts: int = 0
 
-    @property
-    def state(self) -> JournalState:
-        """Whether the job is before, in or after its install."""
-        if self.step in _IN_INSTALL:
-            return JournalState.INSTALLING
-        return JournalState.BEFORE_INSTALL
+    def __post_init__(self) -> None:
+        """Check a file that was read. Raises ValueError."""
+        if self.step is JobStep.IDLE:
+            raise ValueError("an open job has a step")
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +104,11 @@ class Journal:
         return self._file.open_job
 
     @property
+    def step(self) -> JobStep:
+        """How far the open job has come."""
+        return self.open_job.step if self.open_job else JobStep.IDLE
+
+    @property
     def results(self) -> tuple[JobResult, ...]:
         """The last results, the oldest first."""
         return tuple(self._file.results)
@@ -134,8 +123,13 @@ class Journal:
 
     def begin(self, job: OpenJob) -> OpenJob:
         """Open a job; the images of an earlier one are removed."""
+        step = TRANSITIONS[self.step, JobEvent.TAKE]
         self.drop_files()
-        return self._store(job)
+        return self._store(msgspec.structs.replace(job, step=step))
+
+    def advance(self, event: JobEvent, **changes: object) -> OpenJob:
+        """Bring the open job to the step that `event` leads to, with the fields that change."""
+        return self.update(step=TRANSITIONS[self.step, event], **changes)
 
     def update(self, **changes: object) -> OpenJob:
         """Change fields of the open job and return it; durable when this returns."""
@@ -145,6 +139,8 @@ class Journal:
 
     def close(self, result: JobResult) -> None:
         """Close the open job with its result; its images are removed."""
+        event = JobEvent.WITHDRAW if result.status is JobStatus.CANCELLED else JobEvent.END
+        assert TRANSITIONS[self.step, event] is JobStep.IDLE
         others = [one for one in self._file.results if one.job_id != result.job_id]
         results = [*others, result]
         self._save(_File(open_job=None, results=results[-MAX_RESULTS:]))

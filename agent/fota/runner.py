@@ -17,7 +17,8 @@ from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import ImageFetcher, package_of
 from agent.fota.install import Installation
 from agent.fota.installers.base import Installer, Package
-from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, JobStep, Journal, OpenJob
+from agent.fota.job_step import JobEvent, JobStep
+from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, Journal, OpenJob
 from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.verification import TrustPolicy
 from agent.fota.versions import same_version
@@ -192,7 +193,7 @@ class UpdateRunner:
         return jobs.next_action(
             offered,
             open_job=opened.job_id if opened else "",
-            state=opened.state if opened else jobs.JournalState.NOTHING,
+            step=self.journal.step,
             finished=offered is not None and self.journal.result_of(offered.job_id) is not None,
         )
 
@@ -219,7 +220,7 @@ class UpdateRunner:
             text = f"download of {job.summary()} begins"
             await self._reporter.report(jobs.JobStatus.IN_PROGRESS, text)
         if open_job.step is JobStep.TAKEN:
-            self.journal.update(step=JobStep.STARTED, running_before=plan.running)
+            self.journal.advance(JobEvent.START, running_before=plan.running)
         if version := await self._planner.version_already_running(plan):
             raise jobs.JobEnded(
                 jobs.JobStatus.SUCCEEDED, f"{version} already runs; nothing was installed"
@@ -243,7 +244,7 @@ class UpdateRunner:
     async def _go_on_installing(self) -> JobResult | None:
         """Bring an install that has begun to its end; None where none has."""
         opened = self.journal.open_job
-        if opened is None or opened.state is not jobs.JournalState.INSTALLING:
+        if opened is None or not opened.step.in_install:
             return None
         job = jobs.read_job(opened.job_id, opened.document)
         package = package_of(self.journal, job, self._planner.url_of(job))

@@ -7,8 +7,9 @@ import pytest
 from file_backed_kit import FileBackedCloud, FileBackedKit
 
 from agent.fota.installers.base import Package
+from agent.fota.job_step import JobStep
 from agent.fota.jobs import Execution, JobStatus
-from agent.fota.journal import MAX_INSTALL_STARTS, JobStep, Journal
+from agent.fota.journal import MAX_INSTALL_STARTS, Journal
 
 if TYPE_CHECKING:
     pass

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fota import jobs
+from agent.fota.job_step import JobStep
 from agent.fota.jobs import (
     Execution,
     FirmwareType,
     JobAction,
     JobStatus,
-    JournalState,
     KitFacts,
     MalformedJob,
 )
@@ -169,49 +169,49 @@ def test_a_device_reports_a_result_once_and_only_of_what_it_began() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offer", "open_job", "state", "finished", "action"),
+    ("offer", "open_job", "step", "finished", "action"),
     [
-        (None, "", JournalState.NOTHING, False, JobAction.IDLE),
-        (offered(), "", JournalState.NOTHING, False, JobAction.TAKE),
-        (offered(status=JobStatus.IN_PROGRESS), "", JournalState.NOTHING, False, JobAction.TAKE),
-        (offered(status=JobStatus.DOWNLOADING), "", JournalState.NOTHING, False, JobAction.LEAVE),
-        (offered(status=JobStatus.SUCCEEDED), "", JournalState.NOTHING, False, JobAction.LEAVE),
-        (offered(), "", JournalState.NOTHING, True, JobAction.REPORT_AGAIN),
+        (None, "", JobStep.IDLE, False, JobAction.IDLE),
+        (offered(), "", JobStep.IDLE, False, JobAction.TAKE),
+        (offered(status=JobStatus.IN_PROGRESS), "", JobStep.IDLE, False, JobAction.TAKE),
+        (offered(status=JobStatus.DOWNLOADING), "", JobStep.IDLE, False, JobAction.LEAVE),
+        (offered(status=JobStatus.SUCCEEDED), "", JobStep.IDLE, False, JobAction.LEAVE),
+        (offered(), "", JobStep.IDLE, True, JobAction.REPORT_AGAIN),
         (
             offered(status=JobStatus.IN_PROGRESS),
             "a",
-            JournalState.BEFORE_INSTALL,
+            JobStep.PROVEN,
             False,
             JobAction.RESUME,
         ),
         (
             offered(status=JobStatus.IN_PROGRESS),
             "a",
-            JournalState.INSTALLING,
+            JobStep.INSTALLED,
             False,
             JobAction.RESUME,
         ),
         (
             offered(status=JobStatus.CANCELLED),
             "a",
-            JournalState.BEFORE_INSTALL,
+            JobStep.PROVEN,
             False,
             JobAction.DROP,
         ),
-        (offered("b"), "a", JournalState.BEFORE_INSTALL, False, JobAction.DROP),
-        (offered("b"), "a", JournalState.INSTALLING, False, JobAction.FINISH),
-        (None, "a", JournalState.BEFORE_INSTALL, False, JobAction.DROP),
-        (None, "a", JournalState.INSTALLING, False, JobAction.FINISH),
+        (offered("b"), "a", JobStep.PROVEN, False, JobAction.DROP),
+        (offered("b"), "a", JobStep.INSTALLED, False, JobAction.FINISH),
+        (None, "a", JobStep.PROVEN, False, JobAction.DROP),
+        (None, "a", JobStep.INSTALLED, False, JobAction.FINISH),
     ],
 )
 def test_the_move_follows_from_the_offer_and_the_journal(
     offer: Execution | None,
     open_job: str,
-    state: JournalState,
+    step: JobStep,
     finished: bool,
     action: JobAction,
 ) -> None:
-    chosen = jobs.next_action(offer, open_job=open_job, state=state, finished=finished)
+    chosen = jobs.next_action(offer, open_job=open_job, step=step, finished=finished)
     assert chosen is action
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fota.jobs import JobStatus, JournalState
+from agent.fota.job_step import JobEvent, JobStep
+from agent.fota.jobs import JobStatus
 from agent.fota.journal import (
     JobResult,
     JobsHeld,
-    JobStep,
     Journal,
     JournalDamaged,
     OpenJob,
@@ -28,11 +28,10 @@ def open_job(job_id: str = "j1") -> OpenJob:
 def test_a_step_is_there_after_a_restart(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "fota")
     journal.begin(open_job())
-    journal.update(step=JobStep.INSTALLING, install_starts=1, reported=JobStatus.IN_PROGRESS)
+    journal.advance(JobEvent.START, install_starts=1, reported=JobStatus.IN_PROGRESS)
     again = Journal(tmp_path / "fota").open_job
     assert again is not None
-    assert (again.step, again.install_starts) == (JobStep.INSTALLING, 1)
-    assert again.state is JournalState.INSTALLING
+    assert (again.step, again.install_starts) == (JobStep.STARTED, 1)
     assert again.document == {"path": "a"}
 
 
@@ -72,7 +71,12 @@ def test_images_go_with_their_job(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("image-*"))
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"format":1,"surprise":2}', b"\xff\xfe"])
+NO_STEP = b'{"format":1,"open_job":{"job_id":"a","device_id":"d","document":{},"step":"idle"}}'
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"format":1,"surprise":2}', b"\xff\xfe", NO_STEP]
+)
 def test_a_damaged_journal_is_set_aside_and_said(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "journal.json").write_bytes(damage)
     with pytest.raises(JournalDamaged) as caught:
