@@ -12,6 +12,7 @@ EXTRA_OF = {
     "psycopg": "bench",
     "segno": "bench",
     "pkcs11": "bench",
+    "rich": "terminal",
     "smpclient": "mcuboot",
     "smp": "mcuboot",
     "elftools": "coredump",

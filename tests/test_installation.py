@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from installations import Installation, built_wheel, closure, requirements_of
+from on_a_terminal import on_a_terminal
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -26,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 _ELSEWHERE = ROOT / "docs"
 """A working folder from which our own `at` and `agent` are not imported."""
-_MOST = 22
+_MOST = 18
 """Packages of a base installation on Linux, ours not counted (docs/decisions)."""
 _VIRTUAL = ("modem", "virtual", "--instant", "--pty")
 _EVERY_HELP = """
@@ -133,6 +134,8 @@ def test_the_base_speaks_to_a_modem_and_keeps_its_configuration(
         assert checked.returncode in {0, 1}, checked.stderr
     assert run(base, "config", "set", "kit.port", "/dev/ttyACM7").returncode == 0
     assert "/dev/ttyACM7" in run(base, "config", "show").stdout
+    shown = on_a_terminal("-m", "agent", "config", "show", python=base.python, folder=_ELSEWHERE)
+    assert (shown[0], b"/dev/ttyACM7" in shown[1]) == (0, True), shown
     waiting = run(base, "outbox", "list", "--json")
     assert (waiting.returncode, waiting.stderr) == (0, "")
 
@@ -151,6 +154,11 @@ def test_the_base_provisions_locates_and_runs_against_a_service(
             base, "provision", "run", port, "--registration", "onboard", "--set-clock", "--json"
         )
         assert made.returncode == 0, made.stdout + made.stderr
+        again = on_a_terminal(
+            "-m", "agent", "provision", "run", port, "--registration", "onboard",
+            python=base.python, folder=_ELSEWHERE,
+        )  # fmt: skip
+        assert (again[0], b"unchanged" in again[1]) == (0, True), again
         kept = run(base, "provision", "status", "--json")
         assert json.loads(kept.stdout.splitlines()[0])["outcome"] == "done", kept.stderr
         assert run(base, "modem", "at", "--port", port, "AT+CFUN=1").returncode == 0

@@ -13,7 +13,7 @@ import msgspec
 from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.safe_text import drawing, printable
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import wrapped
+from agent.cli.framework.terminal import draws, wrapped
 from agent.daemon.snapshot import (
     AgentStatus,
     ConcernStatus,
@@ -61,7 +61,7 @@ async def _watch(session: Session) -> int:
     configuration = session.configuration
     control_socket = control_socket_of(configuration.state_dir, configuration.name)
     async with open_request(control_socket, WatchRequest()) as connection:
-        if session.json or not sys.stdout.isatty():
+        if session.json or not draws(sys.stdout):
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
                 if session.json:

@@ -11,7 +11,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def on_a_terminal(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes]:
+def on_a_terminal(
+    *arguments: str,
+    stdin: bytes = b"",
+    python: str | Path = sys.executable,
+    folder: Path = ROOT,
+) -> tuple[int, bytes]:
     """Run Python with these arguments; return its exit code and all that it wrote to both streams.
 
     Its standard input is a file with `stdin`.
@@ -21,7 +26,7 @@ def on_a_terminal(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes]:
     os.write(writes, stdin)
     os.close(writes)
     process = subprocess.Popen(
-        [sys.executable, *arguments], cwd=ROOT, stdin=reads, stdout=theirs, stderr=theirs
+        [str(python), *arguments], cwd=folder, stdin=reads, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
     os.close(reads)

@@ -7,7 +7,8 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TextIO
 
 from agent.cli.framework.safe_text import drawing, printable
 
@@ -25,6 +26,11 @@ def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def draws(stream: TextIO) -> bool:
+    """Return whether a table is drawn there: on a terminal, where the extra `terminal` is."""
+    return stream.isatty() and find_spec("rich") is not None
 
 
 _BATCH = 100
@@ -48,7 +54,7 @@ class TableWriter:
     def flush(self) -> None:
         """Write the rows that wait; the names of the columns come before the first of them."""
         if self._first or self._rows:
-            if sys.stdout.isatty():
+            if draws(sys.stdout):
                 self._draw()
             else:
                 self._print()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.framework.command import emit, note, say
 from agent.cli.framework.safe_text import drawing, printable
+from agent.cli.framework.terminal import draws
 from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class BenchView:
         self._once = _OncePerRun(session.verbosity)
 
     def __enter__(self) -> BenchView:
-        if sys.stderr.isatty() and not self._json:
+        if draws(sys.stderr) and not self._json:
             from rich.console import Console
             from rich.live import Live
 
