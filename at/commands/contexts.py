@@ -1,4 +1,4 @@
-"""Packet data: +CGDCONT +CGPADDR +CGACT +CGCONTRDP +CGEREP and the notice +CGEV (TS 27.007, 10)."""
+"""Packet data: +CGDCONT +CGPADDR +CGACT +CGAUTH +CGCONTRDP +CGEREP; +CGEV (TS 27.007, 10)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, Value, after_name, name_before_colon, only_row, rows
+from at.protocol.values import Fields, Record, Value, after_name, only_row, rows
 
 _CID_HIGH = 255
 # Events of TS 27.007, 10.1.19, by where their context stands; of all others it is the first number.
@@ -53,6 +53,22 @@ class ContextAddresses(Record):
     """Answer of +CGPADDR."""
 
     contexts: tuple[ContextAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLogin(Record):
+    """One line of +CGAUTH?: protocol 0 none, 1 PAP, 2 CHAP, 3 either."""
+
+    cid: int
+    protocol: int
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLogins(Record):
+    """Answer of +CGAUTH?."""
+
+    contexts: tuple[ContextLogin, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +133,6 @@ class PacketEventNotice(Notice):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionCause(Record):
-    """+CNEC_ESM, +CNEC_EMM: why the network refused a context or the device (TS 24.301)."""
-
-    cause: int
-    cid: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionCauseNotice(Notice):
-    """+CNEC_ESM or +CNEC_EMM as a notice."""
-
-    value: SessionCause
-
-
-@dataclass(frozen=True, slots=True)
 class DefineContext(OkCommand):
     """AT+CGDCONT=<cid>,<type>[,<apn>]."""
 
@@ -183,6 +184,29 @@ class ReadContextAddress(ReadContextAddresses):
     def parameters(self) -> Parameters:
         """Return the context."""
         return (self.cid,)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContextLogins(Command[ContextLogins]):
+    """AT+CGAUTH?."""
+
+    name: ClassVar[str] = "+CGAUTH"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "+CGAUTH"
+
+    def parse(self, lines: Sequence[str]) -> ContextLogins:
+        """Return how each context is authenticated; a password in the answer is dropped."""
+        logins = []
+        for row in rows(lines, self.name):
+            login = ContextLogin(
+                row.integer("cid", 0, _CID_HIGH),
+                row.integer("protocol", 0, 3),
+                row.optional_text("user"),
+            )
+            row.optional_text("password")
+            row.end()
+            logins.append(login)
+        return ContextLogins(tuple(logins))
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,16 +389,4 @@ def _event_context(event: str, parameters: Sequence[str]) -> int | None:
     return numbers[1]
 
 
-def _session_cause(line: str, _context: str | None) -> SessionCauseNotice:
-    name = name_before_colon(line)
-    fields = Fields.of(line, name)
-    value = SessionCause(
-        fields.integer("cause", 0, 255), fields.optional_integer("cid", 0, _CID_HIGH)
-    )
-    fields.end()
-    return SessionCauseNotice(name, line, value)
-
-
 register("+CGEV", _event)
-register("+CNEC_ESM", _session_cause)
-register("+CNEC_EMM", _session_cause)

@@ -1,4 +1,7 @@
-"""The modem's own state: %XVBAT %XTEMP, and the notices %MDMEV %RAI (Nordic's AT reference)."""
+"""The modem's own state: %XVBAT %XVBATLOWLVL %XTEMP, and the notices %XPOFWARN %MDMEV %RAI.
+
+Source: Nordic's AT reference.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,44 @@ class TemperatureNotice(Notice):
     """%XTEMP as a notice."""
 
     value: Temperature
+
+
+@dataclass(frozen=True, slots=True)
+class LowSupply(Record):
+    """%XVBATLOWLVL: as a notice the supply now, which is below the level; 0 where it is not known.
+
+    As an answer the level.
+    """
+
+    supply_mv: int
+
+
+@dataclass(frozen=True, slots=True)
+class LowSupplyNotice(Notice):
+    """%XVBATLOWLVL as a notice."""
+
+    value: LowSupply
+
+
+@dataclass(frozen=True, slots=True)
+class PowerOffWarning(Record):
+    """%XPOFWARN: the modem went offline, for its supply fell below 3.0 to 3.3 V (30 to 33)."""
+
+    voltage: int | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("level_mv",)
+
+    @property
+    def level_mv(self) -> int | None:
+        """The level in millivolts."""
+        return None if self.voltage is None else 100 * self.voltage
+
+
+@dataclass(frozen=True, slots=True)
+class PowerOffNotice(Notice):
+    """%XPOFWARN as a notice."""
+
+    value: PowerOffWarning
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +132,19 @@ class ReadTemperature(Command[Temperature]):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadLowSupplyLevel(Command[LowSupply]):
+    """AT%XVBATLOWLVL?."""
+
+    name: ClassVar[str] = "%XVBATLOWLVL"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "%XVBATLOWLVL"
+
+    def parse(self, lines: Sequence[str]) -> LowSupply:
+        """Return the level below which %XVBATLVL warns."""
+        return _low_supply(only_row(lines, self.name))
+
+
+@dataclass(frozen=True, slots=True)
 class SetModemEvents(OkCommand):
     """AT%MDMEV=<n>: 2 with coverage levels, 1 on older firmware, 0 off."""
 
@@ -114,6 +168,23 @@ def _temperature_notice(line: str, _context: str | None) -> TemperatureNotice:
     return TemperatureNotice("%XTEMP", line, _temperature(Fields.of(line, "%XTEMP")))
 
 
+def _low_supply(fields: Fields) -> LowSupply:
+    answer = LowSupply(fields.integer("supply", 0, 10_000))
+    fields.end()
+    return answer
+
+
+def _low_supply_notice(line: str, _context: str | None) -> LowSupplyNotice:
+    return LowSupplyNotice("%XVBATLOWLVL", line, _low_supply(Fields.of(line, "%XVBATLOWLVL")))
+
+
+def _power_off(line: str, _context: str | None) -> PowerOffNotice:
+    fields = Fields.of(line, "%XPOFWARN")
+    value = PowerOffWarning(fields.optional_integer("voltage", 30, 33))
+    fields.end()
+    return PowerOffNotice("%XPOFWARN", line, value)
+
+
 def _event(line: str, _context: str | None) -> ModemEventNotice:
     text = after_name(line, "%MDMEV")
     if not re.fullmatch(r"[\x20-\x7e]{1,200}", text, re.ASCII):
@@ -134,5 +205,7 @@ def _release(line: str, _context: str | None) -> ReleaseAssistanceNotice:
 
 
 register("%XTEMP", _temperature_notice)
+register("%XVBATLOWLVL", _low_supply_notice)
+register("%XPOFWARN", _power_off)
 register("%MDMEV", _event)
 register("%RAI", _release)

@@ -12,6 +12,20 @@ from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, Value, after_name, bare_line, only_row, single_line
 
+_CAUSES = {
+    1: "PIN required",
+    2: "PIN2 required",
+    3: "PUK required",
+    4: "PUK2 required",
+    5: "PUK blocked",
+    6: "PUK2 blocked",
+    7: "device personalisation blocked",
+    8: "IMEI lock blocked",
+    9: "SIM failure, or no SIM",
+    10: "SIM changed",
+    11: "SIM profile changed",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class PinState(Record):
@@ -52,10 +66,17 @@ class CardNumber(Record):
 
 @dataclass(frozen=True, slots=True)
 class SimState(Record):
-    """%XSIM: 1 ready; 0 with the cause, of which 1 is "PIN required"."""
+    """%XSIM: 1 ready; 0 with the cause, whose words JSON has as `cause_text`."""
 
     state: int
     cause: int | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("cause_text",)
+
+    @property
+    def cause_text(self) -> str | None:
+        """The cause in words; None where there is none, or where it is not known."""
+        return None if self.cause is None else _CAUSES.get(self.cause)
 
 
 @dataclass(frozen=True, slots=True)

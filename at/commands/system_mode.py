@@ -1,7 +1,8 @@
-"""System mode and band: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL (Nordic's)."""
+"""System mode and band: %XSYSTEMMODE %XCBAND %XBANDLOCK %XCONNSTAT %XDATAPRFL (Nordic's)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,6 +10,8 @@ from typing import Any, ClassVar
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.values import Fields, Record, only_row, single_line, split
 
+_LOCK_BITS = re.compile("[01]{1,256}")
+_LOCK_LIST = re.compile("[1-9][0-9]{0,2}(?:,[1-9][0-9]{0,2})*")
 HIGHEST_BAND = 256
 """Bands 255 and 256 are satellites' (TS 36.101, table 5.5-1 and 36.102)."""
 
@@ -43,6 +46,14 @@ class Bands(Record):
     """Answer of %XCBAND=?."""
 
     bands: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BandLock(Record):
+    """Answer of %XBANDLOCK?: the bands that are left of a lock, None where it is not set."""
+
+    permanent: tuple[int, ...] | None
+    run_time: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +149,35 @@ class TestBand(Command[Bands]):
         answer = Bands(fields.integers("bands"))
         fields.end()
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBandLock(Command[BandLock]):
+    """AT%XBANDLOCK?."""
+
+    name: ClassVar[str] = "%XBANDLOCK"
+    form: ClassVar[Form] = Form.READ
+    prefix: ClassVar[str] = "%XBANDLOCK"
+
+    def parse(self, lines: Sequence[str]) -> BandLock:
+        """Return both locks."""
+        fields = only_row(lines, self.name)
+        answer = BandLock(_locked_bands(fields, "permanent"), _locked_bands(fields, "run_time"))
+        fields.end()
+        return answer
+
+
+def _locked_bands(fields: Fields, name: str) -> tuple[int, ...] | None:
+    """Return the bands of bits, the last of which is band 1, or of a list, as for satellites."""
+    text = fields.quoted(name)
+    if not text:
+        return None
+    if _LOCK_BITS.fullmatch(text):
+        return tuple(band for band, bit in enumerate(reversed(text), 1) if bit == "1")
+    bands = tuple(map(int, text.split(","))) if _LOCK_LIST.fullmatch(text) else ()
+    if not bands or max(bands) > HIGHEST_BAND:
+        raise fields.fail(name, "is neither bits nor a list of bands")
+    return bands
 
 
 @dataclass(frozen=True, slots=True)

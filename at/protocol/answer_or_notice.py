@@ -21,7 +21,7 @@ _COMMAND_NAME = re.compile(r"\s*[Aa][Tt]\s*([+%#*^$&!][A-Za-z0-9_]+)")
 NOTICES_ONLY = frozenset(
     {
         *("%CESQ", "%NCELLMEAS", "%XMODEMSLEEP", "%XT3412", "%MDMEV", "%XTIME", "%RAI"),
-        *("%XVBATLOWLVL", "%XPOFWARN", "+CGEV", "+CNEC_ESM", "+CNEC_EMM", "+CEDRXP"),
+        *("%XPOFWARN", "+CGEV", "+CNEC_ESM", "+CNEC_EMM", "+CEDRXP"),
         *("+CMT", "+CMTI", "+CDS", "#XMODEM", "#XDATAMODE", "#XDFU", "#XGNSSPOS"),
     }
 )
@@ -29,6 +29,7 @@ NOTICES_ONLY = frozenset(
 _LATER = frozenset(
     {
         *("+CEREG", "+CREG", "+CGREG", "+C5GREG", "+CSCON", "%XSIM", "+CIND", "%XTEMP", "+CEDRXS"),
+        "%XVBATLOWLVL",
         *("#XNRFCLOUD", "#XNRFCLOUDPOS", "#XGNSS", "#XGPS"),
     }
 )

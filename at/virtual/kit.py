@@ -111,6 +111,11 @@ class Session:
     cloud_ready: bool = False
     cloud_sends_location: int = 0
     locating: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+    """Settings that a restart clears, by the command's name."""
+    band_lock: str = ""
+    logins: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Protocol and user name of +CGAUTH by context; the password is not kept."""
     wifi_mode: int = 0
     wifi_fields: int = 0x7FF
 

@@ -47,6 +47,10 @@ class SavedState:
     system_mode: tuple[int, int, int, int] = (1, 0, 1, 0)
     by_satellite: bool = False
     """NB-IoT by satellite: the fifth parameter of %XSYSTEMMODE, of firmware that has it."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Parameters of settings that start-up code sends, by the command's name."""
+    band_lock: str = ""
+    """The permanent band lock, as it was written: bits, or satellite bands in a list."""
     psm: tuple[int, str, str] = (0, "00000110", "00100001")
     """Power saving as requested: mode, periodic update, active time."""
     edrx: dict[str, str] = field(default_factory=dict)

@@ -35,6 +35,23 @@ def _context(kit: VirtualKit, cid: int, family: str, name: str) -> str:
     return f'+CGDCONT: {cid},"{family}","{name}","{address}",0,0'
 
 
+def login(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CGAUTH: 0 none, 1 PAP, 2 CHAP. The read form shows no password (chosen: no source)."""
+    logins = kit.session.logins
+    if request.form is RequestForm.READ:
+        return ok(*(f'+CGAUTH: {cid},{how},"{user}",""' for cid, (how, user) in logins.items()))
+    if request.form is RequestForm.TEST:
+        return ok("+CGAUTH: (0-10),(0-2),64,64")
+    cid, how = request.number(0, 0, 10), request.number(1, 0, 2, default=0)
+    user, password = request.text(2, default=""), request.text(3, default="")
+    if max(len(user), len(password)) > 64 or (how and not user) or len(request.parameters) > 4:
+        raise BadRequest
+    logins.pop(cid, None)
+    if how:
+        logins[cid] = how, user
+    return ok()
+
+
 def addresses(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGPADDR."""
     if request.form is RequestForm.SET:
@@ -79,6 +96,7 @@ def packet_events(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 COMMANDS = {
+    "+CGAUTH": login,
     "+CGDCONT": contexts,
     "+CGPADDR": addresses,
     "+CGACT": activation,

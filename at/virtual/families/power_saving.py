@@ -51,6 +51,19 @@ def power_saving(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok()
 
 
+def paging_window(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XPTW: the window that is asked for, by technology."""
+    windows = kit.saved.settings
+    if request.form is RequestForm.READ:
+        kept = ((act, windows.get(f"%XPTW {act}")) for act in "45")
+        return ok(*(f'%XPTW: {act},"{window}"' for act, window in kept if window))
+    if request.form is not RequestForm.SET:
+        raise BadRequest
+    act, window = request.number(0, 4, 5), _bits(request, 1, 4)
+    windows[f"%XPTW {act}"] = window or _WINDOW
+    return ok()
+
+
 def paging_cycle(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CEDRXS: 0 off, 1 on, 2 on with notices, 3 off and reset."""
     cycles = kit.saved.edrx
@@ -237,6 +250,7 @@ def _bits(request: CommandRequest, index: int, count: int) -> str:
 
 
 COMMANDS = {
+    "%XPTW": paging_window,
     "+CPSMS": power_saving,
     "+CEDRXS": paging_cycle,
     "+CEDRXRDP": paging_cycle_in_use,

@@ -189,4 +189,12 @@ def _registration(kit: VirtualKit, level: int) -> str:
     return ",".join(fields)
 
 
-COMMANDS = {"+CEREG": registration, "+CNEC": error_notices}
+def extended_error(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CEER: the module of the last failure and its number; chosen where there was none."""
+    if request.form is not RequestForm.RUN:
+        raise BadRequest
+    cause = kit.session.reject
+    return ok(f'+CEER: "{f"EMM {cause[1]}" if cause else "OTHER 0"}"')
+
+
+COMMANDS = {"+CEER": extended_error, "+CEREG": registration, "+CNEC": error_notices}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
-from at.virtual.kit import Reply, VirtualKit, fail, ok
+from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 
 NOT_INSERTED = 10
+_CARD_FAILURE = 9
+"""The cause in %XSIM where the card fails, and where there is none."""
 _RETRIES = {"SIM PIN": 3, "SIM PIN2": 3, "SIM PUK": 10, "SIM PUK2": 10}
 _READ_BINARY, _STATUS = 176, 242
 _COMMANDS = {_READ_BINARY, 178, 192, 203, 214, 219, 220, _STATUS}
@@ -39,6 +41,8 @@ def card(kit: VirtualKit, request: CommandRequest) -> Reply:
 def sim_state(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XSIM."""
     if request.form is RequestForm.READ:
+        if "no-sim" in kit.faults and kit.session.fun is not ModemMode.OFF:
+            return ok(f"%XSIM: 0,{_CARD_FAILURE}")
         return ok(f"%XSIM: {int(kit.session.sim_up)}")
     kit.session.subscriptions.xsim = request.number(0, 0, 1)
     return ok()
@@ -95,6 +99,9 @@ def _files(kit: VirtualKit) -> dict[int, bytes]:
     return {
         0x2FE2: _swapped(_iccid(kit)),
         0x6F07: b"\x08" + _swapped(f"9{_imsi(kit)}"),  # length, then 9 for an odd number of digits
+        0x6F3E: b"\xff" * 4,  # group identifier, level 1
+        0x6F46: b"\x00" + b"Test network".ljust(16, b"\xff"),  # service provider name
+        0x6F7B: b"\xff" * 12,  # forbidden networks
         0x6FAD: b"\x00\x00\x00\x02",  # the last byte is the number of digits of the MNC
     }
 

@@ -1,12 +1,19 @@
-"""System mode and band: %XSYSTEMMODE %XCBAND %XCONNSTAT %XDATAPRFL %XFACTORYRESET %LOCATION."""
+"""Modes, bands and place: %XSYSTEMMODE %XCBAND %XBANDLOCK %XDATAPRFL %XCONNSTAT %LOCATION.
+
+%XFACTORYRESET sets them back.
+"""
 
 from __future__ import annotations
 
 import re
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.families import settings
 from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 
+_BANDS = (1, 2, 3, 4, 5, 8, 12, 13, 18, 19, 20, 25, 26, 28, 66)
+_SATELLITE_BANDS = (23, 255, 256)
+_LOCK_BITS = 88
 _DECIMAL = re.compile(r"-?[0-9]{1,6}(?:\.[0-9]{1,9})?", re.ASCII)
 _RADIOS_OFF = {ModemMode.OFF, ModemMode.FLIGHT, ModemMode.FLIGHT_UICC_ON}
 
@@ -37,12 +44,48 @@ def system_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
 def current_band(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XCBAND: the band in use, 0 while there is none; the test form lists all."""
     if request.form is RequestForm.TEST:
-        satellites = ",255,256" if kit.knows_satellites else ""
-        return ok(f"%XCBAND: (1,2,3,4,5,8,12,13,18,19,20,25,26,28,66{satellites})")
+        bands = (*_BANDS, *(_SATELLITE_BANDS if kit.knows_satellites else ()))
+        return ok(f"%XCBAND: ({','.join(map(str, bands))})")
     if request.form is not RequestForm.RUN:
         raise BadRequest
     cells = kit.cells_in_range()
     return ok(f"%XCBAND: {cells[0].cell.band if kit.registered and cells else 0}")
+
+
+def band_lock(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XBANDLOCK: 0 removes both locks, 1 sets the permanent one, 2 that until the next restart.
+
+    Bits, the last one for band 1; for satellites a list of bands stands behind an empty mask.
+    """
+    if request.form is RequestForm.READ:
+        return ok(f'%XBANDLOCK: "{kit.saved.band_lock}","{kit.session.band_lock}"')
+    if request.form is not RequestForm.SET:
+        raise BadRequest
+    operation = request.number(0, 0, 2)
+    lock = _lock(kit, request) if operation else ""
+    if kit.active:
+        return fail(settings.NOT_WHILE_ACTIVE)
+    if operation != 2:
+        kit.saved.band_lock = lock
+    if operation != 1:
+        kit.session.band_lock = lock
+    return ok()
+
+
+def _lock(kit: VirtualKit, request: CommandRequest) -> str:
+    """Return the lock as the read form shows it. Raises BadRequest."""
+    if kit.knows_satellites and request.given(2):
+        listed = request.text(2)
+        if not set(listed.split(",")) <= {str(band) for band in _SATELLITE_BANDS}:
+            raise BadRequest
+        return listed
+    bits = request.text(1)
+    if not re.fullmatch(f"[01]{{1,{_LOCK_BITS}}}", bits):
+        raise BadRequest
+    bits = bits.rjust(_LOCK_BITS, "0")
+    if not any(bits[-band] == "1" for band in _BANDS):
+        raise BadRequest  # no band would be left
+    return bits
 
 
 def connection_statistics(_kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -96,6 +139,7 @@ def _number(text: str) -> float:
 COMMANDS = {
     "%XSYSTEMMODE": system_mode,
     "%XCBAND": current_band,
+    "%XBANDLOCK": band_lock,
     "%XCONNSTAT": connection_statistics,
     "%XDATAPRFL": data_profile,
     "%XFACTORYRESET": factory_reset,

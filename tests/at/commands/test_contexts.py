@@ -13,6 +13,16 @@ from at.protocol.notices import Malformed
     ("command", "lines", "part"),
     [
         ("AT+CGACT?", ["+CGACT: 0,1", "+CGACT: 1,0"], {}),
+        (
+            "AT+CGAUTH?",
+            ['+CGAUTH: 0,1,"me","word"', "+CGAUTH: 1,0"],
+            {
+                "contexts": [
+                    {"cid": 0, "protocol": 1, "user": "me"},
+                    {"cid": 1, "protocol": 0, "user": None},
+                ]
+            },
+        ),
         ("AT+CGDCONT?", ['+CGDCONT: 0,"","","",0,0'], {}),
     ],
 )
@@ -24,6 +34,9 @@ def test_an_answer_becomes_its_fields(command, lines, part):
     ("command", "lines"),
     [
         ("AT+CGDCONT?", ["+CGDCONT: x"]),
+        ("AT+CGAUTH?", ["+CGAUTH: 0"]),
+        ("AT+CGAUTH?", ['+CGAUTH: 0,4,"me"']),
+        ("AT+CGAUTH?", ['+CGAUTH: 0,1,"me","word",1']),
     ],
 )
 def test_a_malformed_answer_is_refused_whole(command, lines):
@@ -36,8 +49,6 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
     [
         ("+CGEV: ME PDN ACT 0,1", {"event": "ME PDN ACT", "cid": 0}),
         ("+CGEV: EXCE STATUS 0", {"event": "EXCE STATUS", "cid": None, "parameters": ["0"]}),
-        ("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}),
-        ("+CNEC_EMM: 15", {"cause": 15, "cid": None}),
         ("+CGEV: NW DETACH", {"event": "NW DETACH", "cid": None}),
         ("+CGEV: NW ACT 3, 2, 1", {"event": "NW ACT", "cid": 2, "parameters": ["3", "2", "1"]}),
         ("+CGEV: ME ACT 0,5,1,0", {"event": "ME ACT", "cid": 5}),

@@ -13,6 +13,13 @@ from at.protocol.errors import ParseError
     [
         ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0,1"], {"ntn_nb_iot": 1}),
         ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,1,0"], {"lte_m": 1, "gnss": 1}),
+        ("AT%XBANDLOCK?", ['%XBANDLOCK: "",""'], {"permanent": None, "run_time": None}),
+        (
+            "AT%XBANDLOCK?",
+            ['%XBANDLOCK: "1000","0001000000001001"'],
+            {"permanent": [4], "run_time": [1, 4, 13]},
+        ),
+        ("AT%XBANDLOCK?", ['%XBANDLOCK: "","23,255,256"'], {"run_time": [23, 255, 256]}),
         ("AT%XCBAND=?", ["%XCBAND: (1,2,13)"], {"bands": [1, 2, 13]}),
         ("AT%XCONNSTAT?", ["%XCONNSTAT: 2,3,45,60,708,650"], {"data_rx": 60}),
     ],
@@ -24,6 +31,10 @@ def test_an_answer_becomes_its_fields(command, lines, part):
 @pytest.mark.parametrize(
     ("command", "lines"),
     [
+        ("AT%XBANDLOCK?", ['%XBANDLOCK: "1000"']),
+        ("AT%XBANDLOCK?", ["%XBANDLOCK: 1000,1000"]),
+        ("AT%XBANDLOCK?", ['%XBANDLOCK: "","1002"']),
+        ("AT%XBANDLOCK?", ['%XBANDLOCK: "","23,257"']),
         ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,2,0"]),
         ("AT%XSYSTEMMODE?", ["%SYSTEMMODE: 1,0,1,0"]),
         ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0"]),

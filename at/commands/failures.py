@@ -1,0 +1,76 @@
+"""Why the network refused: +CEER, +CNEC_EMM and +CNEC_ESM (TS 27.007; TS 24.301)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from at.protocol.command import Command
+from at.protocol.errors import ParseError
+from at.protocol.notices import Notice, register
+from at.protocol.values import Fields, Record, after_name, name_before_colon, single_line
+
+_REPORT = re.compile(r"([A-Z]{2,8}) ([0-9]{1,5})", re.ASCII)
+_HIGHEST_CID = 255
+
+
+@dataclass(frozen=True, slots=True)
+class LastFailure(Record):
+    """Answer of +CEER: the last failure, which may be long past.
+
+    An nRF91 names a module (EMM, ESM, PDP, UICC, SMS, OTHER) and its cause, for EMM and ESM those
+    of TS 24.301; of other modems `report` is a text of their own, and the two are None.
+    """
+
+    report: str
+    module: str | None = None
+    cause: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCause(Record):
+    """+CNEC_ESM, +CNEC_EMM: why the network refused a context or the device (TS 24.301)."""
+
+    cause: int
+    cid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCauseNotice(Notice):
+    """+CNEC_ESM or +CNEC_EMM as a notice."""
+
+    value: NetworkCause
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLastFailure(Command[LastFailure]):
+    """AT+CEER."""
+
+    name: ClassVar[str] = "+CEER"
+    prefix: ClassVar[str] = "+CEER"
+
+    def parse(self, lines: Sequence[str]) -> LastFailure:
+        """Return the report."""
+        text = after_name(single_line(lines, self.name), self.name)
+        report = text[1:-1] if re.fullmatch(r'"[^"]*"', text) else text
+        if '"' in report or len(report) > 2041:  # TS 27.007, 6.10
+            raise ParseError("+CEER: the report is no text")
+        match = _REPORT.fullmatch(report)
+        if match is None:
+            return LastFailure(report)
+        return LastFailure(report, match.group(1), int(match.group(2)))
+
+
+def _cause(line: str, _context: str | None) -> NetworkCauseNotice:
+    name = name_before_colon(line)
+    fields = Fields.of(line, name)
+    cause = fields.integer("cause", 0, 255)
+    cid = fields.optional_integer("cid", 0, _HIGHEST_CID)
+    fields.end()
+    return NetworkCauseNotice(name, line, NetworkCause(cause, cid))
+
+
+register("+CNEC_ESM", _cause)
+register("+CNEC_EMM", _cause)

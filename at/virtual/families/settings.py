@@ -1,0 +1,122 @@
+"""Settings that firmware sends at start-up: kept, and read back by the manual's grammar.
+
+They change nothing that a host can see here, but a start-up that was refused one would stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.kit import Reply, VirtualKit, fail, ok
+
+NOT_WHILE_ACTIVE = 518
+_FEATURES = (0, 3)
+"""Features of %FEACONF: proprietary PSM, and PLMN selection optimisation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A command whose parameters are numbers, each with its range."""
+
+    ranges: tuple[tuple[int, int], ...]
+    needed: int = 1
+    """How many of the parameters must be there."""
+    default: str | None = None
+    """What the read form shows before it was set; None where there is no read form."""
+    lasting: bool = True
+    """Whether it is kept in flash; else a restart clears it."""
+    further: tuple[int, int] | None = None
+    """The range of any number of parameters behind these."""
+    while_active: bool = True
+    test: str = ""
+    """What the test form answers, "" where there is none."""
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "%REL14FEAT": Setting(((0, 1),) * 5, 5, "0,0,0,0,0", while_active=False),
+    "%RAI": Setting(((0, 2),), default="0"),
+    "%XCOEX0": Setting(((0, 11),), default="0", further=(0, 9999)),
+    "%XMAGPIO": Setting(((0, 1),) * 4, 4, "0,0,0,0", further=(0, 9999)),
+    "%XPOFWARN": Setting(((0, 1), (30, 33)), lasting=False),
+    "%XVBATLVL": Setting(((0, 1),), lasting=False),
+    "%XVBATLOWLVL": Setting(((3100, 5000),), default="3300"),
+    "%XTEMPHIGHLVL": Setting(((1, 85),), default="55"),
+    "+CNMI": Setting(
+        ((0, 3), (0, 3), (0, 3), (0, 2), (0, 1)), 1, "0,0,0,0,0", lasting=False,
+        test="(0-3),(0-3),(0-3),(0-2),(0,1)",
+    ),
+    "+CIND": Setting(
+        ((0, 1),) * 3, 0, "0,0,0", lasting=False,
+        test='("service",(0,1)),("roam",(0,1)),("message",(0,1))',
+    ),
+}  # fmt: skip
+
+
+def _handler(name: str, setting: Setting) -> Callable[[VirtualKit, CommandRequest], Reply]:
+    def handle(kit: VirtualKit, request: CommandRequest) -> Reply:
+        kept = kit.saved.settings if setting.lasting else kit.session.settings
+        if request.form is RequestForm.READ and setting.default is not None:
+            return ok(f"{name}: {kept.get(name, setting.default)}")
+        if request.form is RequestForm.TEST and setting.test:
+            return ok(f"{name}: {setting.test}")
+        if request.form is not RequestForm.SET:
+            raise BadRequest
+        numbers = _numbers(request, setting, (setting.default or "").split(","))
+        if kit.active and not setting.while_active:
+            return fail(NOT_WHILE_ACTIVE)
+        kept[name] = ",".join(numbers)
+        return ok()
+
+    return handle
+
+
+def _numbers(request: CommandRequest, setting: Setting, defaults: list[str]) -> list[str]:
+    """Return the parameters; what is left out has its default. Raises BadRequest."""
+    given = len(request.parameters)
+    if given < setting.needed or (given > len(setting.ranges) and setting.further is None):
+        raise BadRequest
+    numbers = []
+    for index, (low, high) in enumerate(setting.ranges):
+        if request.given(index):
+            numbers.append(str(request.number(index, low, high)))
+        elif index < setting.needed:
+            raise BadRequest
+        else:
+            numbers.append(defaults[index] if index < len(defaults) else "")
+    for index in range(len(setting.ranges), given):
+        assert setting.further is not None
+        numbers.append(str(request.number(index, *setting.further)))
+    return numbers
+
+
+def power_off_warning(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XPOFWARN: the voltage is needed to switch it on."""
+    if request.form is RequestForm.SET and request.number(0, 0, 1) and not request.given(1):
+        raise BadRequest
+    return _handler("%XPOFWARN", SETTINGS["%XPOFWARN"])(kit, request)
+
+
+def features(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%FEACONF: 0 writes a feature, 1 reads one, 2 lists them; from firmware 1.3.0 on."""
+    if request.form is not RequestForm.SET or not kit.at_least(1, 3, 0):
+        raise BadRequest
+    operation = request.number(0, 0, 2)
+    if operation == 2:
+        return ok("%FEACONF: " + ",".join(map(str, _FEATURES)))
+    feature = request.number(1, 0, max(_FEATURES))
+    if feature not in _FEATURES:
+        raise BadRequest
+    name = f"%FEACONF {feature}"
+    if operation == 1:
+        return ok(f"%FEACONF: {kit.saved.settings.get(name, '0')}")
+    kit.saved.settings[name] = str(request.number(2, 0, 1))
+    return ok()
+
+
+COMMANDS = {
+    **{name: _handler(name, setting) for name, setting in SETTINGS.items()},
+    "%XPOFWARN": power_off_warning,
+    "%FEACONF": features,
+}

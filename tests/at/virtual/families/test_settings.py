@@ -1,0 +1,114 @@
+"""Settings of start-up code are kept, and read back by the manual's grammar.
+
+The start-up is the order in which the SDK's link control and boards send what their options set.
+"""
+
+from __future__ import annotations
+
+import pytest
+from answers import value_of
+from hypothesis import given
+from hypothesis import strategies as st
+from virtual_modems import ask, switched_on
+
+from at.virtual.families.settings import SETTINGS
+
+START_UP = (
+    *("AT+CMEE=1", "AT%XMAGPIO=1,0,0,1,1,1574,1577", "AT%XCOEX0=1,1,1565,1586"),
+    *("AT%XPOFWARN=1,30", "AT%XVBATLOWLVL=3500", "AT%XVBATLVL=1", "AT%XTEMPHIGHLVL=60"),
+    *('AT+CPSMS=1,"","","00100001","00000110"', "AT%FEACONF=0,0,0", "AT%FEACONF=0,3,1"),
+    *('AT+CEDRXS=2,4,"1001"', 'AT%XPTW=4,"0011"', 'AT+CEDRXS=2,5,"1001"', 'AT%XPTW=5,"0011"'),
+    *('AT%XBANDLOCK=2,"10000001000000001100"', "AT%RAI=1", "AT%REL14FEAT=0,1,0,0,0"),
+    *("AT+COPS=0", "AT%XSYSTEMMODE=1,1,1,1", "AT+CEMODE=0", "AT%XDATAPRFL=0"),
+    *('AT+CGDCONT=0,"IPV4V6","iot.example"', 'AT+CGAUTH=0,1,"user","word"'),
+    *("AT+CNMI=3,2,0,1", "AT+CIND=1,1,1", "AT+CNEC=24", "AT+CGEREP=1", "AT%MDMEV=2"),
+    *("AT+CEREG=5", "AT+CSCON=1", "AT%XSIM=1", "AT%XTIME=1", "AT%CESQ=1", "AT%XTEMP=1"),
+    *("AT%XMODEMSLEEP=1,5000,1200000", "AT%XT3412=1,5000,1200000", "AT+CFUN=1"),
+)
+
+
+def test_the_start_up_of_firmware_is_taken_line_by_line() -> None:
+    kit = switched_on()
+    assert [command for command in START_UP if "OK" not in ask(kit, command)] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("AT%XMAGPIO?", "%XMAGPIO: 1,0,0,1,1,1574,1577"),
+        ("AT%XCOEX0?", "%XCOEX0: 1,1,1565,1586"),
+        ("AT%XVBATLOWLVL?", "%XVBATLOWLVL: 3500"),
+        ("AT%XTEMPHIGHLVL?", "%XTEMPHIGHLVL: 60"),
+        ("AT%FEACONF=1,3", "%FEACONF: 1"),
+        ("AT%FEACONF=2", "%FEACONF: 0,3"),
+        ("AT%XPTW?", '%XPTW: 4,"0011"'),
+        ("AT%RAI?", "%RAI: 1"),
+        ("AT%REL14FEAT?", "%REL14FEAT: 0,1,0,0,0"),
+        ("AT+CGAUTH?", '+CGAUTH: 0,1,"user",""'),
+        ("AT+CNMI?", "+CNMI: 3,2,0,1,0"),
+        ("AT+CIND?", "+CIND: 1,1,1"),
+        ("AT+CIND=?", '+CIND: ("service",(0,1)),("roam",(0,1)),("message",(0,1))'),
+        ("AT+CEER", '+CEER: "OTHER 0"'),
+        ("AT+CRSM=176,28539,0,0,12", '+CRSM: 144,0,"FFFFFFFFFFFFFFFFFFFFFFFF"'),
+    ],
+)
+def test_what_start_up_set_is_read_back(command: str, answer: str) -> None:
+    kit = switched_on(*START_UP)
+    assert ask(kit, command)[0] == answer
+
+
+def test_a_band_lock_is_read_back_in_bits_and_refused_where_it_leaves_no_band() -> None:
+    kit = switched_on()
+    assert ask(kit, 'AT%XBANDLOCK=1,"1000"') == ["OK"]
+    assert ask(kit, 'AT%XBANDLOCK=2,"1000000000000"') == ["OK"]
+    locks = value_of("AT%XBANDLOCK?", ask(kit, "AT%XBANDLOCK?")[0])
+    assert locks == {"permanent": [4], "run_time": [13]}
+    assert ask(kit, 'AT%XBANDLOCK=2,"100000"') == ["ERROR"]  # band 6
+    assert ask(kit, 'AT%XBANDLOCK=2,""') == ["ERROR"]
+    assert ask(kit, 'AT%XBANDLOCK=2,"12"') == ["ERROR"]
+    assert ask(kit, "AT%XBANDLOCK=0") == ["OK"]
+    assert ask(kit, "AT%XBANDLOCK?")[0] == '%XBANDLOCK: "",""'
+
+
+def test_firmware_for_satellites_locks_bands_by_a_list() -> None:
+    kit = switched_on(model="nrf9151", firmware="mfw_nrf9151-ntn_1.0.1")
+    assert ask(kit, 'AT%XBANDLOCK=2,,"255,256"') == ["OK"]
+    assert ask(kit, "AT%XBANDLOCK?")[0] == '%XBANDLOCK: "","255,256"'
+    assert ask(kit, 'AT%XBANDLOCK=2,,"4"') == ["ERROR"]
+
+
+@pytest.mark.parametrize("command", ["AT%REL14FEAT=0,1,0,0,0", 'AT%XBANDLOCK=2,"1000"'])
+def test_what_is_not_allowed_while_active_says_so(command: str) -> None:
+    kit = switched_on("AT+CMEE=1", "AT+CFUN=1")
+    assert ask(kit, command) == ["+CME ERROR: 518"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("AT%XPOFWARN=1", "AT%XPOFWARN=1,34", "AT%XPOFWARN?", "AT%XVBATLVL?", "AT%RAI=3"),
+        *("AT%XVBATLOWLVL=3099", "AT%XTEMPHIGHLVL=86", "AT%REL14FEAT=0,1", "AT+CNMI"),
+        *("AT%FEACONF=0,1,1", "AT%FEACONF=3", "AT%FEACONF?", "AT%XPTW=6", 'AT%XPTW=4,"2"'),
+        *("AT+CIND=2", "AT+CIND=0,0,0,0", "AT+CGAUTH=0,1", 'AT+CGAUTH=11,1,"u","p"', "AT+CEER?"),
+    ],
+)
+def test_what_the_manual_does_not_have_is_an_error(command: str) -> None:
+    assert ask(switched_on(), command) == ["ERROR"]
+
+
+@given(st.data())
+def test_any_values_within_the_ranges_are_read_back_as_they_were_set(data: st.DataObject) -> None:
+    readable = sorted(name for name, setting in SETTINGS.items() if setting.default is not None)
+    name = data.draw(st.sampled_from(readable))
+    numbers = [data.draw(st.integers(low, high)) for low, high in SETTINGS[name].ranges]
+    text = ",".join(map(str, numbers))
+    kit = switched_on()
+    assert ask(kit, f"AT{name}={text}") == ["OK"]
+    assert ask(kit, f"AT{name}?")[0] == f"{name}: {text}"
+
+
+def test_what_is_kept_in_flash_is_there_after_a_restart_and_the_rest_is_not() -> None:
+    kit = switched_on("AT%RAI=1", "AT+CIND=1,1,1", "AT+CFUN=0")
+    kit.kit.restart()
+    assert ask(kit, "AT%RAI?")[0] == "%RAI: 1"
+    assert ask(kit, "AT+CIND?")[0] == "+CIND: 0,0,0"
