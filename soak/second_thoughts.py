@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from ledgers import boards_of
 from measure import counted
 from operator_ca import make_ca
 from station_crashes import GOAL, Edge, Instrumented, KillAt, StationFolder, forked
@@ -230,27 +231,31 @@ class Bench:
     def _recorded(self) -> bool:
         ledger = open_ledger(str(self.station.folder / "ledger.sqlite"), "judge", writes=False)
         try:
-            boards = ledger.boards()
+            boards = boards_of(ledger)
             return any(run.consent for one in boards for run in ledger.runs(one.uuid))
         finally:
             ledger.close()
 
     def _judge_claims(self) -> None:
-        """Check that no key that the ledger calls live and registered is refused."""
+        """Check that the ledger knows which key works as which device, as the service does."""
         if any("killed" in line for line in self.log):
             return  # what was under way is settled by the rerun of that very board
         ledger = open_ledger(str(self.station.folder / "ledger.sqlite"), "judge", writes=False)
         try:
-            keys = [key for board in ledger.boards() for key in ledger.keys(board.uuid)]
+            keys = {key.id: key for board in boards_of(ledger) for key in ledger.keys(board.uuid)}
+            claimed = {name: ledger.registrations(name) for name in self.device_ids}
         finally:
             ledger.close()
-        by_public = {public_half(pem): pem for pem in self.pems}
-        for key in keys:
-            pem = by_public.get(key.public_key.strip())
-            method, _, device_id = key.registered_as.partition(" ")
-            live = key.retired_at is None and RegistrationMethod(method or "none").gives_key
-            if live and pem and not self.accepts(pem, device_id):
-                self._wrong(f"the ledger calls a dead key of {device_id} live")
+        pems = {public_half(pem): pem for pem in self.pems}
+        for device_id, registrations in claimed.items():
+            known = {pems.get(keys[one.key].public_key.strip()): one for one in registrations}
+            for pem, one in known.items():
+                given = RegistrationMethod(one.method).gives_key
+                if given and pem and not self.accepts(pem, device_id):
+                    self._wrong(f"the ledger calls a dead key of {device_id} live")
+            for pem in self.pems - known.keys():
+                if self.accepts(pem, device_id) and AtWork(pem, device_id) not in self.given_up:
+                    self._wrong(f"the ledger calls a live key of {device_id} dead")
 
     def _wrong(self, what: str) -> None:
         self.wrongs.append(f"{what}: {' | '.join(self.log)}")

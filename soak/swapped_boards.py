@@ -12,6 +12,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from ledgers import boards_of
 from measure import counted
 from operator_ca import make_ca
 from station_crashes import TAG, Instrumented, StationFolder, forked
@@ -94,7 +95,9 @@ def two_stations(station: StationFolder, url: str, rounds: int) -> tuple[int, in
             os.waitpid(child, 0)
         ledger = open_ledger(url, "judge", writes=False)
         try:
-            [record] = [one for one in ledger.boards() if one.imei.startswith(f"0044010{board:07}")]
+            [record] = [
+                one for one in boards_of(ledger) if one.imei.startswith(f"0044010{board:07}")
+            ]
             notes = [note.station for note in ledger.steps(record.uuid)]
         finally:
             ledger.close()

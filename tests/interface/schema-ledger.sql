@@ -11,6 +11,7 @@ CREATE TABLE "boards" ( uuid VARCHAR(36) NOT NULL, imei VARCHAR(16) NOT NULL, de
 CREATE TABLE handovers ( run VARCHAR(36) NOT NULL, station VARCHAR(128) NOT NULL, handed_at DATETIME, PRIMARY KEY (run), FOREIGN KEY(run) REFERENCES runs (id) );
 CREATE TABLE keys ( id INTEGER NOT NULL, uuid VARCHAR(36) NOT NULL, security_tag INTEGER, public_key TEXT NOT NULL, key_digest VARCHAR(64) NOT NULL, certificate TEXT NOT NULL, certificate_serial VARCHAR(64) NOT NULL, registered_key VARCHAR(64) NOT NULL, registered_as VARCHAR(192) NOT NULL, request_id VARCHAR(64) NOT NULL, made_at DATETIME NOT NULL, run VARCHAR(36), retired_at DATETIME, retired_because TEXT NOT NULL, change BIGINT DEFAULT '0' NOT NULL, PRIMARY KEY (id), FOREIGN KEY(uuid) REFERENCES boards (uuid) );
 CREATE TABLE ledger_change (last INTEGER NOT NULL);
+CREATE TABLE registrations ( id INTEGER NOT NULL, key INTEGER NOT NULL, device_id TEXT NOT NULL, method TEXT NOT NULL, begun_at DATETIME NOT NULL, registered_at DATETIME, replaced_at DATETIME, replaced_because TEXT NOT NULL, PRIMARY KEY (id), FOREIGN KEY(key) REFERENCES keys (id) );
 CREATE TABLE runs ( id VARCHAR(36) NOT NULL, uuid VARCHAR(36) NOT NULL, imei VARCHAR(16) NOT NULL, device_id VARCHAR(128) NOT NULL, serial VARCHAR(64) NOT NULL, usb_place VARCHAR(128) NOT NULL, slot VARCHAR(64) NOT NULL, port TEXT NOT NULL, station VARCHAR(128) NOT NULL, operator TEXT NOT NULL, lot TEXT NOT NULL, product TEXT NOT NULL, cellagent VARCHAR(32) NOT NULL, firmware VARCHAR(64) NOT NULL, security_tag INTEGER, began_at DATETIME NOT NULL, ended_at DATETIME, outcome VARCHAR(16) NOT NULL, step VARCHAR(32) NOT NULL, exit INTEGER, reason_code VARCHAR(32) NOT NULL, reason TEXT NOT NULL, consent TEXT NOT NULL, writes INTEGER NOT NULL, timings TEXT NOT NULL, change BIGINT DEFAULT '0' NOT NULL, PRIMARY KEY (id) );
 CREATE TABLE steps ( id INTEGER NOT NULL, uuid VARCHAR(36) NOT NULL, at DATETIME NOT NULL, station VARCHAR(128) NOT NULL, step VARCHAR(32) NOT NULL, state VARCHAR(16) NOT NULL, detail TEXT NOT NULL, run VARCHAR(36), change BIGINT DEFAULT '0' NOT NULL, PRIMARY KEY (id), FOREIGN KEY(uuid) REFERENCES boards (uuid) );
 CREATE UNIQUE INDEX ix_boards_change ON boards (change);
@@ -19,6 +20,8 @@ CREATE INDEX ix_handovers_due ON handovers (station) WHERE handed_at IS NULL;
 CREATE UNIQUE INDEX ix_keys_change ON keys (change);
 CREATE UNIQUE INDEX ix_keys_live ON keys (uuid, security_tag) WHERE retired_at IS NULL;
 CREATE INDEX ix_keys_uuid ON keys (uuid);
+CREATE INDEX ix_registrations_device_id ON registrations (device_id);
+CREATE UNIQUE INDEX ix_registrations_live ON registrations (key, device_id) WHERE replaced_at IS NULL;
 CREATE INDEX ix_runs_began_at ON runs (began_at);
 CREATE UNIQUE INDEX ix_runs_change ON runs (change);
 CREATE INDEX ix_runs_device_id ON runs (device_id);

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from agent.config.private_files import make_private_folder, touch_private
-from agent.provisioning.ledger import Ledger, RunRecord, open_ledger
+from agent.provisioning.ledger import BoardRecord, Ledger, LedgerReader, RunRecord, open_ledger
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
 
 LEDGERS = Path(__file__).parents[2] / "fixtures" / "ledgers"
@@ -23,6 +23,12 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def opened(address: str, station: str = "one") -> Ledger:
     return open_ledger(address, station, now=lambda: NOW)
+
+
+def boards_of(ledger: LedgerReader, device_id: str = "") -> list[BoardRecord]:
+    """Return every board, or those that have a device id."""
+    where = "WHERE device_id = :device_id OR :device_id = ''"
+    return ledger.select(BoardRecord, where, {"device_id": device_id})
 
 
 def older_ledger(address: str, version: str, rows: sqlite3.Connection | None = None) -> None:

@@ -23,6 +23,7 @@ from agent.provisioning.ledger.records import (
     RunRecord,
     StepRecord,
 )
+from agent.provisioning.ledger.registrations import HELD_BY_ANOTHER, DeviceKey
 
 _IDENTITY = ("imei", "device_id", "serial", "usb_place", "slot", "firmware")
 _REACHED = {"done", "unchanged"}
@@ -61,17 +62,7 @@ _NEW_RUN = _insert("runs", tuple(one.name for one in fields(RunRecord) if one.na
 _NEW_STEP = _insert("steps", ("run", "uuid", "at", "station", "step", "state", "detail"))
 _NEW_KEY = _insert("keys", ("uuid", *OF_THE_KEY, "made_at", "run", "retired_because"))
 _LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
-_IS_LIVE = (
-    "EXISTS (SELECT 1 FROM keys AS live WHERE live.uuid = boards.uuid AND live.retired_at IS NULL)"
-)
-_HOLDS_THE_ID = (
-    f"WHERE device_id = :device_id AND device_id <> '' AND boards.uuid <> :uuid AND {_IS_LIVE}"
-)
-"""Another board with a live key has the device id."""
-_REGISTERED_AS = (
-    "substr(registered_as, length(registered_as) - length(:device_id)) = ' ' || :device_id"
-)
-"""The key was registered, by whatever method, as the device."""
+_HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE uuid = :uuid AND retired_at IS NULL)"
 _KEY_COLUMNS = frozenset(KEY_COLUMNS) - {"public_key", "key_digest"}
 _BOARD_COLUMNS = frozenset({"attestation", "conflict"})
 
@@ -159,7 +150,7 @@ class Ledger(StationHandovers):
             outcome = "done" if reached else last
             changes = {"outcome": outcome, "last_outcome": last, "reason": run.reason}
             if reached:
-                changes["device_id"] = run.device_id
+                changes |= {"device_id": run.device_id, "conflict": ""}
             self._set_board(execute, run.uuid, changes)
             if reached:
                 self._set_made(execute, run)
@@ -205,21 +196,37 @@ class Ledger(StationHandovers):
             self._note(execute, uuid, step, DONE, detail)
             self._set(execute, uuid, columns)
 
-    def finish_registration(self, uuid: str, step: str, detail: str, **columns: str) -> None:
+    def begin_registration(self, uuid: str, step: str, detail: str, method: str) -> None:
+        """Record that the service is about to be given the key of the run's tag."""
+        with self._change(uuid) as (execute, claim):
+            self._note(execute, uuid, step, BEGUN, detail)
+            for key in self._device_key(execute, uuid, claim):
+                key.begin(method)
+
+    def finish_registration(
+        self, uuid: str, step: str, detail: str, method: str, **columns: str
+    ) -> None:
         """Record that the service took the key of the run's tag, with the results.
 
-        The service keeps one key for each device: every other live key of this board, and of
-        another board with its device id, retires.
+        The service keeps one key for each device: every other one loses this device id, and one
+        that is left with none retires.
         """
         with self._change(uuid) as (execute, claim):
             self._note(execute, uuid, step, DONE, detail)
             self._set(execute, uuid, columns)
-            self._retire_others(execute, uuid, claim)
+            for key in self._device_key(execute, uuid, claim):
+                key.finish(method)
+            self._give_device_id(execute, uuid, claim)
 
-    def retire_others(self, uuid: str) -> None:
-        """Record that the run's key is the only one of its device, as no registration does."""
+    def hold_device_id(self, uuid: str, method: str) -> None:
+        """Record that the board has the run's device id, by a method that gives no key.
+
+        Every other board loses it.
+        """
         with self._change(uuid) as (execute, claim):
-            self._retire_others(execute, uuid, claim)
+            for key in self._device_key(execute, uuid, claim):
+                key.hold(method)
+            self._give_device_id(execute, uuid, claim)
 
     def finish_key(
         self, uuid: str, step: str, detail: str, public_key: str, key_digest: str, because: str
@@ -286,8 +293,7 @@ class Ledger(StationHandovers):
             self._insert_run(execute, run)
             identity = {name: getattr(run, name) for name in _IDENTITY}
             device = {"uuid": uuid, "device_id": run.device_id}
-            held = f"SELECT 1 FROM boards {_HOLDS_THE_ID} OR boards.uuid = :uuid AND {_IS_LIVE}"  # noqa: S608
-            if execute(held, device):
+            if execute(f"SELECT 1 WHERE {HELD_BY_ANOTHER} OR {_HAS_KEY}", device):
                 del identity["device_id"]
             self._set_board(execute, uuid, {**identity, **begun})
             where, values = "WHERE boards.uuid = :uuid", {"uuid": uuid, "tag": run.security_tag}
@@ -383,27 +389,22 @@ class Ledger(StationHandovers):
             {"at": self._time(), "because": because, "uuid": uuid, "tag": tag},
         )
 
-    def _retire_others(self, execute: Execute, uuid: str, claim: _Claim) -> None:
-        """Give the board its device id, and retire every other key of the board and of the id."""
-        values = {"uuid": uuid, "device_id": claim.device_id, "tag": claim.security_tag}
-        given = f"device {claim.device_id} was given to board {uuid}"
+    def _device_key(self, execute: Execute, uuid: str, claim: _Claim) -> list[DeviceKey]:
+        """Return the board's key in the run's tag, as the run's device; [] where there is none."""
+        live = {"uuid": uuid, "tag": claim.security_tag}
+        return [
+            DeviceKey(execute, self._time(), key, uuid, claim.security_tag, claim.device_id)
+            for (key,) in execute(f"SELECT id FROM keys WHERE {_LIVE_KEY}", live)  # noqa: S608
+        ]
+
+    def _give_device_id(self, execute: Execute, uuid: str, claim: _Claim) -> None:
+        """Give the board its device id; another board that has it still is told so."""
         when = f"{self._now():%Y-%m-%d %H:%M} UTC"
+        text = f"device {claim.device_id} was given to board {uuid} on {when}"
         execute(
-            f"UPDATE boards SET conflict = :text {_HOLDS_THE_ID}",  # noqa: S608
-            {**values, "text": f"{given} on {when}"},
-        )
-        retired = (
-            "UPDATE keys SET retired_at = :at, retired_because = :because WHERE retired_at IS NULL"
-        )
-        execute(
-            f"{retired} AND uuid <> :uuid AND :device_id <> :uuid AND ({_REGISTERED_AS} "  # noqa: S608
-            f"OR uuid IN (SELECT uuid FROM boards {_HOLDS_THE_ID}))",
-            {**values, "at": self._time(), "because": given},
-        )
-        because = f"the key of tag {claim.security_tag} took its place"
-        execute(
-            f"{retired} AND uuid = :uuid AND (security_tag IS NULL OR security_tag <> :tag)",
-            {**values, "at": self._time(), "because": because},
+            "UPDATE boards SET conflict = :text "
+            "WHERE device_id = :device_id AND device_id <> '' AND uuid <> :uuid",
+            {"uuid": uuid, "device_id": claim.device_id, "text": text},
         )
         self._set_board(execute, uuid, {"device_id": claim.device_id, "conflict": ""})
 

@@ -16,6 +16,7 @@ from agent.provisioning.ledger.records import (
     BoardRecord,
     KeyRecord,
     Record,
+    Registration,
     RunRecord,
     StepRecord,
 )
@@ -51,6 +52,11 @@ _TABLES: Mapping[type, tuple[str, str]] = {
     RunRecord: ("runs", _select(RunRecord, "runs")),
     StepRecord: ("steps", _select(StepRecord, "steps")),
 }
+_REGISTRATIONS = (
+    "SELECT key, uuid, method, registrations.registered_at IS NOT NULL FROM registrations "
+    "JOIN keys ON keys.id = registrations.key WHERE device_id = :device_id "
+    "AND replaced_at IS NULL ORDER BY registrations.id"
+)
 _NEWEST_CHANGES = " UNION ALL ".join(
     f"SELECT max(change) FROM {name}"  # noqa: S608
     for name, _ in _TABLES.values()
@@ -83,23 +89,10 @@ class LedgerReader:
         found = self.select(BoardRecord, "WHERE boards.uuid = :uuid", values)
         return found[0] if found else None
 
-    def boards(self) -> Sequence[BoardRecord]:
-        """Return every board with its live key that was made last, the newest change first."""
-        return self.select(BoardRecord, "ORDER BY boards.change DESC", {"tag": None})
-
-    def boards_with(self, device_id: str) -> Sequence[BoardRecord]:
-        """Return the boards that have, or would have got, a device id; the newest change first."""
-        where = "WHERE boards.device_id = :device_id ORDER BY boards.change DESC"
-        return self.select(BoardRecord, where, {"device_id": device_id, "tag": None})
-
-    def last_board_as(self, device_id: str) -> BoardRecord | None:
-        """Return the board whose run as this device was the last to reach its goal."""
-        query = (
-            "SELECT uuid FROM runs WHERE device_id = :device_id "
-            "AND outcome IN ('done', 'unchanged') ORDER BY change DESC LIMIT 1"
-        )
-        rows = self.query(query, {"device_id": device_id})
-        return self.board(rows[0][0]) if rows else None
+    def registrations(self, device_id: str) -> Sequence[Registration]:
+        """Return the registrations as a device that no other one has replaced."""
+        rows = self.query(_REGISTRATIONS, {"device_id": device_id})
+        return [Registration(key, uuid, method, bool(done)) for key, uuid, method, done in rows]
 
     def keys(self, uuid: str) -> Sequence[KeyRecord]:
         """Return the keys of a board in the order in which they were made, retired ones too."""

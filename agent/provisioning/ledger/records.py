@@ -97,6 +97,20 @@ class KeyRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Registration:
+    """That a key (its `id`, and its board's UUID) works as a device.
+
+    By which `method`; "none" where the board has the device id, and no service was given the key.
+    `finished` False: the service was asked, and what it did is not known.
+    """
+
+    key: int
+    uuid: str
+    method: str
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WorkOrder:
     """Who provisions what, in the words of the line; "" where nobody said."""
 

@@ -77,10 +77,14 @@ where the board has one in another tag, and a device id of another board always 
 
 @dataclass(frozen=True, slots=True)
 class OtherKey:
-    """A live key of the board in another tag; `made` says when and where, "" if not known."""
+    """A live key of the board in another tag; `made` says when and where, "" if not known.
+
+    `same_device` tells whether it works as the device that the board is to be.
+    """
 
     security_tag: int
     made: str = ""
+    same_device: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class KeyQuestion:
     def needed(self, *, registers: bool) -> frozenset[Consent]:
         """Return the consents that the key needs; `registers` if the service is to get it."""
         needed = KEY_CONSENTS[self.held, self.known]
-        if registers and self.other_keys:
+        if registers and any(one.same_device for one in self.other_keys):
             needed |= _SECOND_TAG
         if self.id_holders:
             needed |= {Consent.TAKE_OVER}
@@ -156,6 +160,11 @@ class KeyQuestion:
             )
         if consent is Consent.SECOND_TAG:
             keys = ", ".join(f"tag {one.security_tag}{_made(one.made)}" for one in self.other_keys)
+            if not any(one.same_device for one in self.other_keys):
+                return (
+                    f"the board has a key in {keys} already, which is not that of device "
+                    f"{self.device_id}: it stays what it is, beside a key of tag {tag}"
+                )
             return (
                 f"the key of this board is in {keys}. The service keeps one key for each device: "
                 f"with a key of tag {tag} the tokens of the first one are refused (401)"

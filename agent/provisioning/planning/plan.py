@@ -51,13 +51,15 @@ class BoardHistory:
     where that was. `key_begun`: an interrupted run was about to make a key, and it is not known
     whether it did. `mode_before` is the functional mode that such a run left for the offline one,
     None where none did. `other_keys` are the live keys of other tags, `retired` the reasons of
-    those that are live no more, by digest. `id_holders` says which other boards have the device id.
+    those that are live no more, by digest. `alone`: no other key of any board works as the
+    device. `id_holders` says which other boards have the device id.
     """
 
     public_key: str = ""
     key_digest: str = ""
     certificate: str = ""
     registered: bool = False
+    alone: bool = True
     key_begun: bool = False
     mode_before: int | None = None
     made: str = ""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from agent.provisioning.boards.board import BoardState, HeldCredential
-from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, LedgerReader, StepRecord
 from agent.provisioning.ledger.records import BEGUN, FAILED
 from agent.provisioning.planning.consent import OtherKey
@@ -97,22 +96,30 @@ def history_of(
     key = here[-1] if here else None
     begun = ledger.unfinished(uuid, ProvisioningStep.KEY.value)
     mode = ledger.unfinished(uuid, ProvisioningStep.OFFLINE.value)
-    under_way = ledger.unfinished(uuid, ProvisioningStep.REGISTER.value) or ""
+    registrations = ledger.registrations(device_id)
+    others = [one for one in registrations if key is None or one.key != key.id]
     stations = {run.id: run.station for run in ledger.runs(uuid)} if live else {}
     return BoardHistory(
         public_key=key.public_key if key else "",
         key_digest=key.key_digest if key else "",
         certificate=key.certificate if key else "",
-        registered=key is not None
-        and key.registered_as == registration_name(goal.registration, device_id)
-        and (goal.registration is RegistrationMethod.CLAIM or _has_its_key(key))
+        registered=any(
+            one.finished and one.method == goal.registration.value
+            for one in registrations
+            if one not in others
+        )
         # A proof tells which key the service has; without one it must be registered again.
-        and (goal.prove or not _replaced_by(under_way, key, device_id)),
+        and (goal.prove or all(one.finished for one in others)),
+        alone=not others,
         key_begun=begun is not None and begun.partition(" ")[0] == str(goal.security_tag),
         mode_before=int(mode) if mode else None,
         made=_made(key.made_at, stations.get(key.run or "", "")) if key else "",
         other_keys=tuple(
-            OtherKey(tag, _made(other.made_at, stations.get(other.run or "", "")))
+            OtherKey(
+                tag,
+                _made(other.made_at, stations.get(other.run or "", "")),
+                same_device=any(one.key == other.id for one in others),
+            )
             for tag, other in live
             if tag not in {None, goal.security_tag}
         ),
@@ -121,20 +128,12 @@ def history_of(
             for one in keys
             if one.retired_at is not None
         },
-        id_holders=tuple(_holder(other) for other in _id_holders(ledger, uuid, device_id)),
+        id_holders=tuple(
+            _holder(board)
+            for holder in sorted({one.uuid for one in others} - {uuid})
+            if (board := ledger.board(holder)) is not None
+        ),
     )
-
-
-def _id_holders(ledger: LedgerReader, uuid: str, device_id: str) -> list[BoardRecord]:
-    """Return the other boards that have a live key and the device id, or had it last."""
-    if device_id in {"", uuid}:
-        return []  # a UUID that two boards have is one board to the ledger
-    boards = list(ledger.boards_with(device_id))
-    # A board that has another id by now: the service still takes its key for the former one.
-    last = ledger.last_board_as(device_id)
-    if last is not None and last.uuid not in {one.uuid for one in boards}:
-        boards.append(last)
-    return [one for one in boards if one.uuid != uuid and one.public_key]
 
 
 def _made(at: datetime, station: str) -> str:
@@ -145,18 +144,6 @@ def _holder(board: BoardRecord) -> str:
     """Return which board this is, and when and where it was made."""
     made = f"made {_made(board.made_at, board.made_station)}" if board.made_at else "not finished"
     return f"board {board.uuid} (IMEI {board.imei}), {made}"
-
-
-def _has_its_key(key: KeyRecord) -> bool:
-    """Whether the service took the board's key, not one that it had before."""
-    return bool(key.public_key) and key.registered_key == key_fingerprint(key.public_key)
-
-
-def _replaced_by(under_way: str, key: KeyRecord, device_id: str) -> bool:
-    """Whether a registration that was begun, and not ended, is of another key of the device."""
-    registration, _, fingerprint = under_way.rpartition(" ")
-    same_device = registration.partition(" ")[2] == device_id
-    return same_device and fingerprint != key_fingerprint(key.public_key)
 
 
 def registration_name(method: RegistrationMethod, device_id: str) -> str:

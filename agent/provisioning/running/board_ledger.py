@@ -140,18 +140,25 @@ class BoardLedger:
         await self._ledger.call(lambda ledger: ledger.finish(uuid, step.value, detail, **columns))
         self._update_record(columns)
 
-    async def finish_registration(self, detail: str, **columns: str) -> None:
+    async def begin_registration(self, detail: str, method: str) -> None:
+        """Record that the service is about to be given the board's key."""
+        uuid, step = self._record.uuid, ProvisioningStep.REGISTER.value
+        await self._ledger.call(
+            lambda ledger: ledger.begin_registration(uuid, step, detail, method)
+        )
+
+    async def finish_registration(self, detail: str, method: str, **columns: str) -> None:
         """Record that the service took the board's key, with the results: it is the only one."""
         uuid, step = self._record.uuid, ProvisioningStep.REGISTER.value
         await self._ledger.call(
-            lambda ledger: ledger.finish_registration(uuid, step, detail, **columns)
+            lambda ledger: ledger.finish_registration(uuid, step, detail, method, **columns)
         )
         self._update_record(columns)
 
-    async def retire_others(self) -> None:
-        """Record that the board's key is the only one of its device, as no registration does."""
+    async def hold_device_id(self, method: str) -> None:
+        """Record that the board has its device id, by a method that gives no service its key."""
         uuid = self._record.uuid
-        await self._ledger.call(lambda ledger: ledger.retire_others(uuid))
+        await self._ledger.call(lambda ledger: ledger.hold_device_id(uuid, method))
 
     async def finish_key(self, detail: str, public_key: str, key_digest: str) -> None:
         """Record the board's new key in the goal's tag: the one before is none any more."""

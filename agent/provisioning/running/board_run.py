@@ -179,7 +179,7 @@ class BoardRun:
             self._ledger,
             goal,
             self._station.registrar,
-            alone=not history.other_keys and not history.id_holders,
+            alone=history.alone,
         )
         actions = self._actions(plan, board, check, service)
         for one in plan.steps:
@@ -187,8 +187,8 @@ class BoardRun:
             # The plan itself judged the gate and the identity: they have no action.
             if one.step in actions:
                 await self._do(one.step, actions[one.step], check)
-        if history.id_holders and not goal.registration.gives_key:
-            await self._ledger.retire_others()
+        if not goal.registration.gives_key:
+            await self._ledger.hold_device_id(goal.registration.value)
         changed = self._ledger.writes > 0 or service.registered
         return self._outcome("done" if changed else "unchanged")
 

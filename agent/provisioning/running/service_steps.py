@@ -25,8 +25,8 @@ _ANOTHER = "--second-tag registers that of this --security-tag, and ends the lif
 class ServiceSteps:
     """The steps that call the service; without a registrar there is no service.
 
-    `alone`: by the ledger no other key was ever at work as this device, so that a registration of
-    the board's key ends no other. `registered` says that this run registered the board's key.
+    `alone`: by the ledger no other key works as this device, so that a registration of the board's
+    key ends no other. `registered` says that this run registered the board's key.
     """
 
     def __init__(
@@ -60,17 +60,23 @@ class ServiceSteps:
         if not request_id:
             # Its request is that of an earlier registration, which may not be taken for this one's.
             await self._ledger.update(request_id="")
-            await self._ledger.begin(ProvisioningStep.REGISTER, f"{registered} {key}")
+            await self._begin(registrar.method, f"{registered} {key}")
             request_id = await self._submit(registrar)
         if registrar.method.gives_key:
             await self._ledger.finish_registration(
-                request_id, registered_key=key, registered_as=registered
+                request_id, registrar.method.value, registered_key=key, registered_as=registered
             )
         else:
             await self._ledger.finish(
                 ProvisioningStep.REGISTER, request_id, registered_as=registered
             )
         self.registered = True
+
+    async def _begin(self, method: RegistrationMethod, detail: str) -> None:
+        if method.gives_key:
+            await self._ledger.begin_registration(detail, method.value)
+        else:
+            await self._ledger.begin(ProvisioningStep.REGISTER, detail)
 
     async def _finished_request(self, registrar: Registrar, registration: str) -> str:
         """Return the id of the request of an interrupted run, once it has succeeded.

@@ -40,9 +40,9 @@ def erase(tray: Tray, number: int) -> None:
 
 
 async def run(
-    standin: StandIn, folder: Path, tray: Tray, number: int, goal: Goal = GOAL
+    standin: StandIn, folder: Path, tray: Tray, number: int, goal: Goal = GOAL, address: str = ""
 ) -> list[Outcome]:
-    async with station_of(standin, folder, goal) as station:
+    async with station_of(standin, folder, goal, address) as station:
         return await provision(station, tray, number)
 
 
@@ -269,6 +269,51 @@ async def test_a_former_device_id_of_another_board_is_not_taken_without_a_word(
     [again] = await run(standin, tmp_path, Newcomer(tray), 1, BY_IMEI)
     [other] = await run(standin, tmp_path, tray, 1)
     assert [one.outcome for one in (taken, again, other)] == ["done", "unchanged", "unchanged"]
+
+
+@pytest.mark.contract("D2.2")
+@pytest.mark.parametrize("erased", [False, True])
+async def test_a_key_that_lost_one_of_its_two_device_ids_does_not_die_at_the_other_unasked(
+    standin: StandIn, tmp_path: Path, address: str, erased: bool
+) -> None:
+    tray = Tray(tmp_path)
+    give_identity_of_board_0(tray, OTHER_UUID)
+    [own] = await run(standin, tmp_path, tray, 1, GOAL, address)
+    [lost] = await run(standin, tmp_path, tray, 1, BY_IMEI, address)
+    assert len({lost.device_id, own.device_id}) == len(service_keys(standin)) == 2
+    taking = replace(BY_IMEI, take_over=frozenset({lost.device_id}))
+    [taken] = await run(standin, tmp_path, Newcomer(tray), 1, taking, address)
+    assert taken.outcome == "done"
+    before = service_keys(standin)
+    if erased:
+        erase(tray, 0)
+    goal = GOAL if erased else replace(GOAL, security_tag=SECOND)
+    [refused] = await run(standin, tmp_path, tray, 1, goal, address)
+    assert (refused.outcome, refused.writes) == ("refused", 0)
+    assert ("--rekey" if erased else "--second-tag") in refused.hint
+    assert service_keys(standin) == before
+
+
+@pytest.mark.contract("D2.2")
+async def test_a_second_tag_as_another_device_leaves_the_first_key_alive(
+    standin: StandIn, tmp_path: Path, address: str
+) -> None:
+    tray = Tray(tmp_path)
+    [first] = await run(standin, tmp_path, tray, 1, GOAL, address)
+    second = replace(BY_IMEI, security_tag=SECOND, second_tag=True)
+    [other] = await run(standin, tmp_path, tray, 1, second, address)
+    assert [one.outcome for one in (first, other)] == ["done", "done"]
+    before = service_keys(standin)
+    assert set(before) == {first.device_id, other.device_id}
+    # Each is right at its own id, and neither takes the other's without a word.
+    for goal in (GOAL, replace(second, second_tag=False)):
+        [again] = await run(standin, tmp_path, tray, 1, goal, address)
+        assert (again.outcome, again.writes) == ("unchanged", 0)
+    for goal in (BY_IMEI, replace(GOAL, security_tag=SECOND)):
+        [refused] = await run(standin, tmp_path, tray, 1, goal, address)
+        assert (refused.outcome, refused.writes) == ("refused", 0)
+        assert "--second-tag" in refused.hint
+    assert service_keys(standin) == before
 
 
 async def test_a_key_whose_place_a_run_that_was_killed_may_have_taken_is_not_called_right_unproven(

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
-from ledgers import NOW, OTHER, UUID, ended, opened, run_of
+from ledgers import OTHER, UUID, boards_of, ended, opened, run_of
 
 from agent.provisioning.ledger import BoardBusy, Ledger
 
 DEVICE = "nrf-350457791234567"
 
 
-def made(ledger: Ledger, uuid: str, registered_as: str = "", **columns: object) -> None:
-    """Run a board to its end, with a new key that the service took."""
+def made(
+    ledger: Ledger,
+    uuid: str,
+    method: str = "onboard",
+    *,
+    new_key: bool = True,
+    **columns: object,
+) -> None:
+    """Run a board to its end, with a key that the service took, or that no service was given."""
     run = run_of(uuid, **{"device_id": DEVICE, **columns})
     ledger.claim(run)
-    ledger.finish_key(uuid, "key", "", f"PEM {uuid}", f"digest {uuid}", "another was made")
-    ledger.finish_registration(
-        uuid, "register", "", registered_key="k", registered_as=registered_as
-    )
+    if new_key:
+        ledger.finish_key(uuid, "key", "", f"PEM {uuid}", f"digest {uuid}", "another was made")
+    if method in {"claim", "none"}:
+        ledger.hold_device_id(uuid, method)
+    else:
+        ledger.begin_registration(uuid, "register", "", method)
+        name = f"{method} {run.device_id}"
+        ledger.finish_registration(uuid, "register", "", method, registered_as=name)
     ledger.conclude(ended(run, "done", step="proof"))
     ledger.release(uuid)
+
+
+def holders(ledger: Ledger, device_id: str) -> list[tuple[str, str, bool]]:
+    return [(one.uuid, one.method, one.finished) for one in ledger.registrations(device_id)]
 
 
 def live(ledger: Ledger, uuid: str) -> list[int | None]:
@@ -55,7 +68,7 @@ def test_a_board_that_is_refused_does_not_get_the_device_id_of_another(address: 
     made(ledger, UUID)
     record = ledger.claim(run_of(OTHER, device_id=DEVICE))
     assert record.device_id == ""
-    assert [one.uuid for one in ledger.boards_with(DEVICE)] == [UUID]
+    assert [one.uuid for one in boards_of(ledger, DEVICE)] == [UUID]
     ledger.close()
 
 
@@ -67,7 +80,7 @@ def test_a_device_id_that_was_taken_over_retires_the_other_boards_keys(address: 
     [old] = ledger.keys(UUID)
     assert DEVICE in old.retired_because
     assert OTHER in old.retired_because
-    conflicts = {one.uuid: one.conflict for one in ledger.boards_with(DEVICE)}
+    conflicts = {one.uuid: one.conflict for one in boards_of(ledger, DEVICE)}
     assert OTHER in conflicts[UUID]
     assert conflicts[OTHER] == ""
     ledger.close()
@@ -81,14 +94,23 @@ def test_a_registration_retires_the_keys_of_the_boards_other_tags(address: str) 
     ledger.close()
 
 
-def test_a_key_that_no_registration_followed_leaves_the_other_tags_alone(address: str) -> None:
+def test_a_key_that_no_service_was_given_leaves_the_other_tags_alone(address: str) -> None:
     ledger = opened(address)
     made(ledger, UUID)
-    ledger.claim(run_of(UUID, device_id=DEVICE, security_tag=101))
-    ledger.finish_key(UUID, "key", "", "PEM", "digest", "another was made")
+    made(ledger, UUID, "none", security_tag=101)
     assert live(ledger, UUID) == [10, 101]
-    ledger.retire_others(UUID)
+    assert holders(ledger, DEVICE) == [(UUID, "onboard", True), (UUID, "none", True)]
+    made(ledger, UUID, security_tag=101, new_key=False)
     assert live(ledger, UUID) == [101]
+    ledger.close()
+
+
+def test_a_board_whose_key_no_service_was_given_has_its_device_id(address: str) -> None:
+    ledger = opened(address)
+    made(ledger, UUID, "none")
+    made(ledger, OTHER, "none")  # with leave to take it over
+    assert (live(ledger, UUID), live(ledger, OTHER)) == ([], [10])
+    assert holders(ledger, DEVICE) == [(OTHER, "none", True)]
     ledger.close()
 
 
@@ -99,43 +121,81 @@ def test_a_run_that_comes_to_nothing_changes_no_device_id(address: str) -> None:
     ledger.claim(run)
     ledger.conclude(ended(run, "refused", step="gate", reason="it may not"))
     ledger.release(UUID)
-    assert [one.uuid for one in ledger.boards_with(DEVICE)] == [UUID]
+    assert [one.uuid for one in boards_of(ledger, DEVICE)] == [UUID]
     ledger.claim(run := run_of(UUID, device_id=UUID))
     ledger.conclude(ended(run, "unchanged", step="proof"))
-    assert [one.uuid for one in ledger.boards_with(UUID)] == [UUID]
+    assert [one.uuid for one in boards_of(ledger, UUID)] == [UUID]
     ledger.close()
 
 
-def test_a_key_that_was_registered_as_the_device_retires_whatever_id_its_board_has_now(
-    address: str,
-) -> None:
+def test_a_key_that_works_as_two_devices_lives_until_both_are_taken(address: str) -> None:
     ledger = opened(address)
-    made(ledger, UUID, registered_as=f"onboard {DEVICE}")
-    ledger.claim(run := run_of(UUID, device_id=UUID))  # with no registration
-    ledger.conclude(ended(run, "unchanged", step="verify"))
-    ledger.release(UUID)
-    assert ledger.boards_with(DEVICE) == []
-    made(ledger, OTHER, registered_as=f"public-key {DEVICE}")
-    assert (live(ledger, UUID), live(ledger, OTHER)) == ([], [10])
-    ledger.close()
-
-
-def test_a_key_that_was_registered_as_another_device_since_lives(address: str) -> None:
-    ledger = opened(address)
-    made(ledger, UUID, registered_as=f"onboard {DEVICE}")
-    made(ledger, UUID, device_id=UUID, registered_as=f"onboard {UUID}")
-    made(ledger, OTHER, registered_as=f"onboard {DEVICE}")
-    assert (live(ledger, UUID), live(ledger, OTHER)) == ([10], [10])
-    ledger.close()
-
-
-def test_the_last_board_of_a_device_id_is_known_whatever_the_stations_clocks_say(
-    address: str,
-) -> None:
-    ledger = opened(address)
-    made(ledger, UUID, began_at=NOW + timedelta(hours=1))
+    made(ledger, UUID)
+    made(ledger, UUID, "public-key", new_key=False, device_id=UUID)
     made(ledger, OTHER)
-    last = ledger.last_board_as(DEVICE)
-    assert last is not None
-    assert last.uuid == OTHER
+    assert (live(ledger, UUID), live(ledger, OTHER)) == ([10], [10])
+    assert holders(ledger, DEVICE) == [(OTHER, "onboard", True)]
+    assert holders(ledger, UUID) == [(UUID, "public-key", True)]
+    made(ledger, UUID, device_id=UUID, security_tag=101)
+    assert live(ledger, UUID) == [101]
+    ledger.close()
+
+
+def test_what_is_left_of_two_devices_is_what_the_key_is_registered_as(address: str) -> None:
+    ledger = opened(address)
+    made(ledger, UUID, device_id=UUID)
+    made(ledger, UUID, new_key=False)
+    made(ledger, OTHER)
+    [key] = ledger.keys(UUID)
+    assert (key.retired_at, key.registered_as) == (None, f"onboard {UUID}")
+    ledger.close()
+
+
+def test_a_second_tag_as_another_device_retires_no_key(address: str) -> None:
+    ledger = opened(address)
+    made(ledger, UUID)
+    made(ledger, UUID, security_tag=101, device_id=UUID)
+    assert live(ledger, UUID) == [10, 101]
+    ledger.close()
+
+
+def test_a_key_that_the_service_was_about_to_be_given_may_work_as_the_device(
+    address: str,
+) -> None:
+    ledger = opened(address)
+    made(ledger, UUID)
+    ledger.claim(run_of(OTHER, device_id=DEVICE))
+    ledger.finish_key(OTHER, "key", "", "PEM", "digest", "")
+    ledger.begin_registration(OTHER, "register", "", "onboard")
+    ledger.release(OTHER)  # cut off here: the service took it, or not
+    assert holders(ledger, DEVICE) == [(UUID, "onboard", True), (OTHER, "onboard", False)]
+    assert (live(ledger, UUID), live(ledger, OTHER)) == ([10], [10])
+    made(ledger, UUID, new_key=False)
+    assert (live(ledger, UUID), live(ledger, OTHER)) == ([10], [])
+    ledger.close()
+
+
+def test_a_device_id_of_a_key_whose_place_was_taken_is_still_its_boards(address: str) -> None:
+    """The service takes it as before, and a clone may hold it."""
+    ledger = opened(address)
+    made(ledger, UUID)
+    made(ledger, UUID, device_id=UUID)  # with leave to make another in its place
+    assert holders(ledger, DEVICE) == [(UUID, "onboard", True)]
+    assert live(ledger, UUID) == [10]
+    ledger.close()
+
+
+@pytest.mark.parametrize("outcome", ["done", "unchanged"])
+def test_a_conflict_ends_when_the_board_is_right_by_any_device_id(
+    address: str, outcome: str
+) -> None:
+    ledger = opened(address)
+    made(ledger, UUID)
+    made(ledger, OTHER)
+    [lost] = [one for one in boards_of(ledger) if one.uuid == UUID]
+    assert OTHER in lost.conflict
+    ledger.claim(run := run_of(UUID, device_id=UUID))
+    ledger.conclude(ended(run, outcome, step="verify"))
+    found = {one.uuid: (one.device_id, one.conflict) for one in boards_of(ledger)}
+    assert found == {UUID: (UUID, ""), OTHER: (DEVICE, "")}
     ledger.close()

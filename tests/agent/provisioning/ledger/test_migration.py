@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledgers import NOW, UUID, fixture, older_ledger, opened, run_of
+from ledgers import NOW, UUID, boards_of, fixture, older_ledger, opened, run_of
 
 from agent.provisioning.ledger import (
     BoardRecord,
@@ -26,6 +26,7 @@ from agent.provisioning.ledger import (
 from agent.provisioning.ledger.backend import DatabaseFailed, StationsAtWork
 from agent.provisioning.ledger.opening import newest_version
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
+from agent.provisioning.ledger.sqlite import SqliteDatabase
 
 VERSIONS = ["0001", "0002"]
 OTHER_IMEI = "004401000000099"
@@ -58,7 +59,7 @@ def test_a_ledger_of_every_version_is_taken_over(address: str, version: str) -> 
     done = migrate_ledger(address)
     assert (done.before, done.now) == (version, newest_version())
     ledger = opened(address)
-    boards = {one.uuid: one for one in ledger.boards()}
+    boards = {one.uuid: one for one in boards_of(ledger)}
     assert len(boards) == 6
     old = fixture(version)
     old.row_factory = sqlite3.Row
@@ -75,6 +76,9 @@ def test_a_ledger_of_every_version_is_taken_over(address: str, version: str) -> 
         notes = [(note.step, note.state, note.detail) for note in ledger.steps(board.uuid)]
         query = "SELECT step, state, detail FROM steps WHERE uuid = ? ORDER BY id"
         assert notes == [tuple(note) for note in old.execute(query, (board.uuid,))]
+        held = [one for one in ledger.registrations(row["device_id"]) if one.uuid == row["uuid"]]
+        method = "none" if version == "0001" or not row["registered_key"] else "onboard"
+        assert [(one.method, one.finished) for one in held] == [(method, True)]
     doubles = {one.uuid: one.conflict for one in boards.values() if one.conflict}
     assert len(doubles) == 2
     for uuid, text in doubles.items():
@@ -95,7 +99,7 @@ def test_whoever_looks_changes_nothing_and_reads_what_is_there(
         assert not Path(address).exists()
     before = columns(address) if version else set()
     ledger = open_ledger(address, "reader", writes=False)
-    boards = ledger.boards()
+    boards = boards_of(ledger)
     assert len(boards) == (6 if version else 0)
     assert {one.outcome for one in boards} <= {"done", "unfinished"}
     assert sum(len(ledger.steps(one.uuid)) for one in boards) > 60 if version else True
@@ -126,6 +130,82 @@ def test_a_look_at_a_shared_ledger_of_any_version_reads_every_table(cluster: str
     kinds = [type(one).__name__ for one in ledger.changes()]
     counts = {kind: kinds.count(kind) for kind in set(kinds) - {"StepRecord"}}
     assert counts == {"BoardRecord": 6, "KeyRecord": 6, "RunRecord": 1}
+    ledger.close()
+
+
+DEVICE = "nrf-004401000000006"
+
+
+def noted(file: sqlite3.Connection, uuid: str, state: str, detail: str) -> None:
+    file.execute(
+        "INSERT INTO steps (uuid, at, station, step, state, detail) VALUES (?,?,?,?,?,?)",
+        (uuid, at(0), "old", "register", state, detail),
+    )
+
+
+@pytest.mark.parametrize("end", ["done", "cut off", "of another key", "taken since"])
+def test_a_key_that_older_runs_registered_as_two_devices_works_as_both(
+    address: str, end: str
+) -> None:
+    old = fixture("0002")
+    uuid, key = old.execute(
+        "SELECT uuid, registered_key FROM boards WHERE registered_key <> '' ORDER BY uuid"
+    ).fetchall()[-1]
+    named = "0" * 64 if end == "of another key" else key
+    noted(old, uuid, "begun", f"onboard {DEVICE} {named}")
+    if end != "cut off":
+        noted(old, uuid, "done", "01M81S8GT2HTYBVHXPF2EFFQP1")
+    if end == "taken since":
+        other = old.execute("SELECT uuid FROM boards WHERE uuid <> ?", (uuid,)).fetchone()[0]
+        noted(old, other, "begun", f"onboard {DEVICE} {'0' * 64}")
+        noted(old, other, "done", "01M81S8GT2HTYBVHXPF2EFFQP2")
+    old.commit()
+    older_ledger(address, "0002", old)
+    migrate_ledger(address)
+    ledger = opened(address)
+    [board] = [one for one in boards_of(ledger) if one.uuid == uuid]
+    first = [one.finished for one in ledger.registrations(board.device_id) if one.uuid == uuid]
+    second = [(one.uuid, one.finished) for one in ledger.registrations(DEVICE)]
+    assert first == [True]
+    assert second == {"done": [(uuid, True)], "cut off": [(uuid, False)]}.get(end, [])
+    ledger.close()
+
+
+def test_a_registration_of_the_key_before_is_none_of_the_boards_key(address: str) -> None:
+    old = fixture("0002")
+    old.execute("UPDATE boards SET registered_key = ? WHERE registered_key <> ''", ("0" * 64,))
+    old.commit()
+    older_ledger(address, "0002", old)
+    migrate_ledger(address)
+    ledger = opened(address)
+    found = [one for board in boards_of(ledger) for one in ledger.registrations(board.device_id)]
+    assert {(one.method, one.finished) for one in found} == {("none", True), ("onboard", False)}
+    ledger.close()
+
+
+@pytest.mark.parametrize("version", ["0003", "0004"])
+def test_a_ledger_that_keeps_keys_and_no_registrations_is_taken_over(
+    address: str, version: str
+) -> None:
+    older_ledger(address, "0002")
+    database = (
+        PostgresqlDatabase(address, "") if "://" in address
+        else SqliteDatabase(Path(address), writes=True)
+    )  # fmt: skip
+    database.migrate(version)
+    live = "SELECT uuid FROM keys WHERE retired_at IS NULL ORDER BY uuid"
+    with database.transaction(writes=True) as execute:
+        retired = execute(live, {})[0][0]
+        execute(
+            "UPDATE keys SET retired_at = made_at, retired_because = 'it was' WHERE uuid = :uuid",
+            {"uuid": retired},
+        )
+    database.close()
+    assert migrate_ledger(address).before == version
+    ledger = opened(address)
+    for board in boards_of(ledger):
+        held = [one.uuid for one in ledger.registrations(board.device_id)]
+        assert (board.uuid in held) == (board.uuid != retired)
     ledger.close()
 
 
@@ -305,7 +385,7 @@ def test_no_ledger_is_too_odd_to_be_taken_over(
     path = tmp_path_factory.mktemp("old") / "ledger.sqlite"
     older_ledger(str(path), "0002", ledger_of(boards, notes))
     ledger = opened(str(path))
-    found = {one.uuid: one for one in ledger.boards()}
+    found = {one.uuid: one for one in boards_of(ledger)}
     assert len(found) == len(boards)
     shared = [board[0] for board in boards if board[0]]
     for uuid, (device_id, outcome, key, certificate) in zip(UUIDS, boards, strict=False):
@@ -317,6 +397,8 @@ def test_no_ledger_is_too_odd_to_be_taken_over(
         by_hand = tag_by_hand(steps) if key else None
         known = by_hand is not None and by_hand.isascii() and by_hand.isdecimal()
         assert board.security_tag == (int(by_hand) if known and int(by_hand) < 2**31 else None)  # type: ignore[arg-type]
+        if key and device_id:
+            assert uuid in {one.uuid for one in ledger.registrations(device_id)}
     numbers = [one.change for one in ledger.changes()]
     assert numbers == sorted(set(numbers))
     ledger.close()

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from ledgers import NOW, UUID, opened, run_of
+from ledgers import NOW, UUID, boards_of, opened, run_of
 
 from agent.provisioning.ledger import LedgerHeld, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
@@ -32,7 +32,7 @@ def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_wait
     assert "another ledger" not in held.value.hint, "it knows no key, so none would be asked for"
     assert "PostgreSQL" in held.value.hint
     reader = open_ledger(path, "reader", writes=False)
-    assert [record.uuid for record in reader.boards()] == [UUID]
+    assert [record.uuid for record in boards_of(reader)] == [UUID]
     reader.close()
     first.close()
     opened(path).close()
@@ -50,7 +50,7 @@ def test_a_ledger_that_may_only_be_read_is_read_and_nothing_about_it_changes(
     path.parent.chmod(0o500)
     before = path.stat()
     reader = open_ledger(str(path), "reader", writes=False)
-    assert [record.uuid for record in reader.boards()] == [UUID]
+    assert [record.uuid for record in boards_of(reader)] == [UUID]
     reader.close()
     assert (path.stat().st_mtime_ns, path.stat().st_mode) == (before.st_mtime_ns, before.st_mode)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o500

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from ledgers import boards_of
 from operator_ca import openssl_verifies_all
 from standin import StandIn
 from virtual_tray import Tray, provision, station_of
@@ -28,7 +29,7 @@ async def test_a_tray_of_sixteen_is_provisioned_and_a_rerun_writes_nothing(
         assert {(one.outcome, one.writes, one.reason) for one in first} == {("done", 3, "")}
         again = await provision(station, tray, 16)
         assert {(one.outcome, one.writes) for one in again} == {("unchanged", 0)}
-        records = await station.ledger.call(lambda ledger: ledger.boards())
+        records = await station.ledger.call(boards_of)
     assert len({record.registered_key for record in records}) == 16
     assert {record.writes for record in records} == {3}
 
@@ -40,7 +41,7 @@ async def test_openssl_accepts_every_certificate_of_a_tray_of_64(
     async with station_of(standin, tmp_path) as station:
         outcomes = await provision(station, Tray(tmp_path), 64)
         assert {(one.outcome, one.reason) for one in outcomes} == {("done", "")}
-        records = await station.ledger.call(lambda ledger: ledger.boards())
+        records = await station.ledger.call(boards_of)
     leaves = [x509.load_pem_x509_certificate(record.certificate.encode()) for record in records]
     assert len({leaf.serial_number for leaf in leaves}) == 64
     assert [public_key_of(leaf) for leaf in leaves] == [record.public_key for record in records]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ledgers import boards_of
 from signed_tokens import OTHER, keygen
 from standin import StandIn
 from virtual_tray import GOAL, TAG, PowerPulled, Tray, provision, station_of
@@ -128,7 +129,7 @@ async def test_power_pulled_at_a_step_is_made_good_by_a_rerun(
     async with station_of(standin, tmp_path) as station:
         [outcome] = await provision(station, tray, 1)
         assert outcome.ok, outcome.reason
-        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+        [record] = await station.ledger.call(boards_of)
         async with tray.open(location) as board:
             held = [one for one in await board.credentials() if one.tag == TAG]
     assert sorted(one.type for one in held) == [0, 1, 2]

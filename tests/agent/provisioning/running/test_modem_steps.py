@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from ledgers import boards_of
 from standin import StandIn
 from virtual_tray import TAG, PowerPulled, Tray, provision, station_of
 
@@ -22,7 +23,7 @@ async def test_a_refused_write_is_a_failure_with_its_reason(
     tray = Tray(tmp_path, faults=("cmng-refused",))
     async with station_of(standin, tmp_path) as station:
         [outcome] = await provision(station, tray, 1)
-        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+        [record] = await station.ledger.call(boards_of)
     assert outcome.outcome == "failed"
     assert outcome.step in {"ca-chain", "key"}
     assert outcome.reason == record.reason != ""

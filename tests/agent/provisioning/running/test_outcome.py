@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from ledgers import boards_of
 from standin import StandIn
 from virtual_tray import TAG, PowerPulled, Tray, provision, station_of
 
@@ -45,7 +46,7 @@ async def test_a_run_is_recorded_with_who_did_what_where_and_how_long_it_took(
         [outcome] = await provision(station, tray, 1)
         await provision(station, tray, 1)
         first, second = await runs_of(station)
-        [board] = await station.ledger.call(lambda ledger: ledger.boards())
+        [board] = await station.ledger.call(boards_of)
         steps = await station.ledger.call(lambda ledger: ledger.steps(outcome.uuid))
     assert (first.outcome, first.exit, first.reason_code, first.writes) == ("done", 0, "", 3)
     assert (second.outcome, second.exit, second.writes) == ("unchanged", 0, 0)
@@ -82,7 +83,7 @@ async def test_a_board_that_is_refused_or_lost_before_it_told_its_name_is_record
         [refused] = await provision(station, tray, 1)
         gone = await run_board(location, station, lost, lambda *_: None)
         runs = await runs_of(station)
-        assert await station.ledger.call(lambda ledger: ledger.boards()) == []
+        assert await station.ledger.call(boards_of) == []
     assert [(run.outcome, run.step, run.reason_code, run.uuid, run.slot) for run in runs] == [
         ("refused", "gate", "firmware", "", "S0"),
         ("failed", "find", "link-lost", "", "S0"),
@@ -142,7 +143,7 @@ async def test_a_run_that_was_stopped_is_interrupted_and_its_board_unfinished(
         with suppress(asyncio.CancelledError):
             await task
         [run] = await runs_of(station)
-        [board] = await station.ledger.call(lambda ledger: ledger.boards())
+        [board] = await station.ledger.call(boards_of)
     assert (run.outcome, run.reason_code, run.step) == ("interrupted", "interrupted", "key")
     assert run.ended_at is not None
     assert (board.outcome, board.last_outcome) == ("unfinished", "unfinished")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ledgers import boards_of
 from standin import StandIn
 from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
@@ -71,7 +72,7 @@ async def test_the_time_that_the_service_asks_for_is_in_the_boards_reason(
     async with station_of(standin, tmp_path, replace(GOAL, registration=method)) as station:
         set_faults(standin.cloud, ["too-many-requests=600@POST /v1/devices*"])
         [outcome] = await provision(station, Tray(tmp_path), 1)
-        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+        [record] = await station.ledger.call(boards_of)
     assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "register", 6)
     assert re.search(
         r"429 .*; the service asks to wait 600 s, until \d\d:\d\d:\d\d ", outcome.reason
@@ -98,13 +99,13 @@ async def test_a_claim_registers_no_key_and_the_record_says_so(
     claim = replace(GOAL, registration=RegistrationMethod.CLAIM, prove=False)
     async with station_of(standin, tmp_path, claim) as station:
         [outcome] = await provision(station, tray, 1)
-        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+        [record] = await station.ledger.call(boards_of)
     assert (outcome.outcome, record.registered_key) == ("done", "")
     assert record.registered_as == f"claim {record.uuid}"
     assert not standin.cloud.table(DEVICE_KEYS).items()
     async with station_of(standin, tmp_path) as station:
         [onboarded] = await provision(station, tray, 1)
-        [record] = await station.ledger.call(lambda ledger: ledger.boards())
+        [record] = await station.ledger.call(boards_of)
     assert (onboarded.outcome, onboarded.writes) == ("done", 0)
     assert record.registered_key != ""
 

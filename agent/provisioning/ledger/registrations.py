@@ -1,0 +1,107 @@
+"""The registrations of keys: as which devices a key works, until another one takes its place.
+
+The service keeps one key for each device, and one key may be that of several devices. So a key is
+dead when its last registration is replaced, and not before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.provisioning.ledger.backend import Execute
+
+NO_SERVICE = "none"
+"""The method of a key that no service was given: its board has the device id all the same."""
+_LIVE = "replaced_at IS NULL"
+_LIVE_OF_THE_KEY = f"SELECT 1 FROM registrations WHERE key = keys.id AND {_LIVE}"  # noqa: S608
+_LATEST = (
+    "SELECT method || ' ' || device_id FROM registrations WHERE key = keys.id "  # noqa: S608
+    f"AND {_LIVE} AND method <> '{NO_SERVICE}' ORDER BY id DESC LIMIT 1"
+)
+_HOLDERS = (
+    "SELECT 1 FROM registrations JOIN keys ON keys.id = registrations.key "  # noqa: S608
+    f"WHERE device_id = :device_id AND {_LIVE} AND uuid <> :uuid"
+)
+HELD_BY_ANOTHER = f"EXISTS ({_HOLDERS})"
+"""The condition that a key of another board than `:uuid` works as the device `:device_id`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKey:
+    """A key, of its board's `security_tag`, that is to work as a device. `at` is now, as a column.
+
+    Its methods are changes within the transaction of `execute`.
+    """
+
+    execute: Execute
+    at: object
+    key: int
+    uuid: str
+    security_tag: int | None
+    device_id: str
+
+    def begin(self, method: str) -> None:
+        """Record that the service is asked: from now on it may take the key."""
+        self._insert(method, None)
+
+    def finish(self, method: str) -> None:
+        """Record that the service took the key: it is the only one of the device."""
+        self._insert(method, self.at)
+        self._set(method)
+        ours = "key IN (SELECT id FROM keys WHERE uuid = :uuid)"
+        self._replace(ours, f"the key of tag {self.security_tag} took its place")
+        self.take_from_others()
+
+    def hold(self, method: str) -> None:
+        """Record that the board has the device id, whose key no service was given."""
+        self._insert(method, self.at)
+        if method != NO_SERVICE:
+            self._set(method)
+        self.take_from_others()
+
+    def take_from_others(self) -> None:
+        """Record that no key of another board works as the device."""
+        given = f"device {self.device_id} was given to board {self.uuid}"
+        self._replace("key NOT IN (SELECT id FROM keys WHERE uuid = :uuid)", given)
+
+    def _insert(self, method: str, registered_at: object) -> None:
+        self.execute(
+            "INSERT INTO registrations (key, device_id, method, begun_at, registered_at, "
+            "replaced_because) VALUES (:key, :device_id, :method, :at, :registered_at, '') "
+            "ON CONFLICT DO NOTHING",
+            {**self._values(), "method": method, "registered_at": registered_at},
+        )
+
+    def _set(self, method: str) -> None:
+        self.execute(
+            "UPDATE registrations SET method = :method, registered_at = :at "  # noqa: S608
+            f"WHERE key = :key AND device_id = :device_id AND {_LIVE}",
+            {**self._values(), "method": method},
+        )
+
+    def _replace(self, whose: str, because: str) -> None:
+        """Replace the other keys of the device; one that is of no device any more retires."""
+        others = (
+            "SELECT key FROM registrations "  # noqa: S608
+            f"WHERE key <> :key AND device_id = :device_id AND {whose} AND {_LIVE}"
+        )
+        for (other,) in self.execute(others, self._values()):
+            values = {**self._values(), "key": other, "because": because}
+            self.execute(
+                "UPDATE registrations SET replaced_at = :at, replaced_because = :because "  # noqa: S608
+                f"WHERE key = :key AND device_id = :device_id AND {_LIVE}",
+                values,
+            )
+            self.execute(
+                "UPDATE keys SET retired_at = :at, retired_because = :because "  # noqa: S608
+                f"WHERE id = :key AND retired_at IS NULL AND NOT EXISTS ({_LIVE_OF_THE_KEY})",
+                values,
+            )
+            self.execute(
+                f"UPDATE keys SET registered_as = COALESCE(({_LATEST}), '') "  # noqa: S608
+                "WHERE id = :key AND retired_at IS NULL",
+                values,
+            )
+
+    def _values(self) -> dict[str, object]:
+        return {"key": self.key, "device_id": self.device_id, "uuid": self.uuid, "at": self.at}

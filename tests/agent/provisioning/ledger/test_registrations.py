@@ -1,0 +1,251 @@
+"""A model of the service beside the ledger: which key works as which device, and who let it die."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from virtual_tray import now
+
+from agent.auth.credential import Keyring
+from agent.errors import Unauthorized, Unreachable
+from agent.http import HttpClient, HttpTransport
+from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.boards.modem_board import ModemBoard
+from agent.provisioning.ledger import open_ledger
+from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.running.batch import run_board
+from agent.provisioning.running.board_ledger import AsyncLedger
+from agent.provisioning.running.board_run import Station
+from agent.provisioning.running.registrar import Registrar
+from at.driver.modem import Modem
+from at.tokens.jwt import verify
+from at.virtual.transport import VirtualTransport
+
+if TYPE_CHECKING:
+    from agent.auth.modem_jwt import AskModem
+    from agent.http.client import KitGate
+    from agent.provisioning.running.outcome import Outcome
+
+IMEI = "004401000000012"
+UUIDS = ["50503041-3633-4261-803d-1e2b8f70111a", "50503041-3633-4261-803d-1e2b8f70222b"]
+TAGS = (10, 101)
+DEVICE_IDS = [*UUIDS, f"nrf-{IMEI}"]
+Made = tuple[int, int]
+
+
+@dataclass
+class Service:
+    """The service: it keeps one key, by its public half, for each device."""
+
+    keys: dict[str, str] = field(default_factory=dict)
+    loses_answer: bool = False
+
+
+class ModelRegistrar(Registrar):
+    """Registers at the model."""
+
+    service: Service
+
+    async def submit(self, device_id: str, pem: str, attestation: str) -> str:
+        if self.method.gives_key:
+            self.service.keys[device_id] = pem.strip()
+        if self.service.loses_answer:
+            raise Unreachable("the answer was lost")
+        return ""
+
+    async def host_clock_ahead_s(self, now: object) -> float | None:
+        return 0.0
+
+    async def prove(self, device_id: str, ask: AskModem, kit_gate: KitGate) -> str:
+        token = await ask(device_id, 60)
+        known = self.service.keys.get(device_id, "")
+        if not known:
+            raise Unauthorized("no key is known")
+        key = serialization.load_pem_public_key(known.encode())
+        assert isinstance(key, EllipticCurvePublicKey)
+        if not verify(token, key):
+            raise Unauthorized("it is another key's")
+        return "the JWT is accepted"
+
+
+class Bench:
+    """Two boards into which one IMEI was written, a ledger, and the service."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.service = Service()
+        self.made: dict[str, Made] = {}
+        """Which board made a key, and in which tag."""
+        self.given_up: set[str] = set()
+        self.taken: set[tuple[str, str]] = set()
+
+    def flash(self, board: int, name: str = "json") -> Path:
+        return self.folder / f"board{board}.{name}"
+
+    @asynccontextmanager
+    async def open(self, place: BoardLocation) -> AsyncIterator[ModemBoard]:
+        board = int(place.port)
+        modem = Modem(
+            VirtualTransport(str(self.flash(board)), imei=IMEI, uuid=UUIDS[board], instant=True)
+        )
+        await modem.open()
+        try:
+            yield ModemBoard(modem)
+        finally:
+            await modem.close()
+
+    async def run(self, board: int, goal: Goal, *, loses_answer: bool = False) -> Outcome:
+        ledger = AsyncLedger(open_ledger(str(self.folder / "ledger.sqlite"), "one"))
+        self.service.loses_answer = loses_answer
+        before = dict(self.service.keys)
+        try:
+            async with HttpClient(HttpTransport(), {}, Keyring([])) as client:
+                registrar = ModelRegistrar(client, goal.registration)
+                object.__setattr__(registrar, "service", self.service)
+                station = Station(goal, ledger, registrar, None, self.folder / "keys", now)
+                place = BoardLocation("", "", "", str(board))
+                outcome = await run_board(place, station, self.open, lambda *_: None)
+            self._learn(ledger)
+        finally:
+            ledger.close()
+        self._judge(board, goal, outcome, before)
+        return outcome
+
+    def _learn(self, ledger: AsyncLedger) -> None:
+        for board, uuid in enumerate(UUIDS):
+            for key in ledger._ledger.keys(uuid):
+                self.made[key.public_key.strip()] = board, key.security_tag or 0
+
+    def _judge(self, board: int, goal: Goal, outcome: Outcome, before: dict[str, str]) -> None:
+        tag = goal.security_tag
+        if goal.rekey or goal.replace:
+            held = {key for key, place in self.made.items() if place == (board, tag)}
+            self.given_up |= held - ({outcome_key(self, board, tag)} & held)
+        if outcome.ok:
+            self.taken |= {(key, name) for name, key in before.items() if name in goal.take_over}
+        for name, key in before.items():
+            if self.service.keys[name] == key or key in self.given_up:
+                continue
+            whose, where = self.made[key]
+            allowed = name in goal.take_over if whose != board else goal.second_tag
+            assert allowed, f"the key of {name} (board {whose}, tag {where}) died without a word"
+        self._judge_ledger()
+
+    def _judge_ledger(self) -> None:
+        ledger = open_ledger(str(self.folder / "ledger.sqlite"), "judge", writes=False)
+        keys = {key.id: key for uuid in UUIDS for key in ledger.keys(uuid)}
+        for name in DEVICE_IDS:
+            known = ledger.registrations(name)
+            as_device = {keys[one.key].public_key.strip(): one for one in known}
+            at_work = self.service.keys.get(name)
+            if at_work is not None and (at_work, name) not in self.taken:
+                assert at_work in as_device, f"the ledger does not know the key of {name}"
+                retired = keys[as_device[at_work].key].retired_at
+                assert retired is None or at_work in self.given_up
+            if all(one.finished for one in known):
+                given = [
+                    key for key, one in as_device.items()
+                    if RegistrationMethod(one.method).gives_key
+                ]  # fmt: skip
+                assert given in ([], [at_work]), f"the ledger calls a dead key of {name} live"
+        ledger.close()
+
+    # --- what happens to a board
+
+    def erase(self, board: int) -> None:
+        if self.flash(board).exists():
+            state = json.loads(self.flash(board).read_text())
+            self.flash(board).write_text(json.dumps({**state, "credentials": {}}))
+
+    def keep(self, board: int) -> None:
+        """Keep a copy of the flash: a clone, or what a workshop puts back."""
+        if self.flash(board).exists():
+            shutil.copy(self.flash(board), self.flash(board, "kept"))
+
+    def put_back(self, board: int) -> None:
+        if self.flash(board, "kept").exists():
+            shutil.copy(self.flash(board, "kept"), self.flash(board))
+
+
+def outcome_key(bench: Bench, board: int, tag: int) -> str:
+    """Return the public half of the ledger's live key of a board's tag."""
+    ledger = open_ledger(str(bench.folder / "ledger.sqlite"), "judge", writes=False)
+    found = ledger.board(UUIDS[board], tag)
+    ledger.close()
+    return found.public_key.strip() if found is not None else ""
+
+
+def goal_of(
+    tag: int, prefix: str, method: RegistrationMethod, allowed: frozenset[str], *, prove: bool
+) -> Goal:
+    return Goal(
+        tag,
+        id_prefix=prefix,
+        registration=method,
+        prove=prove and method is not RegistrationMethod.CLAIM,
+        set_clock=True,
+        rekey="rekey" in allowed,
+        second_tag="second-tag" in allowed,
+        replace=frozenset({(tag, 2)}) if "replace" in allowed else frozenset(),
+        take_over=frozenset(DEVICE_IDS) if "take-over" in allowed else frozenset(),
+    )
+
+
+ONBOARD = RegistrationMethod.ONBOARD
+NOTHING: frozenset[str] = frozenset()
+OPTIONS = ["rekey", "second-tag", "replace", "take-over"]
+ALLOWED = st.one_of(st.just(NOTHING), st.frozensets(st.sampled_from(OPTIONS)))
+GOALS = st.builds(
+    goal_of,
+    st.sampled_from(TAGS),
+    st.sampled_from(["", "nrf-"]),
+    st.one_of(st.just(ONBOARD), st.sampled_from(RegistrationMethod)),
+    ALLOWED,
+    prove=st.booleans(),
+)
+BOARDS = st.sampled_from([0, 1])
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("run"), BOARDS, GOALS),
+        st.tuples(st.just("run"), BOARDS, GOALS),
+        st.tuples(st.just("run and lose the answer"), BOARDS, GOALS),
+        st.tuples(st.sampled_from(["erase", "keep", "put back"]), BOARDS, st.none()),
+    ),
+    min_size=3,
+    max_size=10,
+)
+BY_UUID = goal_of(10, "", ONBOARD, NOTHING, prove=True)
+BY_IMEI = replace(BY_UUID, id_prefix="nrf-")
+TAKING = replace(BY_IMEI, take_over=frozenset(DEVICE_IDS))
+AS_BOTH = [("run", 0, BY_UUID), ("run", 0, BY_IMEI), ("run", 1, TAKING)]
+
+
+@pytest.mark.contract("D2.2")
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    derandomize=False,
+)  # fmt: skip
+@given(EVENTS)
+@example([*AS_BOTH, ("run", 0, replace(BY_UUID, security_tag=101))])
+@example([*AS_BOTH, ("erase", 0, None), ("run", 0, BY_UUID)])
+def test_a_key_that_works_is_live_in_the_ledger_and_none_dies_without_its_option(
+    tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, int, Goal | None]]
+) -> None:
+    bench = Bench(tmp_path_factory.mktemp("bench"))
+    for what, board, goal in events:
+        if goal is not None:
+            asyncio.run(bench.run(board, goal, loses_answer="lose" in what))
+        else:
+            {"erase": bench.erase, "keep": bench.keep, "put back": bench.put_back}[what](board)
