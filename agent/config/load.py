@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agent.config.parse import leaves, nearest, profile_from, set_keys
 from agent.config.paths import config_file, secrets_file, state_dir
@@ -18,7 +17,7 @@ from agent.errors import ConfigError
 
 NEUTRAL = "custom"
 
-BUILT_IN: Mapping[str, Mapping[str, Any]] = {
+BUILT_IN: Mapping[str, Mapping[str, object]] = {
     # The names of the contract, no host: what a profile of one's own starts from.
     NEUTRAL: {},
     # `cellagent cloud serve --write-profile NAME` fills in the URLs of the one that runs.
@@ -107,7 +106,7 @@ def profile_name(flag: str | None = None) -> str:
     return _name(flag, os.environ, read_config(file), file)[0]
 
 
-def read_config(file: Path) -> dict[str, Any]:
+def read_config(file: Path) -> dict[str, object]:
     """Return the tables of a configuration file, {} if there is none. Raises ConfigError."""
     try:
         with file.open("rb") as opened:
@@ -133,7 +132,7 @@ def read_config(file: Path) -> dict[str, Any]:
     return document
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
     """Return both tables in one; where both have a key, `above` wins."""
     result = dict(below)
     for key, value in above.items():
@@ -145,34 +144,47 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
+def profile_table(
+    name: str, document: Mapping[str, object], file: Path
+) -> dict[str, object] | None:
+    """Return the own table of a profile, None where the file has none. Raises ConfigError."""
+    own = _profiles(document).get(name)
+    if own is not None and not isinstance(own, dict):
+        raise ConfigError(f"{file}: profiles.{name} is not a table")
+    return own
+
+
+def _profiles(document: Mapping[str, object]) -> Mapping[str, object]:
+    found = document.get("profiles", {})
+    return found if isinstance(found, dict) else {}
+
+
 def _name(
-    flag: str | None, environ: Mapping[str, str], document: Mapping[str, Any], file: Path
+    flag: str | None, environ: Mapping[str, str], document: Mapping[str, object], file: Path
 ) -> tuple[str, Origin]:
     if flag:
         return flag, Origin("flag", "--profile")
     if name := environ.get("CELLAGENT_PROFILE"):
         return name, Origin("environment", "CELLAGENT_PROFILE")
-    name = document.get("profile")
-    if name is None:
+    chosen = document.get("profile")
+    if chosen is None:
         return NEUTRAL, Origin("default")
-    if not isinstance(name, str):
+    if not isinstance(chosen, str):
         raise ConfigError(f"{file}: `profile` is not a text")
-    return name, Origin("file", f"{file}: profile")
+    return chosen, Origin("file", f"{file}: profile")
 
 
-def _tables(name: str, document: Mapping[str, Any], file: Path) -> tuple[dict[str, Any], str]:
+def _tables(name: str, document: Mapping[str, object], file: Path) -> tuple[dict[str, object], str]:
     """Return the profile's own table, and the name of the built-in that it starts from."""
-    own = document.get("profiles", {}).get(name)
+    own = profile_table(name, document, file)
     if own is None:
         if name not in BUILT_IN:
-            there = [*document.get("profiles", {}), *BUILT_IN]
+            there = [*_profiles(document), *BUILT_IN]
             raise ConfigError(f"there is no profile {name!r} in {file}", hint=nearest(name, there))
         return {}, name
-    if not isinstance(own, dict):
-        raise ConfigError(f"{file}: profiles.{name} is not a table")
     own = dict(own)
     base = own.pop("base", name if name in BUILT_IN else NEUTRAL)
-    if base not in BUILT_IN:
+    if not isinstance(base, str) or base not in BUILT_IN:
         raise ConfigError(
             f"{file}: profiles.{name}.base: there is no built-in profile {base!r}",
             hint=nearest(str(base), BUILT_IN),

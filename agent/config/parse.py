@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -17,7 +17,7 @@ from agent.errors import ConfigError
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 
 
-def profile_from(table: Mapping[str, Any], place: str) -> Profile:
+def profile_from(table: Mapping[str, object], place: str) -> Profile:
     """Return the profile that `table` describes. Raises ConfigError, naming `place` and key.
 
     The keys of `kit` are the defaults of each kit of `kits`.
@@ -61,12 +61,12 @@ def nearest(key: str, known: Iterable[str]) -> str:
     )
 
 
-def leaves(profile: Profile) -> Iterator[tuple[str, Any]]:
+def leaves(profile: Profile) -> Iterator[tuple[str, object]]:
     """Yield each key of a profile, dotted, with its value, in the order of the schema."""
     yield from _leaves("", profile)
 
 
-def set_keys(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
+def set_keys(table: Mapping[str, object], path: str = "") -> Iterator[str]:
     """Yield the dotted keys that a table sets."""
     for key, value in table.items():
         if isinstance(value, dict):
@@ -75,9 +75,9 @@ def set_keys(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
             yield f"{path}{key}"
 
 
-def key_type(key: str) -> Any:
+def key_type(key: str) -> object:
     """Return the type of a dotted key. Raises ConfigError with the nearest name."""
-    kind: Any = Profile
+    kind: object = Profile
     for part in key.split("."):
         if isinstance(kind, type) and issubclass(kind, Section):
             kind = get_type_hints(kind, include_extras=True).get(part)
@@ -92,7 +92,7 @@ def key_type(key: str) -> Any:
     return kind
 
 
-def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, Section):
         for field in value.__struct_fields__:
             yield from _leaves(f"{path}.{field}" if path else field, getattr(value, field))
@@ -114,7 +114,7 @@ def _all_keys(kind: type[Section], path: str = "") -> Iterator[str]:
 
 
 def _unknown_keys(
-    table: Mapping[str, Any], kind: type[Section], path: str = ""
+    table: Mapping[str, object], kind: type[Section], path: str = ""
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield each key that `kind` does not have, dotted, with the keys that it has."""
     hints = {name: inner for name, inner in get_type_hints(kind).items() if name[:2] != "__"}

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from agent.config.parse import nearest
 from agent.config.private_files import read_private
@@ -132,7 +132,7 @@ class Secrets:
         self.file = file
         self._environ = os.environ if environ is None else environ
         self._use_keyring = use_keyring
-        self._table: Mapping[str, Any] | None = None
+        self._table: Mapping[str, object] | None = None
 
     def get(self, name: str) -> Secret | None:
         """Return the secret called `name` (a key of SECRETS), None where no source has it.
@@ -166,30 +166,29 @@ class Secrets:
             if credential.is_file():
                 # The folder is systemd's, private to the service: no mode to check.
                 return _checked(_text(credential), known, Origin("credentials", credential.name))
-        value = self._file_table().get(name)
-        if value is not None:
-            if not isinstance(value, str):
+        stored = self._file_table().get(name)
+        if stored is not None:
+            if not isinstance(stored, str):
                 raise ConfigError(f"{self.file}: {self.profile}.{name} is not a text")
-            return _checked(value, known, Origin("file", f"{self.file}: {self.profile}.{name}"))
-        if self._use_keyring and (stored := _from_keyring(f"{self.profile}:{name}")):
-            return _checked(stored, known, Origin("keyring", f"{self.profile}:{name}"))
+            return _checked(stored, known, Origin("file", f"{self.file}: {self.profile}.{name}"))
+        if self._use_keyring and (value := _from_keyring(f"{self.profile}:{name}")):
+            return _checked(value, known, Origin("keyring", f"{self.profile}:{name}"))
         return None
 
-    def _file_table(self) -> Mapping[str, Any]:
+    def _file_table(self) -> Mapping[str, object]:
         if self._table is None:
-            self._table = read_secrets_file(self.file).get(self.profile, {})
-            if not isinstance(self._table, dict):
-                raise ConfigError(f"{self.file}: {self.profile} is not a table")
-            for key in self._table:
+            table = secrets_table(self.file, self.profile)
+            for key in table:
                 if key not in SECRETS:
                     raise ConfigError(
                         f"{self.file}: there is no secret {self.profile}.{key}",
                         hint=nearest(key, SECRETS),
                     )
+            self._table = table
         return self._table
 
 
-def read_secrets_file(path: Path) -> dict[str, Any]:
+def read_secrets_file(path: Path) -> dict[str, object]:
     """Return the tables of a secrets file by profile, {} if there is none. Raises ConfigError."""
     if not path.exists():
         return {}
@@ -198,6 +197,14 @@ def read_secrets_file(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         # The parser's text gives a position, never the line itself.
         raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def secrets_table(path: Path, profile: str) -> dict[str, object]:
+    """Return a profile's table of a secrets file, {} if there is none. Raises ConfigError."""
+    table = read_secrets_file(path).get(profile, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: {profile} is not a table")
+    return table
 
 
 def _checked(value: str, known: SecretName, origin: Origin) -> tuple[Secret, Origin] | None:

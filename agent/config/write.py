@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from agent.config.load import read_config
+from agent.config.load import merged, profile_table, read_config
 from agent.config.parse import key_type, profile_from
 from agent.config.paths import config_file, secrets_file
 from agent.config.private_files import read_plain, write_private
-from agent.config.secrets import SECRETS, read_secrets_file
+from agent.config.secrets import SECRETS, read_secrets_file, secrets_table
 from agent.errors import ConfigError, UsageError
 
 
 def write_profile(
     name: str,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     secrets: Mapping[str, str],
     *,
     base: str = "standin",
@@ -40,7 +40,7 @@ def write_profile(
     return file
 
 
-def set_value(key: str, text: str, *, profile: str, file: Path | None = None) -> Any:
+def set_value(key: str, text: str, *, profile: str, file: Path | None = None) -> object:
     """Set one key of a profile from its text form; return the value written. Raises ConfigError.
 
     A list is written with commas between its items. The whole profile is checked first.
@@ -52,15 +52,13 @@ def set_value(key: str, text: str, *, profile: str, file: Path | None = None) ->
             hint=f"`cellagent config set {key.rpartition('.')[2]}` reads it from standard input",
         )
     value = _parsed(key_type(key), text, key)
-    own = read_config(file).get("profiles", {}).get(profile, {})
-    changed = {k: v for k, v in own.items() if k != "base"}
-    inner = changed
-    *sections, last = key.split(".")
-    for section in sections:
-        inner[section] = dict(inner.get(section, {}))
-        inner = inner[section]
-    inner[last] = value
-    profile_from(changed, f"{file}: profiles.{profile}")
+    own = profile_table(profile, read_config(file), file) or {}
+    changed = value
+    for part in reversed(key.split(".")):
+        changed = {part: changed}
+    assert isinstance(changed, dict)
+    whole = {name: each for name, each in merged(own, changed).items() if name != "base"}
+    profile_from(whole, f"{file}: profiles.{profile}")
     _edit(file, ["profiles", profile, *key.split(".")], value)
     return value
 
@@ -83,11 +81,11 @@ def set_secret(name: str, value: str, *, profile: str, file: Path | None = None)
 def drop_secret(name: str, *, profile: str, file: Path | None = None) -> None:
     """Remove one secret from the file, if it is there. Raises ConfigError."""
     path = secrets_file(file or config_file())
-    if name in read_secrets_file(path).get(profile, {}):
+    if name in secrets_table(path, profile):
         _edit(path, [profile, name], None)
 
 
-def _edit(file: Path, keys: list[str], value: Any) -> None:
+def _edit(file: Path, keys: list[str], value: object) -> None:
     """Set one dotted key in a TOML file, None to remove it, and replace the file as one step."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
@@ -97,13 +95,15 @@ def _edit(file: Path, keys: list[str], value: Any) -> None:
         document = tomlkit.parse(there)
     except (TOMLKitError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not TOML: {error}") from error
-    table: Any = document
+    table: MutableMapping[str, Any] = document
     *sections, last = keys
     for depth, section in enumerate(sections):
         if section not in table:
             # Tables that hold only tables need no header of their own.
             table[section] = tomlkit.table(is_super_table=depth < len(sections) - 1)
         table = table[section]
+        if not isinstance(table, MutableMapping):
+            raise ConfigError(f"{file}: {'.'.join(keys[: depth + 1])} is not a table")
     if value is None:
         table.pop(last, None)
     else:
@@ -111,7 +111,7 @@ def _edit(file: Path, keys: list[str], value: Any) -> None:
     write_private(file, tomlkit.dumps(document).encode("utf-8"))
 
 
-def _parsed(kind: Any, text: str, key: str) -> Any:
+def _parsed(kind: object, text: str, key: str) -> object:
     """Return `text` as a value of the key's type. Raises ConfigError."""
     args = get_args(kind)
     if get_origin(kind) is tuple:

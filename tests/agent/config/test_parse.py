@@ -22,6 +22,7 @@ MISTAKES = [
     ("[profiles.x]\nbase = 'pubic'", "base", "public"),
     ("profiles = 3", "not a table", ""),
     ("[profiles]\nx = 3", "not a table", ""),
+    ("[profiles.x]\nbase = []", "no built-in profile", ""),
     ("= broken", "not TOML", ""),
     ("[profiles.x]\napi_key = 'canary-value'", "api_key", ""),
 ]

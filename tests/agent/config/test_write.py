@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from agent.config import load
-from agent.config.write import set_default_profile, set_value, write_profile
+from agent.config.write import (
+    drop_secret,
+    set_default_profile,
+    set_secret,
+    set_value,
+    write_profile,
+)
 from agent.errors import ConfigError, UsageError
 
 
@@ -43,6 +49,32 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(
     with pytest.raises(ConfigError, match=named):
         set_value(key, text, profile="lab")
     assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[profiles]\nlab = 3", "profiles.lab"),
+        ("[profiles.lab]\nkit = 3", "profiles.lab.kit"),
+    ],
+)
+def test_a_key_of_what_is_no_table_is_refused_and_nothing_is_written(
+    file: Path, text: str, named: str
+) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=f"{named} is not a table"):
+        set_value("kit.port", "x", profile="lab")
+    assert file.read_text() == text
+
+
+def test_a_secret_of_a_profile_that_is_no_table_is_refused(file: Path) -> None:
+    secrets = file.with_name("secrets.toml")
+    secrets.touch(0o600)
+    secrets.write_text("lab = 3")
+    for change in (set_secret, lambda name, _value, *, profile: drop_secret(name, profile=profile)):
+        with pytest.raises(ConfigError, match="lab is not a table"):
+            change("api_key", "canary-value", profile="lab")
+    assert secrets.read_text() == "lab = 3"
 
 
 def test_a_secret_is_no_argument(file: Path) -> None:
