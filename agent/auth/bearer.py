@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from agent.call import Call, Scheme
 from agent.config.secrets import Secret
@@ -22,7 +22,7 @@ class BearerToken:
     refused: ClassVar[Mapping[int, str]] = {}
     """Status -> what to check after this refusal."""
 
-    async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+    async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """Return the Authorization header."""
         return {"authorization": f"Bearer {self.secret.reveal()}"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from agent.call import Call, Host, Scheme
 from agent.config.secrets import Secret
@@ -36,7 +36,7 @@ class Credential(Protocol):
     def warning(self) -> str:
         """A warning to log before it is used, "" where there is none."""
 
-    async def headers(self, call: Call[Any]) -> Mapping[str, str]:
+    async def headers(self, call: Call[object]) -> Mapping[str, str]:
         """Return the headers that carry it for `call`. Raises CredentialError, at.AtError."""
 
     def forget(self) -> bool:
@@ -66,7 +66,7 @@ class Keyring:
     def __contains__(self, scheme: Scheme) -> bool:
         return scheme in self._by_scheme
 
-    def choose(self, call: Call[Any], wanted: Scheme | None = None) -> Credential | None:
+    def choose(self, call: Call[object], wanted: Scheme | None = None) -> Credential | None:
         """Return the credential to send `call` with, None if it takes none (D1.2, D1.5).
 
         `wanted` overrides the order in which the call prefers its kinds. Raises
@@ -148,7 +148,7 @@ class Basic:
             "organization auth token (CELLAGENT_ORG_TOKEN) for machines"
         )
 
-    async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+    async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """Return the Authorization header."""
         return {"authorization": self._header}
 
@@ -190,7 +190,7 @@ class ProjectKey:
         self._secret = secret
         self._header = header.lower()
 
-    async def headers(self, call: Call[Any]) -> Mapping[str, str]:
+    async def headers(self, call: Call[object]) -> Mapping[str, str]:
         """Return the header. Raises WrongCredential for a path that takes no project key."""
         path = call.request().path
         if not _SHORT_PATHS.fullmatch(path):

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -50,7 +50,7 @@ class DeviceKey:
         self._now = now
         self._token = CachedToken(self._make, monotonic=monotonic)
 
-    async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+    async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """Return the Authorization header. Raises ConfigError, CredentialError."""
         return {"authorization": f"Bearer {await self._token.get()}"}
 
@@ -104,7 +104,7 @@ class ServiceKeys:
         self._monotonic = monotonic
         self._tokens: OrderedDict[tuple[str, str], CachedToken] = OrderedDict()
 
-    async def headers(self, call: Call[Any]) -> Mapping[str, str]:
+    async def headers(self, call: Call[object]) -> Mapping[str, str]:
         """Return the Authorization header. Raises ConfigError, CredentialError."""
         pair = (call.service, call.serves())
         if pair not in self._tokens:
@@ -141,7 +141,7 @@ class ServiceKeys:
         return sign(claims, signing_key(path), self._now())
 
 
-def sign(claims: dict[str, Any], key: ec.EllipticCurvePrivateKey, now: float) -> str:
+def sign(claims: Mapping[str, object], key: ec.EllipticCurvePrivateKey, now: float) -> str:
     """Return a token with these claims that lives LIFE_S from `now` (Unix seconds)."""
     issued = int(now)
     return jwt.encode({**claims, "iat": issued, "exp": issued + LIFE_S}, key, algorithm="ES256")

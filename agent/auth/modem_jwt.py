@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 from uuid import UUID
 
 from agent.auth.key_files import RSA_ADVICE
@@ -50,7 +50,7 @@ class ModemJwt:
         self._uuid = ""
         self._kept = CachedToken(self._make, monotonic=monotonic)
 
-    async def headers(self, call: Call[Any]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+    async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """Return the Authorization header. Raises CredentialError, at.AtError."""
         return {"authorization": f"Bearer {await self._kept.get()}"}
 

@@ -8,7 +8,7 @@ import json
 import struct
 import zipfile
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -85,7 +85,7 @@ class CreateJob(Call[str]):
 
     def request(self) -> Request:
         """Return the POST."""
-        body: dict[str, Any] = {
+        body: dict[str, object] = {
             "bundleId": self.bundle_id,
             "deviceIds": [self.device_id],
             "autoApply": True,

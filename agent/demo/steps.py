@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
@@ -52,6 +52,7 @@ from at.ports.usb import UsbPort
 if TYPE_CHECKING:
     from agent.demo.environment import DemoEnvironment
     from agent.http import HttpClient
+    from agent.observability import Resource
     from agent.provisioning.running.outcome import Outcome
 
 
@@ -60,7 +61,7 @@ _ATTACHED_WITHIN_S = 5.0
 _LISTED_WITHIN_S = 5.0
 _CAPTURED_WITHIN_S = 10.0
 
-Detail = dict[str, Any]
+Detail = dict[str, object]
 
 
 class DemoFailed(AgentError):
@@ -287,7 +288,9 @@ class Demonstration:
         if totals.waiting or totals.parked:
             raise DemoFailed(f"{totals.waiting} items wait and {totals.parked} are parked")
 
-    async def _wait_listed(self, kind: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
+    async def _wait_listed(
+        self, kind: str, enough: Callable[[list[Resource]], bool]
+    ) -> list[Resource]:
         """Return what the service lists of a kind, once `enough` accepts it or the time is over."""
         from agent.observability import KINDS, Observability
 

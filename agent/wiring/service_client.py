@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.auth.bearer import ApiKey, EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
 from agent.call import Host, Scheme
 from agent.http import HttpClient, HttpTransport
+from agent.http.client import KitGate, refuse_any_kit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +33,13 @@ def connect(
     *,
     ask_modem: AskModem | None = None,
     unattended: bool = False,
-    **client: Any,
+    kit_gate: KitGate = refuse_any_kit,
 ) -> HttpClient:
     """Return a client for the services of a configuration; nothing is opened yet.
 
     `ask_modem` makes the kit's tokens (`AT%JWT`); `unattended` adds the warnings for those who
-    are not there to log in again. `client` are arguments of HttpClient. Raises ConfigError.
+    are not there to log in again. `kit_gate` is awaited before each call in a kit's name. Raises
+    ConfigError.
     """
     profile = configuration.profile
     hosts = {host: getattr(profile.hosts, host.value) for host in Host}
@@ -48,7 +50,7 @@ def connect(
         _credentials(configuration, ask_modem, unattended=unattended),
         prefer=_PREFERABLE.get(profile.credentials.prefer),
     )
-    return HttpClient(transport, hosts, keyring, **client)
+    return HttpClient(transport, hosts, keyring, kit_gate=kit_gate)
 
 
 def _credentials(

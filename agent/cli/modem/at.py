@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -159,7 +159,7 @@ def _as_json(line: str, answer: Answer, check: Check) -> dict[str, object]:
     }
 
 
-def _decoded(line: str, answer: Answer, check: Check) -> tuple[Any, str | None]:
+def _decoded(line: str, answer: Answer, check: Check) -> tuple[object, str | None]:
     from at.decode import answer_value
 
     return answer_value(answer, line, check)

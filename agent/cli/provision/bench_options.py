@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agent.provisioning.running.registrar import Registrar
     from at.ports.usb import Listing
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = (
     click.argument("boards", nargs=-1, metavar="[BOARD...]"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,7 +14,7 @@ from agent.cli.framework.command import note
 if TYPE_CHECKING:
     from agent.provisioning.ledger import LedgerReader
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _AGO = re.compile(r"(\d{1,6})(m|h|d|w)")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
