@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit, note, say
 from agent.cli.framework.session import Session
@@ -128,7 +129,8 @@ async def serve(
     listen: str,
     program: tuple[str, ...],
     allow_remote: bool,
-    **settings: Any,
+    faults: tuple[str, ...],
+    **settings: object,
 ) -> int:
     """Serve the device cloud and the observability service until SIGTERM or Ctrl-C.
 
@@ -136,10 +138,12 @@ async def serve(
     command after `--` it runs that with CELLAGENT_PROFILE set, and ends with its exit code.
     """
     require("the stand-in cloud", *STANDIN)
-    if "help" in settings["faults"]:
+    if "help" in faults:
         _list_faults(session)
         return 0
-    given = _ServeOptions(*_address(listen, remote=allow_remote), program=program, **settings)
+    host, port = _address(listen, remote=allow_remote)
+    values = {**settings, "host": host, "port": port, "program": program, "faults": faults}
+    given = msgspec.convert(values, _ServeOptions)
     if (given.connect_proxy is None) is not (given.ca_file is None):
         raise UsageError("--connect-proxy and --ca-file go together")
     return await _serve(given)

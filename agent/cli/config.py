@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
@@ -87,7 +86,7 @@ def set_(session: Session, key: str, value: str | None) -> None:
 
     if key == "profile" and value is not None:
         set_default_profile(value)
-        written: Any = value
+        written: object = value
     elif key in SECRETS:
         if value is not None:
             raise UsageError(
@@ -139,7 +138,7 @@ def _from_standard_input(name: str) -> str:
     return value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
     if value is None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
 
 import click
 
@@ -71,7 +70,7 @@ async def command(session: Session) -> int:
 
 
 async def _run_step(
-    session: Session, name: str, step: Callable[[], Awaitable[dict[str, Any]]]
+    session: Session, name: str, step: Callable[[], Awaitable[dict[str, object]]]
 ) -> bool:
     """Run one step and show it, or the error that stops it; return True if it succeeded."""
     from at.protocol.errors import AtError

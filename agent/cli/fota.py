@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.cli.framework.session import Session
-    from agent.fota.journal import JobResult
+    from agent.fota.journal import JobResult, Journal
     from agent.fota.runner import UpdatePlan, UpdateRunner
     from at.driver.modem import Modem
     from at.firmware_gate import FirmwareVerdict
@@ -210,7 +210,7 @@ def _exit_code(result: JobResult | None) -> int:
     return (RefusedByRule if rejected else AgentError).exit_code
 
 
-def _result_object(result: JobResult | None) -> dict[str, Any]:
+def _result_object(result: JobResult | None) -> dict[str, object]:
     if result is None:
         return {"job": None}
     return {
@@ -223,7 +223,7 @@ def _result_object(result: JobResult | None) -> dict[str, Any]:
     }
 
 
-def _plan_object(plan: UpdatePlan | None) -> dict[str, Any]:
+def _plan_object(plan: UpdatePlan | None) -> dict[str, object]:
     if plan is None:
         return {"job": None}
     job = plan.job
@@ -293,5 +293,5 @@ def _show(session: Session, device_id: str, folder: Path) -> None:
         say(f"    {result.detail}")
 
 
-def _downloaded_bytes(journal: Any) -> int:
+def _downloaded_bytes(journal: Journal) -> int:
     return sum(path.stat().st_size for path in journal.folder.glob("image-*.bin"))

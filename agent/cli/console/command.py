@@ -6,9 +6,10 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from agent.cli.console.window import RANK, ConsoleWindow
 from agent.cli.framework.command import AgentCommand
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
 @click.option("--seconds", type=click.FloatRange(min=0), help="Stop after this time.")
 async def command(
-    session: Session, *, level: str | None, match: str, elf: Path | None, **given: Any
+    session: Session, *, level: str | None, match: str, elf: Path | None, **given: object
 ) -> None:
     """Show what the kit prints, in colour; chunks and core dumps are taken out and counted.
 
@@ -58,7 +59,7 @@ async def command(
 
     window = ConsoleWindow(session.json, level, match, None if elf is None else ElfSymbols(elf))
     try:
-        await _console(session, window, _ConsoleOptions(**given))
+        await _console(session, window, msgspec.convert(given, _ConsoleOptions))
     finally:
         window.close()
 
@@ -87,8 +88,6 @@ class _ConsoleOptions:
 
 
 async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptions) -> None:
-    import msgspec
-
     from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
     from agent.cli.console.sources import AgentSource, ConsoleSource, PortSource, TypedLines
 

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import json_line
 from agent.cli.framework.safe_text import AS_IN_JSON, drawn, printable
@@ -241,7 +241,7 @@ def _count(name: str, value: int) -> str:
     return f"{value} {words.removesuffix('s') if value == 1 else words}"
 
 
-def _describe(item: ConsoleItem, symbols: ElfSymbols | None) -> dict[str, Any]:
+def _describe(item: ConsoleItem, symbols: ElfSymbols | None) -> dict[str, object]:
     from agent.console.chunk_lines import ChunkLine, DamagedChunk
     from agent.console.dump_lines import CapturedDump, DamagedDumpLine
     from agent.console.fault_lines import FaultText, Reboot

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import click
@@ -14,6 +15,14 @@ import click
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.redact import redact
+
+
+def _store(ctx: click.Context, option: click.Parameter, value: object) -> None:
+    if value:
+        setattr(ctx.ensure_object(Session), str(option.name), value)
+
+
+_common = partial(click.Option, expose_value=False, callback=_store)
 
 
 class AgentCommand(click.Command):
@@ -26,19 +35,18 @@ class AgentCommand(click.Command):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params += [
-            _common("--json", is_flag=True, help="One JSON object a line on standard output."),
+            _common(["--json"], is_flag=True, help="One JSON object a line on standard output."),
             _common(
-                "--profile",
-                "profile_name",
+                ["--profile", "profile_name"],
                 metavar="NAME",
                 help="The profile of the configuration to use.",
             ),
             _common(
-                "--port",
+                ["--port"],
                 metavar="PORT",
                 help="/dev/ttyACM0, COM3, serial:NUMBER, tcp://HOST:PORT, virtual:, replay:FILE.",
             ),
-            _common("-v", "--verbose", "verbosity", count=True, help="Say more; -vv still more."),
+            _common(["-v", "--verbose", "verbosity"], count=True, help="Say more; -vv still more."),
         ]
 
     def invoke(self, ctx: click.Context) -> None:
@@ -180,12 +188,3 @@ def _fail(as_json: bool, code: int, kind: str, message: str, hint: str) -> int:
         if hint:
             note(f"  try: {hint}")
     return code
-
-
-def _common(*declaration: str, **settings: Any) -> click.Option:
-    def store(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
-        if value:
-            setattr(ctx.ensure_object(Session), str(option.name), value)
-        return value
-
-    return click.Option(declaration, expose_value=False, callback=store, **settings)

@@ -8,9 +8,11 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TypeVar
 
 from agent.errors import UsageError
+
+T = TypeVar("T")
 
 HANG_UP: int = getattr(signal, "SIGHUP", signal.SIGTERM)
 """The terminal was closed. Windows has no such signal."""
@@ -105,7 +107,7 @@ def first_signal(*numbers: int) -> Iterator[asyncio.Future[int]]:
 async def serve_until_stopped(
     program: Sequence[str],
     environment: Mapping[str, str],
-    failure: asyncio.Future[Any] | None = None,
+    failure: asyncio.Future[T] | None = None,
 ) -> int:
     """Run `program` to its end, or wait for a signal if it is empty; return the exit code.
 
@@ -114,7 +116,7 @@ async def serve_until_stopped(
     """
     with first_signal(signal.SIGTERM, signal.SIGINT) as received:
 
-        def fail(_failure: asyncio.Future[Any]) -> None:
+        def fail(_failure: asyncio.Future[T]) -> None:
             if not received.done():
                 received.set_result(signal.SIGTERM)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
@@ -74,12 +73,12 @@ async def _read(modem: Modem) -> Reading:
     return Reading(quality, monitor)
 
 
-def as_object(reading: Reading) -> dict[str, Any]:
+def as_object(reading: Reading) -> dict[str, object]:
     """Return a reading as one JSON object of the fields of both answers; +CESQ takes precedence."""
     from at.protocol.values import as_json
 
-    found: dict[str, Any] = as_json(reading.quality)
-    monitor: dict[str, Any] = as_json(reading.monitor) if reading.monitor is not None else {}
+    found: dict[str, object] = as_json(reading.quality)
+    monitor: dict[str, object] = as_json(reading.monitor) if reading.monitor is not None else {}
     found |= {name: value for name, value in monitor.items() if name not in found}
     found["registered"] = _registered(reading)
     return found

@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import IO, Any, TypeAlias
+from typing import IO, TypeAlias
 
 import click
 
@@ -54,7 +54,7 @@ def takes_fields(*, needed: bool) -> Callable[[Command], Command]:
         # Read before the command's own work begins: standard input may take its time.
         @functools.wraps(command)
         async def read(
-            session: Session, *, pairs: tuple[str, ...], body: IO[bytes] | None, **given: Any
+            session: Session, *, pairs: tuple[str, ...], body: IO[bytes] | None, **given: object
         ) -> None:
             await command(session, fields=_fields(pairs, body, needed=needed), **given)
 
@@ -71,16 +71,11 @@ def service_command(work: Callable[..., Awaitable[None]]) -> Command:
 
     @functools.wraps(work)
     async def command(
-        session: Session, *, organization: str | None, project: str | None, **given: Any
+        session: Session, *, organization: str | None, project: str | None, **given: object
     ) -> None:
         async with observability(session, organization, project) as service:
             await work(session, service, **given)
 
-    return scope_options(command)
-
-
-def scope_options(command: Command) -> Command:
-    """Add --organization and --project to a command."""
     return _with(command, _SCOPE_OPTIONS)
 
 
@@ -102,9 +97,9 @@ def _with(command: Command, added: tuple[Callable[[Command], Command], ...]) -> 
     return command
 
 
-def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> dict[str, Any]:
+def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> dict[str, object]:
     """Return the fields of --from, updated with those of --field. Raises UsageError."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     if body is not None:
         try:
             fields = json.loads(body.read())
@@ -179,7 +174,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     @group.command(epilog=f"{example} create --field name=value", help=f"Create a {kind.name}.")
     @takes_fields(needed=True)
     @service_command
-    async def create(session: Session, service: Observability, fields: dict[str, Any]) -> None:
+    async def create(session: Session, service: Observability, fields: dict[str, object]) -> None:
         _print(session, await service.create(kind, fields))
 
     @group.command(
@@ -190,7 +185,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     @takes_fields(needed=True)
     @service_command
     async def update(
-        session: Session, service: Observability, key: str, fields: dict[str, Any]
+        session: Session, service: Observability, key: str, fields: dict[str, object]
     ) -> None:
         _print(session, await service.update(kind, key, fields))
 
@@ -209,7 +204,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
         key: str,
         other: str,
         other_key: str,
-        fields: dict[str, Any],
+        fields: dict[str, object],
     ) -> None:
         _print(session, await service.relate(kind, key, KINDS[other], other_key, fields))
 
@@ -229,7 +224,7 @@ async def _list(
     session: Session,
     service: Observability,
     kind: ResourceKind,
-    filters: Mapping[str, Any],
+    filters: Mapping[str, object],
     sort: str,
     limit: int | None,
 ) -> None:
@@ -263,8 +258,8 @@ def _print(session: Session, resource: Resource | None) -> None:
             say(f"{name:20} {shown}")
 
 
-def _value_at(raw: Mapping[str, Any], dotted: str) -> Any:
-    value: Any = raw
+def _value_at(raw: Mapping[str, object], dotted: str) -> object:
+    value: object = raw
     for name in dotted.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value

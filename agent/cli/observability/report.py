@@ -6,12 +6,13 @@ import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import click
 
 from agent.cli.framework.command import AgentGroup, note
 from agent.errors import AgentError, UsageError
+from agent.json_value import JSONValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.outbox import NewItem
+
+F = TypeVar("F", bound="Callable[..., object]")
 
 _QUEUE = click.option(
     "--queue", "only_queue", is_flag=True, help="Keep it for later; send nothing."
@@ -28,10 +31,10 @@ _AGAIN = click.option(
 )
 
 
-def _identity(*, required: bool) -> Callable[[Any], Any]:
+def _identity(*, required: bool) -> Callable[[F], F]:
     """Add the options that name a device."""
 
-    def add(function: Any) -> Any:
+    def add(function: F) -> F:
         for name, text in (
             ("--software-version", "The version of its software, as 1.2.3."),
             ("--software-type", "The component, as `main`."),
@@ -80,8 +83,10 @@ async def event(
     if source is not None:
         events = _import(source)
     else:
-        info = _trace(reason, pc, lr) if reason is not None else {"metrics": _metrics(metrics)}
-        single: dict[str, Any] = {
+        info: JSONValue = (
+            {"metrics": _metrics(metrics)} if reason is None else _trace(reason, pc, lr)
+        )
+        single: dict[str, JSONValue] = {
             "type": "heartbeat" if reason is None else "trace",
             **{name: value for name, value in identity.items() if value is not None},
             "event_info": info,
@@ -95,12 +100,12 @@ async def event(
     await queue_and_send(session, items, only_queue=only_queue)
 
 
-def _trace(reason: int, pc: int, lr: int | None) -> dict[str, int]:
+def _trace(reason: int, pc: int, lr: int | None) -> dict[str, JSONValue]:
     return {"reason": reason, "pc": pc, **({} if lr is None else {"lr": lr})}
 
 
-def _metrics(given: tuple[str, ...]) -> dict[str, Any]:
-    metrics: dict[str, Any] = {}
+def _metrics(given: tuple[str, ...]) -> dict[str, JSONValue]:
+    metrics: dict[str, JSONValue] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
@@ -115,7 +120,7 @@ def _metrics(given: tuple[str, ...]) -> dict[str, Any]:
     return metrics
 
 
-def _import(source: BinaryIO) -> list[Any]:
+def _import(source: BinaryIO) -> list[JSONValue]:
     text = source.read()
     try:
         whole = json.loads(text)
@@ -127,7 +132,7 @@ def _import(source: BinaryIO) -> list[Any]:
     return whole if isinstance(whole, list) else [whole]
 
 
-def _event_items(events: list[Any]) -> list[NewItem]:
+def _event_items(events: list[JSONValue]) -> list[NewItem]:
     """Return the events as items; all are checked before any is stored. Raises UsageError."""
     from agent.observability.ingest.events import SDK_VERSION, check_event
     from agent.outbox import ItemKind, NewItem
@@ -141,9 +146,9 @@ def _event_items(events: list[Any]) -> list[NewItem]:
         except UsageError as exc:
             where = f"event {number}: " if len(events) > 1 else ""
             raise UsageError(f"{where}{exc}", hint=exc.hint) from exc
-        happened = datetime.fromisoformat(json.loads(body)["captured_date"])
-        serial = completed["device_serial"]
-        items.append(NewItem(ItemKind.EVENT, serial, body, happened.timestamp()))
+        checked = json.loads(body)
+        happened = datetime.fromisoformat(checked["captured_date"]).timestamp()
+        items.append(NewItem(ItemKind.EVENT, checked["device_serial"], body, happened))
     if not items:
         raise UsageError("there is no event to send")
     return items
@@ -203,7 +208,7 @@ def coredump(
         if only_queue:
             raise UsageError(f"{path} is too large to be kept for later: send it without --queue")
         return upload_file(session, path, kind, device, compress=False, again=again)
-    meta: dict[str, Any] = {"form": kind.name, "name": path.name}
+    meta: dict[str, JSONValue] = {"form": kind.name, "name": path.name}
     if device is not None:
         meta["device"] = asdict(device)
     body = path.read_bytes()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from agent.cli.framework.command import AgentCommand, json_line, note
 from agent.cli.framework.session import Session
@@ -58,7 +59,7 @@ class Cursor(click.ParamType[int]):
     help="As JSON, every change of boards, keys, runs and steps after the one that the last such "
     "export ended with; 0: all there are.",
 )
-def command(session: Session, form: str | None, cursor: int | None, **wanted: Any) -> None:
+def command(session: Session, form: str | None, cursor: int | None, **wanted: object) -> None:
     """Write the boards of the ledger, or its changes, to standard output.
 
     The last line of `--since` is {"cursor": N}: give N to the next `--since`. Whoever was stopped
@@ -78,7 +79,11 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: An
                 )
             lines = _changes(ledger, cursor)
         else:
-            lines = _boards(form, Listing(ledger, BoardRecord, Filter(**wanted)).every(), settings)
+            lines = _boards(
+                form,
+                Listing(ledger, BoardRecord, msgspec.convert(wanted, Filter)).every(),
+                settings,
+            )
         for line in lines:
             sys.stdout.write(line)
         sys.stdout.flush()

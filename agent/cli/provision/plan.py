@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.session import Session
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     cls=AgentCommand, name="plan", epilog="Example: cellagent provision plan --all --expect 16"
 )
 @bench_options.take_options
-async def command(session: Session, **values: Any) -> int:
+async def command(session: Session, **values: object) -> int:
     """Show the steps that each board still needs; nothing is written to it."""
     from agent.provisioning.running.batch import plan_boards, require_count
     from agent.provisioning.running.board_ledger import AsyncLedger
 
-    given, settings = bench_options.BenchOptions(**values), session.configuration
+    given, settings = msgspec.convert(values, bench_options.BenchOptions), session.configuration
     bench_options.require_extras(settings.profile.provisioning)
     goal = bench_options.goal_of(given, settings)
     locations = bench_options.board_finder(given, session, session.usb_ports)()

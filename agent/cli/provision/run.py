@@ -6,9 +6,10 @@ import asyncio
 from contextlib import AsyncExitStack, aclosing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from agent.cli.framework.command import AgentCommand, note
 from agent.cli.framework.session import Session
@@ -63,7 +64,7 @@ def command(
     product: str | None,
     on_board: str | None,
     on_board_timeout: float | None,
-    **values: Any,
+    **values: object,
 ) -> Coroutine[None, None, int]:
     """Provision boards; what is right already is left alone, and a rerun resumes.
 
@@ -73,7 +74,7 @@ def command(
     from agent.provisioning.planning.goal import RegistrationMethod
     from agent.provisioning.running.batch import require_count
 
-    given = bench_options.BenchOptions(**values)
+    given = msgspec.convert(values, bench_options.BenchOptions)
     settings = session.configuration
     bench_options.require_extras(settings.profile.provisioning)
     if labels is not None:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import emit, note, say
 from agent.cli.framework.safe_text import drawing, printable
@@ -18,6 +18,9 @@ from agent.cli.framework.terminal import draws
 from agent.errors import ResourceUnavailable
 
 if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+
     from agent.cli.framework.session import Session
     from agent.provisioning.boards.board import BoardLocation
     from agent.provisioning.planning.plan import ProvisioningStep
@@ -66,7 +69,7 @@ def next_step(outcomes: Sequence[Outcome], *, cut_off: bool) -> str:
     return "what `try` says of each board"
 
 
-def drawn(rows: Sequence[Row], height: int | None) -> Any:
+def drawn(rows: Sequence[Row], height: int | None) -> Group:
     """Return the table of the boards for `rich`, at most `height` lines high; None: no limit.
 
     Where the boards do not all fit, those that are done are left out.
@@ -154,7 +157,7 @@ class BenchView:
         self.outcomes: list[Outcome] = []
         self._rows = {_row_key(location): Row(location) for location in locations}
         self._began = time.monotonic()
-        self._live: Any = None
+        self._live: Live | None = None
         self._over = False
         self._once = _OncePerRun(session.verbosity)
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from agent.cli.framework.command import AgentCommand, json_line, note, say
 from agent.cli.framework.session import Session
@@ -44,7 +45,7 @@ def command(
     runs: bool,
     limit: int | None,
     page: int,
-    **wanted: Any,
+    **wanted: object,
 ) -> None:
     """List boards or runs, the last change first; or the runs and steps of one board.
 
@@ -67,10 +68,10 @@ def command(
         if board is not None:
             _board(session, ledger, _uuid_of(ledger, board))
         elif runs:
-            listed = Listing(ledger, RunRecord, Filter(**wanted))
+            listed = Listing(ledger, RunRecord, msgspec.convert(wanted, Filter))
             _list(session, listed, limit, page, _runs, say_none)
         else:
-            found = Listing(ledger, BoardRecord, Filter(**wanted))
+            found = Listing(ledger, BoardRecord, msgspec.convert(wanted, Filter))
             _list(session, found, limit, page, _boards, say_none)
 
 
