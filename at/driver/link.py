@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
+from at.driver.link_state import IN_STEP, LOST, TRANSITIONS, LinkEvent, LinkState
+from at.driver.turns import Turns
 from at.protocol import resynchronisation
 from at.protocol.answer_or_notice import Owner, command_name, looks_like_notice
 from at.protocol.dialect import Dialect, Terminator
@@ -21,6 +23,18 @@ T = TypeVar("T")
 _CTRL_Z = b"\x1a"
 _READ = re.compile(r"[^=]*[^=]\?")
 _RESTARTS_IN_A_ROW = 5
+_OUT_OF_STEP = (LinkState.SUSPECT, LinkState.IN_DATA_MODE, LinkState.RESTARTED)
+
+
+@dataclass(slots=True)
+class _Probe:
+    """A question of the link's own, and which answer is the one to it."""
+
+    command: str
+    owner: Owner
+    accept: Callable[[Answer], bool]
+    others: bool = False
+    """Whether another answer came meanwhile."""
 
 
 class Link:
@@ -38,28 +52,22 @@ class Link:
         self.after_restart: Callable[[], Awaitable[None]] | None = None
         """Restores what a restart has undone; runs in the turn of the next command."""
         self.restarts = 0
-        self.raw: bytearray | None = None
-        """While not None, collects every byte that arrives."""
-        self.in_data_mode = False
+        self.listener: Receiver | None = None
+        """While not None, gets every byte that arrives as well, and the loss of the link."""
         self.answers_no_probe = False
         """Whether the modem has no probe command (ESP-AT): AT and then silence replace a probe."""
-        self._borrower: Receiver | None = None
-        self._on_item = on_item
-        self._on_lost = on_lost
         self.on_idle_restart: Callable[[], None] = lambda: None
         """Called when the modem restarts while no command is in flight."""
+        self._on_item = on_item
+        self._on_lost = on_lost
+        self._state = IN_STEP
+        self._turns = Turns()
         self._machine = Exchange()
         self._outstanding = resynchronisation.OutstandingCommands()
-        self._suspect = False
-        self._restarted = False
-        self._lost: LinkLost | None = None
-        self._busy = False
-        self._queue: deque[asyncio.Future[None]] = deque()
         self._waiter: asyncio.Future[Answer] | None = None
-        self._payload: bytes | None = None
-        self._accept: Callable[[Answer], bool] | None = None
-        self._answered = False  # another answer came while a probe's answer was awaited
-        self._awaited: tuple[str, Owner] = ("AT", Owner("", lambda _: True))
+        self._payload: bytes | None = None  # to be sent when the modem prompts for it
+        self._probe: _Probe | None = None
+        self._lost: LinkLost
         self._loop: asyncio.AbstractEventLoop
 
     async def open(self) -> None:
@@ -77,10 +85,8 @@ class Link:
     def data_received(self, data: bytes) -> None:
         """Route the bytes that arrived. A failure here ends the link: no caller is left waiting."""
         try:
-            if self.raw is not None:
-                self.raw += data
-            if self._borrower is not None:
-                self._borrower.data_received(data)
+            if self.listener is not None:
+                self.listener.data_received(data)
             for item in self._machine.feed(data):
                 self._route(item)
         except Exception as error:  # noqa: BLE001 - every caller must get it, whatever it is
@@ -106,15 +112,10 @@ class Link:
         `payload` is sent when the modem prompts for it. Raises CommandTimeout, ModemReset,
         LinkLost, NoAnswer.
         """
-        if self._busy or self._queue:
-            await self._wait_for_turn()
-        self._busy = True
-        try:
-            if self._suspect or self._restarted:
+        async with self._turns:
+            if self._state is not IN_STEP:
                 await self.make_ready()
             return await self.exchange(line, timeout_s, owner, payload=payload)
-        finally:
-            self._end_turn()
 
     async def pass_through(self, borrower: Receiver, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work`, which may call `write`, as one turn; `borrower` gets the bytes that arrive.
@@ -125,24 +126,19 @@ class Link:
 
         async def passed_through() -> None:
             await self.make_ready()
-            self._borrower = borrower
+            self.listener = borrower
             try:
                 await work()
             finally:
-                self._borrower = None
+                self.listener = None
                 self.mark_suspect()
 
         await self.exclusively(passed_through)
 
     async def exclusively(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run `work`, which may use `exchange()` and `settle()`, as one turn."""
-        if self._busy or self._queue:
-            await self._wait_for_turn()
-        self._busy = True
-        try:
+        async with self._turns:
             return await work()
-        finally:
-            self._end_turn()
 
     async def make_ready(self) -> None:
         """Resynchronise a suspect link, then restore what a restart has undone.
@@ -151,21 +147,21 @@ class Link:
         of times. Raises NoAnswer, LinkLost.
         """
         for _ in range(_RESTARTS_IN_A_ROW):
-            if self._lost:
-                raise self._lost
-            if self._suspect:
+            self._raise_if_lost()
+            if self._state in _OUT_OF_STEP:
                 await self._resynchronise()
-            if not self._restarted:
+            if self._state is not LinkState.RESTORING:
                 return
-            self._restarted = False
             try:
                 if self.after_restart:
                     await self.after_restart()
             except (ModemReset, CommandTimeout):
-                self._restarted = True
+                self._change(LinkEvent.RESTART)
             except BaseException:
-                self._restarted = True
+                self._change(LinkEvent.RESTART)
                 raise
+            if self._state is LinkState.RESTORING:
+                self._change(LinkEvent.RESTORED)
         raise NoAnswer(f"{self.transport.name}: the modem keeps restarting")
 
     async def exchange(
@@ -182,8 +178,7 @@ class Link:
         `data` is written instead of the command if the modem still holds most of it from an
         earlier attempt. Raises CommandTimeout, ModemReset, LinkLost.
         """
-        if self._lost:
-            raise self._lost
+        self._raise_if_lost()
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
         self._payload = payload
@@ -195,7 +190,7 @@ class Link:
             return await waiter
         except BaseException:
             if self._machine.in_flight:
-                self._suspect = True
+                self._change(LinkEvent.DOUBT)
                 self._outstanding.add(line)
                 for item in self._machine.abandon():
                     self._on_item(item)
@@ -206,38 +201,38 @@ class Link:
 
     def write(self, data: bytes) -> None:
         """Write bytes within a turn that the caller holds. Raises LinkLost."""
-        if self._lost:
-            raise self._lost
+        self._raise_if_lost()
         self.transport.write(data)
 
     def mark_suspect(self) -> None:
         """Mark the link as suspect: it is resynchronised before the next command."""
-        self._suspect = True
+        self._change(LinkEvent.DOUBT)
 
     def mark_trusted(self) -> None:
         """Mark the link as in step: the caller has made sure that no older answer can follow."""
-        self._suspect = self._restarted = False
+        if self._state in _OUT_OF_STEP:
+            self._change(LinkEvent.PROBED)
+        if self._state is LinkState.RESTORING:
+            self._change(LinkEvent.RESTORED)
         self._outstanding.clear()
 
-    # --- turns
+    def begin_data(self) -> None:
+        """Note that what is written from now on is data to the modem, unless it restarted."""
+        if self._state is IN_STEP:
+            self._change(LinkEvent.DATA)
 
-    async def _wait_for_turn(self) -> None:
-        ticket = self._loop.create_future()
-        self._queue.append(ticket)
-        try:
-            await ticket
-        except BaseException:
-            if not ticket.cancelled():
-                self._end_turn()  # it was our turn already
-            raise
+    def end_data(self) -> None:
+        """Note that the modem took all data and takes commands again."""
+        if self._state is LinkState.IN_DATA_MODE:
+            self._change(LinkEvent.DATA_END)
 
-    def _end_turn(self) -> None:
-        while self._queue:
-            ticket = self._queue.popleft()
-            if not ticket.done():
-                ticket.set_result(None)
-                return
-        self._busy = False
+    def _change(self, event: LinkEvent) -> None:
+        if self._state is not LOST:
+            self._state = TRANSITIONS[self._state, event]
+
+    def _raise_if_lost(self) -> None:
+        if self._state is LOST:
+            raise self._lost
 
     # --- one exchange
 
@@ -253,7 +248,7 @@ class Link:
 
     def _route(self, item: Item) -> None:
         if type(item) is NoticeLine:
-            late = self._suspect and self._outstanding.includes(item.name)
+            late = self._state is not IN_STEP and self._outstanding.includes(item.name)
             if late and not looks_like_notice(item.line):
                 self._on_item(Unknown(item.line))  # a line of a late answer
             else:
@@ -261,16 +256,17 @@ class Link:
             return
         waiter = self._waiter
         if type(item) is Answer:
-            if self._accept is not None and not self._accept(item):
-                self._machine.start(*self._awaited)
+            probe = self._probe
+            if probe is not None and not probe.accept(item):
+                self._machine.start(probe.command, probe.owner)
                 drops = self.dialect.traits.drops_input_while_busy
-                if drops and waiter is not None and not self._answered:
+                if drops and waiter is not None and not probe.others:
                     # It was busy when the probe came and lost it: waiting longer is of no use.
                     self._loop.call_later(resynchronisation.ABORT_S, _give_up, waiter)
-                self._answered = True
+                probe.others = True
             elif waiter is not None and not waiter.done():
                 if item.final == "OK" and not item.lines and _READ.fullmatch(item.command or ""):
-                    self._suspect = True  # it may be another command's OK, sent twice
+                    self._change(LinkEvent.DOUBT)  # it may be another command's OK, sent twice
                 waiter.set_result(item)
             return
         if isinstance(item, Prompt) and self._payload is not None:
@@ -279,15 +275,14 @@ class Link:
         elif isinstance(item, Restart):
             self._restart(item)
         elif type(item) is Unknown and not self._machine.in_flight and final_result(item.text):
-            self._suspect = True  # one final result too many: another may follow
+            self._change(LinkEvent.DOUBT)  # one final result too many: another may follow
         self._on_item(item)
 
     def _restart(self, item: Restart) -> None:
         self.restarts += 1
-        self._restarted = self._suspect = True
-        self.in_data_mode = False
+        self._change(LinkEvent.RESTART)
         self._outstanding.clear()
-        if not self._busy:
+        if not self._turns.taken:
             self.on_idle_restart()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(
@@ -298,71 +293,62 @@ class Link:
             )
 
     def _fail(self, error: LinkLost, cause: BaseException | None) -> None:
-        if self._lost is None:
+        if self._state is not LOST:
+            self._change(LinkEvent.LOSS)
             error.__cause__ = cause
             error.hint = "plug the kit in, then open the port again" if cause else ""
             self._lost = error
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(self._lost)
-        for ticket in self._queue:
-            if not ticket.done():
-                ticket.set_result(None)  # its turn comes, and raises the loss
-        if self._borrower is not None:
-            self._borrower.connection_lost(self._lost)
+        self._turns.let_all_through()  # to be told of the loss
+        if self.listener is not None:
+            self.listener.connection_lost(self._lost)
         self._on_lost(self._lost)
 
     # --- resynchronisation
 
     async def _resynchronise(self) -> None:
-        aborts, self._answered = 0, False
+        aborts, others = 0, False
         for _ in range(resynchronisation.ATTEMPTS):
             # A modem that answers holds no half-typed line: a probe is enough.
-            if not self._answered:
+            if not others:
+                in_data_mode = self._state is LinkState.IN_DATA_MODE
                 for sequence in resynchronisation.abort_sequences(
-                    aborts, self.terminator, self.dialect, data_mode=self.in_data_mode
+                    aborts, self.terminator, self.dialect, data_mode=in_data_mode
                 ):
-                    await self._await_answer("AT", sequence, resynchronisation.ABORT_S)
+                    await self._await_answer(_question("AT"), sequence, resynchronisation.ABORT_S)
                 aborts += 1
-            self._answered = False
-            if await self._probe():
-                self._suspect = self.in_data_mode = False
+            probe = _question(self._outstanding.choose_probe(), self._outstanding.settled_by)
+            if await (self._silence() if self.answers_no_probe else self._probed(probe)):
+                self._change(LinkEvent.PROBED)
                 self._outstanding.clear()
                 return
+            others = probe.others
         raise NoAnswer(
             f"{self.transport.name}: the modem does not answer since a command was broken off",
             hint="it may still be busy; else reset the kit",
         )
 
-    async def _probe(self) -> bool:
-        """Send one probe. Return whether its answer came, after which no older one can follow."""
-        if self.answers_no_probe:
-            data = b"AT" + self.terminator.wire
-            if await self._await_answer("AT", data, resynchronisation.PROBE_S) is None:
-                return False
-            return await self._await_answer("AT", b"", resynchronisation.PROBE_S) is None
-        probe = self._outstanding.choose_probe()
-        self._outstanding.add(probe)
-        data = self.dialect.typed(probe).encode() + self.terminator.wire
-        settled_by = self._outstanding.settled_by
-        return (
-            await self._await_answer(probe, data, resynchronisation.PROBE_S, settled_by) is not None
-        )
+    async def _probed(self, probe: _Probe) -> bool:
+        """Send a probe. Return whether its answer came, after which no older one can follow."""
+        self._outstanding.add(probe.command)
+        data = self.dialect.typed(probe.command).encode() + self.terminator.wire
+        return await self._await_answer(probe, data, resynchronisation.PROBE_S) is not None
 
-    async def _await_answer(
-        self,
-        command: str,
-        data: bytes,
-        seconds: float,
-        accept: Callable[[Answer], bool] = lambda _answer: True,
-    ) -> Answer | None:
-        """Write `data`; return the next answer that `accept` accepts, None after `seconds`."""
-        if self._lost:
-            raise self._lost
-        self._awaited = (command, Owner(command_name(command), lambda _: True, bare=False))
-        self._accept = accept
+    async def _silence(self) -> bool:
+        """Send AT. Return whether its answer came, and nothing after it."""
+        data = b"AT" + self.terminator.wire
+        if await self._await_answer(_question("AT"), data, resynchronisation.PROBE_S) is None:
+            return False
+        return await self._await_answer(_question("AT"), b"", resynchronisation.PROBE_S) is None
+
+    async def _await_answer(self, probe: _Probe, data: bytes, seconds: float) -> Answer | None:
+        """Write `data`; return the next answer that `probe` accepts, None after `seconds`."""
+        self._raise_if_lost()
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
-        self._machine.start(*self._awaited)
+        self._probe = probe
+        self._machine.start(probe.command, probe.owner)
         timer = self._loop.call_later(seconds, _give_up, waiter)
         try:
             self.transport.write(data)
@@ -371,9 +357,13 @@ class Link:
             return None
         finally:
             timer.cancel()
-            self._waiter = self._accept = None
+            self._waiter = self._probe = None
             for item in self._machine.disown():
                 self._on_item(item)
+
+
+def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> _Probe:
+    return _Probe(command, Owner(command_name(command), lambda _: True, bare=False), accept)
 
 
 def _give_up(waiter: asyncio.Future[Answer]) -> None:

@@ -318,7 +318,7 @@ async def _transfer(
         answer = await link.exchange(line, timeout_s)
         if not answer.ok:
             return answer
-        link.in_data_mode = True
+        link.begin_data()
         try:
             async with asyncio.timeout(timeout_s):
                 for start in range(0, len(payload), _PIECE_BYTES):
@@ -326,13 +326,9 @@ async def _transfer(
                     await link.transport.drain()
                 last = (await anext(ends)).line
         except TimeoutError as error:
-            link.mark_suspect()
             name = command_name(line)
             raise CommandTimeout(f"{name}: no end of the transfer in {timeout_s:g} s") from error
-        except BaseException:
-            link.mark_suspect()
-            raise
-        link.in_data_mode = False
+        link.end_data()
         return answer
 
     answer = await link.exclusively(work)

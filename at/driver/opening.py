@@ -123,7 +123,7 @@ class _Handshake:
             link.dialect = Dialect(dialect)
         if terminator != "auto":
             link.terminator = Terminator(terminator)
-        link.raw = self._received
+        link.listener = self
         try:
             answer = await self._ask()
             if answer is None and is_garbage(self._received):
@@ -137,8 +137,14 @@ class _Handshake:
                     answer = None  # to the bare question, it answered in words of its own
             return answer if answer is not None and answer.ok else await self._ask_again()
         finally:
-            link.raw = None
+            link.listener = None
             link.mark_trusted()
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Do nothing: whoever waits for an answer gets the loss."""
 
     async def _ask_again(self) -> Answer:
         """Ask again, each time assuming that an earlier client left a worse state behind."""
