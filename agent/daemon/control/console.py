@@ -36,7 +36,7 @@ async def show_console(
         )
     port = kit.console.port or kit.settings.port
     with kit.console.watchers.subscribed() as watcher:
-        _send(writer, protocol.ConsoleAnswer(kit=kit.name, port=port, pid=os.getpid()))
+        _send(writer, protocol.ConsoleAnswer(True, kit=kit.name, port=port, pid=os.getpid()))
         await first_of(
             _send_lines(watcher, writer),
             _send_troubles(kit, registry, writer),

@@ -92,7 +92,7 @@ REQUESTS = frozenset(kind.__struct_config__.tag for kind in get_args(AnyRequest)
 class Answer(msgspec.Struct):
     """It was done."""
 
-    ok: Literal[True] = True
+    ok: Literal[True]
 
 
 class StatusAnswer(Answer, kw_only=True):

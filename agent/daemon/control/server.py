@@ -106,19 +106,19 @@ class ControlServer:
     async def _do(self, request: protocol.AnyRequest, client: _Client) -> None:
         match request:
             case protocol.StatusRequest():
-                await client.send(protocol.StatusAnswer(status=await self._agent.status()))
+                await client.send(protocol.StatusAnswer(True, status=await self._agent.status()))
             case protocol.WatchRequest():
                 await first_of(client.reader.read(), self._send_changes(client))
             case protocol.ReloadRequest():
                 await self._agent.reload()
-                await client.send(protocol.Answer())
+                await client.send(protocol.Answer(True))
             case protocol.OutboxRequest():
                 found = await self._query_outbox(request)
-                await client.send(protocol.OutboxAnswer(outbox=found))
+                await client.send(protocol.OutboxAnswer(True, outbox=found))
             case protocol.HoldRequest(kit=name, who=program):
                 kit = self._agent.kit(name)
                 async with hold(kit.link, program[:_LONGEST_NAME]):
-                    answer = protocol.HoldAnswer(kit=kit.name, port=kit.settings.port)
+                    answer = protocol.HoldAnswer(True, kit=kit.name, port=kit.settings.port)
                     await client.send(answer)
                     await client.reader.read()  # until the client closes
             case protocol.LeaseRequest(kit=name, who=program):
@@ -133,7 +133,7 @@ class ControlServer:
         while True:
             # Of before the status is read: no later change is missed.
             change = self._agent.registry.next_change
-            line = protocol.encode(protocol.StatusAnswer(status=await self._agent.status()))
+            line = protocol.encode(protocol.StatusAnswer(True, status=await self._agent.status()))
             if line != sent:
                 sent = line
                 await client.send_line(line)

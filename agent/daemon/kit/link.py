@@ -303,7 +303,9 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
     async with link.exclusive(f"lent to {program}", patience_s=EXCLUSIVE_WAIT_S):
         modem = link.available()
         await holder.send(
-            LeaseAnswer(kit=name, dialect=modem.dialect.value, terminator=modem.terminator.value)
+            LeaseAnswer(
+                True, kit=name, dialect=modem.dialect.value, terminator=modem.terminator.value
+            )
         )
         link.is_leased = True
         try:
