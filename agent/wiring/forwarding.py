@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from agent.console.line_classifier import ConsoleItem
     from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 
+    HandleItems = Callable[[Sequence[ConsoleItem]], Awaitable[None]]
+    """Returns once what is to be kept of the items is on disk, or waits for room there."""
+
 # The service's numbers for the reason of a trace.
 STACK_OVERFLOW, MEMORY_FAULT, BUS_FAULT, USAGE_FAULT = 0x800B, 0x9200, 0x9100, 0x9300
 KERNEL_PANIC, HARD_FAULT, SECURITY_VIOLATION = 0x8008, 0x9400, 0x9402
@@ -41,6 +44,37 @@ _MAX_PENDING = 1000  # chunks, dumps and traces that wait in memory for free spa
 def _raise(error: AgentError | None) -> None:
     if error is not None:
         raise error
+
+
+class StoreThenShow:
+    """The way of what a kit printed: on disk first, in each of `stores`, then shown; in order.
+
+    A kit prints once: what anybody saw is not lost, whenever this process is killed.
+    """
+
+    def __init__(self, stores: Sequence[HandleItems]) -> None:
+        self._stores = stores
+        self._turn = asyncio.Lock()
+
+    async def handle(
+        self, items: Sequence[ConsoleItem], show: Callable[[Sequence[ConsoleItem]], None]
+    ) -> None:
+        """Store items, then call `show` with them; raises what either raises.
+
+        A caller that is cancelled does not wait for it; it is done all the same.
+        """
+        if self._stores or self._turn.locked():
+            await asyncio.shield(self._handle(items, show))
+        else:
+            show(items)
+
+    async def _handle(
+        self, items: Sequence[ConsoleItem], show: Callable[[Sequence[ConsoleItem]], None]
+    ) -> None:
+        async with self._turn:
+            for store in self._stores:
+                await store(items)
+            show(items)
 
 
 class Forwarder:

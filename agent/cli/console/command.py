@@ -16,10 +16,11 @@ from agent.cli.framework.command import AgentCommand
 from agent.cli.framework.session import Session, held_kit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Sequence
 
     from agent.console.line_classifier import ConsoleItem
     from agent.observability.ingest.device_identity import PartialIdentity
+    from agent.wiring.forwarding import HandleItems
 
 
 @click.command(
@@ -90,19 +91,23 @@ class _ConsoleOptions:
 async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptions) -> None:
     from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
     from agent.cli.console.sources import AgentSource, ConsoleSource, PortSource, TypedLines
+    from agent.wiring.forwarding import StoreThenShow
 
     kit = session.kit
     if given.baud:
         kit = msgspec.structs.replace(kit, baud=given.baud)
     names = device_identity(session, given.identity)
     held = await held_kit(kit.port, session.usb_ports, to_watch=True)
-    sinks: list[Callable[[list[ConsoleItem]], Awaitable[None]]] = []
+    sinks: list[HandleItems] = []
 
-    async def handle(items: list[ConsoleItem]) -> None:
-        for store in sinks:  # before anything is shown: the kit prints it once
-            await store(items)
+    way = StoreThenShow(sinks)
+
+    def show(items: Sequence[ConsoleItem]) -> None:
         for item in items:
             window.show(item)
+
+    async def handle(items: Sequence[ConsoleItem]) -> None:
+        await way.handle(items, show)
 
     async with AsyncExitStack() as stack:
         if given.forward and held is None:

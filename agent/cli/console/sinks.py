@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.cli.capture.dump_files import DumpFiles, write_device_file
 from agent.cli.framework.session import Session
@@ -23,6 +24,9 @@ from agent.observability.ingest.device_identity import (
     profile_identity,
 )
 from agent.tasks import cancel_and_wait
+
+if TYPE_CHECKING:
+    from agent.wiring.forwarding import HandleItems
 
 
 def device_identity(session: Session, given: PartialIdentity) -> IdentityTracker:
@@ -43,7 +47,7 @@ def device_identity(session: Session, given: PartialIdentity) -> IdentityTracker
 @contextlib.asynccontextmanager
 async def outbox_sink(
     session: Session, names: IdentityTracker, note: Callable[[str], None]
-) -> AsyncIterator[Callable[[list[ConsoleItem]], Awaitable[None]]]:
+) -> AsyncIterator[HandleItems]:
     """Give a function that stores chunks and dumps in the outbox, and deliver them meanwhile.
 
     `note` is called with each problem. Raises UsageError, OutboxHeld.
@@ -65,7 +69,7 @@ async def outbox_sink(
             forwarder = Forwarder(outbox, names, wake=delivery.wake, on_failure=trouble.report)
             work = [asyncio.create_task(each) for each in (delivery.run(), forwarder.run())]
 
-            async def store(items: list[ConsoleItem]) -> None:
+            async def store(items: Sequence[ConsoleItem]) -> None:
                 await forwarder.forward(items, utc_now())
 
             try:

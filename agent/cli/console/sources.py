@@ -7,8 +7,9 @@ import contextlib
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from agent.cli.console.window import ConsoleWindow
 from agent.cli.framework.session import held_kit
@@ -20,6 +21,9 @@ from agent.daemon.control.client import AgentConnection, NotRunning, open_reques
 from agent.daemon.control.leased_transport import HeldKit
 from agent.tasks import cancel_and_wait
 from at.ports.usb import Listing, system_ports
+
+if TYPE_CHECKING:
+    from agent.wiring.forwarding import HandleItems
 
 _RETRY_S = 1.0  # between two tries to reach a port or an agent that went away
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes: a core dump of 16 MiB as base64
@@ -62,7 +66,7 @@ class ConsoleSource(ABC):
     def __init__(
         self,
         window: ConsoleWindow,
-        handle: Callable[[list[ConsoleItem]], Awaitable[None]],
+        handle: HandleItems,
         lines: TypedLines,
     ) -> None:
         """`handle` stores and shows items; notes go to `window`; `lines` are sent to the kit."""
@@ -91,7 +95,7 @@ class PortSource(ConsoleSource):
         self,
         kit: KitSettings,
         window: ConsoleWindow,
-        handle: Callable[[list[ConsoleItem]], Awaitable[None]],
+        handle: HandleItems,
         lines: TypedLines,
         listing: Listing = system_ports,
     ) -> None:
@@ -165,7 +169,7 @@ class AgentSource(ConsoleSource):
         self,
         kit: HeldKit,
         window: ConsoleWindow,
-        handle: Callable[[list[ConsoleItem]], Awaitable[None]],
+        handle: HandleItems,
         lines: TypedLines,
     ) -> None:
         super().__init__(window, handle, lines)

@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 
 from agent.config.profile import KitSettings
 from agent.console import line_classifier
@@ -27,7 +28,7 @@ from agent.errors import AgentError
 from agent.observability.ingest.device_identity import IdentityTracker
 from agent.outbox import Outbox, OutboxFull
 from agent.tasks import first_of
-from agent.wiring.forwarding import Forwarder, utc_now
+from agent.wiring.forwarding import Forwarder, StoreThenShow, utc_now
 from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
 from at.protocol.exchange import Item, Restart, Unknown
@@ -43,15 +44,15 @@ class ConsoleWatcher:
 
     def __init__(self, counts: ConsoleCounts) -> None:
         """Begin to count; `counts` are those of the console."""
-        self._counts = counts
-        self._before = replace(counts)
+        self._now = self._before = replace(counts)
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._lost = 0
         self._readable = asyncio.Event()
 
-    def put(self, lines: Sequence[bytes]) -> None:
-        """Add lines of `agent.console.line_classifier`; never blocks."""
+    def put(self, lines: Sequence[bytes], counts: ConsoleCounts) -> None:
+        """Add lines of `agent.console.line_classifier`, counted in `counts`; never blocks."""
+        self._now = counts
         for line in lines:
             self._waiting.append(line)
             self._size += len(line)
@@ -73,9 +74,9 @@ class ConsoleWatcher:
         return bytes(data), lost
 
     def counts(self) -> ConsoleCounts:
-        """Return how much was received since this window was opened."""
+        """Return how much was shown since this window was opened, or lost."""
         before = asdict(self._before)
-        now = asdict(self._counts).items()
+        now = asdict(self._now).items()
         return ConsoleCounts(**{name: value - before[name] for name, value in now})
 
 
@@ -84,13 +85,14 @@ class ConsoleWatchers:
 
     def __init__(self, counts: ConsoleCounts) -> None:
         self._counts = counts
+        self._published = replace(counts)
         self._watchers: list[ConsoleWatcher] = []
         self._dump_in_progress = False
 
     @contextlib.contextmanager
     def subscribed(self) -> Iterator[ConsoleWatcher]:
         """Add a watcher for as long as the block runs."""
-        watcher = ConsoleWatcher(self._counts)
+        watcher = ConsoleWatcher(self._published)
         self._watchers.append(watcher)
         try:
             yield watcher
@@ -98,7 +100,8 @@ class ConsoleWatchers:
             self._watchers.remove(watcher)
 
     def publish(self, items: Sequence[ConsoleItem]) -> None:
-        """Pass items to all watchers; never blocks."""
+        """Pass items to all watchers; never blocks. They count what was read up to here."""
+        self._published = replace(self._counts)
         if self._watchers and items:
             self._put([line_classifier.encode_item(item) for item in items])
 
@@ -110,7 +113,11 @@ class ConsoleWatchers:
 
     def _put(self, lines: Sequence[bytes]) -> None:
         for watcher in self._watchers:
-            watcher.put(lines)
+            watcher.put(lines, self._published)
+
+
+async def _no_events() -> None:
+    """Store nothing: there are no events."""
 
 
 class KitConsole:
@@ -124,11 +131,13 @@ class KitConsole:
         wake: Callable[[], None],
         *,
         on_restart: Callable[[str], None] = lambda _line: None,
+        store_events: Callable[[], Awaitable[None]] = _no_events,
         wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`names` is the identity of the kit as far as it is known; `wake` starts the delivery.
 
-        `on_restart` is called with each line on the console's own port that announces a restart.
+        `on_restart` is called with each line on the console's own port that announces a restart;
+        `store_events` returns once the events of restarts, on any port, are on disk.
         """
         self.concern = concern
         self.held_port = HeldPort(concern)
@@ -145,6 +154,8 @@ class KitConsole:
             wait=wait,
         )
         self._on_restart = on_restart
+        self._store_events = store_events
+        self._way = StoreThenShow([self._store])
 
     # --- the AT port
 
@@ -232,15 +243,19 @@ class KitConsole:
 
         Watchers get lines without a log level only if `publish_plain`.
         """
+        await self._way.handle(items, partial(self._show, publish_plain))
+
+    async def _store(self, items: Sequence[ConsoleItem]) -> None:
+        await self._forwarder.forward(items, utc_now())
+        if any(isinstance(item, Reboot) for item in items):
+            await self._store_events()
+
+    def _show(self, publish_plain: bool, items: Sequence[ConsoleItem]) -> None:
         published = [item for item in items if publish_plain or not _is_plain(item)]
         self._counts.lines -= len(items) - len(published)
         for item in items:
             self._count(item)
-        try:
-            await self._forwarder.forward(items, utc_now())
-        finally:
-            # After it is stored: what a window shows is not lost if the agent is killed just then.
-            self.watchers.publish(published)
+        self.watchers.publish(published)
 
     def _on_stored(self, error: AgentError | None) -> None:
         """Show in the status why items are not stored; None: they are stored again."""

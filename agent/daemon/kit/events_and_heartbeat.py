@@ -60,6 +60,7 @@ class KitEvents:
         self._is_on = True
         self._max_age_s = float("inf")
         self._pending: deque[tuple[AgentEventKind | None, NewItem]] = deque()
+        self._storing = asyncio.Lock()
         self._added = asyncio.Event()
         self._began = self._counted_from = clock()
         self._up_before_s = 0.0
@@ -99,7 +100,7 @@ class KitEvents:
         self.concern.set_well()
         await first_of(self._store_added(), self._add_heartbeats(settings.heartbeat_s))
 
-    async def close(self) -> None:
+    async def store(self) -> None:
         """Store what is still in memory, as far as that can be done."""
         with suppress(AgentError):
             await self._store()
@@ -120,16 +121,20 @@ class KitEvents:
     async def _store(self) -> None:
         """Put what waits into the outbox. Raises AgentError; the rest then stays pending."""
         self._added.clear()
-        while self._pending:
-            kind, item = self._pending[0]
-            receipt = await self._outbox.aput([item])
-            self._pending.popleft()
-            if receipt.ids:  # else it was there already, from before a restart of the agent
-                self._wake()
-                if kind is not None:
-                    self._counts[kind.counter] += 1
-                    with self.concern.changing() as status:
-                        setattr(status, kind.counter, getattr(status, kind.counter) + 1)
+        async with self._storing:
+            while self._pending:
+                kind, item = self._pending[0]
+                receipt = await self._outbox.aput([item])
+                self._pending.popleft()
+                if receipt.ids:  # else it was there already, from before a restart of the agent
+                    self._wake()
+                    self._count(kind)
+
+    def _count(self, kind: AgentEventKind | None) -> None:
+        if kind is not None:
+            self._counts[kind.counter] += 1
+            with self.concern.changing() as status:
+                setattr(status, kind.counter, getattr(status, kind.counter) + 1)
 
     async def _add_heartbeats(self, interval_s: float) -> None:
         if not interval_s:

@@ -78,6 +78,7 @@ class KitAgent:
             self._identity.device,
             wake_delivery,
             on_restart=self._on_restart,
+            store_events=self._store_events,
         )
         self.link.ports.append(self.console.held_port)
         self.events = KitEvents(
@@ -163,7 +164,7 @@ class KitAgent:
         """End everything; the ports are closed, and the modem is as it was found."""
         await _end(self._service_tasks)
         await _end(self._port_tasks)
-        await self.events.close()
+        await self.events.store()
 
     async def type_line(self, line: str) -> list[str]:
         """Write a line to the console, as a person would; return what a modem answers to it.
@@ -264,6 +265,9 @@ class KitAgent:
             self.link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
 
     # --- called by the parts of the kit
+
+    async def _store_events(self) -> None:
+        await self.events.store()
 
     def _refusal(self) -> str:
         return "" if self.contact is None else self.contact.refusal

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import os
+import shutil
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +18,7 @@ import pytest
 from console_window import PATIENCE_S, window
 from running_agent import RunningAgent, agent_on, concern_of, kit_to_crash, virtual_kit
 
+from at.virtual.console import export_lines
 from at.virtual.server.pty import PtyServer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
@@ -47,6 +51,10 @@ class Console:
     def say(self, numbers: range) -> None:
         """Print a line for each number, at most a thousand: what the terminal keeps for us."""
         self._port.send("".join(LINE.format(number) for number in numbers).encode())
+
+    def print(self, lines: list[str]) -> None:
+        """Print lines."""
+        self._port.send("".join(f"{line}\r\n" for line in lines).encode())
 
     def close(self) -> None:
         self._port.close()
@@ -242,3 +250,48 @@ async def test_a_window_that_says_nonsense_is_closed_and_disturbs_nobody(
         async with window(agent.environment) as shown:
             console.say(range(7, 8))
             await shown.until("number 7")
+
+
+def bodies_on_disk(folder: Path) -> set[bytes]:
+    """Return what is in the agent's outbox, which it locks: in a copy of its files in `folder`."""
+    folder.mkdir()
+    for file in (Path(os.environ["CELLAGENT_STATE_DIR"]) / "outbox").rglob("outbox.sqlite*"):
+        shutil.copy(file, folder)
+    with contextlib.closing(sqlite3.connect(folder / "outbox.sqlite")) as outbox:
+        return {bytes(body) for (body,) in outbox.execute("SELECT body FROM items")}
+
+
+@pytest.mark.parametrize("kill_after", [1, 30, 200])
+async def test_what_a_window_saw_is_on_disk_also_after_a_kill(tmp_path: Path, kill_after: int):
+    async with agent_with_console(tmp_path) as (agent, console):
+        place = next((Path(os.environ["CELLAGENT_STATE_DIR"]) / "run").glob("*.sock"))
+        reader, writer = await asyncio.open_unix_connection(place)
+        writer.write(b'{"do":"console","kit":"kit"}\n')
+        assert json.loads(await reader.readline())["ok"]
+        seen: set[bytes] = set()
+
+        async def see() -> None:
+            message = json.loads(await reader.readuntil(b"\n"))
+            if message.get("is") == "ChunkLine":
+                seen.add(base64.b64decode(message["item"]["chunk"]))
+
+        async with asyncio.timeout(PATIENCE_S):
+            for number in range(kill_after):
+                console.print(export_lines(b"\x02 message %d" % number))
+                while len(seen) <= number:
+                    await see()
+                if number % 10 == 0:
+                    assert seen <= bodies_on_disk(tmp_path / f"{number}"), (
+                        "it is there at the moment that it is shown"
+                    )
+            for number in range(kill_after, kill_after + 100):
+                console.print(export_lines(b"\x02 message %d" % number))
+            await see()
+            agent.process.kill()
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                while True:
+                    await see()
+        await agent.process.wait()
+        writer.close()
+        assert kill_after <= len(seen)
+        assert seen <= bodies_on_disk(tmp_path / "killed")

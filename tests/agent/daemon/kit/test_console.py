@@ -50,7 +50,7 @@ def test_the_newest_lines_wait_in_order_within_the_bound(sizes, reads):
         for number, size in enumerate(sizes):
             line = f"{number} ".encode().ljust(size, b".") + b"\n"
             sent.append(line)
-            watcher.put([line])
+            watcher.put([line], ConsoleCounts())
             assert watcher._size <= MOST_WAITING
             if number in reads:
                 lines, missed = await read_all(watcher)
@@ -67,7 +67,7 @@ def test_the_newest_lines_wait_in_order_within_the_bound(sizes, reads):
 async def test_a_dump_that_is_larger_than_the_bound_waits_all_the_same():
     watcher = ConsoleWatcher(ConsoleCounts())
     large = b"x" * (2 * MOST_WAITING) + b"\n"
-    watcher.put([b"before\n", large])
+    watcher.put([b"before\n", large], ConsoleCounts())
     assert await read_all(watcher) == ([large], 1)
 
 
@@ -230,14 +230,47 @@ async def test_what_the_kit_printed_is_on_disk_before_a_window_shows_it(tmp_path
             assert len((await read_all(watcher))[0]) == 1
 
 
-async def test_what_is_being_stored_when_the_link_is_lost_is_shown_all_the_same(tmp_path: Path):
+async def test_what_is_being_stored_when_the_link_is_lost_is_shown_once_it_is_on_disk(
+    tmp_path: Path,
+):
     with SlowOutbox(tmp_path / "outbox") as slow:
         concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
         console = KitConsole(concern, slow, names(), lambda: None)
         with console.watchers.subscribed() as watcher:
+            console._counts.chunks += 1  # it was read
             handling = asyncio.ensure_future(console.handle([ChunkLine(b"\x08\x02")]))
             await slow.asked.wait()
             handling.cancel()
             await asyncio.gather(handling, return_exceptions=True)
+            later = asyncio.ensure_future(console.handle([parse_line(b"<inf> app: later")]))
+            await asyncio.sleep(0)
+            assert not watcher._readable.is_set()
+            assert (watcher.counts().chunks, concern.status.chunks) == (0, 0)
             slow.go.set()
-            assert len((await read_all(watcher))[0]) == 1
+            await later
+            kinds = [json.loads(line)["is"] for line in (await read_all(watcher))[0]]
+            assert kinds == ["ChunkLine", "LogLine"]
+            assert (watcher.counts().chunks, concern.status.chunks) == (1, 1)
+
+
+async def test_a_restart_is_shown_once_the_event_of_it_is_on_disk(tmp_path: Path):
+    stored = asyncio.Event()
+    order: list[str] = []
+
+    async def store_events() -> None:
+        await stored.wait()
+        order.append("stored")
+
+    with Outbox(tmp_path / "outbox", OutboxSettings(min_free_bytes=0)) as outbox:
+        concern = StatusRegistry().add_concern(ConsoleStatus, "kit")
+        console = KitConsole(concern, outbox, names(), lambda: None, store_events=store_events)
+        with console.watchers.subscribed() as watcher:
+            items = ConsoleReader().receive(b"*** Booting nRF Connect SDK v3.1.1 ***\r\n")
+            handling = asyncio.ensure_future(console.handle(items))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not watcher._readable.is_set()
+            stored.set()
+            await handling
+            assert order == ["stored"]
+            assert len((await read_all(watcher))[0]) == 2

@@ -152,7 +152,7 @@ async def play(steps: list[str], folder: Path) -> None:
         elif step in {"kill", "end"}:
             await ended(running)
             if step == "end":
-                await bench.events.close()
+                await bench.events.store()
             in_memory.clear()  # nothing but what a full disk had kept there
             bench.start()
             running = bench.supervised()
@@ -219,7 +219,7 @@ async def test_what_does_not_fit_into_memory_either_is_counted(bench: Bench):
 
 async def test_what_is_still_in_memory_is_kept_at_the_end(bench: Bench):
     bench.link.publish(AgentEventKind.LINK_LOST, "away")
-    await bench.events.close()
+    await bench.events.store()
     assert len(await bench.kept()) == 1
 
 
@@ -238,7 +238,7 @@ async def test_without_a_project_key_there_is_no_event_and_no_trouble_and_it_is_
         bench.link.publish(AgentEventKind.LINK_LOST, "away")
         await bench.supervised(events, keyring)
         bench.link.publish(AgentEventKind.LINK_LOST, "away")
-    await bench.events.close()
+    await bench.events.store()
     assert bench.events.concern.state is State.OFF
     assert [record.message for record in caplog.records] == [f"off: {why}"]
     assert await bench.kept() == []
