@@ -59,7 +59,7 @@ async def _listed(context: Context) -> Response:
         and max(since, oldest) <= row["at"] < until
         and query.get("deviceId") in {None, row["message"]["deviceId"]}
         and query.get("topic") in {None, row["message"]["topic"]}
-        and query.get("appId") in {None, _app_id(row["message"]["message"])}
+        and ("appId" not in query or query["appId"] == _app_id(row["message"]["message"]))
     )
     return context.page(descending=True).answer(matching)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from device_api import GENERIC, Api, device_path
 from standin import StandIn
 
@@ -33,3 +34,16 @@ async def test_messages_are_stored_under_their_topic_and_listed_newest_first(
         assert (await api.call("POST", path, json=wrong)).status_code == 422, wrong
     standin.clock.advance(31 * 86400)
     assert (await api.get("/messages"))["items"] == []
+
+
+@pytest.mark.parametrize("app", [["TEMP"], {"TEMP": 1}, None, 7])
+async def test_a_message_whose_app_is_no_text_is_listed_and_no_name_selects_it(
+    api: Api, app: object
+) -> None:
+    sent = await api.call(
+        "POST", device_path(GENERIC) + "/messages", json={"message": {"appId": app}}
+    )
+    assert sent.status_code == 202
+    (kept,) = (await api.get("/messages"))["items"]
+    assert kept["message"] == {"appId": app}
+    assert (await api.get("/messages", appId="TEMP"))["items"] == []
