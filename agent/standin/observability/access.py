@@ -20,7 +20,7 @@ class Access(Enum):
     BASIC = "email with password or user API key"
     PROJECT_KEY = "the project key"
     USER_OR_PROJECT_KEY = "user credentials, an organization auth token or the project key"
-    SIGNED = "nobody in particular: the URL itself is the secret"
+    OPEN = "nobody in particular: everyone, or who knows a secret URL"
 
 
 class Role(Enum):
@@ -47,7 +47,7 @@ _ACCEPTED = {
 
 def authenticate(request: Request, cloud: Cloud, access: Access) -> Principal:
     """Return the caller. Raises 401 without a valid credential, 403 for one of the wrong kind."""
-    if access is Access.SIGNED:
+    if access is Access.OPEN:
         return nobody("")
     principal = _identify(request, cloud)
     if principal.kind in _ACCEPTED[access]:

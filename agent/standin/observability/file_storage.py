@@ -195,7 +195,7 @@ def _signed(
     max_body: int = DEFAULT_MAX_BODY,
 ) -> ServedOperation:
     return ServedOperation(
-        operation=operation, handler=handler, access=Access.SIGNED, hosts=hosts, max_body=max_body
+        operation=operation, handler=handler, access=Access.OPEN, hosts=hosts, max_body=max_body
     )
 
 

@@ -56,7 +56,7 @@ _DECLARED_ACCESS: dict[Access, tuple[tuple[str, ...], str, set[int]]] = {
         "Accepts the project key, too.",
         {401, 403},
     ),
-    Access.SIGNED: ((), "", set()),
+    Access.OPEN: ((), "", set()),
 }
 
 

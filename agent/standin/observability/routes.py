@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.openapi import document as openapi_document
 from agent.standin.core.operation import ALSO_AT_API, Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.observability import file_storage, uploads
+from agent.standin.observability.access import Access
 from agent.standin.observability.ingest import push
-from agent.standin.observability.operations import ServedOperation, complete
+from agent.standin.observability.operations import (
+    JSON_TYPE,
+    RequestContext,
+    ServedOperation,
+    complete,
+)
 from agent.standin.observability.refusals import ERROR_SCHEMA
 from agent.standin.observability.resources import (
     crud,
@@ -28,7 +32,6 @@ from agent.standin.observability.resources import (
 )
 from agent.standin.state import Cloud
 
-_PATH = "/api/v0/openapi.json"
 _MECHANISMS = """\
 Four mechanisms open this API; the scheme `Basic` declares the first two.
 
@@ -40,35 +43,39 @@ Four mechanisms open this API; the scheme `Basic` declares the first two.
 - `Service-Project-Key: <project key>`: one project, no secret. Taken by the operations alone
   that say so, which take nothing else.
 """
-_ITSELF = Operation(
-    method="GET",
-    path=_PATH,
-    name="GetSchema",
-    summary="This document",
-    tag="schema",
-    answers={200: {"application/json": {"type": "object"}}},
+
+
+async def _published_document(context: RequestContext) -> Response:
+    return JSON(document(tuple(context.cloud.urls.items())))
+
+
+_ITSELF = ServedOperation(
+    operation=Operation(
+        method="GET",
+        path="/api/v0/openapi.json",
+        name="GetSchema",
+        summary="This document",
+        tag="schema",
+        answers={200: {JSON_TYPE: {"type": "object"}}},
+    ),
+    handler=_published_document,
+    access=Access.OPEN,
 )
 
 
 def every_operation() -> list[ServedOperation]:
     """Return all operations of this half."""
     parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
-    return [complete(served) for part in parts for served in part.operations()]
+    return [_ITSELF, *(complete(served) for part in parts for served in part.operations())]
 
 
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
     """Return the routes of this half."""
-
-    async def published_document(_request: Request) -> Response:
-        return JSON(document(tuple(cloud.urls.items())))
-
     by_host: dict[Host, list[Route]] = {}
     for served in every_operation():
         route = served.endpoint(cloud)
         for host in served.hosts:
             by_host.setdefault(host, []).append(route)
-    published = Endpoint(_PATH, published_document, methods=["GET"])
-    by_host.setdefault(Host.API, []).append(published)
     return by_host
 
 
@@ -83,7 +90,7 @@ def document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, object]:
         if not {Host.API, *ALSO_AT_API} & {*served.hosts}
     }
     return openapi_document(
-        [_ITSELF, *(served.operation for served in every_operation())],
+        [served.operation for served in every_operation()],
         title="Observability service",
         description=_MECHANISMS,
         server=server,
