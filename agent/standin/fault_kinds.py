@@ -296,7 +296,8 @@ FAULTS = {
 
 WRONG_CERTIFICATE = "tls-wrong-certificate"
 RATE_LIMIT = "rate-limit"
-# These are applied where connections are made and where devices push, not by the layer of `faults`.
+# These are applied where connections are made (`serve`) and where devices push
+# (`observability.rate_limits`), not by the layer of `faults`.
 APPLIED_ELSEWHERE = {
     WRONG_CERTIFICATE: FaultKind(
         None, "New connections are TLS, with a certificate of another name."

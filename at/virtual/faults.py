@@ -1,18 +1,18 @@
-"""Fault injection: the faults by name, which of them are on, and the effect of those of the line.
+"""Fault injection: the faults by name, which of them are on, and what each does.
 
-A fault of the line (bytes, times, restarts) takes effect in `LineFaults`. Any other takes effect
-where the thing that it breaks is (a family of commands, the kit, its console), which asks
-`"no-sim" in kit.faults`.
+`LineFaults` has the effects on the line: bytes, times, restarts. `KitFaults` has those on what is
+behind it: a family of commands, the kit or its console asks for a value, and gets the faulty one.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from at.virtual.options import OptionError
+from at.virtual.radio_world import MeasuredCell
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,10 @@ class Faults:
         """Return the argument of a fault that takes a number."""
         return float(self._on[name])
 
+    def whole(self, name: str) -> int | None:
+        """Return the argument of a fault that takes a number, as a whole one; None if it is off."""
+        return int(self.number(name)) if name in self else None
+
     def text(self, name: str) -> str:
         """Return the argument of a fault that takes a text."""
         return str(self._on[name])
@@ -158,6 +162,11 @@ class LineFaults:
     def typed_before(self) -> bytes:
         """The content of the line's buffer at the start, as if it had been typed."""
         return b'AT+COPS=1,2,"half' if "open-quote" in self._faults else b""
+
+    @property
+    def echoes(self) -> bool:
+        """Whether commands are echoed, whatever was set."""
+        return "echo" in self._faults
 
     @property
     def starts_in_data_mode(self) -> bool:
@@ -228,3 +237,89 @@ class LineFaults:
             share = self._faults.number("doubled-bytes")
             data = b"".join(bytes([b]) * (2 if roll() < share else 1) for b in data)
         return data
+
+
+class KitFaults:
+    """The effect of faults on the kit: what it has, measures, keeps and refuses."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.on = faults
+
+    @property
+    def has_sim(self) -> bool:
+        """Whether there is a SIM."""
+        return "no-sim" not in self.on
+
+    @property
+    def registration(self) -> int | None:
+        """The status at which +CEREG stays, None where it goes on."""
+        return self.on.whole("not-registered")
+
+    @property
+    def network_has_time(self) -> bool:
+        """Whether the network gives a time."""
+        return "no-time" not in self.on
+
+    def heard(self, cells: Sequence[MeasuredCell]) -> list[MeasuredCell]:
+        """Return cells as the modem measures them."""
+        weaker_db = self.on.whole("weak-signal") or 0
+        weaker = (replace(cell, rsrp_dbm=cell.rsrp_dbm - weaker_db) for cell in cells)
+        return [] if "no-cells" in self.on else list(weaker)
+
+    def supply_mv(self, usual: int) -> int:
+        """Return the supply voltage that is measured."""
+        found = self.on.whole("supply")
+        return usual if found is None else found
+
+    def temperature_c(self, usual: int) -> int:
+        """Return the temperature that is measured."""
+        found = self.on.whole("temperature")
+        return usual if found is None else found
+
+    def firmware(self, installed: str) -> str:
+        """Return the revision of the modem firmware."""
+        return self.on.text("old-firmware") if "old-firmware" in self.on else installed
+
+    @property
+    def warns_of_power_off(self) -> bool:
+        """Whether a power-off warning blocks writing to flash."""
+        return "power-warning" in self.on
+
+    @property
+    def credential_error(self) -> int | None:
+        """The error code of a credential that is written or deleted, None where it may be."""
+        return self.on.whole("cmng-refused")
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another credential."""
+        return "memory-full" in self.on
+
+    def kept(self, content: str) -> str:
+        """Return a credential as it is stored."""
+        return content.replace("\n", "\r\n") if "line-ends-changed" in self.on else content
+
+    @property
+    def key_error(self) -> int | None:
+        """The error code of %KEYGEN, None where it works."""
+        return self.on.whole("keygen-failed")
+
+    @property
+    def token_error(self) -> int | None:
+        """The error code of %JWT, None where it works."""
+        return self.on.whole("jwt-failed")
+
+    @property
+    def verifies_firmware(self) -> bool:
+        """Whether firmware that was written verifies."""
+        return "flash-failed" not in self.on
+
+    @property
+    def keeps_update(self) -> bool:
+        """Whether new firmware stays, once it has started."""
+        return "update-reverted" not in self.on
+
+    @property
+    def crash_after_s(self) -> float | None:
+        """When the application crashes after its start, None for never."""
+        return self.on.number("crash") if "crash" in self.on else None

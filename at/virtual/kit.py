@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from at.virtual.faults import Faults
+from at.virtual.faults import Faults, KitFaults
 from at.virtual.options import MODELS, VirtualOptions, firmware_version
 from at.virtual.radio_world import Coordinates, MeasuredCell, SimulatedCell, load_world
 from at.virtual.state import SavedState
@@ -180,7 +180,7 @@ class VirtualKit:
         unix_time: float,
         saved: SavedState | None = None,
     ) -> None:
-        self.faults = Faults(options.faults)
+        self.faults = KitFaults(Faults(options.faults))
         options = options.completed()
         self.options = options
         self.model = MODELS[options.model]
@@ -209,9 +209,7 @@ class VirtualKit:
     @property
     def firmware(self) -> str:
         """The revision of the modem firmware, as in +CGMR."""
-        if "old-firmware" in self.faults:
-            return self.faults.text("old-firmware")
-        return self.saved.firmware
+        return self.faults.firmware(self.saved.firmware)
 
     def at_least(self, *version: int) -> bool:
         """Return whether the modem firmware has the features of `version` of the nRF9160's."""
@@ -255,13 +253,10 @@ class VirtualKit:
 
     def cells_in_range(self) -> list[MeasuredCell]:
         """Return the cells that the modem can measure, the strongest first."""
-        if "no-cells" in self.faults:
-            return []
-        weaker_db = int(self.faults.number("weak-signal")) if "weak-signal" in self.faults else 0
         cells = self.world.cells(self.position)
         if self.access_technology == NTN_NB_IOT:
             cells = [replace(cell, cell=_of_satellite(cell.cell)) for cell in cells[:1]]
-        return [replace(cell, rsrp_dbm=cell.rsrp_dbm - weaker_db) for cell in cells]
+        return self.faults.heard(cells)
 
     def modem_time(self) -> float | None:
         """Return the modem's time in seconds of the Unix epoch; None while it has none."""
@@ -326,7 +321,7 @@ class VirtualKit:
         self.restarts += 1
         saved = self.saved
         if saved.pending_image:
-            if "update-reverted" in self.faults:
+            if not self.faults.keeps_update:
                 saved.fota_report = saved.fota_report and "5,3"
             else:
                 saved.app_version, saved.image_sha256 = saved.pending_image, saved.pending_sha256
@@ -344,7 +339,7 @@ class VirtualKit:
     def _start_modem(self) -> None:
         saved = self.saved
         if saved.pending_modem:
-            if "update-reverted" in self.faults:
+            if not self.faults.keeps_update:
                 saved.fota_report = saved.fota_report and "5,3"
             else:
                 saved.firmware = saved.pending_modem

@@ -110,7 +110,7 @@ class VirtualModem:
         )
         self.console_apart = console_apart
         self.commands = 0
-        self._line_faults = LineFaults(self.kit.faults, self.kit.random)
+        self._line_faults = LineFaults(self.kit.faults.on, self.kit.random)
         self._out = {Port.AT: bytearray(), Port.CONSOLE: bytearray()}
         self._inbox = bytearray()
         self._busy = False
@@ -175,7 +175,7 @@ class VirtualModem:
                 if not self._receive_data(self._data):
                     return
                 continue
-            echoes = self.kit.session.echo or "echo" in self.kit.faults
+            echoes = self.kit.session.echo or self._line_faults.echoes
             before = bytes(self._inbox) if echoes or self._dialect == "shell" else b""
             typed = self._reader.read_line(self._inbox)
             if before:

@@ -54,7 +54,7 @@ def write_refusal(kit: VirtualKit) -> int | None:
     """Return the error code that forbids changes to the store now; None if they are allowed."""
     if kit.active:
         return ACTIVE
-    if "power-warning" in kit.faults:
+    if kit.faults.warns_of_power_off:
         return POWER_WARNING
     return None
 
@@ -77,8 +77,8 @@ def manage(kit: VirtualKit, request: CommandRequest) -> Reply:
         return _read(kit, tag, kind)
     tag = request.number(1, 0, HIGHEST_TAG)
     code = write_refusal(kit)
-    if code is None and "cmng-refused" in kit.faults:
-        code = int(kit.faults.number("cmng-refused"))
+    if code is None:
+        code = kit.faults.credential_error
     if code is not None:
         return fail(code)
     if operation == DELETE:
@@ -93,10 +93,9 @@ def _write(kit: VirtualKit, tag: int, kind: int, content: str) -> Reply:
     present = store.get(slot(tag, kind))
     if present is not None and present.private_key is not None:
         return fail(EXISTS)
-    if "memory-full" in kit.faults or (present is None and len(store) >= _CAPACITY):
+    if kit.faults.is_full or (present is None and len(store) >= _CAPACITY):
         return fail(FULL)
-    if "line-ends-changed" in kit.faults:
-        content = content.replace("\n", "\r\n")
+    content = kit.faults.kept(content)
     store[slot(tag, kind)] = CredentialSlot(digest(content), content=content)
     kit.saved.writes += 1
     return ok(takes_s=kit.delay(0.05))

@@ -10,14 +10,13 @@ def battery(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XVBAT, in millivolts."""
     if request.form is not RequestForm.RUN:
         raise BadRequest
-    return ok(f"%XVBAT: {int(kit.faults.number('supply')) if 'supply' in kit.faults else 5054}")
+    return ok(f"%XVBAT: {kit.faults.supply_mv(5054)}")
 
 
 def temperature(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XTEMP, in degrees Celsius."""
     if request.form is RequestForm.READ:
-        faults = kit.faults
-        return ok(f"%XTEMP: {int(faults.number('temperature')) if 'temperature' in faults else 24}")
+        return ok(f"%XTEMP: {kit.faults.temperature_c(24)}")
     kit.session.subscriptions.xtemp = request.number(0, 0, 1)
     return ok()
 

@@ -86,7 +86,7 @@ def apply(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def accept(kit: VirtualKit, kind: int, image: bytes) -> bool:
     """Check an image and store it for the next restart; return whether it is valid."""
-    if "flash-failed" in kit.faults:
+    if not kit.faults.verifies_firmware:
         return False
     if kind == APPLICATION:
         version = image_version(image)

@@ -46,7 +46,7 @@ def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
             takes_s = kit.delay(1.3)
         _switch_off(kit, mode)
     elif mode in {ModemMode.UICC_OFF, ModemMode.UICC_ON}:
-        kit.session.sim_up = mode is ModemMode.UICC_ON and "no-sim" not in kit.faults
+        kit.session.sim_up = mode is ModemMode.UICC_ON and kit.faults.has_sim
     elif mode is ModemMode.RECEIVE_ONLY:
         kit.session.fun = mode
     return ok(takes_s=takes_s)

@@ -54,12 +54,12 @@ def begin(kit: VirtualKit) -> None:
 
         kit.schedule(kit.delay(seconds), unless_switched_off)
 
-    if "no-sim" in kit.faults:
+    if not kit.faults.has_sim:
         step(0.4, _no_sim)
         return
     step(0.3, _sim_ready)
     step(1.2, _searching)
-    if "not-registered" not in kit.faults and kit.cells_in_range():
+    if kit.faults.registration is None and kit.cells_in_range():
         step(3.4, _connected)
         step(3.7, _network_time)
         step(3.9, _registered)
@@ -88,9 +88,8 @@ def _no_sim(kit: VirtualKit) -> None:
 
 
 def _searching(kit: VirtualKit) -> None:
-    stat = SEARCHING
-    if "not-registered" in kit.faults:
-        stat = int(kit.faults.number("not-registered"))
+    fixed = kit.faults.registration
+    stat = SEARCHING if fixed is None else fixed
     kit.session.registration = stat
     if stat == 3:
         kit.session.reject = (0, _UE_REJECTED)
@@ -126,7 +125,7 @@ def _update(kit: VirtualKit) -> None:
 
 
 def _network_time(kit: VirtualKit) -> None:
-    if "no-time" not in kit.faults:
+    if kit.faults.network_has_time:
         clock.network_time(kit)
 
 

@@ -61,7 +61,7 @@ def evaluate(kit: VirtualKit, request: CommandRequest) -> Reply:
         raise BadRequest
     if not kit.active:
         return ok("%CONEVAL: 7")
-    if "no-sim" in kit.faults:
+    if not kit.faults.has_sim:
         return ok("%CONEVAL: 2")
     cells = kit.cells_in_range()
     if not cells:

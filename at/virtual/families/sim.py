@@ -41,7 +41,7 @@ def card(kit: VirtualKit, request: CommandRequest) -> Reply:
 def sim_state(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XSIM."""
     if request.form is RequestForm.READ:
-        if "no-sim" in kit.faults and kit.session.fun is not ModemMode.OFF:
+        if not kit.faults.has_sim and kit.session.fun is not ModemMode.OFF:
             return ok(f"%XSIM: 0,{_CARD_FAILURE}")
         return ok(f"%XSIM: {int(kit.session.sim_up)}")
     kit.session.subscriptions.xsim = request.number(0, 0, 1)
@@ -49,7 +49,7 @@ def sim_state(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _no_sim(kit: VirtualKit) -> Reply:
-    return fail(NOT_INSERTED) if "no-sim" in kit.faults else fail()
+    return fail() if kit.faults.has_sim else fail(NOT_INSERTED)
 
 
 def _imsi(kit: VirtualKit) -> str:
