@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -274,5 +275,7 @@ def test_what_is_imported_is_declared_by_name_where_it_is_needed() -> None:
         declared = extras[EXTRA_OF[module]] if module in EXTRA_OF else core
         assert names & declared, f"{where} imports {module}, which nothing declares"
     assert {*EXTRA_OF.values()} <= {*extras}
+    page = (ROOT / "docs" / "reference" / "extras.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(extras)
     everything = Requirement(PROJECT["optional-dependencies"]["all"][0])
     assert everything.extras == {*extras} - {"all"}
