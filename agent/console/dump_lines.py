@@ -128,7 +128,7 @@ class DumpCollector:
         return self._finish("the kit restarted") if self.open else []
 
     def count_dropped(self, messages: int) -> None:
-        """Count log messages that the kit dropped: an open dump may lack lines."""
+        """Count log messages that the kit dropped, with or without lines of an open dump."""
         self._dropped += messages
 
     def finish(self) -> list[CapturedDump | DamagedDumpLine]:
@@ -168,13 +168,10 @@ class DumpCollector:
             dump = replace(dump, status=DumpStatus.INCOMPLETE, detail=cut_short)
         elif (
             dump.usable
-            and dump.unknown_tail
+            and (dump.unknown_tail or self._dropped)
             and (at := self._lines.missing_before(dump)) is not None
         ):
-            # What looks like a block of an unknown kind is the middle of another one.
+            # Blocks may seem to add up: what looks like one is then the middle of another one.
             detail = f"a line is missing before byte {at}"
             dump = replace(dump, status=DumpStatus.DAMAGED, detail=detail)
-        elif self._dropped and dump.usable:
-            detail = f"the kit dropped {self._dropped} log messages within the dump"
-            dump = replace(dump, status=DumpStatus.INCOMPLETE, detail=detail)
-        return [CapturedDump(data, dump)]
+        return [CapturedDump(data, replace(dump, dropped_messages=self._dropped))]

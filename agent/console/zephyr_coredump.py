@@ -118,6 +118,8 @@ class Dump:
     blocks: tuple[DumpBlock, ...] = ()
     unknown_tail: bool = False
     detail: str = ""
+    dropped_messages: int = 0
+    """Log messages that the kit dropped while it printed the dump; none need have been of it."""
 
     @property
     def usable(self) -> bool:
@@ -239,8 +241,6 @@ class _Reader:
         return self._end(DumpStatus.COMPLETE, detail, unknown_tail=True)
 
     def _end(self, status: DumpStatus, detail: str = "", *, unknown_tail: bool = False) -> Dump:
-        if status is DumpStatus.COMPLETE and not self.blocks and not unknown_tail:
-            status, detail = DumpStatus.INCOMPLETE, "no block follows the header"
         return Dump(status, len(self.data), self.header, tuple(self.blocks), unknown_tail, detail)
 
 

@@ -54,6 +54,8 @@ def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> 
     }
     if dump.detail:
         shown["detail"] = dump.detail
+    if dump.dropped_messages:
+        shown["dropped_messages"] = dump.dropped_messages
     if dump.header is None:
         return shown
     found = registers(dump, captured.data)

@@ -57,7 +57,7 @@ LINES = printed(DUMP, "").splitlines(keepends=True)
         ),
         pytest.param(b"#CD:BEGIN#\n#CD:00010203\n#CD:END#\n", DumpStatus.NOT_A_DUMP, id="pretty"),
         pytest.param(
-            b"".join([*LINES[:-1], b"--- 2 messages dropped ---\n", LINES[-1]]),
+            b"".join([*LINES[:-2], b"--- 2 messages dropped ---\n", LINES[-1]]),
             DumpStatus.INCOMPLETE,
             id="the kit dropped lines",
         ),
@@ -66,6 +66,15 @@ LINES = printed(DUMP, "").splitlines(keepends=True)
 def test_a_dump_that_is_not_whole_is_reported_as_what_it_is(text, status):
     (captured,) = dumps(text)
     assert captured.dump.status is status
+
+
+def test_a_dump_whose_lengths_add_up_is_complete_whatever_else_the_kit_dropped():
+    text = b"".join([*LINES[:-1], b"--- 2 messages dropped ---\n", LINES[-1]])
+    (captured,) = dumps(text)
+    assert captured.dump.usable
+    assert captured.dump.dropped_messages == 2
+    (later,) = dumps(text)[1:] + dumps(b"".join(LINES))
+    assert later.dump.dropped_messages == 0
 
 
 def test_a_new_beginning_ends_the_dump_before_it():

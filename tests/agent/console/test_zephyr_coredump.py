@@ -84,7 +84,6 @@ def test_an_unknown_block_ends_the_reading_and_not_the_use():
         pytest.param(b"", DumpStatus.EMPTY, id="nothing"),
         pytest.param(b"\0" * 40, DumpStatus.NOT_A_DUMP, id="a section printed prettily"),
         pytest.param(b"Z", DumpStatus.INCOMPLETE, id="one byte"),
-        pytest.param(header(), DumpStatus.INCOMPLETE, id="no block"),
         pytest.param(header(3) + arch(), DumpStatus.UNSUPPORTED, id="a newer version"),
         pytest.param(header(bits=4) + arch(), DumpStatus.DAMAGED, id="pointers of 16 bits"),
         pytest.param(WHOLE + b"m", DumpStatus.DAMAGED, id="a small letter"),
@@ -107,12 +106,18 @@ def test_what_is_no_whole_dump_is_reported_as_what_it_is(data, status):
     assert dump.detail
 
 
+def test_a_header_without_blocks_is_a_whole_dump_for_it_has_the_reason():
+    dump = parse_dump(header())
+    assert dump.usable
+    assert dump.blocks == ()
+
+
 @given(st.integers(0, len(WHOLE) - 1))
 def test_a_dump_that_ends_within_a_block_is_never_complete(size):
     dump = parse_dump(WHOLE[:size])
     ends = {len(header()), len(header() + arch()), len(header() + arch() + threads())}
     ends.add(len(WHOLE) - len(memory(0, bytes(64))))
-    assert dump.usable == (size in ends and size > len(header()))
+    assert dump.usable == (size in ends)
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=300).map(lambda body: header() + body))
