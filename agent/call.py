@@ -117,12 +117,16 @@ class Call(Generic[T_co]):
     redirects of a GET or HEAD (without the credential once the origin changes).
     """
 
-    host: ClassVar[Host] = Host.DEVICE_CLOUD
     accepts: ClassVar[frozenset[int]] = frozenset()
     repeatable: ClassVar[bool] = True
     service: ClassVar[str] = ""
     max_bytes: ClassVar[int] = 8 * 1024 * 1024
     follows: ClassVar[bool] = False
+
+    @property
+    def host(self) -> Host:
+        """The host that it is sent to; most calls hide this behind a class variable."""
+        return Host.DEVICE_CLOUD
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
@@ -156,3 +160,11 @@ class Call(Generic[T_co]):
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - for subclasses
         """Return what to try after this refusal, "" where the client's own advice will do."""
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCall(Call[None]):
+    """Base of the calls of which the status alone counts."""
+
+    def parse(self, response: Response) -> None:
+        """Return nothing: the body of the answer is not read."""

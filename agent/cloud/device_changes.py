@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from agent.call import Call, Request, Response, Scheme
+from agent.call import Request, Scheme, StatusCall
 from agent.cloud.ble import characteristic_path, encode_value
 from agent.cloud.conventions import USER_OR_DEVICE, device_path, if_match, path_segment
 from agent.errors import UsageError
@@ -18,15 +18,12 @@ from agent.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Call[None]):
+class Change(StatusCall):
     """Base of the changes of one device. The device must still have `version`; None for any."""
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 
     device_id: str
-
-    def parse(self, response: Response) -> None:
-        """Return nothing: the status alone counts (clause D6)."""
 
     @property
     def path(self) -> str:

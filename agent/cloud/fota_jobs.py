@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from agent.call import Call, Request, Response, Scheme
+from agent.call import Call, Request, Response, Scheme, StatusCall
 from agent.cloud.conventions import path_segment
 from agent.errors import BadAnswer, NotFound
 from agent.json_value import JSONValue
@@ -71,7 +71,7 @@ class FetchCurrentJob(Call["dict[str, JSONValue] | None"]):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateJob(Call[None]):
+class UpdateJob(StatusCall):
     """UpdateFOTAJobExecution: what became of a job. The same final state twice is no error."""
 
     service: ClassVar[str] = "fota"
@@ -94,9 +94,6 @@ class UpdateJob(Call[None]):
             body["details"] = self.details
         path = f"{_executions(self.device_id)}/{path_segment(self.job_id, 'a job id')}"
         return Request("PATCH", path, json=body)
-
-    def parse(self, response: Response) -> None:
-        """Rely on no reply body."""
 
     def serves(self) -> str:
         """Return the device that the call is made for, "" where a user refuses for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.call import Call, Request, Response, Scheme
+from agent.call import Call, Request, Response, Scheme, StatusCall
 from agent.cloud.conventions import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
 from agent.cloud.device import read_time
 from agent.errors import BadAnswer, UsageError
@@ -13,7 +13,7 @@ from agent.json_value import JSONValue
 
 
 @dataclass(frozen=True, slots=True)
-class SendMessage(Call[None]):
+class SendMessage(StatusCall):
     """Send one message as a device; on `topic`, or the device's own."""
 
     schemes = USER_OR_DEVICE
@@ -27,9 +27,6 @@ class SendMessage(Call[None]):
         """Return what to send."""
         body = {"message": self.message, **({"topic": self.topic} if self.topic else {})}
         return Request("POST", f"{device_path(self.device_id)}/messages", json=body)
-
-    def parse(self, response: Response) -> None:
-        """Rely on no reply body."""
 
     def serves(self) -> str:
         """Return the device in whose name it is sent."""

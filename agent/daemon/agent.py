@@ -33,7 +33,6 @@ from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegis
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
 from agent.http import HttpClient
-from agent.outbox import queries
 from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.delivery_requests import ServiceSender
 from agent.outbox.items import Item
@@ -294,7 +293,7 @@ class OutboxDelivery:
 
     async def status(self) -> OutboxStatus:
         """Return the status of the outbox, with its totals."""
-        totals = await self.outbox.atransact(queries.totals_of)
+        totals = await self.outbox.atransact(lambda store: store.totals())
         return msgspec.structs.replace(
             self._concern.status,
             waiting=totals.waiting,

@@ -106,9 +106,6 @@ class Execution:
     device_id: str
     status: JobStatus
     document: Mapping[str, JSONValue]
-    execution_id: str = ""
-    status_detail: str = ""
-    created_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +152,6 @@ def read_execution(body: JSONValue) -> Execution:
         device_id=_text(body, "deviceId"),
         status=state,
         document=document if isinstance(document, dict) else {},
-        execution_id=_text(body, "executionId"),
-        status_detail=_text(body, "statusDetail"),
-        created_at=_text(body, "createdAt"),
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import msgspec
+
 from agent.errors import AgentError, Unavailable
 from agent.json_value import JSONValue
 
@@ -77,27 +79,25 @@ class Item:
     """The same at every try, also after a crash: the service can recognise a second delivery."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemSummary:
-    """An item as `outbox list` shows it: without its body."""
+class ListedItem(msgspec.Struct, frozen=True):
+    """An item as lists show it: without its body."""
 
     id: int
     kind: ItemKind
     device: str
-    size: int
-    captured_s: float
+    bytes: int
+    captured: str
     refusals: int
-    parked: str
-    """Why it is parked; "" while it waits."""
+    parked: str | None
+    """Why it is parked; None while it waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxTotals:
+class OutboxTotals(msgspec.Struct, frozen=True):
     """How full the outbox is, and what has become of all items it ever accepted."""
 
     waiting: int
     parked: int
-    size: int
-    """Bytes of all bodies."""
-    counts: Mapping[str, int]
+    bytes: int
+    """Of all bodies."""
+    counts: dict[str, int]
     """delivered, duplicates, expired, dropped, refused, salvaged, unreadable, damaged_files."""

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent.errors import UsageError
+from agent.outbox.items import ListedItem, OutboxTotals
 
 if TYPE_CHECKING:
     from agent.outbox.outbox import Outbox
     from agent.outbox.store import Store
 
 EVERYTHING = 1 << 40
-
-
-class ListedItem(msgspec.Struct, frozen=True):
-    """An item in the outbox. `parked` is why it is parked, None while it waits."""
-
-    id: int
-    kind: str
-    device: str
-    bytes: int
-    captured: str
-    refusals: int
-    parked: str | None
-
-
-class OutboxTotals(msgspec.Struct, frozen=True):
-    """How much is in the outbox, and what became of the rest, by name."""
-
-    waiting: int
-    parked: int
-    bytes: int
-    counts: dict[str, int]
 
 
 class OutboxListing(msgspec.Struct, frozen=True):
@@ -63,21 +42,7 @@ async def list_items(outbox: Outbox, limit: int) -> OutboxListing:
     """Return what waits and what is parked, the oldest first, and the totals."""
 
     def query(store: Store) -> OutboxListing:
-        items = [
-            ListedItem(
-                id=item.id,
-                kind=item.kind.value,
-                device=item.device,
-                bytes=item.size,
-                captured=datetime.fromtimestamp(item.captured_s, UTC).strftime(
-                    "%Y-%m-%dT%H:%M:%SZ"
-                ),
-                refusals=item.refusals,
-                parked=item.parked or None,
-            )
-            for item in store.list_items(limit)
-        ]
-        return OutboxListing(items, totals_of(store))
+        return OutboxListing(store.list_items(limit), store.totals())
 
     return await outbox.atransact(query)
 
@@ -104,12 +69,6 @@ async def retry_items(outbox: Outbox, *, parked: bool) -> OutboxRetried:
     def query(store: Store) -> OutboxRetried:
         if parked:
             store.retry_parked()
-        return OutboxRetried(totals_of(store))
+        return OutboxRetried(store.totals())
 
     return await outbox.atransact(query)
-
-
-def totals_of(store: Store) -> OutboxTotals:
-    """Return the totals of an outbox."""
-    totals = store.totals()
-    return OutboxTotals(totals.waiting, totals.parked, totals.size, dict(totals.counts))

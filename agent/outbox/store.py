@@ -10,12 +10,13 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.config.profile import OutboxSettings
 from agent.outbox.dedup import Deduplicator
 from agent.outbox.item_state import ItemEvent
-from agent.outbox.items import Item, ItemKind, ItemSummary, NewItem, OutboxTotals, Receipt
+from agent.outbox.items import Item, ItemKind, ListedItem, NewItem, OutboxTotals, Receipt
 from agent.outbox.quota import Quota
 from agent.outbox.schema import Row, row_crc
 from agent.outbox.tables import BootClock, Tables
@@ -210,11 +211,17 @@ class Store:
 
     # For people
 
-    def list_items(self, limit: int = 1000) -> list[ItemSummary]:
+    def list_items(self, limit: int = 1000) -> list[ListedItem]:
         """Return the oldest `limit` items, in order."""
         return [
-            ItemSummary(
-                number, ItemKind(kind), device, size, captured, refusals, reason if state else ""
+            ListedItem(
+                number,
+                ItemKind(kind),
+                device,
+                size,
+                datetime.fromtimestamp(captured, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                refusals,
+                reason if state else None,
             )
             for number, kind, device, size, captured, refusals, state, reason in (
                 self.tables.db.execute(

@@ -56,7 +56,7 @@ def _journal(
     folder = configuration.state_dir / "uploads" / configuration.name
     upload_journal.remove_old_records(folder)
     name = upload_journal.journal_name(
-        client.base_url(upload.host),
+        client.base_url(upload.kind.host),
         *(upload.kind.name, upload.project, upload.device),
         *(source.name, source.size, source.md5),
     )

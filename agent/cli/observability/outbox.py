@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from agent.config import Configuration
     from agent.outbox import Outbox, OutboxHeld
-    from agent.outbox.queries import ListedItem, OutboxTotals
+    from agent.outbox.items import ListedItem, OutboxTotals
 
 T = TypeVar("T")
 

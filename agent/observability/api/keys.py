@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.call import Call, Host, Request, Response, Scheme
+from agent.call import Call, Host, Request, Response, Scheme, StatusCall
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer
 from agent.json_value import JSONValue
@@ -93,7 +93,7 @@ class FetchUserKey(Call[Secret | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteUserKey(Call[None]):
+class DeleteUserKey(StatusCall):
     """Delete the user's own API key: it stops working."""
 
     host = Host.API
@@ -103,9 +103,6 @@ class DeleteUserKey(Call[None]):
     def request(self) -> Request:
         """Return what to send."""
         return Request("DELETE", "/auth/api_key")
-
-    def parse(self, response: Response) -> None:
-        """Return nothing: the response has no body that matters."""
 
 
 def _project_key_path(scope: Scope) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 
-from agent.call import Call, Host, Request, Response, Scheme
+from agent.call import Call, Host, Request, Response, Scheme, StatusCall
 from agent.errors import BadAnswer, UsageError
 from agent.json_value import JSONValue
 from agent.observability.api import paging
@@ -99,8 +99,17 @@ class FetchResource(ResourceCall[Resource]):
 
 
 @dataclass(frozen=True, slots=True)
-class CreateResource(ResourceCall[Resource | None]):
-    """Create a resource; the result is the resource if the service returns it."""
+class ResourceChange(ResourceCall[Resource | None]):
+    """Base of the changes; the result is the resource as it is then, if the service returns it."""
+
+    def parse(self, response: Response) -> Resource | None:
+        """Return the resource, None for an empty answer. Raises BadAnswer."""
+        return _resource(response) if response.content.strip() else None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateResource(ResourceChange):
+    """Create a resource."""
 
     repeatable = False
 
@@ -112,13 +121,9 @@ class CreateResource(ResourceCall[Resource | None]):
             raise UsageError(f"no {self.kind.name} is created here", hint=self.kind.not_created)
         return Request("POST", path(self.kind, self.scope), json=dict(self.fields))
 
-    def parse(self, response: Response) -> Resource | None:
-        """Return the resource, None for an empty answer. Raises BadAnswer."""
-        return _resource(response) if response.content.strip() else None
-
 
 @dataclass(frozen=True, slots=True)
-class UpdateResource(ResourceCall[Resource | None]):
+class UpdateResource(ResourceChange):
     """Change any number of fields; the others stay."""
 
     key: str
@@ -128,13 +133,9 @@ class UpdateResource(ResourceCall[Resource | None]):
         """Return what to send. Raises UsageError."""
         return Request("PATCH", path(self.kind, self.scope, self.key), json=dict(self.fields))
 
-    def parse(self, response: Response) -> Resource | None:
-        """Return the resource, None for an empty answer. Raises BadAnswer."""
-        return _resource(response) if response.content.strip() else None
-
 
 @dataclass(frozen=True, slots=True)
-class PutRelation(ResourceCall[Resource | None]):
+class PutRelation(ResourceChange):
     """Create or update the relationship of a resource to another one.
 
     The path is that of the first (`cohorts/beta`), then the other's (`devices/SERIAL`).
@@ -150,13 +151,9 @@ class PutRelation(ResourceCall[Resource | None]):
         own = path(self.kind, self.scope, self.key)
         return Request("PUT", own + related(self.other, self.other_key), json=dict(self.fields))
 
-    def parse(self, response: Response) -> Resource | None:
-        """Return the object, None for an empty answer. Raises BadAnswer."""
-        return _resource(response) if response.content.strip() else None
-
 
 @dataclass(frozen=True, slots=True)
-class DeleteResource(ResourceCall[None]):
+class DeleteResource(ResourceCall[None], StatusCall):
     """Delete one resource."""
 
     repeatable = False
@@ -167,12 +164,9 @@ class DeleteResource(ResourceCall[None]):
         """Return what to send. Raises UsageError."""
         return Request("DELETE", path(self.kind, self.scope, self.key))
 
-    def parse(self, response: Response) -> None:
-        """Return nothing: the response has no body that matters."""
-
 
 @dataclass(frozen=True, slots=True)
-class DeleteResources(ResourceCall[None]):
+class DeleteResources(ResourceCall[None], StatusCall):
     """Delete many: their ids go as a JSON array in the body."""
 
     repeatable = False
@@ -184,9 +178,6 @@ class DeleteResources(ResourceCall[None]):
         if not self.ids:
             raise UsageError("no ids are given")
         return Request("DELETE", path(self.kind, self.scope), json=list(self.ids))
-
-    def parse(self, response: Response) -> None:
-        """Return nothing: the response has no body that matters."""
 
 
 def _resource(response: Response) -> Resource:

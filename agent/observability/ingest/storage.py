@@ -25,24 +25,18 @@ IN_PARTS_FROM = 8 * 1024 * 1024
 """Bytes from which a file is sent in parts; a smaller one is sent again as a whole."""
 
 
-class _Parts(msgspec.Struct):
-    part_urls: list[str]
-    complete_upload_url: str
-    token: str
-
-
-class _PreparedParts(msgspec.Struct):
-    data: _Parts
-
-
 @dataclass(frozen=True, slots=True)
 class PreparedParts:
     """The URLs for the parts, the URL that completes them, and the token of the commit."""
 
     part_urls: tuple[str, ...] = field(repr=False)
-    """Signed, as `complete_url` is: anyone who has one may put bytes there."""
-    complete_url: str = field(repr=False)
+    """Signed, as `complete_upload_url` is: anyone who has one may put bytes there."""
+    complete_upload_url: str = field(repr=False)
     token: str = field(repr=False)
+
+
+class _PreparedParts(msgspec.Struct):
+    data: PreparedParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ class PrepareParts(Call[PreparedParts]):
         data = response.decode(_PreparedParts).data
         if not data.part_urls:
             raise errors.BadAnswer("the answer names no part to upload", status=response.status)
-        return PreparedParts(tuple(data.part_urls), data.complete_upload_url, data.token)
+        return data
 
 
 def part_bounds(size: int, count: int) -> list[tuple[int, int]]:

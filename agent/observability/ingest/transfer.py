@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from agent import errors
-from agent.call import Host
 from agent.observability.ingest import storage, uploads
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
 from agent.retry import backoff_s
@@ -80,11 +79,6 @@ class Upload:
     request_id: str = ""
     """The same at every try; the service ignores what it does not know."""
 
-    @property
-    def host(self) -> Host:
-        """The host that prepares and commits it."""
-        return Host.INGRESS if self.kind.is_coredump else Host.FILES
-
 
 async def transfer(
     client: HttpClient,
@@ -139,11 +133,12 @@ async def _prepare(client: HttpClient, upload: Upload, source: UploadSource) -> 
             return UploadProgress(
                 token=parts.token,
                 part_urls=list(parts.part_urls),
-                complete_url=parts.complete_url,
+                complete_url=parts.complete_upload_url,
             )
-    kind = uploads.PrepareCoredump if upload.kind.is_coredump else uploads.PrepareFile
     prepared = await client.send(
-        kind(upload.kind, source.size, upload.device, source.gzipped, upload.project)
+        uploads.PrepareUpload(
+            upload.kind, source.size, upload.device, source.gzipped, upload.project
+        )
     )
     return UploadProgress(token=prepared.token, url=prepared.upload_url)
 
@@ -183,9 +178,8 @@ async def _put(
 async def _commit(
     client: HttpClient, upload: Upload, source: UploadSource, state: UploadProgress
 ) -> None:
-    kind = uploads.CommitCoredump if upload.kind.is_coredump else uploads.CommitFile
     await client.send(
-        kind(
+        uploads.CommitUpload(
             upload.kind,
             state.token,
             name=source.name,

@@ -52,9 +52,9 @@ class FileKind(Enum):
         return f"/api/v0/upload/{with_key}" if project is None else f"{project.path}/{with_user}"
 
     @property
-    def is_coredump(self) -> bool:
-        """Whether it is sent to the ingress host."""
-        return self in _COREDUMPS
+    def host(self) -> Host:
+        """The host that prepares and commits it."""
+        return Host.INGRESS if self in _COREDUMPS else Host.FILES
 
 
 _COREDUMPS = {
@@ -83,15 +83,6 @@ class UploadProject:
         return f"/api/v0/organizations/{self.organization}/projects/{self.project}"
 
 
-class _Upload(msgspec.Struct):
-    upload_url: str
-    token: str
-
-
-class _Prepared(msgspec.Struct):
-    data: _Upload
-
-
 @dataclass(frozen=True, slots=True)
 class PreparedUpload:
     """The URL for the bytes, and the token that commits them; valid once, for a short time."""
@@ -99,6 +90,10 @@ class PreparedUpload:
     upload_url: str = field(repr=False)
     """Signed: anyone who has it may put the bytes."""
     token: str = field(repr=False)
+
+
+class _Prepared(msgspec.Struct):
+    data: PreparedUpload
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +108,11 @@ class PrepareUpload(Call[PreparedUpload]):
     device: DeviceIdentity | None = None
     gzipped: bool = False
     project: UploadProject | None = None
+
+    @property
+    def host(self) -> Host:
+        """The host of the kind."""
+        return self.kind.host
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
@@ -131,22 +131,7 @@ class PrepareUpload(Call[PreparedUpload]):
 
     def parse(self, response: Response) -> PreparedUpload:
         """Return URL and token. Raises BadAnswer."""
-        data = response.decode(_Prepared).data
-        return PreparedUpload(data.upload_url, data.token)
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareCoredump(PrepareUpload):
-    """As PrepareUpload, at the ingress host."""
-
-    host: ClassVar[Host] = Host.INGRESS
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareFile(PrepareUpload):
-    """As PrepareUpload, at the files host."""
-
-    host: ClassVar[Host] = Host.FILES
+        return response.decode(_Prepared).data
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +154,11 @@ class CommitUpload(Call[None]):
     """The same at every try; the service ignores what it does not know."""
 
     @property
+    def host(self) -> Host:
+        """The host of the kind."""
+        return self.kind.host
+
+    @property
     def schemes(self) -> tuple[Scheme, ...]:
         """The credentials that the service accepts."""
         return USER if self.project else _PROJECT_KEY
@@ -185,20 +175,6 @@ class CommitUpload(Call[None]):
     def parse(self, response: Response) -> None:
         """Return nothing: 202 means that it is queued. Raises BadAnswer."""
         response.check_accepted()
-
-
-@dataclass(frozen=True, slots=True)
-class CommitCoredump(CommitUpload):
-    """As CommitUpload, at the ingress host."""
-
-    host: ClassVar[Host] = Host.INGRESS
-
-
-@dataclass(frozen=True, slots=True)
-class CommitFile(CommitUpload):
-    """As CommitUpload, at the files host."""
-
-    host: ClassVar[Host] = Host.FILES
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent.auth.modem_jwt import AskModem, ModemJwt
-from agent.call import Call, Host, Request, Response, Scheme
+from agent.call import Call, Host, Request, Response, Scheme, StatusCall
 from agent.cloud import DeviceCloud, public_keys
 from agent.cloud.device_reads import FetchDevice
 from agent.errors import Conflict, NotFound
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimDevice(Call[None]):
+class ClaimDevice(StatusCall):
     """Claim a device for the team with its attestation token; claiming it again is no error."""
 
     host: ClassVar[Host] = Host.PROVISIONING
@@ -36,9 +36,6 @@ class ClaimDevice(Call[None]):
         if self.tags:
             body["tags"] = list(self.tags)
         return Request("POST", "/v1/claimed-devices", json=body)
-
-    def parse(self, response: Response) -> None:
-        """Return nothing: the body of the 201 is not needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class Registrar:
         for call in calls:
             self.client.require(call)
         if prove:  # with a token of the board's own
-            self.client.base_url(FetchDevice.host)
+            self.client.base_url(Host.DEVICE_CLOUD)
             self.client.transport.require_trust()
 
     async def submit(self, device_id: str, pem: str, attestation: str) -> str:

@@ -26,7 +26,7 @@ def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: P
         assert bodies(box) == [chunk(2).body]
         assert [item.parked for item in box.transact(lambda store: store.list_items())] == [
             "why",
-            "",
+            None,
         ]
         assert box.transact(lambda store: store.retry_parked()) == 1
         assert bodies(box) == [chunk(1).body, chunk(2).body]

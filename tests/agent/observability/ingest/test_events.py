@@ -14,7 +14,7 @@ from agent.errors import BadAnswer, UsageError
 from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.events import PushEvents, check_event, heartbeat, trace
-from agent.observability.ingest.uploads import CommitCoredump, FileKind, UploadCoredump
+from agent.observability.ingest.uploads import CommitUpload, FileKind, UploadCoredump
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0+abc")
@@ -160,7 +160,7 @@ def test_a_request_is_a_json_array_even_of_one():
         PushEvents([b"{}"]),
         PushChunks("kit-1", [b"abc"]),
         UploadCoredump(b"CORE"),
-        CommitCoredump(FileKind.ELF_COREDUMP, "token"),
+        CommitUpload(FileKind.ELF_COREDUMP, "token"),
     ],
     ids=lambda push: type(push).__name__,
 )
