@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from at.commands.clock import ReadClock
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode
@@ -61,7 +60,7 @@ async def check_modem(modem: Modem) -> list[Check]:
     return [await _ask(modem, *question) for question in _QUESTIONS]
 
 
-_QUESTIONS: tuple[tuple[str, Command[Any], str], ...] = (
+_QUESTIONS: tuple[tuple[str, Command[object], str], ...] = (
     # name, command, and the field of its answer to show
     ("model", ReadModel(), "model"),
     ("imei", ReadImei(), "imei"),
@@ -73,7 +72,7 @@ _QUESTIONS: tuple[tuple[str, Command[Any], str], ...] = (
 )
 
 
-async def _ask(modem: Modem, name: str, command: Command[Any], field: str) -> Check:
+async def _ask(modem: Modem, name: str, command: Command[object], field: str) -> Check:
     try:
         answer = await modem.send(command)
     except CommandRejected as refused:

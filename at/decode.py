@@ -7,7 +7,6 @@ line that breaks its grammar has `error` set and `value` None, never half a reco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from at.commands.catalog import command_of, readers_of
 from at.commands.identity import Revision, ShortVersion
@@ -46,11 +45,11 @@ class Decoder:
         self._echoed = False
         self._expect()
 
-    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+    def feed(self, data: bytes) -> Iterator[dict[str, object]]:
         """Yield what `data` completes, in order."""
         yield from self._objects(self._exchange.feed(data))
 
-    def finish(self) -> Iterator[dict[str, Any]]:
+    def finish(self) -> Iterator[dict[str, object]]:
         """Yield what the end of the input completes: the last line, the answer in progress."""
         yield from self._objects(self._exchange.finish())
 
@@ -58,12 +57,12 @@ class Decoder:
         if self._command is not None:
             self._exchange.start(self._command, owner_of(self._command))
 
-    def _objects(self, items: Iterable[Item]) -> Iterator[dict[str, Any]]:
+    def _objects(self, items: Iterable[Item]) -> Iterator[dict[str, object]]:
         for item in items:
             yield from self._objects_of(item)
             self._echoed = isinstance(item, Echo) or (self._echoed and not isinstance(item, Answer))
 
-    def _objects_of(self, item: Item) -> Iterator[dict[str, Any]]:
+    def _objects_of(self, item: Item) -> Iterator[dict[str, object]]:
         """Yield the objects of an item; none if another item has shown the same."""
         if isinstance(item, Restart) and (item.is_banner or item.text.startswith("#XMODEM")):
             return  # the banner came as a log line, the report as a notice
@@ -84,7 +83,7 @@ class Decoder:
             notices.is_known(name) or not readers_of(name) for name in names
         )
 
-    def _object(self, item: Item) -> dict[str, Any]:
+    def _object(self, item: Item) -> dict[str, object]:
         match item:
             case Answer():
                 return self._answer(item)
@@ -109,10 +108,10 @@ class Decoder:
             case DroppedLine():
                 return {"type": "unknown", "line": item.head}
 
-    def _answer(self, answer: Answer) -> dict[str, Any]:
+    def _answer(self, answer: Answer) -> dict[str, object]:
         command = answer.command or self._command_answered_again(answer)
         value, error = answer_value(answer, command, self._check)
-        decoded: dict[str, Any] = {
+        decoded: dict[str, object] = {
             "type": "answer",
             "command": command,
             "final": answer.final,
@@ -131,7 +130,7 @@ class Decoder:
         names = {name_before_colon(line) for line in answer.lines}
         return self._command if parts is not None and names == {parts.name} else None
 
-    def _notice(self, item: NoticeLine) -> dict[str, Any]:
+    def _notice(self, item: NoticeLine) -> dict[str, object]:
         context = item.context
         if context is None and self._command is not None:
             parts = read_command(self._command)
@@ -149,7 +148,7 @@ class Decoder:
 
 def answer_value(
     answer: Answer, command: str | None, check: Check | None = None
-) -> tuple[Any, str | None]:
+) -> tuple[object, str | None]:
     """Return the value of an answer's lines and their error; both None if no command reads them.
 
     `check` is that of `Decoder`.
@@ -178,7 +177,7 @@ def answer_value(
     return None, first_error
 
 
-def _readers_of_unsolicited(line: str) -> list[Command[Any]]:
+def _readers_of_unsolicited(line: str) -> list[Command[object]]:
     """Return the commands whose answer this line may begin, if the command is unknown.
 
     A line of lists ("+CEREG: (0-5)") answers a test command: the others are left out.

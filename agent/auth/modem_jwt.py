@@ -114,7 +114,7 @@ def check_claims(token: Jwt, *, now: float) -> None:
     `now` is this machine's clock in Unix seconds.
     """
     expires_at = token.claims.get("exp")
-    if expires_at is None:
+    if not isinstance(expires_at, int):
         raise CredentialError("the token has no end (`exp`): it was asked for with one")
     if expires_at <= now:
         raise CredentialError(
@@ -126,8 +126,7 @@ def check_claims(token: Jwt, *, now: float) -> None:
 
 def _issuer_uuid(token: Jwt) -> str:
     """Return the device UUID in `iss` (`<chip>.<uuid>` or bare), lower case; "" without one."""
-    issuer: str = token.claims.get("iss", "")
-    return issuer.rpartition(".")[2].lower()
+    return str(token.claims.get("iss", "")).rpartition(".")[2].lower()
 
 
 def _uuid(text: str) -> UUID | None:

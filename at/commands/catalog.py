@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from types import ModuleType
-from typing import Any
 
 from at.commands import (
     cells,
@@ -58,7 +57,7 @@ _FAMILIES: tuple[ModuleType, ...] = (
 )
 
 
-def _types() -> Iterator[type[Command[Any]]]:
+def _types() -> Iterator[type[Command[object]]]:
     for family in _FAMILIES:
         for command_type in vars(family).values():
             if (
@@ -70,9 +69,9 @@ def _types() -> Iterator[type[Command[Any]]]:
 
 
 def _by_text(
-    types: Iterable[type[Command[Any]]],
-) -> dict[tuple[str, Form], list[type[Command[Any]]]]:
-    table: dict[tuple[str, Form], list[type[Command[Any]]]] = {}
+    types: Iterable[type[Command[object]]],
+) -> dict[tuple[str, Form], list[type[Command[object]]]]:
+    table: dict[tuple[str, Form], list[type[Command[object]]]] = {}
     for command_type in types:
         # A SET command whose answer is OK alone has nothing to read.
         if command_type.name and not (command_type.form is Form.SET and not command_type.prefix):
@@ -102,7 +101,7 @@ def timeout_of(text: str) -> float | None:
     )
 
 
-def command_of(text: str) -> Command[Any] | None:
+def command_of(text: str) -> Command[object] | None:
     """Return the typed command that reads the answer to this line, None if there is none."""
     parts = read_command(text)
     if parts is None:
@@ -118,7 +117,7 @@ def command_of(text: str) -> Command[Any] | None:
     return None
 
 
-def readers_of(name: str) -> list[Command[Any]]:
+def readers_of(name: str) -> list[Command[object]]:
     """Return the commands whose answer lines begin with `name`, if the command is unknown."""
     commands = (
         _instance_of(command_type)
@@ -129,7 +128,7 @@ def readers_of(name: str) -> list[Command[Any]]:
     return [command for command in commands if command is not None]
 
 
-def _instance_of(kind: type[Command[Any]]) -> Command[Any] | None:
+def _instance_of(kind: type[Command[object]]) -> Command[object] | None:
     """Return a command of a type, from the first arguments that it accepts; None if none are."""
     for arguments in ("", "1", "2", "7"):
         if (command := kind.captured(split(arguments))) is not None:

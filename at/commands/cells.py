@@ -8,7 +8,7 @@ unknown, the number of fields and the position of the next cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from at.commands.registration import HIGHEST_CELL_ID
 from at.commands.signal import plmn
@@ -16,7 +16,7 @@ from at.protocol.command import Command, Form, OkCommand, Parameters, read_comma
 from at.protocol.errors import UnsafeArgument
 from at.protocol.levels import HasRsrp, HasRsrq
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, as_json
+from at.protocol.values import Fields, Record
 
 _TIME_HIGH = 2**64 - 2
 _INDEX = 2**15  # an index outside the tables has no dBm; the cell is still of use
@@ -91,10 +91,9 @@ class CellMeasurement(Record):
 class ServingMeasurement(CellMeasurement):
     """A result of types 0-2: one cell, whose fields JSON also shows at the top."""
 
-    def extra_json(self) -> dict[str, Any]:
+    def extra_json(self) -> dict[str, object]:
         """Return the fields of the serving cell."""
-        members: dict[str, Any] = as_json(self.cells[0]) if self.cells else {}
-        return members
+        return self.cells[0].to_json() if self.cells else {}
 
 
 @dataclass(frozen=True, slots=True)

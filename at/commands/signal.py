@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
 from at.commands.system_mode import HIGHEST_BAND
@@ -88,7 +88,7 @@ class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record):
         "periodic_tau_s",
     )
 
-    def extra_json(self) -> dict[str, Any]:
+    def extra_json(self) -> dict[str, object]:
         """Return the units, and satellite firmware's further numbers where there are any."""
         further = {"further": self.further} if self.further else {}
         return {**Record.extra_json(self), **further}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.values import Fields, Record, only_row, single_line, split
@@ -29,7 +29,7 @@ class SystemMode(Record):
 
     hidden: ClassVar[frozenset[str]] = frozenset({"ntn_nb_iot"})
 
-    def extra_json(self) -> dict[str, Any]:
+    def extra_json(self) -> dict[str, object]:
         """Return the satellite's flag where there is one."""
         return {} if self.ntn_nb_iot is None else {"ntn_nb_iot": self.ntn_nb_iot}
 

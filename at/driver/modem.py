@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from at.driver.link import Link
 from at.driver.opening import ANSWER_TIMEOUT_S, handshake, transport_of
@@ -202,7 +202,7 @@ class Modem:
     @overload
     def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[Notice]: ...
 
-    def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[Any]:
+    def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[N] | Stream[Notice]:
         """Subscribe to notices by type or name ("+CEREG"); none named means all.
 
         with modem.notices(RegistrationNotice) as notices:

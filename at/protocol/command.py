@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from at.protocol.values import Value
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Parameters = tuple[int | str | None, ...]
 
 _NAMED = re.compile(
@@ -41,7 +41,7 @@ class CommandText:
 
 
 @dataclass(frozen=True, slots=True)
-class Command(Generic[T]):
+class Command(Generic[T_co]):
     """One command of the modem. A subclass holds its parameters as fields.
 
     `timeout_s` is the time within which the final result must come, in seconds.
@@ -65,7 +65,7 @@ class Command(Generic[T]):
         """Return the command line without its terminator. Raises UnsafeArgument."""
         return f"AT{self.name}{self.form.value}{format_parameters(self.parameters())}"
 
-    def parse(self, lines: Sequence[str]) -> T:
+    def parse(self, lines: Sequence[str]) -> T_co:
         """Return the value of the body lines of an answer that ended in OK. Raises ParseError."""
         raise NotImplementedError
 

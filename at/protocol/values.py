@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from at.protocol.errors import ParseError
 
@@ -325,20 +325,23 @@ class Record:
     hidden: ClassVar[frozenset[str]] = frozenset()
     """Fields that JSON does not show: the bytes that a signature covers."""
 
-    def extra_json(self) -> dict[str, Any]:
+    def extra_json(self) -> dict[str, object]:
         """Return the members that JSON has besides the fields."""
         return {name: getattr(self, name) for name in self.derived}
 
+    def to_json(self) -> dict[str, object]:
+        """Return the fields and what is derived from them as plain JSON types."""
+        names = [field.name for field in fields(self) if field.name not in self.hidden]
+        shown = {name: getattr(self, name) for name in names} | self.extra_json()
+        return {name: as_json(value) for name, value in shown.items()}
 
-def as_json(value: Any) -> Any:
+
+def as_json(value: object) -> object:
     """Return a value as plain JSON types: dataclasses as dicts, bytes in hex, times in ISO 8601."""
+    if isinstance(value, Record):
+        return value.to_json()
     if is_dataclass(value) and not isinstance(value, type):
-        hidden = value.hidden if isinstance(value, Record) else frozenset()
-        names = [field.name for field in fields(value) if field.name not in hidden]
-        members = {name: as_json(getattr(value, name)) for name in names}
-        if isinstance(value, Record):
-            members |= {name: as_json(item) for name, item in value.extra_json().items()}
-        return members
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 from uuid import UUID
 
 from at.protocol.errors import ParseError
@@ -70,7 +70,7 @@ def read_sign1(data: bytes) -> Sign1:
     return Sign1(protected, _signer(unprotected), payload, signature)
 
 
-def load_cbor(data: bytes, what: str) -> Any:
+def load_cbor(data: bytes, what: str) -> object:
     """Return the only CBOR item of `data`; bytes behind it are an error. Raises ParseError."""
     import cbor2
 
@@ -84,7 +84,7 @@ def load_cbor(data: bytes, what: str) -> Any:
     return item
 
 
-def load_described_cbor(data: bytes, what: str, size: int) -> list[Any]:
+def load_described_cbor(data: bytes, what: str, size: int) -> list[object]:
     """Return the array of `size` items under the self-described tag. Raises ParseError."""
     import cbor2
 
@@ -217,23 +217,27 @@ def read_generated_key(text: str) -> GeneratedKey:
     """
     body, sign1 = _parts(text, "%KEYGEN")
     key = read_key_body(body)
-    common: dict[str, Any] = {
-        "body": body,
-        "body_type": key.kind,
-        "subject": key.subject,
-        "common_name": key.common_name,
-        "self_signed": key.self_signed,
-        "key_id": key_id(key.key),
-        "public_key_pem": key.public_key_pem,
-        "csr_pem": key.pem if key.kind == "csr" else None,
-    }
+    generated = GeneratedKey(
+        None,
+        None,
+        None,
+        body=body,
+        body_type=key.kind,
+        subject=key.subject,
+        common_name=key.common_name,
+        self_signed=key.self_signed,
+        key_id=key_id(key.key),
+        public_key_pem=key.public_key_pem,
+        csr_pem=key.pem if key.kind == "csr" else None,
+    )
     if sign1 is None:
-        return GeneratedKey(None, None, None, **common)
+        return generated
     if sign1.payload is None:
         raise ParseError("%KEYGEN: the COSE message carries no payload")
     items = load_described_cbor(sign1.payload, "%KEYGEN: the payload", 5)
     digest = _bytes(items[3], 32, "%KEYGEN: the digest")
-    return GeneratedKey(
+    return replace(
+        generated,
         device_uuid=_uuid(items[1], "%KEYGEN: the device's UUID"),
         nonce=_bytes(items[4], 16, "%KEYGEN: the nonce").hex(),
         message_id=_number(items[0], "%KEYGEN: the message id"),
@@ -243,7 +247,6 @@ def read_generated_key(text: str) -> GeneratedKey:
         sec_tag=_sec_tag(items[2]),
         sha256=digest.hex(),
         digest_matches=digest == sha256(body).digest(),
-        **common,
     )
 
 

@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from at.protocol.errors import ParseError
 from at.protocol.values import Record
@@ -35,8 +35,8 @@ class WrongAlgorithm(ParseError):
 class Jwt(Record):
     """A decoded token. The token itself is a secret: it shows in no repr and no JSON."""
 
-    header: dict[str, Any]
-    claims: dict[str, Any]
+    header: dict[str, object]
+    claims: dict[str, object]
     signed: bytes = field(default=b"", repr=False, compare=False)
     """The original bytes that the signature covers."""
     signature: bytes = field(default=b"", repr=False, compare=False)
@@ -132,7 +132,7 @@ def verify(token: Jwt, key: EllipticCurvePublicKey) -> bool:
     return verify_raw(key, token.signature, token.signed)
 
 
-def _object(data: bytes, what: str) -> dict[str, Any]:
+def _object(data: bytes, what: str) -> dict[str, object]:
     try:
         value = json.loads(data.decode("utf-8").rstrip(" \t\r\n\0"))
     except (UnicodeDecodeError, ValueError, RecursionError):

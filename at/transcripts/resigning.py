@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from at.protocol.errors import ParseError
@@ -77,8 +77,8 @@ def resigned_jwt(token: str, rename: Rename, rename_subject: Rename) -> tuple[st
         name: value if name == "jti" else _renamed(value, rename)
         for name, value in jwt.claims.items()
     }
-    if isinstance(jwt.claims.get("sub"), str):
-        claims["sub"] = rename_subject(jwt.claims["sub"])
+    if isinstance(subject := jwt.claims.get("sub"), str):
+        claims["sub"] = rename_subject(subject)
     if claims == jwt.claims and verify(jwt, published_key().public_key()):
         return token, None
     signed = f"{_padded(header)}.{_padded(claims)}"
@@ -175,7 +175,7 @@ def _other_request(key: KeyBody, rename: Rename) -> bytes:
 def _other_name(name: x509.Name, rename: Rename) -> x509.Name:
     from cryptography import x509
 
-    def other(part: x509.NameAttribute[Any]) -> x509.NameAttribute[Any]:
+    def other(part: x509.NameAttribute[str | bytes]) -> x509.NameAttribute[str | bytes]:
         if part.oid.dotted_string not in _NAMES_A_DEVICE or not isinstance(part.value, str):
             return part
         return x509.NameAttribute(part.oid, rename(part.value))
@@ -189,8 +189,10 @@ def _other_message(data: bytes, rename: Rename) -> bytes:
     """Return a message of the modem with another device's UUID."""
     from at.tokens.attestation import load_described_cbor
 
-    items = load_described_cbor(data, "the message", 5)
-    other = UUID(rename(str(UUID(bytes=items[_DEVICE_UUID])))).bytes
+    device = load_described_cbor(data, "the message", 5)[_DEVICE_UUID]
+    if not isinstance(device, bytes):
+        raise ParseError("the message names no device")
+    other = UUID(rename(str(UUID(bytes=device)))).bytes
     return _with_item(data, _DEVICE_UUID, other)
 
 
@@ -217,7 +219,7 @@ def _sign1(old: Sign1, payload: bytes | None, external_aad: bytes) -> str:
     return _base64url(cbor2.dumps(cbor2.CBORTag(_SIGN1_TAG, parts)))
 
 
-def _renamed(value: Any, rename: Rename) -> Any:
+def _renamed(value: object, rename: Rename) -> object:
     """Return a JSON value with its texts renamed, the members' names excepted."""
     if isinstance(value, str):
         return rename(value)
@@ -228,7 +230,7 @@ def _renamed(value: Any, rename: Rename) -> Any:
     return value
 
 
-def _padded(value: dict[str, Any]) -> str:
+def _padded(value: Mapping[str, object]) -> str:
     """Return JSON in base64url; blanks at its end save the padding, as in the modem's tokens."""
     data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
     return _base64url(data + b" " * (-len(data) % 3))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, TypeVar
 
+T = TypeVar("T")
 _METRES_PER_DEGREE = 111_195.0  # on a sphere of 6371 km
 _SPEED_OF_LIGHT = 299_792_458.0
 _SAMPLES_PER_SECOND = 30_720_000  # 1/Ts of LTE, 3GPP TS 36.211 clause 4
@@ -98,10 +100,21 @@ class MeasuredAccessPoint:
     rssi_dbm: int
 
 
+class Description(TypedDict):
+    """The radio environment as its file has it; losses and floors are by kind of transmitter."""
+
+    exponent: dict[str, float]
+    floor_dbm: dict[str, float]
+    path_period_s: float
+    path: list[tuple[float, float]]
+    cells: list[dict[str, float | str]]
+    access_points: list[dict[str, float | str]]
+
+
 class World:
     """Cells, access points and the path. The file gives the path loss by distance."""
 
-    def __init__(self, description: dict[str, Any]) -> None:
+    def __init__(self, description: Description) -> None:
         self._exponent = description["exponent"]
         self._floor_dbm = description["floor_dbm"]
         self._period_s = float(description["path_period_s"])
@@ -146,9 +159,10 @@ class World:
         return level if level >= self._floor_dbm[kind] else None
 
 
-def _placed(kind: type[Any], entry: dict[str, Any]) -> Any:
+def _placed(kind: Callable[..., T], entry: dict[str, float | str]) -> T:
     fields = {name: value for name, value in entry.items() if name not in {"lat", "lon"}}
-    return kind(position=Coordinates(entry["lat"], entry["lon"]), **fields)
+    where = Coordinates(float(entry["lat"]), float(entry["lon"]))
+    return kind(position=where, **fields)
 
 
 @cache

@@ -9,12 +9,14 @@ import base64
 import hashlib
 import json
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from at.virtual.command_line import BadRequest
 from at.virtual.kit import VirtualKit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.x509 import Name
 
@@ -178,7 +180,7 @@ IDENTITY_KEY = -2
 _PROTECTED = bytes.fromhex("a10126")  # {1: -7}: ES256
 
 
-def self_described(items: list[Any]) -> bytes:
+def self_described(items: list[object]) -> bytes:
     """Return a message of the modem: an array under the CBOR tag 55799 (RFC 8949, 3.4.6)."""
     import cbor2
 
@@ -206,14 +208,14 @@ def dotted(body: bytes, cose: bytes) -> str:
     return f"{_base64url(body)}.{_base64url(cose)}"
 
 
-def web_token(key: EllipticCurvePrivateKey, claims: dict[str, Any]) -> str:
+def web_token(key: EllipticCurvePrivateKey, claims: Mapping[str, object]) -> str:
     """Return a JWT. Its JSON texts end in blanks, so that no base64 needs padding."""
     header = {"typ": "JWT", "alg": "ES256", "kid": key_id(key)}
     signed = f"{_base64url(_padded(header))}.{_base64url(_padded(claims))}"
     return f"{signed}.{_base64url(sign_raw(key, signed.encode('ascii')))}"
 
 
-def _padded(value: dict[str, Any]) -> bytes:
+def _padded(value: Mapping[str, object]) -> bytes:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
     return text + b" " * (-len(text) % 3)
 

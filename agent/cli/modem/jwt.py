@@ -56,7 +56,6 @@ async def command(
     Needs modem firmware 1.3.0 and a modem that knows the time: else a token would never expire.
     """
     from at.firmware_gate import require_firmware
-    from at.protocol.values import as_json
 
     request = MakeJwt(subject, audience, life_s or None, sec_tag, int(key_type))
     request.encode()  # raises for a value that cannot be sent, before a port is opened
@@ -66,7 +65,7 @@ async def command(
             await check_time(modem)
         token = await modem.send(request)
     if session.json:
-        fields = as_json(token)
+        fields = token.to_json()
         if show_token:
             fields["token"] = token.token
         emit(fields)

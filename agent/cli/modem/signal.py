@@ -75,10 +75,8 @@ async def _read(modem: Modem) -> Reading:
 
 def as_object(reading: Reading) -> dict[str, object]:
     """Return a reading as one JSON object of the fields of both answers; +CESQ takes precedence."""
-    from at.protocol.values import as_json
-
-    found: dict[str, object] = as_json(reading.quality)
-    monitor: dict[str, object] = as_json(reading.monitor) if reading.monitor is not None else {}
+    found = reading.quality.to_json()
+    monitor = reading.monitor.to_json() if reading.monitor is not None else {}
     found |= {name: value for name, value in monitor.items() if name not in found}
     found["registered"] = _registered(reading)
     return found
