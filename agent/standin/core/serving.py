@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY, Endpoint
-from agent.standin.core.operation import Operation
+from agent.standin.core.operation import Operation, Parameter
 from agent.standin.core.responses import Refused
 from agent.standin.core.schema import (
     NOT_A_DATETIME,
@@ -60,11 +60,6 @@ class Query(Mapping[str, Any]):
     def __len__(self) -> int:
         """Return how many were sent."""
         return len(self._values)
-
-
-def _sent(request: Request) -> dict[str, list[str]]:
-    query = request.query_params
-    return {name: query.getlist(name) for name in query}
 
 
 class CheckedRequest:
@@ -194,16 +189,23 @@ class CheckedOperation(ABC, Generic[ContextT]):
     def endpoint(self, cloud: Cloud) -> Endpoint:
         """Return the route that serves the operation."""
         operation = self.operation
-        in_query = frozenset(one.name for one in operation.parameters if one.where == "query")
+        in_path, in_query, in_headers = (
+            [one for one in operation.parameters if one.where == where]
+            for where in ("path", "query", "header")
+        )
+        readable = frozenset(one.name for one in in_query)
 
         async def answer(request: Request) -> Response:
             path = {name: str(value) for name, value in request.path_params.items()}
             principal = self.authenticate(request, cloud)
-            now_s = cloud.clock.time()
-            self._read("path", {name: [text] for name, text in path.items()}, now_s)
+            now_s, query = cloud.clock.time(), request.query_params
+            self._read(in_path, {name: [text] for name, text in path.items()}, now_s)
             context = self.context(request, cloud, principal, path)
-            context.query = Query(in_query, self._read("query", _sent(request), now_s))
-            self._read("header", {name: [text] for name, text in request.headers.items()}, now_s)
+            sent = {name: query.getlist(name) for name in query}
+            context.query = Query(readable, self._read(in_query, sent, now_s))
+            if in_headers:
+                headers = {name: [text] for name, text in request.headers.items()}
+                self._read(in_headers, headers, now_s)
             # All of it before a resource is read: from then on no other request is served until
             # the change is stored. If-Match would else be compared with an outdated version.
             context.raw = await request.body()
@@ -219,14 +221,14 @@ class CheckedOperation(ABC, Generic[ContextT]):
             max_body=self.max_body,
         )
 
-    def _read(self, where: str, sent: Mapping[str, Sequence[str]], now_s: float) -> dict[str, Any]:
-        """Return the values of the declared parameters of one kind, of those that were sent."""
+    def _read(
+        self, declared: Sequence[Parameter], sent: Mapping[str, Sequence[str]], now_s: float
+    ) -> dict[str, Any]:
+        """Return the values of the declared parameters of one kind that were sent."""
         values: dict[str, Any] = {}
         errors: dict[str, Any] = {}
-        for parameter in self.operation.parameters:
+        for parameter in declared:
             name, schema = parameter.name, parameter.schema_at(now_s)
-            if parameter.where != where:
-                continue
             if schema.get("type") == "object":
                 values[name], wrong = self._read_fields(sent, schema)
                 errors |= wrong if isinstance(wrong, dict) else {name: wrong} if wrong else {}
