@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -104,6 +104,7 @@ def take_options(command: F) -> F:
 
 def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
     """Return the state that the boards are to reach. Raises UsageError."""
+    from agent.provisioning.ca.device_ca import ends_before
     from agent.provisioning.planning.goal import (
         CertificateSource,
         Goal,
@@ -115,8 +116,11 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
     # Half a CA is a mistake to report, not a bench without certificates.
     default = "operator-ca" if profile.device_ca_file or profile.device_ca_key_file else "none"
     certificate = CertificateSource(given.certificate or default)
+    life = timedelta(days=given.certificate_days or profile.certificate_days)
+    ca_ends = None
     if certificate is CertificateSource.OPERATOR_CA:
         _require_ca_named(profile)
+        ca_ends = ends_before(Path(profile.device_ca_file).expanduser(), datetime.now(UTC), life)
     origin = KeyOrigin.HOST if given.host_key else KeyOrigin.MODEM
     if origin is KeyOrigin.HOST:
         note("keys made on this host can be copied from it; a modem's own key cannot")
@@ -128,7 +132,8 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
             ca_chain=_ca_chain(profile.ca_chain_file),
             key_origin=origin,
             certificate=certificate,
-            certificate_life=timedelta(days=given.certificate_days or profile.certificate_days),
+            certificate_life=life,
+            ca_ends=ca_ends,
             registration=RegistrationMethod(given.registration or profile.registration),
             replace=frozenset(_credential(text) for text in given.replace),
             id_prefix=given.id_prefix,

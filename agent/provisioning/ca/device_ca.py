@@ -144,6 +144,15 @@ def _prove(key: CaKey) -> None:
         key.public_key().verify(signature, _PROBE, padding.PKCS1v15(), hashes.SHA256())
 
 
+def ends_before(file: Path, now: datetime, life: timedelta) -> datetime | None:
+    """Return when the CA in a file ends, if a certificate of that `life` ends with it, else None.
+
+    Its key is not read. Raises UsageError as `DeviceCa.load` does for the certificate.
+    """
+    end = _certificate(file).not_valid_after_utc
+    return end if end - now < life else None
+
+
 def _certificate(file: Path) -> x509.Certificate:
     """Return the one certificate in a file. Raises UsageError unless it may sign others."""
     if b"PRIVATE KEY" in (content := read_plain(file, "the CA certificate")):

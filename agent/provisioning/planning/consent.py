@@ -79,12 +79,19 @@ where the board has one in another tag, and a device id of another board always 
 class OtherKey:
     """A live key of the board in another tag; `made` says when and where, "" if not known.
 
-    `same_device` tells whether it works as the device that the board is to be.
+    `same_device` tells whether it works as the device that the board is to be, `digest` what the
+    modem lists for it, and `held` whether it does.
     """
 
     security_tag: int
     made: str = ""
     same_device: bool = True
+    digest: str = ""
+    held: bool = True
+
+    def __str__(self) -> str:
+        gone = "" if self.held else ", which the modem does not hold any more: erased, or a clone"
+        return f"tag {self.security_tag}{_made(self.made)}{gone}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ class KeyQuestion:
                 "for each device: a board that still holds the first one is locked out by a new one"
             )
         if consent is Consent.SECOND_TAG:
-            keys = ", ".join(f"tag {one.security_tag}{_made(one.made)}" for one in self.other_keys)
+            keys = ", ".join(map(str, self.other_keys))
             if not any(one.same_device for one in self.other_keys):
                 return (
                     f"the board has a key in {keys} already, which is not that of device "
@@ -206,9 +213,9 @@ class KeyQuestion:
         beside = [place for place in [*told, *blockers] if place != self._key_place]
         allow = " ".join([*options, *(f"--replace {place}:{kind:d}" for place, kind in beside)])
         reason, hint = "; ".join(reasons), f"{allow} allows it"
-        if Consent.SECOND_TAG in missing:
-            first = self.other_keys[0].security_tag
-            hint += f"; --security-tag {first} goes on with the key that the board has"
+        held = [one.security_tag for one in self.other_keys if one.held]
+        if Consent.SECOND_TAG in missing and held:
+            hint += f"; --security-tag {held[0]} goes on with the key that the board has"
         if rsa:
             reason = f"RSA-provisioned: {reason}"
             hint = (

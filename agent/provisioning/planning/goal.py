@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 
 from agent.errors import RefusedByRule
 from agent.provisioning.boards.limits import Limit
 from at.commands.credentials import CredentialType
 
+_LONGEST_PREFIX = 49  # with an IMEI the 64 characters that a certificate has for its name
+_ID_PREFIX = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:-]{{0,{_LONGEST_PREFIX - 1}}}")
 CREDENTIAL_NAMES: Mapping[int, str] = {
     CredentialType.ROOT_CA: "CA chain",
     CredentialType.CLIENT_CERTIFICATE: "client certificate",
@@ -63,7 +66,8 @@ class Goal:
     device id; else it is prefix + IMEI ("nrf-"). `set_clock` sets the modem's clock from
     this host's: without a network and a clock, a modem makes no JWT with an expiry.
 
-    Raises ValueError where the parts do not fit together, RefusedByRule for a claim with a proof.
+    Raises ValueError where the parts do not fit together, or no device id can begin with the
+    prefix; RefusedByRule for a claim with a proof.
     """
 
     security_tag: int
@@ -79,6 +83,8 @@ class Goal:
     limits: tuple[Limit, ...] = ()
     """What a board must keep before it is written to or registered."""
     certificate_life: timedelta = timedelta(days=3650)
+    ca_ends: datetime | None = None
+    """When the operator's CA ends, and its certificates with it, if that is before their life."""
     prove: bool = True
     """Whether the cloud must accept a JWT of the board, as the last step."""
     rekey: bool = False
@@ -89,6 +95,12 @@ class Goal:
     """The device ids that a board may have although another board of the ledger has them."""
 
     def __post_init__(self) -> None:
+        if self.id_prefix and not _ID_PREFIX.fullmatch(self.id_prefix):
+            raise ValueError(
+                f"a device id cannot begin with {self.id_prefix!r}: a prefix is at most "
+                f"{_LONGEST_PREFIX} letters (a-z), digits and . _ : -, the first of them a letter "
+                "or a digit, as nrf-"
+            )
         if self.key_origin is KeyOrigin.MODEM and self.certificate is CertificateSource.SELF_SIGNED:
             raise ValueError("a modem's own key signs no certificate: use operator-ca or none")
         if self.registration is RegistrationMethod.CLAIM and self.prove:

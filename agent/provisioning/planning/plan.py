@@ -248,10 +248,16 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
         state,
         known,
         made=history.made,
-        other_keys=history.other_keys,
+        other_keys=tuple(replace(one, held=_holds(board, one)) for one in history.other_keys),
         retired=history.retired.get(digest, ""),
         id_holders=history.id_holders,
     )
+
+
+def _holds(board: BoardState, key: OtherKey) -> bool:
+    """Whether the modem lists a key in its tag."""
+    held = board.held(key.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
+    return held is not None and held.sha256.upper() == key.digest.upper()
 
 
 def _plan_key(board: BoardState, goal: Goal, question: KeyQuestion, draft: _Draft) -> bool:
@@ -281,10 +287,10 @@ def _plan_certificate(
         what = f"{_certificate(board)} that is not ours"
         _clear(goal, CredentialType.CLIENT_CERTIFICATE, draft, what)
     if not fits:
-        words = (
-            f"certificate for the board's key: {goal.certificate.value}, "
-            f"for {goal.certificate_life.days} days"
-        )
+        life = f"for {goal.certificate_life.days} days"
+        if goal.ca_ends is not None:
+            life = f"until {goal.ca_ends:%Y-%m-%d}, when the CA ends"
+        words = f"certificate for the board's key: {goal.certificate.value}, {life}"
         draft.steps.append(PlannedStep(ProvisioningStep.CERTIFICATE, words))
     draft.steps.append(PlannedStep(ProvisioningStep.WRITE, "write the client certificate", 1))
 

@@ -119,6 +119,7 @@ def history_of(
                 tag,
                 _made(other.made_at, stations.get(other.run or "", "")),
                 same_device=any(one.key == other.id for one in others),
+                digest=other.key_digest,
             )
             for tag, other in live
             if tag not in {None, goal.security_tag}

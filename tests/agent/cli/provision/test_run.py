@@ -160,7 +160,10 @@ async def test_the_life_of_a_certificate_is_chosen_and_ends_with_the_ca(
         set_value("provisioning.certificate_days", "9999", profile="tray")
     with tray(tmp_path, 1) as kits:
         planned = await provision("plan", *ports(kits), "--set-clock", *option)
-        assert "operator-ca, for 9999 days" in planned.out
+        assert f"operator-ca, until {ends:%Y-%m-%d}, when the CA ends" in planned.out
+        assert "operator-ca, for 19 days" in (
+            await provision("plan", *ports(kits), "--set-clock", "--certificate-days", "19")
+        ).out  # fmt: skip
         done = await provision("run", *ports(kits), "--set-clock", *option)
     assert done.code == 0, done.err
     assert f"warning: renew the CA: the CA ends on {ends:%Y-%m-%d}" in done.err

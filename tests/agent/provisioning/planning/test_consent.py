@@ -26,15 +26,16 @@ TAG, FIRST_TAG = 101, 16842753
 DEVICE = "nrf-350457791234567"
 EMPTY = BoardState("350457791234567", "uuid", "nRF9161", "mfw_nrf91x1_2.0.4", "", 0, False, ())
 GOAL = Goal(TAG, id_prefix="nrf-")
-OURS, STRANGE = "AB" * 32, "CD" * 32
-ELSEWHERE = (OtherKey(FIRST_TAG, "2026-03-14 at bench-1"),)
+OURS, STRANGE, FIRST = "AB" * 32, "CD" * 32, "EF" * 32
+ELSEWHERE = (OtherKey(FIRST_TAG, "2026-03-14 at bench-1", digest=FIRST),)
 STOLEN = ("board other-uuid (IMEI 350457791234567), made 2026-03-14 at bench-1",)
 CELLS = sorted(KEY_CONSENTS, key=str)
 
 
 def board_of(held: HeldKey) -> BoardState:
     digest = {HeldKey.NOTHING: "", HeldKey.OURS: OURS}.get(held, STRANGE)
-    credentials = (HeldCredential(TAG, KEY, digest),) if digest else ()
+    credentials = (HeldCredential(FIRST_TAG, KEY, FIRST),)
+    credentials += (HeldCredential(TAG, KEY, digest),) if digest else ()
     return replace(EMPTY, credentials=credentials)
 
 
@@ -140,12 +141,32 @@ def test_a_second_tag_is_told_whatever_the_registration(method: RegistrationMeth
 
 
 def test_a_second_tag_says_what_the_service_does_and_leads_back_to_the_first() -> None:
-    refused = make_plan(EMPTY, GOAL, history_of(HeldKey.NOTHING, KnownKeys.OTHER_TAG))
+    board = board_of(HeldKey.NOTHING)
+    refused = make_plan(board, GOAL, history_of(HeldKey.NOTHING, KnownKeys.OTHER_TAG))
     assert f"tag {FIRST_TAG} (made 2026-03-14 at bench-1)" in refused.refusal
     assert "one key for each device" in refused.refusal
     assert "401" in refused.refusal
     assert f"--security-tag {FIRST_TAG}" in refused.hint
     assert refused.reason_code == "second-tag"
+
+
+def test_a_second_tag_leads_not_back_to_a_key_that_the_modem_lost() -> None:
+    refused = make_plan(EMPTY, GOAL, history_of(HeldKey.NOTHING, KnownKeys.OTHER_TAG))
+    assert "which the modem does not hold any more: erased, or a clone" in refused.refusal
+    assert "--security-tag" not in refused.hint
+    assert pasted(refused) == {Consent.SECOND_TAG}
+
+
+def test_a_key_of_another_device_in_another_tag_is_not_said_to_die() -> None:
+    another = (replace(ELSEWHERE[0], same_device=False),)
+    history = BoardHistory(other_keys=another)
+    refused = make_plan(board_of(HeldKey.NOTHING), GOAL, history)
+    assert f"which is not that of device {DEVICE}: it stays what it is" in refused.refusal
+    assert "401" not in refused.refusal
+    # What is here already, and is to be registered, ends no other key.
+    history = replace(history_of(HeldKey.OURS, KnownKeys.THIS_TAG), registered=False)
+    ours = make_plan(board_of(HeldKey.OURS), GOAL, replace(history, other_keys=another))
+    assert ours.has(ProvisioningStep.REGISTER)
 
 
 @pytest.mark.parametrize(("held", "known"), CELLS, ids=lambda state: state.name)

@@ -31,3 +31,17 @@ def test_a_claim_cannot_be_proven_because_it_gives_the_service_no_key() -> None:
     assert "--no-proof" in refused.value.hint
     assert "--registration onboard" in refused.value.hint
     assert Goal(TAG, registration=RegistrationMethod.CLAIM, prove=False).prove is False
+
+
+@pytest.mark.parametrize("prefix", ["nrf-", "A", "50:8c:b1:", "line_3.", "9" * 49])
+def test_what_a_device_id_may_have_is_taken_as_its_beginning(prefix: str) -> None:
+    assert Goal(TAG, id_prefix=prefix).device_id("uuid", "1") == f"{prefix}1"
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ['"nrf-"', "'", "nrf ", " nrf-", "nrf,", "a/b", "-nrf", "=1+", "nrf-\n", "ü", "9" * 50],
+)
+def test_a_prefix_that_no_device_id_may_have_is_refused_with_what_is_allowed(prefix: str) -> None:
+    with pytest.raises(ValueError, match=r"at most 49 letters \(a-z\), digits and"):
+        Goal(TAG, id_prefix=prefix)
