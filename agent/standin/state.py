@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, overload
+from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct
 
 from agent.standin.clock import Clock
-from agent.standin.store import AnyTable, Store, Table, TableOf
+from agent.standin.store import Store, Table, TableOf
 
 ORGANIZATION = "acme"
 PROJECT = "kits"
@@ -146,11 +146,7 @@ class Cloud:
         self.on_close.clear()
         self.store.close()
 
-    @overload
-    def table(self, of: TableOf[T]) -> Table[T]: ...
-    @overload
-    def table(self, of: str) -> Any: ...
-    def table(self, of: TableOf[T] | str) -> AnyTable:
+    def table(self, of: TableOf[T]) -> Table[T]:
         """Return a table of the store."""
         return self.store.table(of)
 

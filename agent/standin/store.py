@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -114,18 +114,16 @@ class Store:
         if path is not None:
             self._open(path)
 
-    @overload
-    def table(self, of: TableOf[T]) -> Table[T]: ...
-    @overload
-    def table(self, of: str) -> Any: ...
-    def table(self, of: TableOf[T] | str) -> AnyTable:
-        """Return a table, made empty where there is none."""
-        name, kind = (of, Any) if isinstance(of, str) else (of.name, of.type)
-        found = self._tables.get(name)
+    def table(self, of: TableOf[T]) -> Table[T]:
+        """Return a table, made empty where there is none; None is a record of any type."""
+        found: Table[T] | None = self._tables.get(of.name)
         if found is None:
-            loaded = self._loaded.pop(name, {})
-            rows = {key: msgspec.convert(value, kind) for key, value in loaded.items()}
-            found = self._tables[name] = Table(name, self._changed, rows)
+            loaded = self._loaded.pop(of.name, {}).items()
+            rows = {
+                key: None if value is None else msgspec.convert(value, of.type)
+                for key, value in loaded
+            }
+            found = self._tables[of.name] = Table(of.name, self._changed, rows)
         return found
 
     def commit(self) -> None:

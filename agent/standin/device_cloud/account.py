@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from starlette.responses import Response
 
@@ -13,7 +12,7 @@ from agent.standin.core.responses import JSON
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.refusals import forbidden, not_found
-from agent.standin.device_cloud.resource import answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, answer_one, with_meta
 from agent.standin.device_cloud.shapes import OBJECT, WHOLE
 from agent.standin.principal import Principal
 from agent.standin.state import TEAMS, USERS, Cloud
@@ -50,7 +49,7 @@ async def _service_key_and_token(context: Context) -> Response:
         raise forbidden("a service key needs the role of team owner")
     service = context.query.get("service", "location")
     # The account lists its keys, so it is the resource that this changes.
-    context.check_if_match(_to_resource(cloud, principal)["$meta"]["version"])
+    context.check_if_match(_to_resource(cloud, principal).version)
     record = keys.make_service_key(cloud, principal.team, service)
     return JSON(
         {
@@ -67,7 +66,7 @@ def _require_deprecated_paths(cloud: Cloud) -> None:
         raise not_found("this path was removed; organization auth tokens replace service tokens")
 
 
-def _to_resource(cloud: Cloud, principal: Principal) -> dict[str, Any]:
+def _to_resource(cloud: Cloud, principal: Principal) -> Resource:
     team = principal.team
     record = cloud.table(TEAMS)[team]
     made = (cloud.table(keys.SERVICE_KEYS).get(f"{team}/{service}") for service in keys.SERVICES)

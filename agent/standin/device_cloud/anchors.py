@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
+import msgspec
 from starlette.responses import Response
 
 from agent.standin.core.operation import Parameter
@@ -14,8 +14,9 @@ from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.radio_world import Fix
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
-from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.shapes import LIST, WHOLE
+from agent.standin.device_cloud.tables import ANCHORS, Anchor
 from agent.standin.state import Cloud
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")
@@ -28,32 +29,39 @@ def strongest_anchor(
     cloud: Cloud, team: str, points: Sequence[tuple[str, float | None]]
 ) -> tuple[Fix | None, list[dict[str, str]]]:
     """Return the position of the strongest anchor in a Wi-Fi scan, and all anchors in it."""
-    table = cloud.table("anchors")
+    table = cloud.table(ANCHORS)
     if not len(table):
         return None, []
     levels = {address: _UNKNOWN_LEVEL_DBM if dbm is None else dbm for address, dbm in points}
     found = [row for row in (table.get(f"{team}/{address}") for address in levels) if row]
     if not found:
         return None, []
-    best = max(found, key=lambda row: levels[row["macAddress"]])
-    anchors = [{"macAddress": row["macAddress"], "name": row["name"]} for row in found]
-    return Fix(best["lat"], best["lon"], _RANGE_M, "ANCHOR"), anchors
+    best = max(found, key=lambda row: levels[row.mac_address])
+    anchors = [{"macAddress": row.mac_address, "name": row.name} for row in found]
+    return Fix(best.lat, best.lon, _RANGE_M, "ANCHOR"), anchors
 
 
 async def _create(context: Context) -> Response:
-    table, body = context.cloud.table("anchors"), context.body
+    table, body = context.cloud.table(ANCHORS), context.body
     address = mac_address(body["macAddress"])
     if f"{context.team}/{address}" in table:
         raise DeviceCloudRefused(409, "there is an anchor of that address")
     now = context.cloud.clock.iso()
-    row = {"macAddress": address, **_fields(body), "createdAt": now, "updatedAt": now}
+    row = Anchor(
+        mac_address=address,
+        lat=float(body["lat"]),
+        lon=float(body["lon"]),
+        name=_name(body.get("name", "")),
+        created_at=now,
+        updated_at=now,
+    )
     table.put(f"{context.team}/{address}", row)
     return accepted()
 
 
 async def _listed(context: Context) -> Response:
     own = f"{context.team}/"
-    anchors = context.cloud.table("anchors").items()
+    anchors = context.cloud.table(ANCHORS).items()
     return context.page().answer((row for key, row in anchors if key.startswith(own)), _to_resource)
 
 
@@ -63,40 +71,41 @@ async def _fetch(context: Context) -> Response:
 
 async def _update(context: Context) -> Response:
     key, row = _anchor_to_change(context)
-    fields = _fields({**row, **context.body})
-    changed = {**row, **fields, "updatedAt": context.cloud.clock.iso()}
-    context.cloud.table("anchors").put(key, changed)
+    body = context.body
+    row.lat, row.lon = float(body.get("lat", row.lat)), float(body.get("lon", row.lon))
+    row.name = _name(body.get("name", row.name))
+    row.updated_at = context.cloud.clock.iso()
+    context.cloud.table(ANCHORS).put(key, row)
     return accepted()
 
 
 async def _delete(context: Context) -> Response:
     key, _ = _anchor_to_change(context)
-    context.cloud.table("anchors").delete(key)
+    context.cloud.table(ANCHORS).delete(key)
     return accepted()
 
 
-def _find(context: Context) -> tuple[str, dict[str, Any]]:
+def _find(context: Context) -> tuple[str, Anchor]:
     key = f"{context.team}/{mac_address(context.path['mac_address'])}"
-    row = context.cloud.table("anchors").get(key)
+    row = context.cloud.table(ANCHORS).get(key)
     if row is None:
         raise not_found("no such anchor")
     return key, row
 
 
-def _anchor_to_change(context: Context) -> tuple[str, dict[str, Any]]:
+def _anchor_to_change(context: Context) -> tuple[str, Anchor]:
     key, row = _find(context)
-    context.check_if_match(_to_resource(row)["$meta"]["version"])
+    context.check_if_match(_to_resource(row).version)
     return key, row
 
 
-def _fields(body: dict[str, Any]) -> dict[str, Any]:
+def _name(text: str) -> str:
     # Other characters in a name are removed, not refused.
-    name = _NOT_IN_A_NAME.sub("", body.get("name", ""))
-    return {"lat": float(body["lat"]), "lon": float(body["lon"]), "name": name}
+    return _NOT_IN_A_NAME.sub("", text)
 
 
-def _to_resource(row: dict[str, Any]) -> dict[str, Any]:
-    return with_meta(row, row["createdAt"], row["updatedAt"])
+def _to_resource(row: Anchor) -> Resource:
+    return with_meta(msgspec.to_builtins(row), row.created_at, row.updated_at)
 
 
 _EVERY, _ONE = "/v1/location/anchors", "/v1/location/anchors/{mac_address}"

@@ -34,6 +34,7 @@ from agent.standin.device_cloud.orbits import (
 from agent.standin.device_cloud.radio_world import Fix, radio_world
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.device_cloud.shapes import OBJECT
+from agent.standin.device_cloud.tables import PREDICTIONS
 
 DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
 _MOST_VISIBLE = 16
@@ -154,7 +155,7 @@ async def _pgps(context: Context) -> Response:
     last = day * DAY_S + second + (count - 1) * interval * 60
     last_day, last_second = divmod(last, DAY_S)
     path = f"public/{day}-{second}_{last_day}-{last_second}.bin"
-    cloud.table("predictions").put(path, [day, second, count, interval])
+    cloud.table(PREDICTIONS).put(path, (day, second, count, interval))
     return JSON({"host": cloud.urls["downloads"], "path": path})
 
 

@@ -9,11 +9,12 @@ import re
 import secrets
 import zipfile
 import zlib
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import Schema
@@ -22,8 +23,9 @@ from agent.standin.device_cloud.assistance import predictions
 from agent.standin.device_cloud.operations import BYTES, Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
-from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.shapes import FLAG, LIST, OBJECT, TEXT, WHOLE
+from agent.standin.device_cloud.tables import BUNDLES, FILES, PREDICTIONS, Bundle, BundleFile
 from agent.standin.state import Cloud
 
 LARGEST_ZIP = 32 * 1024 * 1024
@@ -48,9 +50,9 @@ _FILE = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 
 async def _download(context: Context) -> Response:
     cloud, path = context.cloud, context.path["path"]
-    content = cloud.table("files").get(path)
-    if content is None and path in cloud.table("predictions"):
-        content = predictions(*cloud.table("predictions").get(path))
+    content = cloud.table(FILES).get(path)
+    if content is None and path in cloud.table(PREDICTIONS):
+        content = predictions(*cloud.table(PREDICTIONS)[path])
     if content is None:
         raise not_found("no such file")
     return file_response(content, context.headers, DeviceCloudRefused)
@@ -58,8 +60,8 @@ async def _download(context: Context) -> Response:
 
 async def _listed(context: Context) -> Response:
     types = {"MODEM", "MDM_FULL"} if context.query.get("modemOnly") else FIRMWARE_TYPES
-    bundles = context.cloud.table("bundles").values()
-    found = (row for row in bundles if row["team"] == context.team and row["type"] in types)
+    bundles = context.cloud.table(BUNDLES).values()
+    found = (row for row in bundles if row.team == context.team and row.type in types)
     return context.page().answer(found, to_resource)
 
 
@@ -77,84 +79,93 @@ async def _upload(context: Context) -> Response:
     manifest, files = read_zip(body)
     bundle = add(context.cloud, context.team, manifest, files)
     base = context.cloud.urls["downloads"]
-    return JSON({"uris": [f"{base}/{path}" for path in bundle["paths"]]}, 202)
+    return JSON({"uris": [f"{base}/{path}" for path in bundle.paths]}, 202)
 
 
 async def _delete(context: Context) -> Response:
     cloud = context.cloud
     row = find(cloud, context.team, context.path["bundle_id"])
-    context.check_if_match(to_resource(row)["$meta"]["version"])
-    for path in row["paths"]:
-        cloud.table("files").delete(path)
-    cloud.table("bundles").delete(row["bundleId"])
+    context.check_if_match(to_resource(row).version)
+    for path in row.paths:
+        cloud.table(FILES).delete(path)
+    cloud.table(BUNDLES).delete(row.id)
     return accepted()
 
 
-def find(cloud: Cloud, team: str, bundle_id: str) -> dict[str, Any]:
+def find(cloud: Cloud, team: str, bundle_id: str) -> Bundle:
     """Return a bundle of the team. Raises a 404 where there is none."""
-    row: dict[str, Any] | None = cloud.table("bundles").get(bundle_id)
-    if row is None or row["team"] != team:
+    row = cloud.table(BUNDLES).get(bundle_id)
+    if row is None or row.team != team:
         raise not_found(f"no bundle {bundle_id[:128]!r}")
     return row
 
 
-def to_resource(row: dict[str, Any]) -> dict[str, Any]:
+def to_resource(row: Bundle) -> Resource:
     """Return the bundle resource."""
     resource = {
-        "bundleId": row["bundleId"],
-        "name": row["name"],
-        "description": row["description"],
-        "type": row["type"],
-        "version": row["version"],
-        "lastModified": row["created_at"],
-        "size": row["size"],
-        "uris": row["uris"],
-        "files": row["files"],
+        "bundleId": row.id,
+        "name": row.name,
+        "description": row.description,
+        "type": row.type,
+        "version": row.version,
+        "lastModified": row.created_at,
+        "size": row.size,
+        "uris": row.uris,
+        "files": row.files,
     }
-    return with_meta(resource, row["created_at"])
+    return with_meta(resource, row.created_at)
 
 
-def add(
-    cloud: Cloud, team: str, manifest: dict[str, Any], files: dict[str, bytes]
-) -> dict[str, Any]:
-    """Store a bundle; its files can be downloaded from then on. Return its row."""
-    (kind, *others) = [_TYPES.get(str(entry.get("type")), "") for entry in manifest["files"]]
+def add(cloud: Cloud, team: str, manifest: Manifest, files: dict[str, bytes]) -> Bundle:
+    """Store a bundle; its files can be downloaded from then on."""
+    (kind, *others) = [_TYPES.get(one, "") for one in manifest.types]
     if kind not in FIRMWARE_TYPES or any(other != kind for other in others):
         raise invalid("the files of the manifest are of one known type")
-    version = manifest.get("fwversion")
+    version = manifest.version
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise invalid("fwversion is 1 to 60 letters, digits and . _ -")
     bundle_id = f"{kind}*{secrets.token_hex(4)}*{version}"
     paths = []
     for name, content in files.items():
         path = f"{team}/{bundle_id}/{name}"
-        cloud.table("files").put(path, content)
+        cloud.table(FILES).put(path, content)
         paths.append(path)
-    row = {
-        "bundleId": bundle_id,
-        "team": team,
-        "name": str(manifest.get("name") or bundle_id),
-        "description": str(manifest.get("description") or ""),
-        "type": kind,
-        "version": version,
-        "created_at": cloud.clock.iso(),
-        "size": sum(map(len, files.values())),
-        "paths": paths,
-        "uris": [f"{cloud.urls['downloads']}/{path}" for path in paths],
-        "files": [{"file": name, "size": len(content)} for name, content in files.items()],
-    }
-    cloud.table("bundles").put(bundle_id, row)
+    row = Bundle(
+        id=bundle_id,
+        team=team,
+        name=str(manifest.name or bundle_id),
+        description=str(manifest.description or ""),
+        type=kind,
+        version=version,
+        created_at=cloud.clock.iso(),
+        size=sum(map(len, files.values())),
+        paths=paths,
+        uris=[f"{cloud.urls['downloads']}/{path}" for path in paths],
+        files=[BundleFile(name, len(content)) for name, content in files.items()],
+    )
+    cloud.table(BUNDLES).put(bundle_id, row)
     return row
 
 
-def read_zip(body: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What manifest.json says of a bundle; but for names and types, whatever JSON it holds."""
+
+    names: list[str]
+    types: list[str]
+    version: JSONValue
+    name: JSONValue
+    description: JSONValue
+
+
+def read_zip(body: bytes) -> tuple[Manifest, dict[str, bytes]]:
     """Return the manifest and the files that it names. Raises 422 on anything unexpected."""
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
             if len(archive.namelist()) > MOST_FILES + 1:
                 raise invalid(f"a bundle holds {MOST_FILES} files at most")
-            manifest = msgspec.json.decode(_member(archive, "manifest.json", 65536))
-            names = _files_of(manifest)
+            manifest = _manifest(msgspec.json.decode(_member(archive, "manifest.json", 65536)))
+            names = manifest.names
             return manifest, {name: _member(archive, name, LARGEST_FILE) for name in names}
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise invalid(f"the body is no zip that can be read: {error}") from error
@@ -162,16 +173,23 @@ def read_zip(body: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
         raise invalid(f"manifest.json is not JSON: {error}") from error
 
 
-def _files_of(manifest: Any) -> list[str]:
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), list):
+def _manifest(value: JSONValue) -> Manifest:
+    files = value.get("files") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(files, list):
         raise invalid("manifest.json holds `files`, a list")
-    entries = manifest["files"]
-    if not 1 <= len(entries) <= MOST_FILES or not all(isinstance(e, dict) for e in entries):
+    entries = [entry for entry in files if isinstance(entry, dict)]
+    if not 1 <= len(files) <= MOST_FILES or len(entries) != len(files):
         raise invalid(f"manifest.json names 1 to {MOST_FILES} files")
-    names = [entry.get("file") for entry in entries]
-    if not all(isinstance(name, str) and _FILE.fullmatch(name) for name in names):
+    names = [str(entry.get("file")) for entry in entries if isinstance(entry.get("file"), str)]
+    if len(names) != len(entries) or not all(map(_FILE.fullmatch, names)):
         raise invalid("a file's name is letters, digits and . _ -")
-    return [str(name) for name in names]
+    return Manifest(
+        names,
+        [str(entry.get("type")) for entry in entries],
+        value.get("fwversion"),
+        value.get("name"),
+        value.get("description"),
+    )
 
 
 def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:

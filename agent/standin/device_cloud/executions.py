@@ -1,12 +1,8 @@
-"""FOTA job executions: one device's part of a job, and its life cycle (clause D9.2).
-
-Table `executions`: "device/job" -> row; `queues`: device -> its job ids, oldest first.
-"""
+"""FOTA job executions: one device's part of a job, and its life cycle (clause D9.2)."""
 
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from starlette.responses import Response
 
@@ -18,8 +14,17 @@ from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
-from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.shapes import LIST, TEXT, TEXTS, WHOLE
+from agent.standin.device_cloud.tables import (
+    EXECUTIONS,
+    JOB_DEVICES,
+    JOBS,
+    QUEUES,
+    Execution,
+    Job,
+    JobDocument,
+)
 from agent.standin.state import Cloud
 
 FINAL = frozenset({"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT", "CANCELLED"})
@@ -44,31 +49,31 @@ _LONGEST_DETAIL = 1024
 async def _current(context: Context) -> Response:
     kind = context.query.get("firmwareType")
     for row in of_device(context.cloud, context.path["device_id"]):
-        if row["team"] != context.team or kind not in {None, row["document"]["firmwareType"]}:
+        if row.team != context.team or kind not in {None, row.document.firmware_type}:
             continue
         # First in, first out: a download in progress holds back later jobs.
-        if row["status"] == "DOWNLOADING":
+        if row.status == "DOWNLOADING":
             break
-        if row["status"] in {"QUEUED", "IN_PROGRESS"}:
+        if row.status in {"QUEUED", "IN_PROGRESS"}:
             return answer_one(to_resource(row))
     raise DeviceCloudRefused(404, "no FOTA job is pending for this device", code=40499)
 
 
 async def _update(context: Context) -> Response:
     row = _find(context)
-    context.check_if_match(to_resource(row)["$meta"]["version"])
+    context.check_if_match(to_resource(row).version)
     status, details = context.body["status"], context.body.get("details", "")
-    if status not in TRANSITIONS[row["status"]]:
-        raise bad_request(f"an execution does not go from {row['status']} to {status}")
-    if status != row["status"] or status not in FINAL:
+    if status not in TRANSITIONS[row.status]:
+        raise bad_request(f"an execution does not go from {row.status} to {status}")
+    if status != row.status or status not in FINAL:
         _store(context.cloud, row, status, details[:_LONGEST_DETAIL])
     return accepted()
 
 
 async def _listed(context: Context) -> Response:
     record = registry(context.cloud).get(context.team, context.path["device_id"])
-    rows = of_device(context.cloud, record["fields"]["id"])
-    return context.page().answer((r for r in rows if r["team"] == context.team), to_resource)
+    rows = of_device(context.cloud, record.fields.id)
+    return context.page().answer((r for r in rows if r.team == context.team), to_resource)
 
 
 async def _fetch(context: Context) -> Response:
@@ -77,110 +82,104 @@ async def _fetch(context: Context) -> Response:
 
 async def _list_of_job(context: Context) -> Response:
     cloud, job = context.cloud, context.path["job_id"]
-    if job not in cloud.table("jobs"):
+    if job not in cloud.table(JOBS):
         raise not_found("no such job")
     wanted = set(context.query.get("status", ()))
     rows = (
         row
         for row in of_job(cloud, job)
-        if row["team"] == context.team and (not wanted or row["status"] in wanted)
+        if row.team == context.team and (not wanted or row.status in wanted)
     )
     return context.page().answer(rows, to_resource)
 
 
-def create(cloud: Cloud, job: dict[str, Any], device_id: str) -> None:
+def create(cloud: Cloud, job: Job, device_id: str) -> None:
     """Queue a job for a device."""
     now = cloud.clock.time()
-    firmware = job["firmware"]
-    row = {
-        "executionId": str(uuid.uuid4()),
-        "jobId": job["jobId"],
-        "deviceId": device_id,
-        "team": job["team"],
-        "status": "QUEUED",
-        "status_detail": "",
-        "document": {
-            "firmwareType": firmware["firmwareType"],
-            "host": firmware["host"],
-            "path": job["path"],
-            "fileSize": firmware["fileSize"],
-            "version": firmware["version"],
-            "bundleId": firmware["bundleId"],
-        },
-        "created_at": now,
-        "updated_at": now,
-    }
+    firmware = job.firmware
+    row = Execution(
+        id=str(uuid.uuid4()),
+        job_id=job.id,
+        device_id=device_id,
+        team=job.team,
+        status="QUEUED",
+        status_detail="",
+        document=JobDocument(
+            firmware_type=firmware.firmware_type,
+            host=firmware.host,
+            path=job.path,
+            file_size=firmware.file_size,
+            version=firmware.version,
+            bundle_id=firmware.bundle_id,
+        ),
+        created_at=now,
+        updated_at=now,
+    )
     key = device_id.casefold()
-    cloud.table("executions").put(f"{key}/{job['jobId']}", row)
-    cloud.table("queues").put(key, [*(cloud.table("queues").get(key) or ()), job["jobId"]])
-    devices = cloud.table("job_devices")
-    devices.put(job["jobId"], [*(devices.get(job["jobId"]) or ()), key])
+    cloud.table(EXECUTIONS).put(f"{key}/{job.id}", row)
+    cloud.table(QUEUES).put(key, [*(cloud.table(QUEUES).get(key) or ()), job.id])
+    devices = cloud.table(JOB_DEVICES)
+    devices.put(job.id, [*(devices.get(job.id) or ()), key])
 
 
-def of_device(cloud: Cloud, device_id: str) -> list[dict[str, Any]]:
+def of_device(cloud: Cloud, device_id: str) -> list[Execution]:
     """Return a device's executions, oldest first."""
     key = device_id.casefold()
-    table = cloud.table("executions")
-    return [table.get(f"{key}/{job}") for job in cloud.table("queues").get(key) or ()]
+    table = cloud.table(EXECUTIONS)
+    return [table[f"{key}/{job}"] for job in cloud.table(QUEUES).get(key) or ()]
 
 
-def of_job(cloud: Cloud, job_id: str) -> list[dict[str, Any]]:
+def of_job(cloud: Cloud, job_id: str) -> list[Execution]:
     """Return a job's executions."""
-    table = cloud.table("executions")
-    return [table.get(f"{key}/{job_id}") for key in cloud.table("job_devices").get(job_id) or ()]
+    table = cloud.table(EXECUTIONS)
+    return [table[f"{key}/{job_id}"] for key in cloud.table(JOB_DEVICES).get(job_id) or ()]
 
 
 def cancel_job(cloud: Cloud, job_id: str, reason: str) -> None:
     """Cancel the executions of a job that have not ended, even during a download."""
     for row in of_job(cloud, job_id):
-        if row["status"] not in FINAL:
+        if row.status not in FINAL:
             _store(cloud, row, "CANCELLED", reason)
 
 
 def delete_job(cloud: Cloud, job_id: str) -> None:
     """Remove a job's executions."""
+    queues = cloud.table(QUEUES)
     for row in of_job(cloud, job_id):
-        key = row["deviceId"].casefold()
-        queue = cloud.table("queues").get(key)
-        cloud.table("queues").put(key, [job for job in queue if job != job_id])
-        cloud.table("executions").delete(f"{key}/{job_id}")
-    cloud.table("job_devices").delete(job_id)
+        key = row.device_id.casefold()
+        queues.put(key, [job for job in queues[key] if job != job_id])
+        cloud.table(EXECUTIONS).delete(f"{key}/{job_id}")
+    cloud.table(JOB_DEVICES).delete(job_id)
 
 
-def to_resource(row: dict[str, Any]) -> dict[str, Any]:
+def to_resource(row: Execution) -> Resource:
     """Return the execution resource."""
-    created, updated = iso(row["created_at"]), iso(row["updated_at"])
+    created, updated = iso(row.created_at), iso(row.updated_at)
     resource = {
-        "tenantId": row["team"],
-        "deviceId": row["deviceId"],
-        "jobId": row["jobId"],
-        "executionId": row["executionId"],
-        "status": row["status"],
-        "statusDetail": row["status_detail"],
+        "tenantId": row.team,
+        "deviceId": row.device_id,
+        "jobId": row.job_id,
+        "executionId": row.id,
+        "status": row.status,
+        "statusDetail": row.status_detail,
         "createdAt": created,
         "lastUpdatedAt": updated,
-        "jobDocument": row["document"],
+        "jobDocument": row.document,
     }
     return with_meta(resource, created, updated)
 
 
-def _find(context: Context) -> dict[str, Any]:
+def _find(context: Context) -> Execution:
     key = context.path["device_id"].casefold()
-    row: dict[str, Any] | None
-    row = context.cloud.table("executions").get(f"{key}/{context.path['job_id']}")
-    if row is None or row["team"] != context.team:
+    row = context.cloud.table(EXECUTIONS).get(f"{key}/{context.path['job_id']}")
+    if row is None or row.team != context.team:
         raise DeviceCloudRefused(404, "no such execution", code=40410)
     return row
 
 
-def _store(cloud: Cloud, row: dict[str, Any], status: str, detail: str) -> None:
-    changed = {
-        **row,
-        "status": status,
-        "status_detail": detail,
-        "updated_at": cloud.clock.time(),
-    }
-    cloud.table("executions").put(f"{row['deviceId'].casefold()}/{row['jobId']}", changed)
+def _store(cloud: Cloud, row: Execution, status: str, detail: str) -> None:
+    row.status, row.status_detail, row.updated_at = status, detail, cloud.clock.time()
+    cloud.table(EXECUTIONS).put(f"{row.device_id.casefold()}/{row.job_id}", row)
 
 
 _DEVICE = "/v1/fota-job-executions/{device_id}"

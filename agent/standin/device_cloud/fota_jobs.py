@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from typing import Any
 
 from starlette.responses import Response
 
@@ -17,8 +16,9 @@ from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
-from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.shapes import LIST, OBJECT, TEXT, WHOLE
+from agent.standin.device_cloud.tables import JOBS, Job, JobFirmware, JobTarget
 from agent.standin.state import Cloud
 
 _COUNTERS = {
@@ -57,15 +57,15 @@ JOB: Schema = {
 
 async def _create(context: Context) -> Response:
     cloud = context.cloud
-    row = _job(cloud, context.team, context.body)
-    cloud.table("jobs").put(row["jobId"], row)
-    if row["status"] == "IN_PROGRESS":
+    row = _job(context)
+    cloud.table(JOBS).put(row.id, row)
+    if row.status == "IN_PROGRESS":
         _start(cloud, row)
-    return JSON({"jobId": row["jobId"]}, 201)
+    return JSON({"jobId": row.id}, 201)
 
 
 async def _listed(context: Context) -> Response:
-    rows = [row for row in context.cloud.table("jobs").values() if row["team"] == context.team]
+    rows = [row for row in context.cloud.table(JOBS).values() if row.team == context.team]
     page = context.page(descending=True)
     return page.answer(rows, lambda row: to_resource(context.cloud, row))
 
@@ -76,46 +76,47 @@ async def _fetch(context: Context) -> Response:
 
 async def _apply(context: Context) -> Response:
     row = _job_to_change(context)
-    if row["status"] != "CREATED":
+    if row.status != "CREATED":
         raise DeviceCloudRefused(409, "the job was applied before")
-    _start(context.cloud, {**row, "status": "IN_PROGRESS"})
+    _start(context.cloud, row)
     return accepted()
 
 
 async def _cancel(context: Context) -> Response:
     row = _job_to_change(context)
-    if row["status"] not in {"CREATED", "IN_PROGRESS"}:
+    if row.status not in {"CREATED", "IN_PROGRESS"}:
         raise DeviceCloudRefused(409, "the job has ended")
     reason = context.query.get("reason", "")[:1024]
-    _store(context.cloud, {**row, "status": "CANCELLED", "status_detail": reason})
-    executions.cancel_job(context.cloud, row["jobId"], reason)
+    row.status, row.status_detail = "CANCELLED", reason
+    _store(context.cloud, row)
+    executions.cancel_job(context.cloud, row.id, reason)
     return accepted()
 
 
 async def _delete(context: Context) -> Response:
     row = _job_to_change(context)
-    executions.delete_job(context.cloud, row["jobId"])
-    context.cloud.table("jobs").delete(row["jobId"])
+    executions.delete_job(context.cloud, row.id)
+    context.cloud.table(JOBS).delete(row.id)
     return accepted()
 
 
-def to_resource(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
+def to_resource(cloud: Cloud, row: Job) -> Resource:
     """Return the job resource; it is complete once every execution has ended."""
-    rows = executions.of_job(cloud, row["jobId"])
-    counts = Counter(execution["status"] for execution in rows)
+    rows = executions.of_job(cloud, row.id)
+    counts = Counter(execution.status for execution in rows)
     ended = sum(counts[name] for name in executions.FINAL)
-    status = row["status"]
+    status = row.status
     if status == "IN_PROGRESS" and rows and ended == len(rows):
         status = "COMPLETED"
-    changed = max([row["updated_at"], *(e["updated_at"] for e in rows)])
+    changed = max([row.updated_at, *(e.updated_at for e in rows)])
     resource = {
-        "jobId": row["jobId"],
-        "name": row["name"],
-        "description": row["description"],
+        "jobId": row.id,
+        "name": row.name,
+        "description": row.description,
         "status": status,
-        "statusDetail": row["status_detail"],
-        "target": row["target"],
-        "firmware": row["firmware"],
+        "statusDetail": row.status_detail,
+        "target": row.target,
+        "firmware": row.firmware,
         "executionStats": {
             "executions": len(rows),
             "devices": len(rows),
@@ -123,76 +124,75 @@ def to_resource(cloud: Cloud, row: dict[str, Any]) -> dict[str, Any]:
             "removed": 0,
             "completedExecutions": ended,
         },
-        "createdAt": iso(row["created_at"]),
+        "createdAt": iso(row.created_at),
         "lastUpdatedAt": iso(changed),
     }
     if status in {"COMPLETED", "CANCELLED"}:
         resource["completedAt"] = iso(changed)
-    return with_meta(resource, iso(row["created_at"]), iso(changed))
+    return with_meta(resource, iso(row.created_at), iso(changed))
 
 
-def _job(cloud: Cloud, team: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Return a new job's row from the body of CreateFOTAJob."""
-    bundle = bundles.find(cloud, team, body["bundleId"])
+def _job(context: Context) -> Job:
+    """Return a new job from the body of CreateFOTAJob."""
+    cloud, body = context.cloud, context.body
+    bundle = bundles.find(cloud, context.team, body["bundleId"])
     ids = body.get("deviceIds", body.get("deviceIdentifiers", []))
     applied = body.get("autoApply", True) not in {False, "false"}
     now = cloud.clock.time()
-    return {
-        "jobId": str(uuid.uuid4()),
-        "team": team,
-        "name": body.get("name", ""),
-        "description": body.get("description", ""),
-        "status": "IN_PROGRESS" if applied else "CREATED",
-        "status_detail": "",
-        "target": {
-            "deviceIds": list(dict.fromkeys(ids)),
-            "tags": list(dict.fromkeys(body.get("tags", []))),
-        },
-        "firmware": {
-            "bundleId": bundle["bundleId"],
-            "host": cloud.urls["downloads"],
-            "fileSize": bundle["size"],
-            "firmwareType": bundle["type"],
-            "version": bundle["version"],
-            "uris": bundle["uris"],
-        },
+    return Job(
+        id=str(uuid.uuid4()),
+        team=context.team,
+        name=body.get("name", ""),
+        description=body.get("description", ""),
+        status="IN_PROGRESS" if applied else "CREATED",
+        status_detail="",
+        target=JobTarget(
+            device_ids=list(dict.fromkeys(ids)), tags=list(dict.fromkeys(body.get("tags", [])))
+        ),
+        firmware=JobFirmware(
+            bundle_id=bundle.id,
+            host=cloud.urls["downloads"],
+            file_size=bundle.size,
+            firmware_type=bundle.type,
+            version=bundle.version,
+            uris=bundle.uris,
+        ),
         # The two builds of a bootloader are in one path, separated by a space.
-        "path": " ".join(bundle["paths"]),
-        "created_at": now,
-        "updated_at": now,
-    }
+        path=" ".join(bundle.paths),
+        created_at=now,
+        updated_at=now,
+    )
 
 
-def _start(cloud: Cloud, row: dict[str, Any]) -> None:
+def _start(cloud: Cloud, row: Job) -> None:
     """Create an execution for each target."""
-    target, devices = row["target"], registry(cloud)
-    if target["tags"]:
-        wanted = set(target["tags"])
-        records = [
-            r for r in devices.walk(row["team"]) if not wanted.isdisjoint(r["fields"]["tags"])
-        ]
+    devices, wanted = registry(cloud), set(row.target.tags)
+    if wanted:
+        records = [r for r in devices.walk(row.team) if not wanted.isdisjoint(r.fields.tags)]
     else:
-        records = [devices.get(row["team"], device_id) for device_id in target["deviceIds"]]
+        records = [devices.get(row.team, device_id) for device_id in row.target.device_ids]
     for record in records:
-        executions.create(cloud, row, record["fields"]["id"])
+        executions.create(cloud, row, record.fields.id)
+    row.status = "IN_PROGRESS"
     _store(cloud, row)
 
 
-def _find(context: Context) -> dict[str, Any]:
-    row: dict[str, Any] | None = context.cloud.table("jobs").get(context.path["job_id"])
-    if row is None or row["team"] != context.team:
+def _find(context: Context) -> Job:
+    row = context.cloud.table(JOBS).get(context.path["job_id"])
+    if row is None or row.team != context.team:
         raise not_found("no such job")
     return row
 
 
-def _job_to_change(context: Context) -> dict[str, Any]:
+def _job_to_change(context: Context) -> Job:
     row = _find(context)
-    context.check_if_match(to_resource(context.cloud, row)["$meta"]["version"])
+    context.check_if_match(to_resource(context.cloud, row).version)
     return row
 
 
-def _store(cloud: Cloud, row: dict[str, Any]) -> None:
-    cloud.table("jobs").put(row["jobId"], {**row, "updated_at": cloud.clock.time()})
+def _store(cloud: Cloud, row: Job) -> None:
+    row.updated_at = cloud.clock.time()
+    cloud.table(JOBS).put(row.id, row)
 
 
 _ONE = "/v1/fota-jobs/{job_id}"

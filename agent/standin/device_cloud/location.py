@@ -6,7 +6,6 @@ A handler serves both prefixes; each prefix has its own credentials.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
@@ -22,6 +21,7 @@ from agent.standin.device_cloud.radio_world import TOWN_M, Fix, radio_world
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import accepted, with_meta
 from agent.standin.device_cloud.shapes import FLAG, LIST, MOMENT, OBJECT, TEXT
+from agent.standin.device_cloud.tables import FIXES, StoredFix
 from agent.standin.principal import CredentialKind, Principal
 
 NINETY_FIVE_PERCENT = 1.62
@@ -34,11 +34,11 @@ async def _history(context: Context) -> Response:
     device = query.get("deviceId")
     since, until = query.get("start", 0.0), query.get("end", float("inf"))
     rows = (
-        row["fix"]
-        for row in context.cloud.table("fixes").values()
-        if row["team"] == context.team
-        and device in {None, row["fix"]["deviceId"]}
-        and since <= row["at"] < until
+        row.fix
+        for row in context.cloud.table(FIXES).values()
+        if row.team == context.team
+        and device in {None, row.fix["deviceId"]}
+        and since <= row.at < until
     )
     return context.page(descending=True).answer(rows)
 
@@ -94,7 +94,7 @@ async def _ground_fix(context: Context) -> Response:
 
 
 def _answer(
-    context: Context, fix: Fix | None, service: str, more: dict[str, Any] | None = None
+    context: Context, fix: Fix | None, service: str, more: dict[str, object] | None = None
 ) -> Response:
     if fix is None:
         raise not_found("no position found for this scan")
@@ -105,7 +105,7 @@ def _answer(
     return JSON({**_to_resource(fix, context.principal, sure=sure), **(more or {})})
 
 
-def _anchors(known: list[dict[str, str]]) -> dict[str, Any]:
+def _anchors(known: list[dict[str, str]]) -> dict[str, object]:
     return {"anchors": known} if known else {}
 
 
@@ -118,14 +118,14 @@ def _distance_m(one: Fix, other: Fix) -> float:
 
 def _alternative(
     fix: Fix | None, other: Fix | None, principal: Principal, *, sure: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     if fix is None or other is None:
         return {}
     distance_m = round(_distance_m(fix, other), 1)
     return {"alt": {"loc": _to_resource(other, principal, sure=sure), "dist": distance_m}}
 
 
-def _to_resource(fix: Fix, principal: Principal, *, sure: bool) -> dict[str, Any]:
+def _to_resource(fix: Fix, principal: Principal, *, sure: bool) -> dict[str, object]:
     method = fix.method + ("_EVAL" if principal.kind is CredentialKind.EVALUATION_TOKEN else "")
     return {
         "lat": fix.lat,
@@ -140,7 +140,7 @@ def _record_fix(context: Context, fix: Fix, service: str) -> None:
     device = context.principal.device_id or context.headers.get("x-custom-device-id", "")
     if not device:
         return
-    table = context.cloud.table("fixes")
+    table = context.cloud.table(FIXES)
     at = context.cloud.clock.time()
     now = iso(at)
     resource = {
@@ -152,7 +152,8 @@ def _record_fix(context: Context, fix: Fix, service: str) -> None:
         "lon": str(fix.lon),
         "uncertainty": str(fix.uncertainty_m),
     }
-    table.put(resource["id"], {"team": context.team, "at": at, "fix": with_meta(resource, now)})
+    row = StoredFix(team=context.team, at=at, fix=with_meta(resource, now))
+    table.put(resource["id"], row)
     if len(table) > _MOST_FIXES:
         table.delete(next(iter(table)))
 

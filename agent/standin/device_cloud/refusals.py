@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from agent.standin.core.responses import Refused
 
@@ -41,7 +40,7 @@ class DeviceCloudRefused(Refused):
         super().__init__(status, message, headers=headers)
         self.code = code or _CODES.get(status, status * 100)
 
-    def body(self) -> Any:
+    def body(self) -> object:
         """Return code and message."""
         return {"code": self.code, "message": self.message}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 from starlette.responses import Response
@@ -19,17 +19,27 @@ def new_version() -> str:
     return secrets.token_hex(8)
 
 
-def with_meta(resource: dict[str, Any], created_at: str, updated_at: str = "") -> dict[str, Any]:
-    """Return a resource with `$meta`, whose version is a hash of the content."""
-    content = msgspec.json.encode([resource, updated_at], order="sorted")
-    version = hashlib.sha256(content).hexdigest()[:16]
-    meta = {"version": version, "createdAt": created_at, "updatedAt": updated_at or created_at}
-    return {**resource, "$meta": meta}
+class Resource(dict[str, object]):
+    """A resource as JSON, with `$meta`."""
+
+    def __init__(
+        self, content: Mapping[str, object], version: str, created_at: str, updated_at: str
+    ) -> None:
+        meta = {"version": version, "createdAt": created_at, "updatedAt": updated_at}
+        super().__init__({**content, "$meta": meta})
+        self.version = version
 
 
-def answer_one(resource: dict[str, Any], status: int = 200) -> Response:
+def with_meta(content: Mapping[str, object], created_at: str, updated_at: str = "") -> Resource:
+    """Return a resource whose version is a hash of its content."""
+    hashed = msgspec.json.encode([content, updated_at], order="sorted")
+    version = hashlib.sha256(hashed).hexdigest()[:16]
+    return Resource(content, version, created_at, updated_at or created_at)
+
+
+def answer_one(resource: Resource, status: int = 200) -> Response:
     """Return a single resource with its version as `ETag`."""
-    return JSON(resource, status, headers={"ETag": resource["$meta"]["version"]})
+    return JSON(resource, status, headers={"ETag": resource.version})
 
 
 def accepted() -> Response:
@@ -37,7 +47,7 @@ def accepted() -> Response:
     return Response(status_code=202)
 
 
-def require(value: Any, schema: Schema) -> None:
+def require(value: object, schema: Schema) -> None:
     """Raise 422 if a value does not fit `schema`."""
     errors = check(value, schema)
     if errors:

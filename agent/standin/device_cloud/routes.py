@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -93,7 +92,7 @@ def routes(cloud: Cloud) -> dict[Host, list[Route]]:
 
 
 @lru_cache(maxsize=8)
-def document(base_url: str, now_s: float, provisioning_url: str = "") -> dict[str, Any]:
+def document(base_url: str, now_s: float, provisioning_url: str = "") -> dict[str, object]:
     """Return the document of this half, as it is true at a Unix time."""
     elsewhere = provisioning_url not in {"", base_url}
     return openapi.document(

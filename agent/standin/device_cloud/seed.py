@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+
+import msgspec
+
+from agent.json_value import JSONValue
+from agent.standin.device_cloud.tables import (
+    Characteristic,
+    Descriptor,
+    DeviceFields,
+    Firmware,
+    Service,
+)
 
 GATEWAY = "nrf-352656109000001"
 BLE = "DE:AD:BE:EF:00:01"
@@ -28,47 +38,49 @@ def fleet_index(device_id: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def fleet_device(index: int) -> dict[str, Any]:
+def fleet_device(index: int) -> DeviceFields:
     """Return the fields of a fleet device that nothing has changed."""
-    device = ip_device(fleet_id(index), "Generic")
-    device["firmware"] = {"supports": ["APP", "MODEM"], "modem": "mfw_nrf91x1_2.0.2"}
-    device["tags"] = ["fleet"]
-    return device
+    return _updatable(fleet_id(index), "fleet")
 
 
-def ip_device(device_id: str, kind: str, name: str = "") -> dict[str, Any]:
+def ip_device(device_id: str, kind: str, name: str = "") -> DeviceFields:
     """Return the fields of a Gateway or a Generic device."""
-    return {
-        "id": device_id,
-        "name": name or device_id,
-        "type": kind,
-        "tags": [],
-        "cloudMqttEnabled": False,
-        "firmware": {"supports": []},
-        "state": {
+    return DeviceFields(
+        id=device_id,
+        name=name or device_id,
+        type=kind,
+        cloud_mqtt_enabled=False,
+        state={
             "desired": {},
             "reported": {"name": name or device_id},
             "metadata": {},
             "version": 1,
         },
-    }
+    )
 
 
-def ble_device(device_id: str, gateway_id: str) -> dict[str, Any]:
-    """Return the fields of a BLE device that was just added: nothing is discovered yet."""
-    return {
-        "id": device_id,
-        "name": device_id,
-        "type": "BLE",
-        "subType": "unknown",
-        "gatewayId": gateway_id,
-        "tags": [],
-        "firmware": {"supports": []},
-        "state": {},
-    }
+def _updatable(device_id: str, tag: str) -> DeviceFields:
+    device = ip_device(device_id, "Generic")
+    device.firmware = Firmware(supports=["APP", "MODEM"], modem="mfw_nrf91x1_2.0.2")
+    device.tags = [tag]
+    return device
 
 
-def led_button_service() -> dict[str, Any]:
+def ble_device(
+    device_id: str, gateway_id: str, services: dict[str, Service] | None = None
+) -> DeviceFields:
+    """Return the fields of a BLE device; of one that was just added nothing is discovered yet."""
+    return DeviceFields(
+        id=device_id,
+        name=device_id,
+        type="BLE",
+        sub_type="unknown",
+        gateway_id=gateway_id,
+        state=msgspec.to_builtins(services or {}),
+    )
+
+
+def led_button_service() -> dict[str, Service]:
     """Return the LED and button service of the demo application (clause D3.3)."""
     return _service(
         LED_SERVICE,
@@ -94,26 +106,23 @@ def led_button_service() -> dict[str, Any]:
     )
 
 
-def battery_service(level: int) -> dict[str, Any]:
+def battery_service(level: int) -> dict[str, Service]:
     """Return the battery service that the first discovery finds."""
     properties = {"read": True, "notify": True}
     return _service("180F", _characteristic("180F", "2A19", [level], properties, descriptors={}))
 
 
-def seeded() -> list[dict[str, Any]]:
+def seeded() -> list[DeviceFields]:
     """Return the fields of the devices that are there from the start."""
     gateway = ip_device(GATEWAY, "Gateway", "Bench gateway")
-    gateway["state"]["reported"]["statusConnections"] = {BLE: {"status": {"connected": True}}}
-    ble = ble_device(BLE, GATEWAY)
-    ble["state"] = led_button_service()
-    generic = ip_device(GENERIC, "Generic")
-    generic["firmware"] = {"supports": ["APP", "MODEM"], "modem": "mfw_nrf91x1_2.0.2"}
-    generic["tags"] = ["demo"]
-    return [gateway, ble, generic, ip_device(FREE_FORM, "Generic")]
+    connected: JSONValue = {BLE: {"status": {"connected": True}}}
+    gateway.state["reported"] = {"name": gateway.name, "statusConnections": connected}
+    ble = ble_device(BLE, GATEWAY, led_button_service())
+    return [gateway, ble, _updatable(GENERIC, "demo"), ip_device(FREE_FORM, "Generic")]
 
 
-def _service(uuid: str, *characteristics: dict[str, Any]) -> dict[str, Any]:
-    return {uuid: {"uuid": uuid, "characteristics": {c["uuid"]: c for c in characteristics}}}
+def _service(uuid: str, *characteristics: Characteristic) -> dict[str, Service]:
+    return {uuid: Service(uuid, {one.uuid: one for one in characteristics})}
 
 
 def _characteristic(
@@ -123,15 +132,12 @@ def _characteristic(
     properties: dict[str, bool],
     *,
     descriptors: dict[str, list[int]],
-) -> dict[str, Any]:
+) -> Characteristic:
     path = f"{service}/{uuid}"
-    return {
-        "uuid": uuid,
-        "path": path,
-        "value": value,
-        "properties": properties,
-        "descriptors": {
-            key: {"uuid": key, "path": f"{path}/{key}", "value": content}
-            for key, content in descriptors.items()
-        },
-    }
+    return Characteristic(
+        uuid,
+        path,
+        value,
+        properties,
+        {key: Descriptor(key, f"{path}/{key}", content) for key, content in descriptors.items()},
+    )

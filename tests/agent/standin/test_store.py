@@ -18,6 +18,9 @@ from sdk_bytes import event_message, single, trace
 from standin import running_standin, serve
 
 from agent.standin import keys, principal, state
+from agent.standin.device_cloud import tables as device_tables
+from agent.standin.device_cloud.devices import bulk
+from agent.standin.device_cloud.tables import MESSAGES
 from agent.standin.observability import file_storage, tables
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
@@ -76,7 +79,7 @@ async def test_numbers_go_on_where_they_were_after_a_restart(tmp_path: Path) -> 
         for number in range(3):
             body = {"message": {"appId": "TEMP", "data": number}}
             await standin.client.post(path, json=body, headers=standin.bearer("api_key"))
-        table = standin.cloud.table("messages")
+        table = standin.cloud.table(MESSAGES)
         table.delete(table.keys()[0])  # as happens to the oldest where there are too many
     async with running_standin(tmp_path / "b", state=state) as standin:
         await standin.client.post(
@@ -94,7 +97,7 @@ def types() -> dict[str, type]:
     """Return the type of each table; the name of one of a project begins with "/"."""
     every = [
         (of.name if "/" in of.name or module is not tables else f"/{of.name}", of.type)
-        for module in (file_storage, keys, principal, state, tables)
+        for module in (bulk, device_tables, file_storage, keys, principal, state, tables)
         for of in vars(module).values()
         if isinstance(of, TableOf)
     ]
@@ -110,8 +113,13 @@ def test_records_of_an_earlier_version_are_read_as_they_were_written(tmp_path: P
             kind = types().get(OF_A_PROJECT.sub("/", name))
             if kind is not None:
                 written = msgspec.msgpack.decode(value)
-                kept = msgspec.to_builtins(store.table(TableOf(name, kind))[key])
-                assert kept == written or kept.items() >= written.items(), name
+                record = store.table(TableOf(name, kind))[key]
+                kept = msgspec.msgpack.decode(msgspec.msgpack.encode(record))
+                if name == "bulk":
+                    written["status"] = "SUCCEEDED" if written.pop("done") else "PENDING"
+                if isinstance(written, dict):
+                    written = kept | written
+                assert kept == written, name
 
 
 async def test_what_a_device_sends_in_place_of_a_number_is_read_after_a_restart(

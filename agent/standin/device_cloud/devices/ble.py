@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
+import msgspec
 from starlette.responses import Response
 
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import seed
-from agent.standin.device_cloud.devices.registry import Record, registry
+from agent.standin.device_cloud.devices.registry import registry, services
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, no_device, not_found
 from agent.standin.device_cloud.resource import accepted
+from agent.standin.device_cloud.tables import Characteristic, Descriptor, Device, Service
 
 # The longest attribute value: Bluetooth Core, volume 3, part F, 3.2.9.
 VALUE: Schema = {
@@ -25,18 +24,19 @@ VALUE: Schema = {
 
 async def _read_value(context: Context) -> Response:
     record = registry(context.cloud).get(context.team, context.path["device_id"])
-    found = _attribute(record["fields"], context.path)
-    return JSON(found["value"], headers={"ETag": record["version"]})
+    found = _attribute(services(record), context.path)
+    return JSON(found.value, headers={"ETag": record.version})
 
 
 async def _write_value(context: Context) -> Response:
     devices = registry(context.cloud)
     record = devices.get(context.team, context.path["device_id"])
-    fields = copy.deepcopy(record["fields"])
-    found = _attribute(fields, context.path)
-    context.check_if_match(record["version"])
-    found["value"] = [int(byte) for byte in context.body]
-    devices.change(record, fields)
+    known = services(record)
+    found = _attribute(known, context.path)
+    context.check_if_match(record.version)
+    found.value = [int(byte) for byte in context.body]
+    record.fields.state = msgspec.to_builtins(known)
+    devices.change(record)
     return accepted()
 
 
@@ -44,17 +44,17 @@ async def _discover(context: Context) -> Response:
     devices = registry(context.cloud)
     gateway = _gateway(context, context.path["gateway_id"])
     child = devices.get(context.team, context.path["device_id"])
-    if child["fields"].get("gatewayId") != gateway["fields"]["id"]:
+    if child.fields.gateway_id != gateway.fields.id:
         raise no_device(context.path["device_id"])
-    context.check_if_match(child["version"])
+    context.check_if_match(child.version)
     devices.schedule_discovery(child)
     return accepted()
 
 
 async def _scan(context: Context) -> Response:
     gateway = registry(context.cloud).get(context.team, context.path["device_id"])
-    context.check_if_match(gateway["version"])
-    if gateway["fields"]["type"] != "Gateway":
+    context.check_if_match(gateway.version)
+    if gateway.fields.type != "Gateway":
         raise DeviceCloudRefused(409, "the device is no gateway: it cannot look for others")
     return accepted()
 
@@ -62,41 +62,39 @@ async def _scan(context: Context) -> Response:
 async def _add(context: Context) -> Response:
     devices, device_id = registry(context.cloud), context.path["device_id"]
     gateway = _gateway(context, context.path["gateway_id"])
-    context.check_if_match(gateway["version"])
+    context.check_if_match(gateway.version)
     taken = devices.find(device_id)
     if taken is None:
-        devices.create(context.team, seed.ble_device(device_id, gateway["fields"]["id"]))
-        devices.sync_connections(gateway["fields"]["id"])
-    elif taken["fields"].get("gatewayId") != gateway["fields"]["id"]:
+        devices.create(context.team, seed.ble_device(device_id, gateway.fields.id))
+        devices.sync_connections(gateway.fields.id)
+    elif taken.fields.gateway_id != gateway.fields.id:
         raise DeviceCloudRefused(409, "a device of that id is connected elsewhere")
     return Response(status_code=204)
 
 
-def _gateway(context: Context, gateway_id: str) -> Record:
+def _gateway(context: Context, gateway_id: str) -> Device:
     gateway = registry(context.cloud).get(context.team, gateway_id)
-    if gateway["fields"]["type"] != "Gateway":
+    if gateway.fields.type != "Gateway":
         raise not_found(f"device {gateway_id[:128]!r} is no gateway")
     return gateway
 
 
-def _attribute(fields: dict[str, Any], path: dict[str, str]) -> dict[str, Any]:
+def _attribute(known: dict[str, Service], path: dict[str, str]) -> Characteristic | Descriptor:
     """Return the characteristic, or the descriptor, that a path names by UUID or by its path."""
     wanted = path["characteristic_id"].casefold()
-    if fields["type"] == "BLE":
-        for service in fields["state"].values():
-            for found in service["characteristics"].values():
-                if wanted in {found["uuid"].casefold(), found["path"].casefold()}:
-                    return _descriptor(found, path.get("descriptor_id"))
+    for service in known.values():
+        for found in service.characteristics.values():
+            if wanted in {found.uuid.casefold(), found.path.casefold()}:
+                return _descriptor(found, path.get("descriptor_id"))
     raise not_found(f"no characteristic {path['characteristic_id'][:128]!r}")
 
 
-def _descriptor(characteristic: dict[str, Any], wanted: str | None) -> dict[str, Any]:
+def _descriptor(characteristic: Characteristic, wanted: str | None) -> Characteristic | Descriptor:
     if wanted is None:
         return characteristic
-    for found in characteristic["descriptors"].values():
-        if wanted.casefold() in {found["uuid"].casefold(), found["path"].casefold()}:
-            descriptor: dict[str, Any] = found
-            return descriptor
+    for found in characteristic.descriptors.values():
+        if wanted.casefold() in {found.uuid.casefold(), found.path.casefold()}:
+            return found
     raise not_found(f"no descriptor {wanted[:128]!r}")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum, StrEnum, auto
 
+from msgspec import UNSET, Struct, UnsetType, field
 from starlette.responses import Response
 
 from agent.standin.clock import iso
@@ -17,10 +18,11 @@ from agent.standin.device_cloud.devices.registry import is_device_id, registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import not_found
-from agent.standin.device_cloud.resource import answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
 from agent.standin.device_cloud.shapes import LIST, WHOLE
 from agent.standin.state import Cloud
+from agent.standin.store import TableOf
 
 TEXT_ONLY_TOOL = "nrfcloud-utils/"
 """The user agent of a released tool that writes each value of an ended request as text and fails
@@ -29,49 +31,101 @@ CREATE_DEVICES = "CREATE_DEVICES"
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
+class BulkStatus(StrEnum):
+    """The status of a bulk request."""
+
+    PENDING = "PENDING"
+    IN_PROGRESS = "IN_PROGRESS"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+
+
+class BulkEvent(Enum):
+    """What happens to a bulk request."""
+
+    BEGIN = auto()
+    SUCCEED = auto()
+    FAIL = auto()
+
+
+TRANSITIONS: dict[tuple[BulkStatus, BulkEvent], BulkStatus] = {
+    (BulkStatus.PENDING, BulkEvent.BEGIN): BulkStatus.IN_PROGRESS,
+    (BulkStatus.IN_PROGRESS, BulkEvent.SUCCEED): BulkStatus.SUCCEEDED,
+    (BulkStatus.IN_PROGRESS, BulkEvent.FAIL): BulkStatus.FAILED,
+}
+"""A bulk request at the stand-in. It begins when half of its time is over, and its rows are
+processed at the end of it: one row with an error makes it fail."""
+
+
+class BulkRequest(Struct, kw_only=True):
+    """A bulk request of a team: the CSV, and an error for each row that failed."""
+
+    team: str
+    endpoint: str
+    text: str
+    requested_at: float
+    due: float
+    errors: list[str] = field(default_factory=list)
+    status: BulkStatus = BulkStatus.PENDING
+    done: bool | UnsetType = UNSET
+    """Of a record of 0.1.0, which names no status."""
+
+    def __post_init__(self) -> None:
+        """Tell the status of a record of 0.1.0."""
+        if self.done is True:
+            self.status = BulkStatus.FAILED if self.errors else BulkStatus.SUCCEEDED
+        self.done = UNSET
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its rows were processed."""
+        return all(before is not self.status for before, _ in TRANSITIONS)
+
+
+REQUESTS = TableOf("bulk", BulkRequest)
+
+
 def start(cloud: Cloud, team: str, endpoint: str, text: str) -> str:
     """Accept a bulk request, whose rows are processed after a delay; return its id."""
     now = cloud.clock.time()
-    operation = _ulid(now)
-    cloud.table("bulk").put(
-        operation,
-        {
-            "team": team,
-            "endpoint": endpoint,
-            "text": text,
-            "requested_at": now,
-            "due": now + cloud.settings.bulk_s,
-            "done": False,
-            "errors": [],
-        },
-    )
-    _pending(cloud).add(operation)
-    return operation
+    key = _ulid(now)
+    due = now + cloud.settings.bulk_s
+    request = BulkRequest(team=team, endpoint=endpoint, text=text, requested_at=now, due=due)
+    cloud.table(REQUESTS).put(key, request)
+    _pending(cloud).add(key)
+    return key
 
 
 def process_due(cloud: Cloud) -> None:
-    """Process the requests that are due."""
-    table = cloud.table("bulk")
+    """Begin the requests whose time it is, and process those that are due."""
     now = cloud.clock.time()
-    waiting = _pending(cloud)
-    for key in sorted(waiting):
-        row = table.get(key)
-        if row["due"] <= now:
-            waiting.discard(key)
-            table.put(key, {**row, "done": True, "errors": _process(cloud, row)})
+    for key in sorted(_pending(cloud)):
+        row = cloud.table(REQUESTS)[key]
+        if row.status is BulkStatus.PENDING and now >= (row.requested_at + row.due) / 2:
+            _advance(cloud, key, row, BulkEvent.BEGIN)
+        if now >= row.due:
+            _pending(cloud).discard(key)
+            row.errors = _process(cloud, row)
+            _advance(cloud, key, row, BulkEvent.FAIL if row.errors else BulkEvent.SUCCEED)
+
+
+def _advance(cloud: Cloud, key: str, row: BulkRequest, event: BulkEvent) -> None:
+    row.status = TRANSITIONS[row.status, event]
+    cloud.table(REQUESTS).put(key, row)
 
 
 async def _fetch(context: Context) -> Response:
     key, row = _find(context, context.team)
     resource = _to_resource(context.cloud, key, row)
     if context.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
-        return JSON(resource, headers={"ETag": resource.pop("$meta")["version"]})
+        del resource["$meta"]
+        return JSON(resource, headers={"ETag": resource.version})
     return answer_one(resource)
 
 
 async def _listed(context: Context) -> Response:
     cloud = context.cloud
-    rows = [(key, row) for key, row in cloud.table("bulk").items() if row["team"] == context.team]
+    rows = [(key, row) for key, row in cloud.table(REQUESTS).items() if row.team == context.team]
     page = context.page(descending=True)
     return page.answer(rows, lambda item: _to_resource(cloud, *item))
 
@@ -80,52 +134,44 @@ async def _file(context: Context) -> Response:
     # Like the signed links of the real service: the id is the secret, no header is needed.
     _, row = _find(context, None)
     if context.path["name"] == "errors":
-        return JSON({"errors": row["errors"]})
+        return JSON({"errors": row.errors})
     if context.path["name"] == "upload":
-        return Response(row["text"], media_type="text/csv")
+        return Response(row.text, media_type="text/csv")
     raise not_found("no such file")
 
 
-def _find(context: Context, team: str | None) -> tuple[str, dict[str, Any]]:
+def _find(context: Context, team: str | None) -> tuple[str, BulkRequest]:
     key = context.path["request_id"]
-    row = context.cloud.table("bulk").get(key)
-    if row is None or team not in {None, row["team"]}:
+    row = context.cloud.table(REQUESTS).get(key)
+    if row is None or team not in {None, row.team}:
         raise not_found("no such bulk request")
     return key, row
 
 
-def _to_resource(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
+def _to_resource(cloud: Cloud, key: str, row: BulkRequest) -> Resource:
     base = f"{cloud.urls['device_cloud']}/v1/bulk-ops-files/{key}"
+    requested, completed = iso(row.requested_at), iso(row.due) if row.has_ended else ""
     resource = {
         "bulkOpsRequestId": key,
         # A request of a project does the same under another path.
-        "endpoint": "ONBOARD_DEVICES" if row["endpoint"] == CREATE_DEVICES else row["endpoint"],
-        "status": status(cloud, row),
-        "requestedAt": iso(row["requested_at"]),
+        "endpoint": "ONBOARD_DEVICES" if row.endpoint == CREATE_DEVICES else row.endpoint,
+        "status": row.status,
+        "requestedAt": requested,
         "uploadedDataUrl": f"{base}/upload",
     }
-    if row["done"]:
-        resource["completedAt"] = iso(row["due"])
-    if row["errors"]:
+    if completed:
+        resource["completedAt"] = completed
+    if row.errors:
         resource["errorSummaryUrl"] = f"{base}/errors"
-    updated = resource.get("completedAt", "")
-    return with_meta(resource, resource["requestedAt"], updated)
+    return with_meta(resource, requested, completed)
 
 
-def status(cloud: Cloud, row: dict[str, Any]) -> str:
-    """Return the status of a request."""
-    if row["done"]:
-        return "FAILED" if row["errors"] else "SUCCEEDED"
-    half = (row["requested_at"] + row["due"]) / 2
-    return "PENDING" if cloud.clock.time() < half else "IN_PROGRESS"
-
-
-def _process(cloud: Cloud, row: dict[str, Any]) -> list[str]:
+def _process(cloud: Cloud, row: BulkRequest) -> list[str]:
     """Process every row; return an error for each that failed."""
     errors = []
-    for number, fields in enumerate(parse_rows(row["text"])):
+    for number, fields in enumerate(parse_rows(row.text)):
         try:
-            _ROWS[row["endpoint"]](cloud, row["team"], fields)
+            _ROWS[row.endpoint](cloud, row.team, fields)
         except BadKey as error:
             errors.append(f"[{number}]: {error}")
     return errors
@@ -170,16 +216,13 @@ def onboard(cloud: Cloud, team: str, device: NewDevice) -> None:
     register(cloud, team, device_id, device.pem)
     devices = registry(cloud)
     known = devices.find(device_id)
-    fields = known["fields"] if known else ip_device(device_id, "Generic")
-    fields = {
-        **fields,
-        "tags": list(dict.fromkeys(device.tags)),
-        "firmware": {**fields["firmware"], "supports": firmware},
-    }
+    fields = known.fields if known else ip_device(device_id, "Generic")
+    fields.tags = list(dict.fromkeys(device.tags))
+    fields.firmware.supports = firmware
     if device.sub_type:
-        fields["subType"] = device.sub_type
+        fields.sub_type = device.sub_type
     if known:
-        devices.change(known, fields)
+        devices.change(known)
     else:
         devices.create(team, fields)
 
@@ -202,9 +245,9 @@ class _Pending(set[str]):
 
 def _pending(cloud: Cloud) -> _Pending:
     """Return the ids of the requests that are not done; collected once, after a start."""
-    rows = cloud.table("bulk").items
+    rows = cloud.table(REQUESTS).items
     return cloud.transient(
-        _Pending, lambda: _Pending(key for key, row in rows() if not row["done"])
+        _Pending, lambda: _Pending(key for key, row in rows() if not row.has_ended)
     )
 
 

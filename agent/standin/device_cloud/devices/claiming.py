@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import base64
 import uuid
-from typing import Any
 
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
@@ -23,9 +23,11 @@ from agent.standin.device_cloud.devices.registry import TAGS
 from agent.standin.device_cloud.operations import Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
-from agent.standin.device_cloud.resource import answer_one, require, with_meta
+from agent.standin.device_cloud.resource import Resource, answer_one, require, with_meta
 from agent.standin.device_cloud.shapes import FLAG, LIST, OBJECT, TEXTS, WHOLE
+from agent.standin.device_cloud.tables import CLAIMED, COMMANDS, Claimed, Command, Rule
 from agent.standin.state import Cloud
+from agent.standin.store import TableOf
 
 CLAIMS = CsvTable("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
 # The bytes of the UUID in the body of an attestation token.
@@ -64,7 +66,7 @@ def _command(**fields: Schema) -> Schema:
     }
 
 
-COMMANDS = {
+_REQUESTS = {
     "certificateSigningRequest": _command(
         secTag=_SEC_TAG,
         attributes={
@@ -90,7 +92,7 @@ COMMAND: Schema = {
             "minProperties": 1,
             "maxProperties": 1,
             "additionalProperties": False,
-            "properties": COMMANDS,
+            "properties": _REQUESTS,
         },
     },
 }
@@ -101,15 +103,17 @@ async def _claim(context: Context) -> Response:
     # A released tool sends CSV with no content type at all, so the body decides.
     if not context.raw.lstrip().startswith(b"{"):
         return _claim_csv(context, dry=dry)
-    device = _claim_one(cloud, context.team, context.body_as(JSON_TYPE), dry=dry)
+    body = context.body_as(JSON_TYPE)
+    token, tags = body["claimToken"], body.get("tags", [])
+    device = _claim_one(cloud, context.team, token, tags, dry=dry)
     if dry:
         return Response(status_code=202)
-    return answer_one(_to_resource(device, cloud.table("claimed").get(device)), 201)
+    return answer_one(_to_resource(device, cloud.table(CLAIMED)[device]), 201)
 
 
 async def _listed(context: Context) -> Response:
-    claimed = context.cloud.table("claimed").items()
-    rows = [(key, row) for key, row in claimed if row["team"] == context.team]
+    claimed = context.cloud.table(CLAIMED).items()
+    rows = [(key, row) for key, row in claimed if row.team == context.team]
     return context.page().answer(rows, lambda item: _to_resource(*item))
 
 
@@ -119,39 +123,39 @@ async def _fetch(context: Context) -> Response:
 
 async def _unclaim(context: Context) -> Response:
     device, row = context.path["device"], _find(context)
-    context.check_if_match(_to_resource(device, row)["$meta"]["version"])
-    for command in row["commands"]:
-        context.cloud.table("provisioning").delete(command)
-    context.cloud.table("claimed").delete(device)
+    context.check_if_match(_to_resource(device, row).version)
+    for command in row.commands:
+        context.cloud.table(COMMANDS).delete(command)
+    context.cloud.table(CLAIMED).delete(device)
     return Response(status_code=204)
 
 
-def _find(context: Context) -> dict[str, Any]:
+def _find(context: Context) -> Claimed:
     """Return the claimed device of the path. Raises a 404 where there is none."""
-    row: dict[str, Any] | None = context.cloud.table("claimed").get(context.path["device"])
-    if row is None or row["team"] != context.team:
+    row = context.cloud.table(CLAIMED).get(context.path["device"])
+    if row is None or row.team != context.team:
         raise not_found("the device is not claimed")
     return row
 
 
 def _rules(path: str, key: str) -> tuple[DeviceCloudOperation, ...]:
     """Return the operations of a list of objects, each identified by one field."""
-    table, word = path.rpartition("/")[2], key.capitalize()
+    table, word = TableOf(path.rpartition("/")[2], Rule), key.capitalize()
 
     async def listed(context: Context) -> Response:
         rows = context.cloud.table(table).values()
-        return context.page().answer(row["shown"] for row in rows if row["team"] == context.team)
+        return context.page().answer(row.shown for row in rows if row.team == context.team)
 
     async def create(context: Context) -> Response:
         rules, body = context.cloud.table(table), context.body
         row = f"{context.team}/{body[key]}"
         known = rules.get(row)
         if known is not None:
-            context.check_if_match(known["shown"]["$meta"]["version"])
+            context.check_if_match(known.version)
         tags = list(dict.fromkeys(body.get("tags", [])))
-        resource = {"id": str(uuid.uuid4()), **body, "tags": tags}
-        resource = with_meta(resource, context.cloud.clock.iso())
-        rules.put(row, {"team": context.team, "shown": resource})
+        content = {"id": str(uuid.uuid4()), **body, "tags": tags}
+        resource = with_meta(content, context.cloud.clock.iso())
+        rules.put(row, Rule(context.team, resource))
         return answer_one(resource, 201)
 
     name: Schema = {"type": "string", "minLength": 1}
@@ -176,32 +180,32 @@ def _claim_csv(context: Context, *, dry: bool) -> Response:
         raise bad_request("the body is neither JSON nor CSV") from error
     rows = CLAIMS.rows(text)
     claimed: list[str] = []
-    failed: list[dict[str, Any]] = []
-    for number, (token, *tags) in enumerate(rows):
-        claim = {"claimToken": token, "tags": [tag for tag in ",".join(tags).split(",") if tag]}
+    failed: list[dict[str, object]] = []
+    for number, (token, *rest) in enumerate(rows):
+        tags = [tag for tag in ",".join(rest).split(",") if tag]
         try:
-            require(claim, CLAIM)
-            claimed.append(_claim_one(context.cloud, context.team, claim, dry=dry))
+            require({"claimToken": token, "tags": tags}, CLAIM)
+            claimed.append(_claim_one(context.cloud, context.team, token, tags, dry=dry))
         except DeviceCloudRefused as error:
             failed.append({"row": number, "message": error.message})
     return JSON({"claimedIds": claimed, "failed": failed}, 201 if claimed and not dry else 200)
 
 
-def _claim_one(cloud: Cloud, team: str, body: dict[str, Any], *, dry: bool = False) -> str:
+def _claim_one(cloud: Cloud, team: str, token: str, tags: list[str], *, dry: bool = False) -> str:
     """Claim a device; return its UUID. Refuses one that is claimed already."""
-    device = _device_of(body["claimToken"])
-    if device in cloud.table("claimed"):
+    device = _device_of(token)
+    if device in cloud.table(CLAIMED):
         raise DeviceCloudRefused(409, "the device is claimed already")
     if not dry:
-        tags = list(dict.fromkeys(body.get("tags", [])))
-        row = {"team": team, "tags": tags, "claimed_at": cloud.clock.time(), "commands": []}
-        cloud.table("claimed").put(device, row)
+        now = cloud.clock.time()
+        claimed = Claimed(team=team, tags=list(dict.fromkeys(tags)), claimed_at=now)
+        cloud.table(CLAIMED).put(device, claimed)
     return device
 
 
-def _to_resource(device: str, row: dict[str, Any]) -> dict[str, Any]:
-    resource = {"id": device, "tenantId": row["team"], "tags": row["tags"]}
-    return with_meta({**resource, "commands": row["commands"]}, iso(row["claimed_at"]))
+def _to_resource(device: str, row: Claimed) -> Resource:
+    resource = {"id": device, "tenantId": row.team, "tags": row.tags, "commands": row.commands}
+    return with_meta(resource, iso(row.claimed_at))
 
 
 def _device_of(token: str) -> str:
@@ -219,59 +223,57 @@ async def _create_command(context: Context) -> Response:
     body = context.body
     command = str(uuid.uuid4())
     now = cloud.clock.time()
-    row = {
-        "device": device,
-        "description": body.get("description", ""),
-        "request": body["request"],
-        "created_at": now,
-        "due": now + cloud.settings.bulk_s,
-        "response": None,
-    }
-    cloud.table("provisioning").put(command, row)
-    claimed = {**claimed, "commands": [*claimed["commands"], command]}
-    cloud.table("claimed").put(device, claimed)
-    return answer_one(_command_resource(cloud, command, row), 201)
+    row = Command(
+        device=device,
+        description=body.get("description", ""),
+        request=body["request"],
+        created_at=now,
+        due=now + cloud.settings.bulk_s,
+    )
+    cloud.table(COMMANDS).put(command, row)
+    claimed.commands.append(command)
+    cloud.table(CLAIMED).put(device, claimed)
+    return answer_one(_command_resource(cloud, command), 201)
 
 
 async def _list_commands(context: Context) -> Response:
-    cloud, table = context.cloud, context.cloud.table("provisioning")
-    return context.page().answer(
-        _find(context)["commands"], lambda one: _command_resource(cloud, one, table.get(one))
-    )
+    commands = _find(context).commands
+    return context.page().answer(commands, lambda one: _command_resource(context.cloud, one))
 
 
 async def _fetch_command(context: Context) -> Response:
-    cloud, command = context.cloud, context.path["command"]
-    if command not in _find(context)["commands"]:
+    command = context.path["command"]
+    if command not in _find(context).commands:
         raise not_found("no such command")
-    row = cloud.table("provisioning").get(command)
-    return answer_one(_command_resource(cloud, command, row))
+    return answer_one(_command_resource(context.cloud, command))
 
 
-def _command_resource(cloud: Cloud, command: str, row: dict[str, Any]) -> dict[str, Any]:
-    now = cloud.clock.time()
+def _command_resource(cloud: Cloud, command: str) -> Resource:
+    row, now = cloud.table(COMMANDS)[command], cloud.clock.time()
     plays = cloud.settings.play_claimed_devices
-    if plays and now >= row["due"] and row["response"] is None:
-        row = {**row, "response": _answer_of_kit(row["request"])}
-        cloud.table("provisioning").put(command, row)
-    done = row["response"] is not None
-    half = (row["created_at"] + row["due"]) / 2
+    if plays and now >= row.due and row.response is None:
+        row.response = _answer_of_kit(row.request)
+        cloud.table(COMMANDS).put(command, row)
+    done = row.response is not None
+    half = (row.created_at + row.due) / 2
     waiting = "IN_PROGRESS" if plays and now >= half else "PENDING"
-    resource = {
+    resource: dict[str, object] = {
         "id": command,
-        "deviceId": row["device"],
-        "description": row["description"],
-        "request": row["request"],
+        "deviceId": row.device,
+        "description": row.description,
+        "request": row.request,
         "status": "SUCCEEDED" if done else waiting,
-        "createdAt": iso(row["created_at"]),
+        "createdAt": iso(row.created_at),
     }
     if done:
-        resource["response"] = row["response"]
+        resource["response"] = row.response
         resource["answeredBy"] = "stand-in"
-    return with_meta(resource, iso(row["created_at"]), iso(row["due"]) if done else "")
+    return with_meta(resource, iso(row.created_at), iso(row.due) if done else "")
 
 
-def _answer_of_kit(command: dict[str, Any]) -> dict[str, Any]:
+def _answer_of_kit(
+    command: dict[str, dict[str, JSONValue]],
+) -> dict[str, dict[str, JSONValue]]:
     """Return what a kit would answer to a command; no kit has carried it out."""
     ((kind, content),) = command.items()
     if kind != "certificateSigningRequest":
@@ -281,7 +283,7 @@ def _answer_of_kit(command: dict[str, Any]) -> dict[str, Any]:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name.from_rfc4514_string(content.get("attributes", ""))
+    name = x509.Name.from_rfc4514_string(str(content.get("attributes", "")))
     builder = x509.CertificateSigningRequestBuilder(name)
     signed = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
     return {kind: {"csr": base64.urlsafe_b64encode(signed).rstrip(b"=").decode()}}

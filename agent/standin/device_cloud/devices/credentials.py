@@ -107,7 +107,7 @@ def register(cloud: Cloud, team: str, device_id: str, pem: str) -> None:
     table = cloud.table(DEVICE_KEYS)
     known, device = table.get(device_id.casefold()), registry(cloud).find(device_id)
     # The team that owns the device, or that registered a key first, keeps it.
-    if (known and known.team != team) or (device and device["team"] != team):
+    if (known and known.team != team) or (device and device.team != team):
         raise BadKey("the device belongs to another team")
     keys = known or DeviceKeys(device_id=device_id, team=team)
     keys.device_id = device_id

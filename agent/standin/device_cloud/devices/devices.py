@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
@@ -16,11 +15,12 @@ from agent.standin.core.serving import Query
 from agent.standin.device_cloud import refusals
 from agent.standin.device_cloud.access import DEVICE
 from agent.standin.device_cloud.devices.jsonata_engine import Engine, EngineBusy, ExpressionFailed
-from agent.standin.device_cloud.devices.registry import TAGS, Record, merge, registry, timestamps
+from agent.standin.device_cloud.devices.registry import TAGS, merge, registry, timestamps
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
-from agent.standin.device_cloud.resource import accepted, answer_one
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one
 from agent.standin.device_cloud.shapes import FLAG, LIST, TEXT, TEXTS
+from agent.standin.device_cloud.tables import Device
 from agent.standin.state import Cloud
 
 _LINE: Schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\r\\n]+$"}
@@ -48,10 +48,13 @@ async def _list_devices(context: Context) -> Response:
     if expression is None:
         state = query.get("includeState", False)
         metadata = query.get("includeStateMeta", False)
-        items = [devices.to_resource(r, state=state, metadata=metadata) for r in records]
-    else:
-        whole = [devices.to_resource(record) for record in records]
-        items = await transform(context.cloud, expression, whole)
+        return JSON(
+            {
+                "items": [devices.to_resource(r, state=state, metadata=metadata) for r in records],
+                **rest,
+            }
+        )
+    items = await transform(context.cloud, expression, [devices.to_resource(r) for r in records])
     return JSON({"items": items, **rest})
 
 
@@ -62,10 +65,12 @@ async def _fetch_device(context: Context) -> Response:
     if expression is None:
         return answer_one(device)
     (result,) = await transform(context.cloud, expression, [device])
-    return JSON(result, headers={"ETag": device["$meta"]["version"]})
+    return JSON(result, headers={"ETag": device.version})
 
 
-async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[Any]:
+async def transform(
+    cloud: Cloud, expression: str, devices: Sequence[Resource]
+) -> list[msgspec.Raw]:
     """Return the result for each device, in order; null where the expression yields nothing."""
     if not expression.strip():
         raise refusals.bad_request("the transform is empty")
@@ -86,7 +91,7 @@ async def transform(cloud: Cloud, expression: str, devices: list[Any]) -> list[A
     return [msgspec.Raw(result) for result in results]
 
 
-def _filter(query: Query) -> Callable[[Record], bool]:
+def _filter(query: Query) -> Callable[[Device], bool]:
     """Return the predicate that the filters of the query make."""
     tags = set(query.get("tags", ()))
     named = (*query.get("deviceIds", ()), *query.get("deviceIdentifiers", ()))
@@ -98,47 +103,47 @@ def _filter(query: Query) -> Callable[[Record], bool]:
     gateway = query.get("gatewayId")
     name = query.get("deviceNameFuzzy", "").casefold()
 
-    def wanted(record: Record) -> bool:
-        fields = record["fields"]
-        supports = set(fields["firmware"]["supports"])
+    def wanted(device: Device) -> bool:
+        fields = device.fields
+        supports = set(fields.firmware.supports)
         return (
-            (not tags or not tags.isdisjoint(fields["tags"]))
-            and (not ids or fields["id"].casefold() in ids)
-            and (not types or fields["type"].casefold() in types)
-            and (not sub_types or fields.get("subType") in sub_types)
+            (not tags or not tags.isdisjoint(fields.tags))
+            and (not ids or fields.id.casefold() in ids)
+            and (not types or fields.type.casefold() in types)
+            and (not sub_types or fields.sub_type in sub_types)
             and (not firmware or not firmware.isdisjoint(supports))
             and without.isdisjoint(supports)
-            and (gateway is None or fields.get("gatewayId") == gateway)
-            and name in fields["name"].casefold()
+            and (gateway is None or fields.gateway_id == gateway)
+            and name in fields.name.casefold()
         )
 
     return wanted
 
 
 async def _rename(context: Context) -> Response:
-    record = _device_to_change(context)
+    device = _device_to_change(context)
     name = context.body
     if isinstance(name, list):
         (name,) = name
-    registry(context.cloud).change(record, {**record["fields"], "name": name})
+    device.fields.name = name
+    registry(context.cloud).change(device)
     return accepted()
 
 
 async def _retag(context: Context) -> Response:
-    record = _device_to_change(context)
-    tags = list(dict.fromkeys(context.body))
-    registry(context.cloud).change(record, {**record["fields"], "tags": tags})
+    device = _device_to_change(context)
+    device.fields.tags = list(dict.fromkeys(context.body))
+    registry(context.cloud).change(device)
     return accepted()
 
 
 async def _update_state(context: Context) -> Response:
-    record = _device_to_change(context)
-    change = context.body
-    if record["fields"]["type"] == "BLE":
+    device = _device_to_change(context)
+    if device.fields.type == "BLE":
         raise refusals.DeviceCloudRefused(
             409, "the state of a BLE device is its services: write those"
         )
-    _merge_state(context.cloud, record, change)
+    _merge_state(context.cloud, device, context.body)
     return accepted()
 
 
@@ -147,30 +152,31 @@ async def _delete(context: Context) -> Response:
     return accepted()
 
 
-def _device_to_change(context: Context) -> Record:
+def _device_to_change(context: Context) -> Device:
     """Return the device of the path, once it may be changed."""
-    record = registry(context.cloud).get(context.team, context.path["device_id"])
-    context.check_if_match(record["version"])
-    return record
+    device = registry(context.cloud).get(context.team, context.path["device_id"])
+    context.check_if_match(device.version)
+    return device
 
 
-def _merge_state(cloud: Cloud, record: Record, change: dict[str, Any]) -> None:
-    fields = copy.deepcopy(record["fields"])
-    state = fields["state"]
+def _merge_state(
+    cloud: Cloud, device: Device, change: Mapping[str, dict[str, JSONValue] | None]
+) -> None:
+    state = device.fields.state
     now = int(cloud.clock.time())
     for part, content in change.items():
-        state[part] = merge(state.get(part, {}), content or {})
-        metadata = state.setdefault("metadata", {})
-        metadata[part] = merge(metadata.get(part, {}), timestamps(content or {}, now))
-    state["version"] = int(state.get("version", 0)) + 1
-    supports = state.get("reported", {})
+        state[part] = merge(state.get(part), content or {})
+        state["metadata"] = merge(state.get("metadata"), {part: timestamps(content or {}, now)})
+    version = state.get("version")
+    state["version"] = version + 1 if isinstance(version, int) else 1
+    supports = state.get("reported")
     for step in ("device", "serviceInfo", "fota_v2"):
         supports = supports.get(step) if isinstance(supports, dict) else None
     if isinstance(supports, list):
-        fields["firmware"]["supports"] = [text for text in supports if isinstance(text, str)]
-    registry(cloud).change(record, fields)
-    if fields["type"] == "Gateway":
-        registry(cloud).sync_connections(fields["id"])
+        device.fields.firmware.supports = [text for text in supports if isinstance(text, str)]
+    registry(cloud).change(device)
+    if device.fields.type == "Gateway":
+        registry(cloud).sync_connections(device.fields.id)
 
 
 _TRANSFORM = Parameter(

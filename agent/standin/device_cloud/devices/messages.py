@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
 
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.schema import Schema
@@ -18,6 +18,7 @@ from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.resource import accepted, with_meta
 from agent.standin.device_cloud.shapes import LIST, MOMENT, TEXT
+from agent.standin.device_cloud.tables import MESSAGES, Message
 from agent.standin.state import Cloud
 
 _DAY_S = 86400
@@ -37,7 +38,7 @@ MESSAGE: Schema = {
 
 async def _send(context: Context) -> Response:
     cloud, team = context.cloud, context.team
-    own = registry(cloud).get(team, context.path["device_id"])["fields"]["id"]
+    own = registry(cloud).get(team, context.path["device_id"]).fields.id
     body = context.body
     topic = body.get("topic", f"d/{own}/d2c")
     if not isinstance(topic, str) or not _is_topic(topic, own):
@@ -53,13 +54,13 @@ async def _listed(context: Context) -> Response:
     until = query.get("exclusiveEnd", query.get("end", float("inf")))
     oldest = cloud.clock.time() - KEPT_S
     matching = (
-        row["message"]
-        for row in cloud.table("messages").values()
-        if row["team"] == context.team
-        and max(since, oldest) <= row["at"] < until
-        and query.get("deviceId") in {None, row["message"]["deviceId"]}
-        and query.get("topic") in {None, row["message"]["topic"]}
-        and ("appId" not in query or query["appId"] == _app_id(row["message"]["message"]))
+        row.message
+        for row in cloud.table(MESSAGES).values()
+        if row.team == context.team
+        and max(since, oldest) <= row.at < until
+        and query.get("deviceId") in {None, row.message["deviceId"]}
+        and query.get("topic") in {None, row.message["topic"]}
+        and ("appId" not in query or query["appId"] == _app_id(row.message["message"]))
     )
     return context.page(descending=True).answer(matching)
 
@@ -72,21 +73,22 @@ def _is_topic(topic: str, device_id: str) -> bool:
     )
 
 
-def _messages(topic: str, message: Any) -> list[Any]:
+def _messages(topic: str, message: JSONValue) -> list[JSONValue]:
     if topic.endswith("/bulk"):
         if not isinstance(message, list):
             raise invalid("the bulk topic takes a list")
         return message
     if topic.endswith("/bin"):
+        if not isinstance(message, str):
+            raise invalid("the binary topic takes base64")
         try:
             base64.b64decode(message, validate=True)
-        except (binascii.Error, ValueError, TypeError) as error:
+        except (binascii.Error, ValueError) as error:
             raise invalid("the binary topic takes base64") from error
-        return [message]
     return [message]
 
 
-def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: Any) -> None:
+def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: JSONValue) -> None:
     now = cloud.clock.time()
     at = now
     stamp = message.get("ts") if isinstance(message, dict) else None
@@ -94,7 +96,7 @@ def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: Any) ->
         stamped = stamp / 1000
         if now - OLDEST_STAMP_S <= stamped <= now:
             at = stamped
-    table = cloud.table("messages")
+    table = cloud.table(MESSAGES)
     when = iso(at)
     resource = {
         "tenantId": team,
@@ -103,13 +105,13 @@ def _store(cloud: Cloud, team: str, device_id: str, topic: str, message: Any) ->
         "receivedAt": when,
         "message": message,
     }
-    row = {"team": team, "at": at, "message": with_meta(resource, when)}
+    row = Message(team=team, at=at, message=with_meta(resource, when))
     table.put(f"{table.next_number():012d}", row)
     if len(table) > _MOST:
         table.delete(next(iter(table)))
 
 
-def _app_id(message: Any) -> Any:
+def _app_id(message: object) -> object:
     return message.get("appId") if isinstance(message, dict) else None
 
 

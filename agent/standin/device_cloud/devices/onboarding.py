@@ -7,7 +7,6 @@ import datetime as dt
 import re
 from collections.abc import Iterator
 from secrets import compare_digest
-from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -22,11 +21,11 @@ from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices import bulk, credentials
 from agent.standin.device_cloud.devices.registry import TAGS, registry
 from agent.standin.device_cloud.operations import Context, Handler, declare
-from agent.standin.device_cloud.resource import accepted, answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
 from agent.standin.device_cloud.shapes import TEXT, WHOLE
+from agent.standin.device_cloud.tables import OWNERSHIP, Ownership
 from agent.standin.jwt import private_pem
-from agent.standin.state import Cloud
 
 _PEM: Schema = {
     "type": "string",
@@ -67,8 +66,8 @@ def _from_csv(endpoint: str, table: credentials.CsvTable) -> Handler:
 async def _onboard_one(context: Context) -> Response:
     cloud, team, device_id = context.cloud, context.team, context.path["device_id"]
     known = registry(cloud).find(device_id)
-    if known is not None and known["team"] == team:
-        context.check_if_match(known["version"])
+    if known is not None and known.team == team:
+        context.check_if_match(known.version)
     body = context.body
     device = bulk.NewDevice(
         device_id,
@@ -105,30 +104,30 @@ async def _create_in_project(context: Context) -> Response:
 
 async def _fetch_in_project(context: Context) -> Response:
     key = context.path["request_id"]
-    row = context.cloud.table("bulk").get(key)
-    if row is None or row["endpoint"] != bulk.CREATE_DEVICES:
+    row = context.cloud.table(bulk.REQUESTS).get(key)
+    if row is None or row.endpoint != bulk.CREATE_DEVICES:
         raise refusals.not_found("no such bulk request")
-    return answer_one(_project_request(context.cloud, key, row))
+    return answer_one(_project_request(key, row))
 
 
-def _project_request(cloud: Cloud, key: str, row: dict[str, Any]) -> dict[str, Any]:
-    status = bulk.status(cloud, row)
-    resource: dict[str, Any] = {
+def _project_request(key: str, row: bulk.BulkRequest) -> Resource:
+    has_begun = row.status is not bulk.BulkStatus.PENDING
+    resource: dict[str, object] = {
         "bulkOpsRequestId": key,
         # A released tool takes any other status for the end.
-        "status": "IN_PROGRESS" if status == "PENDING" else status,
-        "requestedAt": iso(row["requested_at"]),
+        "status": row.status if has_begun else bulk.BulkStatus.IN_PROGRESS,
+        "requestedAt": iso(row.requested_at),
     }
-    if row["errors"]:
-        ids = [fields[0] for fields in credentials.parse_rows(row["text"])]
-        parsed = (error.removeprefix("[").partition("]: ") for error in row["errors"])
+    if row.errors:
+        ids = [fields[0] for fields in credentials.parse_rows(row.text)]
+        parsed = (error.removeprefix("[").partition("]: ") for error in row.errors)
         resource["errorSummary"] = {
             "errors": [
                 {"row": int(number), "deviceId": ids[int(number)], "error": text}
                 for number, _, text in parsed
             ]
         }
-    return with_meta(resource, resource["requestedAt"], iso(row["due"]) if row["done"] else "")
+    return with_meta(resource, iso(row.requested_at), iso(row.due) if row.has_ended else "")
 
 
 async def _create_certificate(context: Context) -> Response:
@@ -139,7 +138,7 @@ async def _create_certificate(context: Context) -> Response:
     made = _certificate(device_id, cloud.clock.now())
     with _bad_keys_refused():
         credentials.register(cloud, context.team, device_id, made["clientCert"])
-    cloud.table("ownership").put(device_id.casefold(), {"team": context.team, "code": code})
+    cloud.table(OWNERSHIP).put(device_id.casefold(), Ownership(context.team, code))
     return JSON({"clientId": device_id, **made}, 201)
 
 
@@ -186,17 +185,15 @@ async def _associate(context: Context) -> Response:
     code = context.raw.decode("utf-8", "replace").strip()
     known = registry(cloud).find(device_id)
     if known is not None:
-        context.check_if_match(known["version"])
-        if known["team"] != team:
+        context.check_if_match(known.version)
+        if known.team != team:
             raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
         return accepted()
-    owned = cloud.table("ownership").get(device_id.casefold())
-    if owned is not None and owned["team"] != team:
+    owned = cloud.table(OWNERSHIP).get(device_id.casefold())
+    if owned is not None and owned.team != team:
         raise refusals.DeviceCloudRefused(401, "owned by another account", code=40101)
     # The code of a device that got its certificate elsewhere is not known here.
-    if not code or (
-        owned is not None and not compare_digest(owned["code"].encode(), code.encode())
-    ):
+    if not code or (owned is not None and not compare_digest(owned.code.encode(), code.encode())):
         raise refusals.DeviceCloudRefused(401, "the ownership code is wrong", code=40102)
     registry(cloud).create(team, ip_device(device_id, "Generic"))
     return accepted()
@@ -207,9 +204,9 @@ async def _dissociate(context: Context) -> Response:
     known = devices.find(device_id)
     if known is None:
         raise refusals.DeviceCloudRefused(404, "device not found", code=40413)
-    if known["team"] != context.team:
+    if known.team != context.team:
         raise refusals.no_device(device_id)
-    context.check_if_match(known["version"])
+    context.check_if_match(known.version)
     devices.delete(known)
     return accepted()
 

@@ -6,20 +6,20 @@ take no memory, and do not slow a fetch.
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
+import msgspec
+
+from agent.json_value import JSONValue
 from agent.standin.clock import iso
 from agent.standin.core.schema import Schema
 from agent.standin.device_cloud import seed
 from agent.standin.device_cloud.refusals import no_device
-from agent.standin.device_cloud.resource import new_version
+from agent.standin.device_cloud.resource import Resource, new_version
+from agent.standin.device_cloud.tables import DEVICES, DISCOVERIES, Device, DeviceFields, Service
 from agent.standin.state import Cloud
 
-Record = dict[str, Any]
-"""{"team", "fields": a Device without tenantId and $meta, "version", "created_at", "updated_at"}"""
 _TAG: Schema = {"type": "string", "maxLength": 799, "pattern": "^[a-zA-Z0-9_.@:#-]+$"}
 TAGS: Schema = {"type": "array", "items": _TAG}
 _CREATED_AT_S = 1_735_787_045.678
@@ -33,77 +33,66 @@ class Registry:
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
-        self._table = cloud.table("devices")
-        self._due = cloud.table("discoveries")
+        self._table = cloud.table(DEVICES)
+        self._due = cloud.table(DISCOVERIES)
         self._team = cloud.team_id
         if not len(self._table):
             for fields in seed.seeded():
                 self.create(self._team, fields)
 
-    def get(self, team: str, device_id: str) -> Record:
+    def get(self, team: str, device_id: str) -> Device:
         """Return a device of the team. Raises a 404 where there is none."""
         record = self.find(device_id)
-        if record is None or record["team"] != team:
+        if record is None or record.team != team:
             raise no_device(device_id)
         return record
 
-    def find(self, device_id: str) -> Record | None:
+    def find(self, device_id: str) -> Device | None:
         """Return a device of any team, or None."""
         self._finish_discoveries()
         key = device_id.casefold()
         if key in self._table:
-            record: Record | None = self._table.get(key)
-            return record
+            return self._table.get(key)
         index = seed.fleet_index(key)
         if index is not None and index < self._cloud.settings.devices:
             return self._fleet_record(index)
         return None
 
-    def create(self, team: str, fields: dict[str, Any]) -> Record:
+    def create(self, team: str, fields: DeviceFields) -> Device:
         """Add a device, or replace the one of that id."""
         now = self._cloud.clock.iso()
-        record = {
-            "team": team,
-            "fields": fields,
-            "version": new_version(),
-            "created_at": now,
-            "updated_at": now,
-        }
-        self._table.put(fields["id"].casefold(), record)
-        return record
+        device = Device(
+            team=team, fields=fields, version=new_version(), created_at=now, updated_at=now
+        )
+        self._table.put(fields.id.casefold(), device)
+        return device
 
-    def change(self, record: Record, fields: dict[str, Any]) -> Record:
-        """Store new fields of a device: a new version, a new time of update."""
-        changed = {
-            **record,
-            "fields": fields,
-            "version": new_version(),
-            "updated_at": self._cloud.clock.iso(),
-        }
-        self._table.put(fields["id"].casefold(), changed)
-        return changed
+    def change(self, device: Device) -> None:
+        """Store a device whose fields were changed: a new version, a new time of update."""
+        device.version, device.updated_at = new_version(), self._cloud.clock.iso()
+        self._table.put(device.fields.id.casefold(), device)
 
-    def delete(self, record: Record) -> None:
+    def delete(self, device: Device) -> None:
         """Delete a device, and those that are connected through it."""
-        fields = record["fields"]
-        key = fields["id"].casefold()
+        fields = device.fields
+        key = fields.id.casefold()
         if seed.fleet_index(key) is None:
             self._table.delete(key)
         else:
             self._table.put(key, None)
         self._due.delete(key)
-        if fields["type"] == "Gateway":
-            for child in self.children_of(fields["id"]):
+        if fields.type == "Gateway":
+            for child in self.children_of(fields.id):
                 self.delete(child)
-        elif "gatewayId" in fields:
-            self.sync_connections(fields["gatewayId"])
+        elif fields.gateway_id:
+            self.sync_connections(fields.gateway_id)
 
-    def children_of(self, gateway_id: str) -> list[Record]:
+    def children_of(self, gateway_id: str) -> list[Device]:
         """Return the BLE devices that are connected through a gateway."""
         return [
-            record
-            for record in self._table.values()
-            if record and record["fields"].get("gatewayId") == gateway_id
+            device
+            for device in self._table.values()
+            if device and device.fields.gateway_id == gateway_id
         ]
 
     def sync_connections(self, gateway_id: str) -> None:
@@ -111,24 +100,22 @@ class Registry:
         gateway = self.find(gateway_id)
         if gateway is None:
             return
-        fields = copy.deepcopy(gateway["fields"])
-        reported = fields["state"].setdefault("reported", {})
+        state = gateway.fields.state
+        reported = _object(state.get("reported"))
         before = reported.get("statusConnections")
-        known = before if isinstance(before, dict) else {}
-        children = [record["fields"]["id"] for record in self.children_of(fields["id"])]
-        now = {
-            child: known.get(child, {"status": {"connected": True}})
-            for child in sorted(children, key=str.casefold)
-        }
+        known = _object(before)
+        connected: JSONValue = {"status": {"connected": True}}
+        children = [device.fields.id for device in self.children_of(gateway.fields.id)]
+        now = {child: known.get(child, connected) for child in sorted(children, key=str.casefold)}
         if now != before:
-            reported["statusConnections"] = now
-            self.change(gateway, fields)
+            state["reported"] = {**reported, "statusConnections": now}
+            self.change(gateway)
 
-    def walk(self, team: str) -> Iterator[Record]:
+    def walk(self, team: str) -> Iterator[Device]:
         """Yield the team's devices in the order of their creation, the fleet last."""
         self._finish_discoveries()
         for key, record in self._table.items():
-            if record and record["team"] == team and seed.fleet_index(key) is None:
+            if record and record.team == team and seed.fleet_index(key) is None:
                 yield record
         if team == self._team:
             for index in range(self._cloud.settings.devices):
@@ -137,9 +124,9 @@ class Registry:
                 if record:
                     yield record
 
-    def schedule_discovery(self, record: Record) -> None:
+    def schedule_discovery(self, device: Device) -> None:
         """Rediscover the services of a BLE device after the delay (clause D7)."""
-        key = record["fields"]["id"].casefold()
+        key = device.fields.id.casefold()
         self._due.put(key, self._cloud.clock.time() + self._cloud.settings.discover_s)
 
     def _finish_discoveries(self) -> None:
@@ -152,41 +139,36 @@ class Registry:
                 self._due.delete(key)
                 self._discover(key)
 
-    def to_resource(self, record: Record, *, state: bool = True, metadata: bool = True) -> Record:
+    def to_resource(self, device: Device, *, state: bool = True, metadata: bool = True) -> Resource:
         """Return the Device resource of a record."""
-        device = {**record["fields"], "tenantId": record["team"]}
+        content = {**msgspec.to_builtins(device.fields), "tenantId": device.team}
         if not state:
-            del device["state"]
-        elif device["type"] != "BLE":
-            device["state"] = _state_resource(device["state"], metadata=metadata)
-        device["$meta"] = {
-            "version": record["version"],
-            "createdAt": record["created_at"],
-            "updatedAt": record["updated_at"],
-        }
-        return device
+            del content["state"]
+        elif device.fields.type != "BLE":
+            content["state"] = _state_resource(device.fields.state, metadata=metadata)
+        return Resource(content, device.version, device.created_at, device.updated_at)
 
     def _discover(self, key: str) -> None:
-        record = self._table.get(key)
-        if not record:
+        device = self._table.get(key)
+        if not device:
             return
-        fields = copy.deepcopy(record["fields"])
         found = {**seed.led_button_service(), **seed.battery_service(87)}
         # A written value is kept: the peripheral holds it.
-        fields["state"] = found | {
-            uuid: service for uuid, service in fields["state"].items() if uuid in found
-        }
-        self.change(record, fields)
+        known = services(device)
+        device.fields.state = msgspec.to_builtins(
+            {uuid: known.get(uuid, service) for uuid, service in found.items()}
+        )
+        self.change(device)
 
-    def _fleet_record(self, index: int) -> Record:
+    def _fleet_record(self, index: int) -> Device:
         made = iso(_CREATED_AT_S)
-        return {
-            "team": self._team,
-            "fields": seed.fleet_device(index),
-            "version": f"{index:08x}{self._team[:8]}",
-            "created_at": made,
-            "updated_at": made,
-        }
+        return Device(
+            team=self._team,
+            fields=seed.fleet_device(index),
+            version=f"{index:08x}{self._team[:8]}",
+            created_at=made,
+            updated_at=made,
+        )
 
 
 def registry(cloud: Cloud) -> Registry:
@@ -194,10 +176,20 @@ def registry(cloud: Cloud) -> Registry:
     return cloud.transient(Registry, lambda: Registry(cloud))
 
 
-def _state_resource(state: dict[str, Any], *, metadata: bool) -> dict[str, Any]:
+def services(device: Device) -> dict[str, Service]:
+    """Return the services of a BLE device; another has none."""
+    return msgspec.convert(
+        device.fields.state if device.fields.type == "BLE" else {}, dict[str, Service]
+    )
+
+
+def _object(value: JSONValue) -> dict[str, JSONValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def _state_resource(state: Mapping[str, JSONValue], *, metadata: bool) -> dict[str, JSONValue]:
     resource = {key: value for key, value in state.items() if metadata or key != "metadata"}
-    desired = state.get("desired")
-    delta = difference(desired, state.get("reported")) if desired else None
+    delta = difference(_object(state.get("desired")), state.get("reported"))
     if delta:
         resource["delta"] = delta
     return resource
@@ -208,9 +200,9 @@ def is_device_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def merge(old: Any, change: dict[str, Any]) -> dict[str, Any]:
+def merge(old: JSONValue, change: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     """Return `old` with `change` merged into it, object by object; null removes a key."""
-    merged = dict(old) if isinstance(old, dict) else {}
+    merged = dict(_object(old))
     for key, value in change.items():
         if value is None:
             merged.pop(key, None)
@@ -221,22 +213,24 @@ def merge(old: Any, change: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def timestamps(content: Any, now: int) -> Any:
+def timestamps(content: Mapping[str, JSONValue], now: int) -> dict[str, JSONValue]:
     """Return the time of each value of a change, in the shape of the change."""
-    if isinstance(content, dict):
-        return {
-            key: None if value is None else timestamps(value, now) for key, value in content.items()
-        }
-    return {"timestamp": now}
+    times: dict[str, JSONValue] = {}
+    for key, value in content.items():
+        if isinstance(value, dict):
+            times[key] = timestamps(value, now)
+        else:
+            times[key] = None if value is None else {"timestamp": now}
+    return times
 
 
-def difference(desired: dict[str, Any], reported: Any) -> dict[str, Any]:
+def difference(desired: Mapping[str, JSONValue], reported: JSONValue) -> dict[str, JSONValue]:
     """Return what of `desired` is not `reported`: this is `state.delta`, which a device acts on.
 
     Objects are compared key by key, lists as a whole; a key that is only reported is ignored.
     """
-    known = reported if isinstance(reported, dict) else {}
-    found = {}
+    known = _object(reported)
+    found: dict[str, JSONValue] = {}
     for key, value in desired.items():
         has = known.get(key)
         if isinstance(value, dict) and isinstance(has, dict):

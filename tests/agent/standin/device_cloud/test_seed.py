@@ -40,7 +40,7 @@ async def test_the_state_of_a_ble_device_is_a_tree_whose_paths_agree_with_its_ke
 @given(index=st.integers(0, 10**9 - 1))
 def test_a_device_of_the_fleet_is_known_by_its_id(index: int) -> None:
     assert fleet_index(fleet_id(index)) == index
-    assert fleet_device(index)["id"] == fleet_id(index)
+    assert fleet_device(index).id == fleet_id(index)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from device_tokens import DEVICE, upload
 from key_files import pem
 from standin import StandIn
+
+from agent.standin.device_cloud.devices.bulk import REQUESTS, BulkRequest, BulkStatus
 
 
 async def test_nothing_is_registered_before_the_bulk_request_is_done(standin: StandIn) -> None:
@@ -70,3 +73,31 @@ async def test_the_tool_that_writes_each_value_as_text_gets_texts_alone(standin:
     ended = await standin.client.get(path, headers=key)
     assert all(isinstance(value, str) for value in ended.json().values())
     assert ended.headers["etag"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "status"),
+    [
+        ({"done": False, "errors": []}, BulkStatus.PENDING),
+        ({"done": True, "errors": []}, BulkStatus.SUCCEEDED),
+        ({"done": True, "errors": ["[0]: no"]}, BulkStatus.FAILED),
+    ],
+)
+def test_a_bulk_request_of_0_1_0_is_in_the_status_that_it_showed(
+    ended: dict[str, object], status: BulkStatus
+) -> None:
+    written = {"team": "t", "endpoint": "e", "text": "", "requested_at": 1.0, "due": 2.0} | ended
+    read = msgspec.convert(written, BulkRequest)
+    assert read.status is status
+    assert "done" not in msgspec.to_builtins(read)
+
+
+async def test_a_bulk_request_that_has_ended_is_processed_once(standin: StandIn) -> None:
+    done = await upload(standin, "public-keys", 'kit-1,"no key"\n')
+    [request] = standin.cloud.table(REQUESTS).values()
+    request.errors.clear()
+    key = standin.bearer("api_key")
+    shown = await standin.client.get(
+        f"/v1/bulk-ops-requests/{done['bulkOpsRequestId']}", headers=key
+    )
+    assert (shown.json()["status"], request.errors) == ("FAILED", [])
