@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from scripts import figures
+
 ROOT = Path(__file__).resolve().parent.parent
 IMPORTS = ROOT / "docs" / "reference" / "imports.md"
+_MOST_ANY = 8.0  # in 1,000 lines of code
 
 # A room of the agent -> the other rooms that it may import; the rings of docs/architecture.md.
 BASE = {
@@ -194,6 +197,16 @@ def _public_names() -> dict[str, list[str]]:
     """Return the names of docs/reference/imports.md by package."""
     rows = re.findall(r"^\| `([\w.]+)` \| (.*?) \|", IMPORTS.read_text(), re.MULTILINE)
     return {package: re.findall(r"`(\w+)`", names) for package, names in rows}
+
+
+def test_any_is_rare() -> None:
+    """What is looked into has a type. The word counts, in imports and in texts as well."""
+    code = words = 0
+    for path in (*modules("at"), *modules("agent")):
+        module = figures.Module(path, path.read_text())
+        code += module.code_lines()
+        words += len(re.findall(r"\bAny\b", module.text))
+    assert 1000 * words / code <= _MOST_ANY
 
 
 def test_the_architecture_names_every_folder() -> None:
