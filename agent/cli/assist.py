@@ -76,11 +76,7 @@ async def agnss(
 @click.option("--start", metavar="TIME", help="As 2026-02-03T04:00:00Z; default now.")
 @click.option("--out", type=click.Path(path_type=Path), help="Keep the file.")
 async def pgps(
-    session: Session,
-    count: int | None,
-    interval: int | None,
-    start: str | None,
-    out: Path | None,
+    session: Session, count: int | None, interval: int | None, start: str | None, out: Path | None
 ) -> None:
     """Fetch P-GPS predictions and list their times."""
     from agent.location.calls import project_of

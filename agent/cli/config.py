@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
@@ -105,10 +105,7 @@ def set_(session: Session, key: str, value: str | None) -> None:
         raise UsageError(f"{key} needs a value")
     else:
         written = set_value(key, value, profile=profile_name(session.profile_name))
-    if session.json:
-        emit({"key": key, "value": written})
-    else:
-        say(f"{key} = {_text(written)}")
+    emit_or_say(session, {"key": key, "value": written}, f"{key} = {_text(written)}")
 
 
 @command.command(epilog="Example: cellagent config path")

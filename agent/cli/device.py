@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session, device_cloud_command
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
@@ -204,10 +204,11 @@ async def register_key(
     status = "PENDING"
     if not no_wait:
         status = (await cloud.wait_for_bulk(request_id)).status
-    if session.json:
-        emit({"device_id": device_id, "request": request_id, "status": status})
-    else:
-        say(f"{device_id}: {status.lower()} (bulk request {request_id})")
+    emit_or_say(
+        session,
+        {"device_id": device_id, "request": request_id, "status": status},
+        f"{device_id}: {status.lower()} (bulk request {request_id})",
+    )
 
 
 @command.command(epilog="Example: cellagent device wait ID --transform 'state.reported.ready'")
@@ -232,10 +233,7 @@ async def wait(
         device = await cloud.wait_until(
             device_id, lambda current: current.version != before, deadline_s=deadline
         )
-    if session.json:
-        emit(device.raw)
-    else:
-        say(f"{device_id} changed: version {device.version}")
+    emit_or_say(session, device.raw, f"{device_id} changed: version {device.version}")
 
 
 @command.command(epilog="Example: cellagent device messages ID --app TEMP")
@@ -272,10 +270,11 @@ async def messages(
 async def scheme(session: Session, cloud: DeviceCloud, method: str, path: str) -> None:
     """Show which kinds of credential an operation declares in the cloud's own description."""
     declared = sorted((await cloud.openapi()).schemes(method, path))
-    if session.json:
-        emit({"method": method.upper(), "path": path, "schemes": declared})
-    else:
-        say(" or ".join(declared) or "none is needed")
+    emit_or_say(
+        session,
+        {"method": method.upper(), "path": path, "schemes": declared},
+        " or ".join(declared) or "none is needed",
+    )
 
 
 @command.command(epilog="Example: cellagent device account")
@@ -283,11 +282,12 @@ async def scheme(session: Session, cloud: DeviceCloud, method: str, path: str) -
 async def account(session: Session, cloud: DeviceCloud) -> None:
     """Show the team and the role that the API key opens."""
     found = await cloud.account()
-    if session.json:
-        emit(found.raw)
-    else:
-        say(f"team {found.team_name or '-'} ({found.team_id}), role {found.role or '-'}")
-        say(f"plan {found.plan or '-'}")
+    emit_or_say(
+        session,
+        found.raw,
+        f"team {found.team_name or '-'} ({found.team_id}), role {found.role or '-'}",
+        f"plan {found.plan or '-'}",
+    )
 
 
 def parse_bytes(text: str) -> bytes:

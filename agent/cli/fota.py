@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.terminal import overwrite_line
 from agent.errors import AgentError, RefusedByRule, UsageError
@@ -159,10 +159,11 @@ async def abandon(session: Session, reason: str, yes: bool) -> None:
                 f"Give up job {opened.job_id} ({opened.step.value})?", abort=True, err=True
             )
         result = await runner.abandon(reason)
-    if session.json:
-        emit(_result_object(result))
-    else:
-        say("no job is in work" if result is None else f"{result.job_id}: {result.status.value}")
+    emit_or_say(
+        session,
+        _result_object(result),
+        "no job is in work" if result is None else f"{result.job_id}: {result.status.value}",
+    )
 
 
 async def _check(session: Session) -> int:

@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 @click.option("--no-fallback", is_flag=True, help="Refuse coarse results.")
 @click.option("--no-reply", is_flag=True, help="Only let the service store the position.")
 async def command(
-    session: Session,
-    way: str | None,
-    *,
-    high_confidence: bool,
-    no_fallback: bool,
-    no_reply: bool,
+    session: Session, way: str | None, *, high_confidence: bool, no_fallback: bool, no_reply: bool
 ) -> None:
     """Find the kit by the cells and Wi-Fi access points that it and this host receive."""
     from agent.auth.modem_jwt import ask_modem

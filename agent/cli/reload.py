@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import AgentCommand, emit_or_say
 from agent.cli.framework.session import Session
 
 
@@ -16,7 +16,6 @@ async def command(session: Session) -> None:
 
     configuration = session.configuration
     await send_request(configuration.state_dir, configuration.name, ReloadRequest(), Answer)
-    if session.json:
-        emit({"reloaded": configuration.name})
-    else:
-        say(f"profile {configuration.name} was read again")
+    emit_or_say(
+        session, {"reloaded": configuration.name}, f"profile {configuration.name} was read again"
+    )

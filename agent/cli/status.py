@@ -10,7 +10,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import AgentCommand, emit_or_say
 from agent.cli.framework.safe_text import drawing, printable
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import draws, wrapped
@@ -44,11 +44,7 @@ async def _status(session: Session) -> int:
     request = StatusRequest()
     answer = await send_request(configuration.state_dir, configuration.name, request, StatusAnswer)
     status = answer.status
-    if session.json:
-        emit(msgspec.to_builtins(status))
-    else:
-        for line in lines_of(status, time.time()):
-            say(line)
+    emit_or_say(session, msgspec.to_builtins(status), *lines_of(status, time.time()))
     in_trouble = any(each.state is State.TROUBLE for each in status.concerns())
     return AgentError.exit_code if in_trouble else 0
 
@@ -64,11 +60,9 @@ async def _watch(session: Session) -> int:
         if session.json or not draws(sys.stdout):
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
-                if session.json:
-                    emit(msgspec.to_builtins(status))
-                else:
-                    for line in [*lines_of(status, time.time()), ""]:
-                        say(line)
+                emit_or_say(
+                    session, msgspec.to_builtins(status), *[*lines_of(status, time.time()), ""]
+                )
         from rich.console import Console
         from rich.live import Live
         from rich.text import Text

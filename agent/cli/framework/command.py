@@ -95,6 +95,15 @@ def say(text: str = "") -> None:
     sys.stdout.write(printable(text) + "\n")
 
 
+def emit_or_say(session: Session, value: object, *lines: str) -> None:
+    """Write `value` as a JSON object with --json, else the lines for people."""
+    if session.json:
+        emit(value)
+    else:
+        for line in lines:
+            say(line)
+
+
 def note(text: str) -> None:
     """Write progress or a warning on standard error, without the secrets it may hold."""
     sys.stderr.write(printable(redact(text)) + "\n")

@@ -105,9 +105,7 @@ def first_signal(*numbers: int) -> Iterator[asyncio.Future[int]]:
 
 
 async def serve_until_stopped(
-    program: Sequence[str],
-    environment: Mapping[str, str],
-    failure: asyncio.Future[T] | None = None,
+    program: Sequence[str], environment: Mapping[str, str], failure: asyncio.Future[T] | None = None
 ) -> int:
     """Run `program` to its end, or wait for a signal if it is empty; return the exit code.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import AgentCommand, emit_or_say
 from agent.cli.framework.session import Session
 from at.commands.jwt import NO_TIME, MakeJwt
 from at.driver.modem import Modem
@@ -64,18 +64,9 @@ async def command(
         if request.exp_delta_s:
             await check_time(modem)
         token = await modem.send(request)
-    if session.json:
-        fields = token.to_json()
-        if show_token:
-            fields["token"] = token.token
-        emit(fields)
-        return
-    for line in describe(token):
-        say(line)
-    if show_token:
-        say(token.token)
-    else:
-        say("The token is a secret; --show-token prints it.")
+    fields = token.to_json() | ({"token": token.token} if show_token else {})
+    last = token.token if show_token else "The token is a secret; --show-token prints it."
+    emit_or_say(session, fields, *describe(token), last)
 
 
 async def check_time(modem: Modem) -> None:

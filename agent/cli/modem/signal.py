@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import AgentCommand, emit_or_say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import bar
 from at.commands.signal import Monitor, ReadMonitor, ReadSignalQuality, SignalQuality
@@ -51,11 +51,7 @@ async def command(session: Session, interval_s: float | None, count: int | None)
         readings = 0
         while True:
             reading = await _read(modem)
-            if session.json:
-                emit(as_object(reading))
-            else:
-                for line in describe(reading):
-                    say(line)
+            emit_or_say(session, as_object(reading), *describe(reading))
             readings += 1
             if interval_s is None or (count is not None and readings >= count):
                 return

@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, say
+from agent.cli.framework.command import AgentCommand, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import typed_lines
 from agent.tasks import cancel_and_wait
@@ -80,10 +80,11 @@ async def _type(session: Session, modem: Modem, timeout_s: float) -> None:
 
 async def _show_notices(session: Session, notices: Stream[Notice]) -> None:
     async for notice in notices:
-        if session.json:
-            emit({"type": "notice", "name": notice.name, "line": notice.line})
-        else:
-            say(f"<< {notice.line}")
+        emit_or_say(
+            session,
+            {"type": "notice", "name": notice.name, "line": notice.line},
+            f"<< {notice.line}",
+        )
 
 
 async def _show_lines(session: Session, lines: Stream[Item]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import AgentCommand, emit, emit_or_say, say
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
 from at.virtual.options import OptionError, VirtualOptions
@@ -142,8 +142,9 @@ def _list_faults(session: Session) -> None:
     if not session.json:
         say("--fault NAME[=ARG]; ARG is usually:\n")
     for name, fault in FAULTS.items():
-        if session.json:
-            emit({"fault": name, "default": fault.default, "description": fault.description})
-        else:
-            takes = f"; ARG: {fault.takes}" if fault.takes else ""
-            say(f"{written(name, fault):34}  {fault.description}{takes}")
+        takes = f"; ARG: {fault.takes}" if fault.takes else ""
+        emit_or_say(
+            session,
+            {"fault": name, "default": fault.default, "description": fault.description},
+            f"{written(name, fault):34}  {fault.description}{takes}",
+        )

@@ -10,7 +10,7 @@ from typing import IO, TypeAlias
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter, progress
 from agent.cli.observability.cycled_keys import check_storable, drop_ended_key, store_cycled_key
@@ -302,10 +302,7 @@ async def project_key(session: Session, service: Observability, cycle: bool) -> 
     if stores:
         check_storable(session.configuration)
     key = await (service.cycle_project_key() if cycle else service.project_key())
-    if session.json:
-        emit({"project_key": key})
-    else:
-        say(key)
+    emit_or_say(session, {"project_key": key}, key)
     if stores:
         await store_cycled_key(session.configuration, "project_key", key)
     elif cycle:
@@ -329,10 +326,11 @@ async def user_key(session: Session, cycle: bool, delete: bool) -> None:
             key = await service.cycle_user_key()
             stored_in = await store_cycled_key(configuration, "user_api_key", key.reveal())
         there = False if delete else cycle or await service.user_key() is not None
-    if session.json:
-        emit({"user_key": there, "file": str(stored_in) if stored_in else None})
-    else:
-        say("you have a user API key" if there else "you have no user API key")
+    emit_or_say(
+        session,
+        {"user_key": there, "file": str(stored_in) if stored_in else None},
+        "you have a user API key" if there else "you have no user API key",
+    )
 
 
 @command.command(name="latest-release", epilog="Example: cellagent observe latest-release S hw app")
@@ -346,10 +344,11 @@ async def latest_release(
     """Show the newest release for a device, as the device itself would ask, by project key."""
     async with observability(session) as service:
         found = await service.latest_release(serial, hardware_version, software_type, current)
-    if session.json:
-        emit({"release": found.raw if found else None})
-    else:
-        say(f"release {found.raw.get('version')}" if found else "there is nothing newer")
+    emit_or_say(
+        session,
+        {"release": found.raw if found else None},
+        f"release {found.raw.get('version')}" if found else "there is nothing newer",
+    )
 
 
 for _kind in KINDS.values():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.command import AgentGroup, emit_or_say, note
 from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
 
 if TYPE_CHECKING:
@@ -44,13 +44,11 @@ async def list_command(session: Session, limit: int) -> None:
     for item in found.items:
         _show(session, item)
     totals = found.totals
-    if session.json:
-        emit({"summary": msgspec.to_builtins(totals)})
-        return
     shown = f"{totals.waiting} waiting, {totals.parked} parked, {totals.bytes} bytes"
     counts = sorted(totals.counts.items())
     past = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts)
-    say(f"{shown}; so far: {past}" if past else shown)
+    summary = {"summary": msgspec.to_builtins(totals)}
+    emit_or_say(session, summary, f"{shown}; so far: {past}" if past else shown)
 
 
 @command.command(epilog="Example: cellagent outbox flush --retry-parked")
@@ -94,18 +92,16 @@ async def drop(session: Session, ids: tuple[int, ...], parked: bool, everything:
         OutboxRequest("drop", ids=list(ids), parked=parked, everything=everything),
         OutboxAnswer[queries.OutboxDropped],
     )
-    if session.json:
-        emit(msgspec.to_builtins(result))
-    else:
-        say(f"{result.dropped} dropped")
+    emit_or_say(session, msgspec.to_builtins(result), f"{result.dropped} dropped")
 
 
 def _show_flushed(session: Session, delivered: int | None, totals: OutboxTotals) -> None:
-    if session.json:
-        emit({"delivered": delivered, "waiting": totals.waiting, "parked": totals.parked})
-        return
     first = f"{delivered} delivered, " if delivered is not None else ""
-    say(f"{first}{totals.waiting} waiting, {totals.parked} parked")
+    emit_or_say(
+        session,
+        {"delivered": delivered, "waiting": totals.waiting, "parked": totals.parked},
+        f"{first}{totals.waiting} waiting, {totals.parked} parked",
+    )
 
 
 async def _on_outbox(
@@ -144,8 +140,8 @@ async def _ask_agent(
 
 
 def _show(session: Session, item: ListedItem) -> None:
-    if session.json:
-        emit(msgspec.to_builtins(item))
-        return
     state = f"parked: {item.parked}" if item.parked else "waits"
-    say(f"{item.id:>6}  {item.kind:9} {item.device:20} {item.bytes:>8} B  {item.captured}  {state}")
+    line = (
+        f"{item.id:>6}  {item.kind:9} {item.device:20} {item.bytes:>8} B  {item.captured}  {state}"
+    )
+    emit_or_say(session, msgspec.to_builtins(item), line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from agent.cli.framework.command import emit, note, say
+from agent.cli.framework.command import emit_or_say, note
 from agent.errors import AgentError, CredentialError, Unavailable
 
 if TYPE_CHECKING:
@@ -109,10 +109,7 @@ def raise_trouble(delivery: Delivery) -> None:
 
 
 def _show(session: Session, counts: dict[str, object]) -> None:
-    if session.json:
-        emit(counts)
-        return
     shown = [f"{value} {name}" for name, value in counts.items() if value and value is not True]
     if counts.get("left_for_the_agent"):
         shown.append("the running agent delivers them")
-    say(", ".join(shown) or "nothing to do")
+    emit_or_say(session, counts, ", ".join(shown) or "nothing to do")

@@ -249,12 +249,7 @@ def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> Devi
 @click.option("--gzip", "compress", is_flag=True, help="Send it compressed.")
 @_AGAIN
 async def file(
-    session: Session,
-    path: Path,
-    kind: str,
-    compress: bool,
-    again: bool,
-    **identity: str | None,
+    session: Session, path: Path, kind: str, compress: bool, again: bool, **identity: str | None
 ) -> None:
     """Send a large file from a build: symbols, an update, a bug report. Never queued.
 
