@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import signal
 import tempfile
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit, note, say
 from agent.cli.framework.session import Session
+from agent.config.urls import host_and_port, is_loopback
 from agent.config.write import write_profile
 from agent.errors import UsageError
 from agent.extras import STANDIN, require
@@ -240,23 +240,13 @@ async def _start(
 
 
 def _address(text: str, *, remote: bool) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    host = host.strip("[]")
-    if not host or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"--listen {text}: not HOST:PORT", hint="for example 127.0.0.1:8080")
-    if not remote and host != "localhost" and not _is_loopback(host):
+    host, port = host_and_port(text, "--listen")
+    if not remote and not is_loopback(host):
         raise UsageError(
             f"--listen {text}: not an address of loopback",
             hint="--allow-remote listens there, for whoever can reach this machine",
         )
-    return "127.0.0.1" if host == "localhost" else host, int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return "127.0.0.1" if host == "localhost" else host, port
 
 
 def _list_faults(session: Session) -> None:

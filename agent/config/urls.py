@@ -1,11 +1,12 @@
-"""Checks which URLs may be used. Pure."""
+"""Checks which URLs may be used, and addresses to listen on. Pure."""
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import SplitResult, urlsplit
 
-from agent.errors import ConfigError
+from agent.errors import ConfigError, UsageError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -35,6 +36,17 @@ def checked_url(url: str, what: str) -> SplitResult:
             hint="use https; plain http is for loopback addresses only",
         )
     return parts
+
+
+def host_and_port(text: str, what: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT, 127.0.0.1 where no host is named. Raises UsageError.
+
+    `what` names the option or setting.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+        raise UsageError(f"{what} {text}: not HOST:PORT", hint="for example 127.0.0.1:8080")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def is_loopback(host: str) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING
 
+from agent.config.urls import host_and_port, is_loopback
 from agent.daemon.snapshot import State
 from agent.errors import RefusedByRule, UsageError
 from agent.extras import require
@@ -59,20 +59,13 @@ def _serve(listen: str, status: StatusRegistry) -> Callable[[], None]:
 
 
 def _loopback_address(listen: str) -> tuple[str, int]:
-    host, colon, port = listen.rpartition(":")
-    host = host.strip("[]") or "127.0.0.1"
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"metrics.listen is {listen!r}", hint='write it as "127.0.0.1:9464"')
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
+    host, port = host_and_port(listen, "metrics.listen")
+    if not is_loopback(host):
         raise RefusedByRule(
             f"metrics.listen: {host} is reached from other machines",
             hint="listen on 127.0.0.1, and let a proxy with a password show it to others",
         )
-    return host, int(port)
+    return host, port
 
 
 class _Collector:

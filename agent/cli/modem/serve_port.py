@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from agent.config.urls import host_and_port, is_loopback
 from agent.errors import RefusedByRule, UsageError
 from at.virtual.server.pty import PtyServer
-from at.virtual.server.tcp import TcpServer, is_loopback
+from at.virtual.server.tcp import TcpServer
 
 
 async def serve_port(
@@ -47,12 +48,9 @@ def require_one(pty: str | None, tcp: str | None) -> None:
 
 
 def _address(text: str, allow_remote: bool) -> tuple[str, int]:
-    host, colon, port = text.removeprefix("tcp://").rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"not HOST:PORT: {text!r}")
-    host = host.strip("[]") or "127.0.0.1"
+    host, port = host_and_port(text.removeprefix("tcp://"), "--tcp")
     if not is_loopback(host) and not allow_remote:
         raise RefusedByRule(
             f"{host} is reached from other machines", hint="add --allow-remote if you mean it"
         )
-    return host, int(port)
+    return host, port

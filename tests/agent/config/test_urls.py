@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.config.urls import checked_url, is_loopback
-from agent.errors import ConfigError
+from agent.config.urls import checked_url, host_and_port, is_loopback
+from agent.errors import ConfigError, UsageError
 
 
 @pytest.mark.contract("D1.1")
@@ -32,3 +32,22 @@ def test_a_url_that_may_not_be_used_is_refused_by_the_name_of_its_setting(url: s
 def test_plain_http_is_for_this_machine(host: str):
     assert is_loopback(host)
     assert checked_url(f"http://{host}:8080/x", "URL").port == 8080
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        (":65535", ("127.0.0.1", 65535)),
+        ("[::1]:80", ("::1", 80)),
+        ("::1:80", ("::1", 80)),
+    ],
+)
+def test_an_address_to_listen_on_is_read(text: str, address: tuple[str, int]) -> None:
+    assert host_and_port(text, "--listen") == address
+
+
+@pytest.mark.parametrize("port", ["", "65536", "-1", "+1", " 1", "1_0", "\u0661", "9" * 5000])
+def test_another_port_than_one_of_65535_is_refused(port: str) -> None:
+    with pytest.raises(UsageError, match=r"--listen .*not HOST:PORT"):
+        host_and_port(f"127.0.0.1:{port}", "--listen")

@@ -18,6 +18,7 @@ from at.virtual.faults import FAULTS
         ((), 2, "either --pty PATH or --tcp HOST:PORT"),
         (("--pty", "kit", "--tcp", "127.0.0.1:0"), 2, "either --pty PATH or --tcp HOST:PORT"),
         (("--tcp", "127.0.0.1:many"), 2, "not HOST:PORT"),
+        (("--tcp", f"127.0.0.1:{'9' * 5000}"), 2, "not HOST:PORT"),
         (("--tcp", "0.0.0.0:0"), 4, "add --allow-remote"),
         (("--tcp", ":0", "--model", "nrf52"), 2, "nrf52"),
     ],
