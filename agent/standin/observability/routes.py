@@ -64,9 +64,10 @@ _ITSELF = ServedOperation(
 
 
 def every_operation() -> list[ServedOperation]:
-    """Return all operations of this half."""
+    """Return all operations of this half, those whose path has fewer variables first."""
     parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
-    return [_ITSELF, *(complete(served) for part in parts for served in part.operations())]
+    operations = [complete(served) for part in parts for served in part.operations()]
+    return [_ITSELF, *sorted(operations, key=lambda one: one.operation.path.count("{"))]
 
 
 def routes(cloud: Cloud) -> dict[Host, list[Route]]:
