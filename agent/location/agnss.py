@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from agent.call import Call, Request, Response, Scheme
+from agent.call import Request, Response, T_co
 from agent.errors import BadAnswer, UsageError
 from agent.location import calls
 from agent.location.agnss_file import AgnssBlock, parse_agnss
@@ -82,23 +82,20 @@ class AgnssRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureAgnss(Call[int | None]):
-    """HEAD: the size of the data in bytes; None where the service does not state it."""
+class AgnssCall(calls.ProjectCall[T_co]):
+    """Base of the two calls for A-GNSS data."""
 
-    service: ClassVar[str] = "location"
-
-    project: calls.ProjectSlugs | None
     wanted: AgnssRequest
-
-    @property
-    def schemes(self) -> tuple[Scheme, ...]:
-        """Return the credentials of the form that is used."""
-        return calls.location_schemes(self.project)
 
     @property
     def in_kit_name(self) -> bool:
         """Whether it carries the cell that a kit heard."""
         return self.wanted.cell is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureAgnss(AgnssCall[int | None]):
+    """HEAD: the size of the data in bytes; None where the service does not state it."""
 
     def request(self) -> Request:
         """Return the HEAD, its fields as the query."""
@@ -113,10 +110,6 @@ class MeasureAgnss(Call[int | None]):
         text = response.headers.get("content-length", "")
         return _bounded(int(text)) if _LENGTH.fullmatch(text) else None
 
-    def advice(self, status: int, code: int | None) -> str:
-        """Return what to check (D8.4)."""
-        return calls.location_advice(self.project, status, code)
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -128,26 +121,13 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchAgnss(Call[Piece]):
+class FetchAgnss(AgnssCall[Piece]):
     """POST: the data from byte `start` on, at most `size` bytes of it."""
 
-    service: ClassVar[str] = "location"
     max_bytes: ClassVar[int] = LARGEST_BYTES
 
-    project: calls.ProjectSlugs | None
-    wanted: AgnssRequest
     start: int = 0
     size: int = RANGE_BYTES
-
-    @property
-    def schemes(self) -> tuple[Scheme, ...]:
-        """Return the credentials of the form that is used."""
-        return calls.location_schemes(self.project)
-
-    @property
-    def in_kit_name(self) -> bool:
-        """Whether it carries the cell that a kit heard."""
-        return self.wanted.cell is not None
 
     def request(self) -> Request:
         """Return the POST with its range."""
@@ -186,10 +166,6 @@ class FetchAgnss(Call[Piece]):
                 f"and got {len(response.content)}"
             )
         return Piece(first, response.content, _bounded(total))
-
-    def advice(self, status: int, code: int | None) -> str:
-        """Return what to check (D8.4)."""
-        return calls.location_advice(self.project, status, code)
 
 
 def _bounded(size: int) -> int:

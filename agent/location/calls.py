@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote
 
-from agent.call import Call, Request, Response, Scheme
+from agent.call import Call, Request, Response, Scheme, T_co
 from agent.config.profile import Profile
 from agent.errors import UsageError
 from agent.location.position import Position, parse_position
@@ -89,30 +89,41 @@ def location_advice(project: ProjectSlugs | None, status: int, code: int | None)
 
 
 @dataclass(frozen=True, slots=True)
-class LocationCall(Call[Position | None]):
-    """Base of the three calls: the path, the credentials, and the options of the answer.
-
-    `project` None is the legacy form. `do_reply` False stores the position and answers None.
-    `high_confidence` asks for the radius of 95 % instead of 68 %. `fallback` False refuses coarse
-    results: 404 when nothing better is found. None leaves an option to the service. `device_id`
-    names the device when a proxy calls. `heard_by_kit` is False for the scan of a host's own radio.
-    """
+class ProjectCall(Call[T_co]):
+    """Base of the calls of the location service; `project` None is the legacy form of the path."""
 
     service: ClassVar[str] = "location"
-    max_bytes: ClassVar[int] = 256 * 1024
-    endpoint: ClassVar[str] = ""
 
     project: ProjectSlugs | None
-    do_reply: bool | None = None
-    high_confidence: bool | None = None
-    fallback: bool | None = None
-    device_id: str = ""
-    heard_by_kit: bool = True
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """Return the credentials of the form that is used."""
         return location_schemes(self.project)
+
+    def advice(self, status: int, code: int | None) -> str:
+        """Return what to check: the causes that this status can have here (D8.4)."""
+        return location_advice(self.project, status, code)
+
+
+@dataclass(frozen=True, slots=True)
+class LocationCall(ProjectCall[Position | None]):
+    """Base of the three calls that locate, with the options of the answer.
+
+    `do_reply` False stores the position and answers None.
+    `high_confidence` asks for the radius of 95 % instead of 68 %. `fallback` False refuses coarse
+    results: 404 when nothing better is found. None leaves an option to the service. `device_id`
+    names the device when a proxy calls. `heard_by_kit` is False for the scan of a host's own radio.
+    """
+
+    max_bytes: ClassVar[int] = 256 * 1024
+    endpoint: ClassVar[str] = ""
+
+    do_reply: bool | None = None
+    high_confidence: bool | None = None
+    fallback: bool | None = None
+    device_id: str = ""
+    heard_by_kit: bool = True
 
     @property
     def in_kit_name(self) -> bool:
@@ -149,10 +160,6 @@ class LocationCall(Call[Position | None]):
     def serves(self) -> str:
         """Return the device that a proxy calls for."""
         return self.device_id
-
-    def advice(self, status: int, code: int | None) -> str:
-        """Return what to check: the causes that this status can have here (D8.4)."""
-        return location_advice(self.project, status, code)
 
 
 @dataclass(frozen=True, slots=True)

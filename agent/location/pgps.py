@@ -6,11 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
 
-import msgspec
-
-from agent.call import Call, Host, Request, Response, Scheme
+from agent.call import Host, Request, Response
 from agent.errors import BadAnswer, DeadlineExceeded, UsageError
 from agent.http import HttpClient
 from agent.http.download_targets import (
@@ -23,10 +20,9 @@ from agent.http.download_targets import (
 from agent.location.agnss_file import DamagedAssistance
 from agent.location.calls import (
     Progress,
+    ProjectCall,
     ProjectSlugs,
-    location_advice,
     location_path,
-    location_schemes,
 )
 from agent.location.pgps_file import (
     GPS_EPOCH,
@@ -90,24 +86,11 @@ class PredictionLink:
         return f"{origin.rstrip('/')}/{self.path.lstrip('/')}"
 
 
-class _Link(msgspec.Struct):
-    host: str
-    path: str
-
-
 @dataclass(frozen=True, slots=True)
-class RequestPgps(Call[PredictionLink]):
+class RequestPgps(ProjectCall[PredictionLink]):
     """GET: the link from which the predictions are downloaded, with no credential."""
 
-    service: ClassVar[str] = "location"
-
-    project: ProjectSlugs | None
     wanted: PredictionRequest
-
-    @property
-    def schemes(self) -> tuple[Scheme, ...]:
-        """Return the credentials of the form that is used."""
-        return location_schemes(self.project)
 
     def request(self) -> Request:
         """Return the GET with the request as its query."""
@@ -123,14 +106,10 @@ class RequestPgps(Call[PredictionLink]):
 
     def parse(self, response: Response) -> PredictionLink:
         """Return the link. Raises BadAnswer where it names no host and path."""
-        link = response.decode(_Link)
+        link = response.decode(PredictionLink)
         if not link.host or not link.path:
             raise BadAnswer("the P-GPS answer names no host and path")
-        return PredictionLink(link.host, link.path)
-
-    def advice(self, status: int, code: int | None) -> str:
-        """Return what to check (D8.4)."""
-        return location_advice(self.project, status, code)
+        return link
 
 
 @dataclass(frozen=True, slots=True)
