@@ -100,8 +100,7 @@ class ImageFetcher:
         index: int,
         check_offered: Callable[[], Awaitable[None]],
     ) -> Proof:
-        open_job = self._journal.open_job
-        assert open_job is not None
+        open_job = self._journal.job
         etags = [*open_job.etags, "", ""][:2]
 
         def remember(etag: str) -> None:
@@ -135,8 +134,7 @@ def package_of(journal: Journal, job: Job, url: str) -> Package:
 
     It has no path where the kit fetches the image itself, from `url`.
     """
-    opened = journal.open_job
-    assert opened is not None
+    opened = journal.job
     paths = tuple(journal.image_path(index) for index in range(len(job.paths)))
     return Package(
         job=job,

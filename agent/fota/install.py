@@ -9,7 +9,7 @@ from agent.fota.image import hash_of
 from agent.fota.installers.base import Installer, InstallFailed, Package, runs
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.jobs import JobEnded, JobStatus
-from agent.fota.journal import MAX_INSTALL_STARTS, Journal, OpenJob
+from agent.fota.journal import MAX_INSTALL_STARTS, Journal
 
 if TYPE_CHECKING:
     from agent.fota.download.downloader import AsyncClock
@@ -42,7 +42,7 @@ class Installation:
 
     async def install(self, package: Package) -> None:
         """Put the image on the kit. Raises JobEnded."""
-        opened = self._open_job()
+        opened = self._journal.job
         if opened.install_starts >= MAX_INSTALL_STARTS:
             raise JobEnded(
                 JobStatus.FAILED, f"given up after {opened.install_starts} starts of the install"
@@ -62,7 +62,7 @@ class Installation:
 
     async def finish(self, package: Package) -> str:
         """Finish an install that has begun; return which version runs. Raises JobEnded."""
-        opened = self._open_job()
+        opened = self._journal.job
         before = opened.running_before
         try:
             if opened.step is JobStep.INSTALLING:
@@ -76,11 +76,6 @@ class Installation:
         except InstallFailed as failed:
             text = f"{package.version} ran, but could not be made to stay: {failed}"
             raise JobEnded(JobStatus.FAILED, text) from failed
-
-    def _open_job(self) -> OpenJob:
-        opened = self._journal.open_job
-        assert opened is not None
-        return opened
 
     async def _await_version(self, package: Package, before: str) -> str:
         self._observer.stage("waiting for the kit to say what it runs")

@@ -104,6 +104,13 @@ class Journal:
         return self._file.open_job
 
     @property
+    def job(self) -> OpenJob:
+        """The job in progress, where there must be one. Raises JournalDamaged."""
+        if self.open_job is None:
+            raise JournalDamaged("there is no open job")
+        return self.open_job
+
+    @property
     def step(self) -> JobStep:
         """How far the open job has come."""
         return self.open_job.step if self.open_job else JobStep.IDLE
@@ -133,9 +140,7 @@ class Journal:
 
     def update(self, **changes: object) -> OpenJob:
         """Change fields of the open job and return it; durable when this returns."""
-        if self.open_job is None:
-            raise JournalDamaged("there is no open job to write to")
-        return self._store(msgspec.structs.replace(self.open_job, **changes))
+        return self._store(msgspec.structs.replace(self.job, **changes))
 
     def close(self, result: JobResult) -> None:
         """Close the open job with its result; its images are removed."""

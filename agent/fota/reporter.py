@@ -50,16 +50,14 @@ class JobReporter:
 
     async def report(self, status: JobStatus, detail: str) -> None:
         """Report a state of the open job. Raises ServiceRefusal, Unavailable."""
-        opened = self._journal.open_job
-        assert opened is not None
+        opened = self._journal.job
         reported = TRANSITIONS[opened.reported, status]
         await self._cloud.report(opened.job_id, reported, jobs.detail_text(detail))
         self._journal.update(reported=reported)
 
     async def end(self, status: JobStatus, detail: str) -> JobResult:
         """Close the open job with its result, then report it. Raises Unavailable."""
-        opened = self._journal.open_job
-        assert opened is not None
+        opened = self._journal.job
         result = JobResult(
             job_id=opened.job_id,
             status=TRANSITIONS[opened.reported, status],

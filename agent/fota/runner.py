@@ -181,12 +181,12 @@ class UpdateRunner:
 
     async def abandon(self, detail: str) -> JobResult | None:
         """Give up the open job and report it FAILED; None where there is none."""
-        job = self.journal.open_job
-        if job is None:
+        if self.journal.open_job is None:
             return None
-        if job.reported is jobs.JobStatus.QUEUED:
-            return await self._reporter.end(jobs.JobStatus.REJECTED, detail)
-        return await self._reporter.end(jobs.JobStatus.FAILED, detail)
+        begun = self.journal.job.reported is not jobs.JobStatus.QUEUED
+        return await self._reporter.end(
+            jobs.JobStatus.FAILED if begun else jobs.JobStatus.REJECTED, detail
+        )
 
     def _next_action(self, offered: jobs.Execution | None) -> jobs.JobAction:
         opened = self.journal.open_job
@@ -214,8 +214,7 @@ class UpdateRunner:
         return await self._go_on_installing()
 
     async def _begin(self, plan: UpdatePlan, job: jobs.Job) -> None:
-        open_job = self.journal.open_job
-        assert open_job is not None
+        open_job = self.journal.job
         if open_job.reported is jobs.JobStatus.QUEUED:
             text = f"download of {job.summary()} begins"
             await self._reporter.report(jobs.JobStatus.IN_PROGRESS, text)
@@ -233,8 +232,7 @@ class UpdateRunner:
 
     async def _later(self, away: DownloadInterrupted) -> JobResult:
         """Leave the download to the next pull, a bounded number of times."""
-        opened = self.journal.open_job
-        assert opened is not None
+        opened = self.journal.job
         if opened.download_tries + 1 < MAX_DOWNLOAD_TRIES:
             self.journal.update(download_tries=opened.download_tries + 1)
             raise away
@@ -243,9 +241,9 @@ class UpdateRunner:
 
     async def _go_on_installing(self) -> JobResult | None:
         """Bring an install that has begun to its end; None where none has."""
-        opened = self.journal.open_job
-        if opened is None or not opened.step.in_install:
+        if not self.journal.step.in_install:
             return None
+        opened = self.journal.job
         job = jobs.read_job(opened.job_id, opened.document)
         package = package_of(self.journal, job, self._planner.url_of(job))
         try:

@@ -31,22 +31,14 @@ class FetchProjectKey(Call[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class CycleProjectKey(Call[str]):
+class CycleProjectKey(FetchProjectKey):
     """Replace the key of a project: the old one stops working at once, on every device."""
 
-    host = Host.API
-    schemes = USER
     repeatable = False
-
-    scope: Scope
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
         return Request("POST", _project_key_path(self.scope))
-
-    def parse(self, response: Response) -> str:
-        """Return the new key. Raises BadAnswer."""
-        return _api_key(response)
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
         """Return which roles may cycle the key."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from agent.call import Call, Host, Request, Response, Scheme
+from agent.call import Host, PushCall, Request, Scheme
 from agent.observability.api.resource_names import check_slug
 from agent.observability.ingest.chunk_codec import decode_varint
 
@@ -20,7 +20,7 @@ MAX_CHUNKS_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class PushChunks(Call[None]):
+class PushChunks(PushCall):
     """Push chunks of one device: POST /api/v0/chunks/<device_serial>.
 
     One chunk goes as it is, several as the parts of a multipart/mixed body. Raises UsageError
@@ -45,13 +45,6 @@ class PushChunks(Call[None]):
         boundary = _boundary(self.chunks)
         headers["content-type"] = f"multipart/mixed; boundary={boundary}"
         return Request("POST", path, headers=headers, content=_multipart(self.chunks, boundary))
-
-    def parse(self, response: Response) -> None:
-        """Return nothing: 202 means that they are queued, not that they can be read.
-
-        Raises BadAnswer.
-        """
-        response.check_accepted()
 
 
 def _multipart(chunks: Sequence[bytes], boundary: str) -> bytes:

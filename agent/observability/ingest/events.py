@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from agent.call import Call, Host, Request, Response, Scheme
+from agent.call import Host, PushCall, Request, Scheme
 from agent.errors import UsageError
 from agent.observability.api.resource_names import check_slug, check_text, check_version
 from agent.observability.ingest.device_identity import DeviceIdentity
@@ -177,7 +177,7 @@ _INFO_CHECKS = {"heartbeat": _check_metrics, "trace": _check_trace}
 
 
 @dataclass(frozen=True, slots=True)
-class PushEvents(Call[None]):
+class PushEvents(PushCall):
     """Push events that `check_event` made: POST /api/v0/events, clause O3.4."""
 
     host: ClassVar[Host] = Host.INGRESS
@@ -194,7 +194,3 @@ class PushEvents(Call[None]):
             headers["x-request-id"] = self.request_id
         body = b"[" + b",".join(self.events) + b"]"
         return Request("POST", "/api/v0/events", headers=headers, content=body)
-
-    def parse(self, response: Response) -> None:
-        """Return nothing: 202 means that they are queued. Raises BadAnswer."""
-        response.check_accepted()

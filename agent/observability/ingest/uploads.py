@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import msgspec
 
-from agent.call import Call, Host, Request, Response, Scheme
+from agent.call import Call, Host, PushCall, Request, Response, Scheme
 from agent.observability.api.resource_names import check_slug
 from agent.observability.api.resources import USER
 from agent.observability.ingest.device_identity import DeviceIdentity
@@ -135,7 +135,7 @@ class PrepareUpload(Call[PreparedUpload]):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitUpload(Call[None]):
+class CommitUpload(PushCall):
     """Report that the bytes have arrived; the service processes them later.
 
     409 means that the service has the file already, which is a success. `details` are the fields of
@@ -172,13 +172,9 @@ class CommitUpload(Call[None]):
         body = {"file": file, **self.details}
         return Request("POST", self.kind.commit_path(self.project), headers=headers, json=body)
 
-    def parse(self, response: Response) -> None:
-        """Return nothing: 202 means that it is queued. Raises BadAnswer."""
-        response.check_accepted()
-
 
 @dataclass(frozen=True, slots=True)
-class UploadCoredump(Call[None]):
+class UploadCoredump(PushCall):
     """Push a core dump of the device SDK in one piece: POST /api/v0/upload/coredump."""
 
     host: ClassVar[Host] = Host.INGRESS
@@ -195,10 +191,6 @@ class UploadCoredump(Call[None]):
         if self.request_id:
             headers["x-request-id"] = self.request_id
         return Request("POST", "/api/v0/upload/coredump", headers=headers, content=self.content)
-
-    def parse(self, response: Response) -> None:
-        """Return nothing: 202 means that it is queued. Raises BadAnswer."""
-        response.check_accepted()
 
 
 def commit_details(
