@@ -21,7 +21,7 @@ from agent.console.fault_lines import FaultText, Reboot
 from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader, LineClassifier
 from agent.console.log_line import LogLine
 from agent.console.port import ByteQueue, console_transport, own_port
-from agent.daemon.kit.link import HeldPort
+from agent.daemon.kit.held_port import HeldPort
 from agent.daemon.snapshot import ConsoleStatus, State
 from agent.daemon.status import Concern
 from agent.errors import AgentError

@@ -13,23 +13,21 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from agent.daemon.control.protocol import LeaseAnswer
-from agent.daemon.snapshot import ConcernStatus, LinkStatus, PortStatus, State
+from agent.daemon.kit.held_port import HeldPort
+from agent.daemon.snapshot import ConcernStatus, LinkStatus, State
 from agent.daemon.status import AgentEventKind, Concern
 from agent.errors import ResourceUnavailable, Unavailable
 from agent.tasks import first_of, wait_for_event
 from at.driver.modem import Modem
 from at.driver.opening import transport_of
-from at.ports.usb import same_port
 from at.protocol.errors import AtError, LinkLost, ModemReset
 from at.transport.base import Receiver
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from agent.config.profile import KitSettings
 
-DUMP_S = 60.0
-"""Seconds to wait for the rest of a core dump: 256 kB of memory, in hex, at 115200 baud."""
 EXCLUSIVE_WAIT_S = 90.0
 """Seconds that another program waits for exclusive use: a scan of cells takes up to a minute."""
 OPENING_S = 30.0
@@ -46,89 +44,6 @@ class KitAway(ResourceUnavailable, Unavailable):
     """The running agent has no link to the kit itself."""
 
     kind = "kit-away"
-
-
-class HeldPort:
-    """One port that the agent holds for a concern, except while it is released to a program."""
-
-    def __init__(self, concern: Concern[PortStatus], name: str | None = None) -> None:
-        self.name = name
-        """None while it is not known, so that it may be any port; "" if there is no such port."""
-        self.released_to = ""
-        """The program, or the work of the agent, that it is released to; "" while it is not."""
-        self._concern = concern
-        self._release_requested = asyncio.Event()
-        self._free = asyncio.Event()
-        self._free.set()
-        self._closed = asyncio.Event()
-        self._closed.set()
-        self._no_dump = asyncio.Event()
-        self._no_dump.set()
-        self._released_s = 0.0
-
-    def may_be(self, port: str) -> bool:
-        """Return whether `port` may name this port; never for ""."""
-        return bool(port) and (self.name is None or bool(self.name and same_port(self.name, port)))
-
-    def set_dump_bytes(self, dump_bytes: int) -> None:
-        """Record how much of a core dump that is being printed was received; 0 for no dump."""
-        if dump_bytes:
-            self._no_dump.clear()
-        else:
-            self._no_dump.set()
-
-    @property
-    def must_close(self) -> bool:
-        """Whether a release is requested, so that the port has to be closed."""
-        return self._release_requested.is_set()
-
-    async def release_requested(self) -> None:
-        """Wait until the port has to be closed; a core dump may end first, for at most DUMP_S."""
-        await self._release_requested.wait()
-        await wait_for_event(self._no_dump, DUMP_S)
-
-    @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Wait until the port may be opened; it counts as open while the block runs."""
-        while not self._free.is_set():
-            self._concern.set_waiting(f"its port is let go for {self.released_to}")
-            await self._free.wait()
-        self._closed.clear()
-        try:
-            yield
-        finally:
-            self._no_dump.set()
-            self._closed.set()
-
-    @contextlib.asynccontextmanager
-    async def released(self, to: str) -> AsyncIterator[None]:
-        """Keep the port closed while the block runs. The caller must have exclusive use."""
-        self.released_to = to
-        self._free.clear()
-        self._release_requested.set()
-        try:
-            await self._closed.wait()
-            with self._counted(to):
-                yield
-        finally:
-            self.released_to = ""
-            self._release_requested.clear()
-            self._free.set()
-
-    @contextlib.contextmanager
-    def _counted(self, to: str) -> Iterator[None]:
-        """Show in `status` to whom the port is released, how often and for how many seconds."""
-        began = time.monotonic()
-        with self._concern.changing() as status:
-            status.let_go_for = to
-        try:
-            yield
-        finally:
-            self._released_s += time.monotonic() - began
-            with self._concern.changing() as status:
-                status.let_go_for = None
-                status.let_go += 1
-                status.let_go_s = round(self._released_s, 1)
 
 
 class KitLink:

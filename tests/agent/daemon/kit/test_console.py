@@ -18,7 +18,7 @@ from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClassifier
 from agent.console.log_line import parse_line
 from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
-from agent.daemon.kit.link import HeldPort
+from agent.daemon.kit.held_port import HeldPort
 from agent.daemon.snapshot import ConsoleStatus, LinkStatus, State
 from agent.daemon.status import StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity

@@ -1,0 +1,67 @@
+"""A port is open, or another program has it: never both."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agent.daemon.kit.held_port import HeldPort
+from agent.daemon.snapshot import ConsoleStatus, LinkStatus
+from agent.daemon.status import StatusRegistry
+
+
+async def kept_open(port: HeldPort, steps: list[str]) -> None:
+    async with port.opened():
+        steps.append("opened")
+        await port.release_requested()
+    steps.append("closed")
+
+
+async def test_a_port_is_released_once_it_is_closed_and_the_status_counts_it():
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
+    port, steps = HeldPort(concern, "/dev/ttyACM0"), list[str]()
+    keeping = asyncio.ensure_future(kept_open(port, steps))
+    await asyncio.sleep(0)
+    async with port.released("west"):
+        steps.append("released")
+        assert (port.released_to, concern.status.let_go_for) == ("west", "west")
+    await keeping
+    assert steps == ["opened", "closed", "released"]
+    assert (port.released_to, concern.status.let_go) == ("", 1)
+    assert concern.status.let_go_for is None
+
+
+async def test_a_port_is_not_released_in_the_middle_of_a_core_dump():
+    port, steps = HeldPort(StatusRegistry().add_concern(LinkStatus, "left"), "/dev/ttyACM0"), []
+    keeping = asyncio.ensure_future(kept_open(port, steps))
+    await asyncio.sleep(0)
+    port.set_dump_bytes(16)
+
+    async def flash() -> None:
+        async with port.released("west"):
+            steps.append("released")
+
+    flashing = asyncio.ensure_future(flash())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert steps == ["opened"]
+    port.set_dump_bytes(0)
+    await flashing
+    await keeping
+    assert steps == ["opened", "closed", "released"]
+
+
+@pytest.mark.parametrize(
+    ("name", "port", "may"),
+    [
+        (None, "/dev/ttyACM1", True),
+        (None, "", False),
+        ("", "/dev/ttyACM1", False),
+        ("/dev/ttyACM1", "/dev/ttyACM1", True),
+        ("/dev/ttyACM1", "/dev/ttyACM2", False),
+    ],
+)
+def test_a_port_that_is_not_known_yet_may_be_any(name: str | None, port: str, may: bool):
+    held = HeldPort(StatusRegistry().add_concern(ConsoleStatus, "left"), name)
+    assert held.may_be(port) is may
