@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from agent.tasks import wait_for_event
 from at.ports.usb import same_port
+from at.protocol.state_machine import Transitions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -20,6 +22,53 @@ DUMP_S = 60.0
 """Seconds to wait for the rest of a core dump: 256 kB of memory, in hex, at 115200 baud."""
 
 
+class PortState(Enum):
+    """Who has the port."""
+
+    CLOSED = auto()
+    OPEN = auto()
+    ASKED = auto()
+    """Open, and asked for; a core dump may end first."""
+    CLOSING = auto()
+    """Its reader stops, for the program that asked for it."""
+    REOPENING = auto()
+    """Its reader stops, though the program does not want it any more."""
+    RELEASED = auto()
+    """A program has it."""
+
+
+class PortEvent(Enum):
+    """What happens to a port."""
+
+    OPEN = auto()
+    ASK = auto()
+    STOP = auto()
+    """Its reader begins to stop, since it was asked for."""
+    CLOSE = auto()
+    """Its reader has ended, for whatever reason."""
+    GIVE_BACK = auto()
+    """The program does not want it any more, or has had it."""
+
+
+TRANSITIONS = Transitions(
+    {
+        (PortState.CLOSED, PortEvent.OPEN): PortState.OPEN,
+        (PortState.CLOSED, PortEvent.ASK): PortState.RELEASED,
+        (PortState.OPEN, PortEvent.CLOSE): PortState.CLOSED,
+        (PortState.OPEN, PortEvent.ASK): PortState.ASKED,
+        (PortState.ASKED, PortEvent.STOP): PortState.CLOSING,
+        (PortState.ASKED, PortEvent.CLOSE): PortState.RELEASED,
+        (PortState.ASKED, PortEvent.GIVE_BACK): PortState.OPEN,
+        (PortState.CLOSING, PortEvent.CLOSE): PortState.RELEASED,
+        (PortState.CLOSING, PortEvent.GIVE_BACK): PortState.REOPENING,
+        (PortState.REOPENING, PortEvent.ASK): PortState.CLOSING,
+        (PortState.REOPENING, PortEvent.CLOSE): PortState.CLOSED,
+        (PortState.RELEASED, PortEvent.GIVE_BACK): PortState.CLOSED,
+    }
+)
+"""A port that the agent holds is open, or a program that asked for it has it: never both."""
+
+
 class HeldPort:
     """One port that the agent holds for a concern, except while it is released to a program."""
 
@@ -29,11 +78,8 @@ class HeldPort:
         self.released_to = ""
         """The program, or the work of the agent, that it is released to; "" while it is not."""
         self._concern = concern
-        self._release_requested = asyncio.Event()
-        self._free = asyncio.Event()
-        self._free.set()
-        self._closed = asyncio.Event()
-        self._closed.set()
+        self._state = PortState.CLOSED
+        self._changed = asyncio.Event()
         self._no_dump = asyncio.Event()
         self._no_dump.set()
         self._released_s = 0.0
@@ -50,42 +96,52 @@ class HeldPort:
             self._no_dump.set()
 
     @property
-    def must_close(self) -> bool:
-        """Whether a release is requested, so that the port has to be closed."""
-        return self._release_requested.is_set()
+    def state(self) -> PortState:
+        """Who has it."""
+        return self._state
 
     async def release_requested(self) -> None:
         """Wait until the port has to be closed; a core dump may end first, for at most DUMP_S."""
-        await self._release_requested.wait()
-        await wait_for_event(self._no_dump, DUMP_S)
+        while self._state is not PortState.CLOSING:
+            await self._until(PortState.ASKED)
+            await wait_for_event(self._no_dump, DUMP_S)
+            if self._state is PortState.ASKED:  # else who asked for it has given up
+                self._go(PortEvent.STOP)
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Wait until the port may be opened; it counts as open while the block runs."""
-        while not self._free.is_set():
+        if self._state is not PortState.CLOSED:
             self._concern.set_waiting(f"its port is let go for {self.released_to}")
-            await self._free.wait()
-        self._closed.clear()
+            await self._until(PortState.CLOSED)
+        self._go(PortEvent.OPEN)
         try:
             yield
         finally:
             self._no_dump.set()
-            self._closed.set()
+            self._go(PortEvent.CLOSE)
 
     @contextlib.asynccontextmanager
     async def released(self, to: str) -> AsyncIterator[None]:
         """Keep the port closed while the block runs. The caller must have exclusive use."""
+        self._go(PortEvent.ASK)
         self.released_to = to
-        self._free.clear()
-        self._release_requested.set()
         try:
-            await self._closed.wait()
+            await self._until(PortState.RELEASED)
             with self._counted(to):
                 yield
         finally:
             self.released_to = ""
-            self._release_requested.clear()
-            self._free.set()
+            self._go(PortEvent.GIVE_BACK)
+
+    def _go(self, event: PortEvent) -> None:
+        self._state = TRANSITIONS[self._state, event]
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _until(self, state: PortState) -> None:
+        while self._state is not state:
+            await self._changed.wait()
 
     @contextlib.contextmanager
     def _counted(self, to: str) -> Iterator[None]:

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from agent.daemon.control.protocol import LeaseAnswer
-from agent.daemon.kit.held_port import HeldPort
+from agent.daemon.kit.held_port import HeldPort, PortState
 from agent.daemon.snapshot import ConcernStatus, LinkStatus, State
 from agent.daemon.status import AgentEventKind, Concern
 from agent.errors import ResourceUnavailable, Unavailable
@@ -89,7 +89,7 @@ class KitLink:
         await modem.open()
         try:
             await first_of(self._serve(modem), self.at_port.release_requested())
-            if not self.at_port.must_close:
+            if self.at_port.state is PortState.OPEN:
                 raise LinkLost(f"{modem.name} was closed")
         except (AtError, OSError) as error:
             # A restart is an event of its own, though it may end a command in flight.

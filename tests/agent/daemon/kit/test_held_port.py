@@ -6,9 +6,37 @@ import asyncio
 
 import pytest
 
-from agent.daemon.kit.held_port import HeldPort
+from agent.daemon.kit.held_port import TRANSITIONS, HeldPort, PortEvent, PortState
 from agent.daemon.snapshot import ConsoleStatus, LinkStatus
 from agent.daemon.status import StatusRegistry
+from at.protocol.state_machine import IllegalTransition
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        "closed open open close closed",
+        "closed ask released give_back closed",
+        "closed open open ask asked stop closing close released give_back closed",
+        "closed open open ask asked close released give_back closed",
+        "closed open open ask asked give_back open close closed",
+        "closed open open ask asked stop closing give_back reopening close closed",
+        "closed open open ask asked stop closing give_back reopening ask closing close released",
+    ],
+)
+def test_a_port_goes_from_state_to_state(walk: str):
+    states, events = walk.split()[::2], walk.split()[1::2]
+    state = PortState[states[0].upper()]
+    for event, after in zip(events, states[1:], strict=True):
+        state = TRANSITIONS[state, PortEvent[event.upper()]]
+        assert state is PortState[after.upper()]
+
+
+async def test_two_cannot_have_a_port_released_at_once():
+    port = HeldPort(StatusRegistry().add_concern(LinkStatus, "left"), "/dev/ttyACM0")
+    async with port.released("west"):
+        with pytest.raises(IllegalTransition):
+            await port.released("nrfutil").__aenter__()
 
 
 async def kept_open(port: HeldPort, steps: list[str]) -> None:
@@ -65,3 +93,27 @@ async def test_a_port_is_not_released_in_the_middle_of_a_core_dump():
 def test_a_port_that_is_not_known_yet_may_be_any(name: str | None, port: str, may: bool):
     held = HeldPort(StatusRegistry().add_concern(ConsoleStatus, "left"), name)
     assert held.may_be(port) is may
+
+
+async def test_who_gives_up_during_a_core_dump_leaves_the_port_open():
+    port, steps = HeldPort(StatusRegistry().add_concern(LinkStatus, "left"), "/dev/ttyACM0"), []
+    keeping = asyncio.ensure_future(kept_open(port, steps))
+    await asyncio.sleep(0)
+    port.set_dump_bytes(16)
+
+    async def flash() -> None:
+        async with port.released("west"):
+            steps.append("released")
+
+    flashing = asyncio.ensure_future(flash())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    flashing.cancel()
+    await asyncio.gather(flashing, return_exceptions=True)
+    port.set_dump_bytes(0)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert steps == ["opened"], "nobody wants it any more"
+    async with port.released("west"):
+        assert steps == ["opened", "closed"]
+    await keeping
