@@ -7,13 +7,12 @@ import contextlib
 import re
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from email.utils import formatdate
-from typing import Any
 
 from starlette.responses import Response, StreamingResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.standin.core.dispatch import drain
 from agent.standin.core.responses import JSON, MakeRefused
@@ -186,7 +185,7 @@ async def _buffer(request: FaultyRequest) -> _BufferedAnswer:
     """Have the routes answer, and return their answer instead of sending it."""
     answer = _BufferedAnswer(500, [], b"")
 
-    async def store(message: MutableMapping[str, Any]) -> None:
+    async def store(message: Message) -> None:
         if message["type"] == "http.response.start":
             answer.status, answer.headers = message["status"], list(message.get("headers", []))
         else:

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 from urllib.parse import unquote
@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from agent.standin.core.responses import MakeRefused, Refused
 from agent.standin.state import Cloud
@@ -71,7 +71,7 @@ class Dispatcher:
         """Answer one request."""
         started = False
 
-        async def commit_and_send(message: MutableMapping[str, Any]) -> None:
+        async def commit_and_send(message: Message) -> None:
             nonlocal started
             if not started:
                 # What an answer says is stored before the answer is sent.
@@ -172,7 +172,7 @@ class _LimitedReceive:
         self._receive = receive
         self._limit = self._left = limit
 
-    async def __call__(self) -> MutableMapping[str, Any]:
+    async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY, Endpoint
 from agent.standin.core.operation import Operation, Parameter
 from agent.standin.core.responses import Refused
@@ -147,7 +148,7 @@ class CheckedOperation(ABC, Generic[ContextT]):
         """Return the context of a request whose path was checked."""
 
     @abstractmethod
-    def refuse_fields(self, errors: dict[str, Any]) -> Refused:
+    def refuse_fields(self, errors: dict[str, Errors]) -> Refused:
         """Return the refusal of parameters: errors by name."""
 
     @abstractmethod
@@ -178,7 +179,7 @@ class CheckedOperation(ABC, Generic[ContextT]):
         """Return the media type as which a body of that type is taken."""
         return media_type
 
-    def before_check(self, value: Any) -> None:
+    def before_check(self, value: JSONValue) -> None:
         """Refuse a JSON body with a message of its own, before the schema is checked."""
 
     @property
@@ -226,7 +227,7 @@ class CheckedOperation(ABC, Generic[ContextT]):
     ) -> dict[str, Any]:
         """Return the values of the declared parameters of one kind that were sent."""
         values: dict[str, Any] = {}
-        errors: dict[str, Any] = {}
+        errors: dict[str, Errors] = {}
         for parameter in declared:
             name, schema = parameter.name, parameter.schema_at(now_s)
             if schema.get("type") == "object":

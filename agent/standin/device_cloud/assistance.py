@@ -7,11 +7,11 @@ import re
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import Schema
@@ -31,7 +31,7 @@ from agent.standin.device_cloud.orbits import (
     galileo_ephemeris,
     gps_seconds,
 )
-from agent.standin.device_cloud.radio_world import Fix, radio_world
+from agent.standin.device_cloud.radio_world import Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.device_cloud.shapes import OBJECT
 from agent.standin.device_cloud.tables import PREDICTIONS
@@ -79,20 +79,32 @@ async def _agnss_size(context: Context) -> Response:
     return file_response(file, {}, DeviceCloudRefused)
 
 
-def _agnss_file(options: dict[str, Any], now_s: float) -> bytes:
+class _Wanted(msgspec.Struct):
+    """What of the data a request asks for; with `eci` it also names a cell."""
+
+    eci: float | None = None
+    mask: float = 5
+    filtered: bool = False
+    types: tuple[float, ...] = DEFAULT_TYPES
+
+
+def _agnss_file(options: JSONValue, now_s: float) -> bytes:
     """Return the file: version 1, then a block for each type that there is data for."""
+    wanted = msgspec.convert(options, _Wanted)
     at = gps_seconds(now_s)
     issued = at - at % _ISSUED_EVERY_S
-    place = radio_world().by_cells([options], fallback=True) if "eci" in options else None
+    place = None
+    if wanted.eci is not None:
+        cell = msgspec.convert(options, ReportedCell)
+        place = radio_world().by_cells([cell], fallback=True)
     satellites = list(range(1, SATELLITES + 1))
-    lowest = options.get("mask", 5)
-    if options.get("filtered") and place is not None:
+    if wanted.filtered and place is not None:
         heights = {s: elevation_deg(s, at, place.lat, place.lon) for s in satellites}
-        seen = [s for s in satellites if heights[s] >= lowest]
+        seen = [s for s in satellites if heights[s] >= wanted.mask]
         satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
     file = b"\x01"
     # In ascending order: the times of the satellites (6) come before the clock (7).
-    for kind in sorted(set(map(int, options.get("types", DEFAULT_TYPES)))):
+    for kind in sorted(set(map(int, wanted.types))):
         if kind == 8:
             elements = [_location(place)] if place is not None else []
         elif kind in _ELEMENTS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.clock import iso
@@ -17,7 +18,7 @@ from agent.standin.device_cloud import anchors, assistance, location_input
 from agent.standin.device_cloud.access import LEGACY_LOCATION, PROJECT_LOCATION, Access
 from agent.standin.device_cloud.operations import Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.paging import PAGES
-from agent.standin.device_cloud.radio_world import TOWN_M, Fix, radio_world
+from agent.standin.device_cloud.radio_world import TOWN_M, Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import accepted, with_meta
 from agent.standin.device_cloud.shapes import FLAG, LIST, MOMENT, OBJECT, TEXT
@@ -74,7 +75,7 @@ async def _cell(context: Context) -> Response:
 
 
 async def _single_cell(context: Context) -> Response:
-    cell = {name: value for name, value in context.query.items() if name in _CELL}
+    cell = msgspec.convert(dict(context.query), ReportedCell)
     return _answer(context, radio_world().by_cells([cell], fallback=True), "CELL")
 
 

@@ -5,9 +5,13 @@ Other values than those named here are accepted and ignored.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
+import msgspec
+
+from agent.json_value import JSONValue
 from agent.standin.core.schema import Schema
+from agent.standin.device_cloud.radio_world import ReportedCell
 
 CELL_LISTS = ("lte", "ltecatm", "nbiot")
 _MOST = 1000
@@ -153,10 +157,16 @@ ANCHOR: Schema = {
 }
 
 
-def access_points(body: Any) -> list[tuple[str, float | None]]:
+class _ReportedAccessPoint(msgspec.Struct, rename="camel"):
+    mac_address: str
+    signal_strength: float | None = None
+
+
+def access_points(body: JSONValue) -> list[tuple[str, float | None]]:
     """Return address and level of each access point; the address with colons, in lower case."""
-    points = body["accessPoints"] if isinstance(body, dict) else body
-    return [(mac_address(point["macAddress"]), point.get("signalStrength")) for point in points]
+    listed = body["accessPoints"] if isinstance(body, dict) else body
+    points = msgspec.convert(listed, list[_ReportedAccessPoint])
+    return [(mac_address(point.mac_address), point.signal_strength) for point in points]
 
 
 def mac_address(text: str) -> str:
@@ -164,6 +174,7 @@ def mac_address(text: str) -> str:
     return text.replace("-", ":").lower()
 
 
-def cells(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the cell objects of a body, whichever lists they stand in."""
-    return [cell for name in CELL_LISTS for cell in body.get(name, [])]
+def cells(body: Mapping[str, JSONValue]) -> list[ReportedCell]:
+    """Return the cells of a body, whichever lists they stand in."""
+    listed = [msgspec.convert(body.get(name, []), list[ReportedCell]) for name in CELL_LISTS]
+    return [cell for found in listed for cell in found]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -97,7 +97,7 @@ class DeviceCloudOperation(CheckedOperation[Context]):
         """Return the media type; any form of JSON is taken as JSON."""
         return JSON_TYPE if media_type.endswith("+json") else media_type
 
-    def refuse_fields(self, errors: dict[str, Any]) -> Refused:
+    def refuse_fields(self, errors: dict[str, Errors]) -> Refused:
         """422, or 400: the first error."""
         refuse = refusals.invalid if _MALFORMED.isdisjoint(errors) else refusals.bad_request
         return refuse(first_error(errors))

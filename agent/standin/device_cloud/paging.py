@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
+from agent.standin.core.serving import Query
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ PAGES = (
 """The parameters of every list."""
 
 
-def page(query: Mapping[str, Any], *, descending: bool) -> Page:
+def page(query: Query, *, descending: bool) -> Page:
     """Return the page that the parameters of a query name."""
     sort = query.get("pageSort")
     return Page(

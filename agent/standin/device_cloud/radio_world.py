@@ -7,13 +7,13 @@ gives a distance, and several distances give a position.
 from __future__ import annotations
 
 import importlib.util
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 _EARTH_M = 6_371_000.0
 _ROUNDING_DB = 0.6
@@ -37,6 +37,60 @@ class Fix:
     """WIFI, MCELL or SCELL."""
 
 
+class ReportedNeighbor(msgspec.Struct):
+    """A neighbor cell as a device reports it; -1 stands for what it does not know."""
+
+    earfcn: float = -1
+    pci: float = -1
+    rsrp: float | None = None
+
+
+class ReportedCell(msgspec.Struct):
+    """A cell as a device reports it. A whole number may be written as `5.0`."""
+
+    mcc: float | str
+    mnc: float | str
+    eci: float
+    tac: float
+    rsrp: float | None = None
+    adv: float = 65535
+    nmr: list[ReportedNeighbor] = []
+
+    @property
+    def plmn(self) -> tuple[int, int]:
+        """The codes of country and network."""
+        return int(self.mcc), int(self.mnc)
+
+
+class _Point(msgspec.Struct):
+    lat: float
+    lon: float
+
+
+class _Transmitter(_Point):
+    reference_dbm: float
+
+
+class _AccessPoint(_Transmitter):
+    bssid: str
+
+
+class _Cell(_Transmitter):
+    plmn: str
+    tac: int
+    eci: int
+    earfcn: int
+    pci: int
+
+
+class _Data(msgspec.Struct):
+    """The data file."""
+
+    exponent: dict[str, float]
+    cells: list[_Cell]
+    access_points: list[_AccessPoint]
+
+
 @dataclass(frozen=True, slots=True)
 class _Ring:
     """A transmitter at x, y metres from the origin of the world, and the distance to it."""
@@ -49,15 +103,16 @@ class _Ring:
 class RadioWorld:
     """The transmitters of the data file, by their names in a scan."""
 
-    def __init__(self, data: dict[str, Any]) -> None:
-        self._exponent: dict[str, float] = data["exponent"]
-        self._cells = {(_plmn(c["plmn"]), c["eci"]): c for c in data["cells"]}
-        self._by_channel: dict[tuple[int, int], list[dict[str, Any]]] = {}
-        for cell in data["cells"]:
-            self._by_channel.setdefault((cell["earfcn"], cell["pci"]), []).append(cell)
-        self._access_points = {ap["bssid"].lower(): ap for ap in data["access_points"]}
-        self._lat0 = sum(c["lat"] for c in data["cells"]) / len(data["cells"])
-        self._lon0 = sum(c["lon"] for c in data["cells"]) / len(data["cells"])
+    def __init__(self, data: _Data) -> None:
+        self._exponent = data.exponent
+        self._cells: dict[tuple[tuple[int, int], float], _Cell] = {}
+        self._by_channel: dict[tuple[float, float], list[_Cell]] = {}
+        for cell in data.cells:
+            self._cells[_plmn(cell.plmn), cell.eci] = cell
+            self._by_channel.setdefault((cell.earfcn, cell.pci), []).append(cell)
+        self._access_points = {ap.bssid.lower(): ap for ap in data.access_points}
+        self._lat0 = sum(cell.lat for cell in data.cells) / len(data.cells)
+        self._lon0 = sum(cell.lon for cell in data.cells) / len(data.cells)
 
     def by_wifi(self, scan: Sequence[tuple[str, float | None]]) -> Fix | None:
         """Return the position of a Wi-Fi scan: pairs of address with colons, and level in dBm."""
@@ -68,46 +123,42 @@ class RadioWorld:
                 rings.append(self._ring("wifi", transmitter, -75.0 if level is None else level))
         return self._fix(rings, "wifi", "WIFI")
 
-    def by_cells(self, cells: Sequence[dict[str, Any]], *, fallback: bool) -> Fix | None:
+    def by_cells(self, cells: Sequence[ReportedCell], *, fallback: bool) -> Fix | None:
         """Return the position of cells; with `fallback`, at worst that of the tracking area."""
         rings = []
         for reported in cells:
-            serving = self._cells.get(
-                ((int(reported["mcc"]), int(reported["mnc"])), reported["eci"])
-            )
+            serving = self._cells.get((reported.plmn, reported.eci))
             if serving is None:
                 continue
-            level, advance = reported.get("rsrp"), reported.get("adv", 65535)
-            if level is not None:
-                rings.append(self._ring("cell", serving, level))
-            elif advance != 65535:
+            if reported.rsrp is not None:
+                rings.append(self._ring("cell", serving, reported.rsrp))
+            elif reported.adv != 65535:
                 x, y = self._metres(serving)
-                rings.append(_Ring(x, y, advance * _METRES_PER_TIMING_STEP + 80))
+                rings.append(_Ring(x, y, reported.adv * _METRES_PER_TIMING_STEP + 80))
             else:
                 x, y = self._metres(serving)
                 rings.append(_Ring(x, y, _CELL_RANGE_M))
-            for neighbor in reported.get("nmr") or ():
+            for neighbor in reported.nmr:
                 transmitter = self._neighbor(neighbor, serving)
-                if transmitter is not None and neighbor.get("rsrp") is not None:
-                    rings.append(self._ring("cell", transmitter, neighbor["rsrp"]))
+                if transmitter is not None and neighbor.rsrp is not None:
+                    rings.append(self._ring("cell", transmitter, neighbor.rsrp))
         fix = self._fix(rings, "cell", "SCELL" if len(rings) == 1 else "MCELL")
         return fix or (self._by_area(cells) if fallback else None)
 
     def address(self, lat: float, lon: float) -> dict[str, str] | None:
         """Return the made-up address of a point in the town, None outside of it."""
-        x, y = self._metres({"lat": lat, "lon": lon})
+        x, y = self._metres(_Point(lat, lon))
         if math.hypot(x, y) > TOWN_M:
             return None
         return {"country": "Testland", "state": "Radio Province", "city": "Made-up Town"}
 
-    def _by_area(self, cells: Sequence[dict[str, Any]]) -> Fix | None:
+    def _by_area(self, cells: Sequence[ReportedCell]) -> Fix | None:
         """Return the middle of the tracking area of the first cell whose area is known."""
         for reported in cells:
-            plmn = (int(reported["mcc"]), int(reported["mnc"]))
             members = [
                 self._metres(cell)
                 for (network, _), cell in self._cells.items()
-                if network == plmn and cell["tac"] == reported["tac"]
+                if network == reported.plmn and cell.tac == reported.tac
             ]
             if members:
                 x = sum(m[0] for m in members) / len(members)
@@ -116,15 +167,15 @@ class RadioWorld:
                 return self._placed(x, y, radius, "SCELL")
         return None
 
-    def _neighbor(self, reported: dict[str, Any], serving: dict[str, Any]) -> dict[str, Any] | None:
+    def _neighbor(self, reported: ReportedNeighbor, serving: _Cell) -> _Cell | None:
         """Return the cell of that channel and physical id; the nearest, as networks plan them."""
-        candidates = self._by_channel.get((reported.get("earfcn", -1), reported.get("pci", -1)), [])
+        candidates = self._by_channel.get((reported.earfcn, reported.pci), [])
         here = self._metres(serving)
         return min(candidates, key=lambda cell: math.dist(here, self._metres(cell)), default=None)
 
-    def _ring(self, kind: str, transmitter: dict[str, Any], level_dbm: float) -> _Ring:
+    def _ring(self, kind: str, transmitter: _Transmitter, level_dbm: float) -> _Ring:
         x, y = self._metres(transmitter)
-        loss = transmitter["reference_dbm"] - level_dbm
+        loss = transmitter.reference_dbm - level_dbm
         return _Ring(x, y, max(1.0, 10 ** (loss / (10 * self._exponent[kind]))))
 
     def _fix(self, rings: list[_Ring], kind: str, method: str) -> Fix | None:
@@ -137,9 +188,9 @@ class RadioWorld:
         x, y, radius = _locate(rings, relative)
         return self._placed(x, y, radius, method)
 
-    def _metres(self, point: dict[str, Any]) -> tuple[float, float]:
-        north = math.radians(point["lat"] - self._lat0) * _EARTH_M
-        east = math.radians(point["lon"] - self._lon0) * _EARTH_M
+    def _metres(self, point: _Point) -> tuple[float, float]:
+        north = math.radians(point.lat - self._lat0) * _EARTH_M
+        east = math.radians(point.lon - self._lon0) * _EARTH_M
         return east * math.cos(math.radians(self._lat0)), north
 
     def _placed(self, x: float, y: float, radius_m: float, method: str) -> Fix:
@@ -156,7 +207,8 @@ def radio_world() -> RadioWorld:
     assert spec is not None
     assert spec.submodule_search_locations is not None
     folder = Path(next(iter(spec.submodule_search_locations)))
-    return RadioWorld(json.loads((folder / "virtual" / "radio_world.json").read_text("utf-8")))
+    data = (folder / "virtual" / "radio_world.json").read_bytes()
+    return RadioWorld(msgspec.json.decode(data, type=_Data))
 
 
 def _plmn(text: str) -> tuple[int, int]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agent.json_value import JSONValue
 from agent.standin import state as seeded
 from agent.standin.core import serving
 from agent.standin.core.operation import Host, Parameter
@@ -87,7 +88,7 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
     hosts: tuple[Host, ...] = (Host.API,)
     role: Role = Role.MEMBER
     """The lowest role that a user needs."""
-    before: Callable[[Any], None] | None = None
+    before: Callable[[JSONValue], None] | None = None
     """Refuses a JSON body with a message of its own, before the schema is checked."""
 
     def authenticate(self, request: Request, cloud: Cloud) -> Principal:
@@ -109,7 +110,7 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
         """Whether the body is JSON in one form."""
         return JSON_TYPE in self.operation.bodies and not self.own_body
 
-    def before_check(self, value: Any) -> None:
+    def before_check(self, value: JSONValue) -> None:
         """Refuse a JSON body with a message of its own, before the schema is checked."""
         if self.before is not None:
             self.before(value)
@@ -126,7 +127,7 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
         """Return Unix seconds; the service accepts only the form of ISO 8601 that ends in Z."""
         return parse_datetime(text) if text.endswith("Z") and "T" in text else None
 
-    def refuse_fields(self, errors: dict[str, Any]) -> Refused:
+    def refuse_fields(self, errors: dict[str, Errors]) -> Refused:
         """400: texts by field."""
         return invalid_fields(errors)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
+from agent.standin.core.serving import Query
 
 R = TypeVar("R")
 SortKey = str | float | None
@@ -81,7 +82,7 @@ def list_parameters(
 
 def filter_and_sort(
     records: Iterable[R],
-    query: Mapping[str, Any],
+    query: Query,
     filters: Mapping[str, Filter[R]],
     sorts: Mapping[str, Callable[[R], SortKey]],
 ) -> list[R]:
@@ -108,9 +109,7 @@ def sort(records: list[R], read: Callable[[R], SortKey], *, descending: bool) ->
     return sorted(records, key=key, reverse=descending)
 
 
-def page_response(
-    records: list[R], query: Mapping[str, Any], render: Callable[[R], object]
-) -> JSON:
+def page_response(records: list[R], query: Query, render: Callable[[R], object]) -> JSON:
     """Return one page in the envelope."""
     page, per_page = query["page"], query["per_page"]
     first = (page - 1) * per_page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from location_scans import url
+from location_scans import PLACES, cells_at, url
 from standin import StandIn
 
 
@@ -24,3 +24,21 @@ async def test_a_malformed_scan_is_refused(standin: StandIn, body: object) -> No
         url("wifi"), headers=standin.bearer("organization_auth_token"), json=body
     )
     assert answer.status_code in {400, 422}
+
+
+async def test_a_whole_number_may_be_written_with_a_point(standin: StandIn) -> None:
+    def with_points(value: object) -> object:
+        if isinstance(value, dict):
+            return {name: with_points(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [with_points(inner) for inner in value]
+        return float(value) if isinstance(value, int) else value
+
+    answers = []
+    for body in (cells_at(PLACES[0]), with_points(cells_at(PLACES[0]))):
+        answer = await standin.client.post(
+            url("ground-fix"), headers=standin.bearer("organization_auth_token"), json=body
+        )
+        assert answer.status_code == 200, answer.text
+        answers.append(answer.json())
+    assert answers[0] == answers[1]
