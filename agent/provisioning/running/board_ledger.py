@@ -20,6 +20,7 @@ from agent.provisioning.ledger.records import BEGUN, DONE, KEY_COLUMNS
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
 from agent.provisioning.running.board_history import history_of, settle
+from agent.provisioning.running.run_state import TRANSITIONS, RunEvent, RunState
 
 T = TypeVar("T")
 
@@ -65,8 +66,7 @@ class BoardLedger:
         self._ledger = ledger
         self._run = run
         self._record = BoardRecord("")
-        self._claimed = False
-        self._ended = False
+        self._state = RunState.OPENED
         self._consent = ""
         self._writes = 0
 
@@ -76,12 +76,18 @@ class BoardLedger:
         return self._record
 
     @property
+    def state(self) -> RunState:
+        """How far the run has come."""
+        return self._state
+
+    @property
     def writes(self) -> int:
         """Credential writes of this run: each wears the modem's flash."""
         return self._writes
 
     def identify(self, board: BoardState, device_id: str) -> None:
         """Name the board of this run, as far as it has shown what it is; nothing is stored yet."""
+        self._enter(RunEvent.IDENTIFY)
         self._run = replace(
             self._run,
             uuid=board.uuid,
@@ -99,9 +105,10 @@ class BoardLedger:
             settle(ledger, board)
             return ledger.board(board.uuid, self._run.security_tag) or record
 
+        self._require(RunEvent.CLAIM)
         record = await self._ledger.call(claimed)
         self._record = replace(record, device_id=self._run.device_id)
-        self._claimed = True
+        self._enter(RunEvent.CLAIM)
 
     async def history(self, goal: Goal) -> BoardHistory:
         """Return what the ledger knows of the board that matters to its plan."""
@@ -125,24 +132,28 @@ class BoardLedger:
     async def begin(self, step: ProvisioningStep, detail: str = "", writes: int = 0) -> None:
         """Record that a step is about to be done, and count the credential writes that it is."""
         uuid = self._record.uuid
+        self._enter(RunEvent.WRITE if writes else RunEvent.NOTE)
         await self._ledger.call(lambda ledger: ledger.begin(uuid, step.value, detail, writes))
         self._writes += writes
 
     async def refused(self, step: ProvisioningStep, reason: str, writes: int = 0) -> None:
         """Record that the board refused a step that was begun; its writes were none."""
         uuid = self._record.uuid
+        self._enter(RunEvent.NOTE)
         await self._ledger.call(lambda ledger: ledger.refused(uuid, step.value, reason, writes))
         self._writes -= writes
 
     async def finish(self, step: ProvisioningStep, detail: str = "", **columns: str) -> None:
         """Record that a step was done, with its results (columns of the record)."""
         uuid = self._record.uuid
+        self._enter(RunEvent.REGISTER if step is ProvisioningStep.REGISTER else RunEvent.NOTE)
         await self._ledger.call(lambda ledger: ledger.finish(uuid, step.value, detail, **columns))
         self._update_record(columns)
 
     async def begin_registration(self, detail: str, method: str) -> None:
         """Record that the service is about to be given the board's key."""
         uuid, step = self._record.uuid, ProvisioningStep.REGISTER.value
+        self._enter(RunEvent.NOTE)
         await self._ledger.call(
             lambda ledger: ledger.begin_registration(uuid, step, detail, method)
         )
@@ -150,6 +161,7 @@ class BoardLedger:
     async def finish_registration(self, detail: str, method: str, **columns: str) -> None:
         """Record that the service took the board's key, with the results: it is the only one."""
         uuid, step = self._record.uuid, ProvisioningStep.REGISTER.value
+        self._enter(RunEvent.REGISTER)
         await self._ledger.call(
             lambda ledger: ledger.finish_registration(uuid, step, detail, method, **columns)
         )
@@ -158,11 +170,13 @@ class BoardLedger:
     async def hold_device_id(self, method: str) -> None:
         """Record that the board has its device id, by a method that gives no service its key."""
         uuid = self._record.uuid
+        self._enter(RunEvent.NOTE)
         await self._ledger.call(lambda ledger: ledger.hold_device_id(uuid, method))
 
     async def finish_key(self, detail: str, public_key: str, key_digest: str) -> None:
         """Record the board's new key in the goal's tag: the one before is none any more."""
         uuid, step = self._record.uuid, ProvisioningStep.KEY.value
+        self._enter(RunEvent.NOTE)
         because = self._consent or "another was made in its place"
         await self._ledger.call(
             lambda ledger: ledger.finish_key(uuid, step, detail, public_key, key_digest, because)
@@ -173,28 +187,38 @@ class BoardLedger:
     async def update(self, **columns: str) -> None:
         """Store the results so far of a step that is not yet done (columns of the record)."""
         uuid = self._record.uuid
+        self._enter(RunEvent.NOTE)
         await self._ledger.call(lambda ledger: ledger.update(uuid, **columns))
         self._update_record(columns)
 
     async def consent(self, what: str) -> None:
         """Record what was allowed by name for this run, before it is done."""
+        self._enter(RunEvent.NOTE)
         self._consent = what
         uuid = self._record.uuid
         await self._ledger.call(lambda ledger: ledger.consent(uuid, what))
 
     async def conclude(self, end: RunEnd, ended_at: datetime) -> None:
         """Record how the run ended, once, and release the board where it was claimed."""
-        if self._ended:
+        state = self._state
+        self._enter(RunEvent.END)
+        if state is RunState.ENDED:
             return
-        self._ended = True
         run = replace(self._run, ended_at=ended_at, **asdict(end))
-        if not self._claimed:
+        if not state.is_claimed:
             await self._ledger.call(lambda ledger: ledger.record_run(run))
             return
         try:
             await self._ledger.call(lambda ledger: ledger.conclude(run))
         finally:
             await self._ledger.call(lambda ledger: ledger.release(run.uuid))
+
+    def _require(self, event: RunEvent) -> RunState:
+        """Return the state after an event. Raises IllegalTransition where none follows."""
+        return TRANSITIONS[self._state, event]
+
+    def _enter(self, event: RunEvent) -> None:
+        self._state = self._require(event)
 
     def _update_record(self, columns: Mapping[str, str]) -> None:
         self._record = BoardRecord(**{**asdict(self._record), **columns})

@@ -189,8 +189,7 @@ class BoardRun:
                 await self._do(one.step, actions[one.step], check)
         if not goal.registration.gives_key:
             await self._ledger.hold_device_id(goal.registration.value)
-        changed = self._ledger.writes > 0 or service.registered
-        return self._outcome("done" if changed else "unchanged")
+        return self._outcome("done" if self._ledger.state.has_changed else "unchanged")
 
     def _actions(
         self,

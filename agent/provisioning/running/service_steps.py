@@ -13,6 +13,7 @@ from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_history import registration_name
 from agent.provisioning.running.host_clock import check_host_clock
+from agent.provisioning.running.run_state import RunState
 
 if TYPE_CHECKING:
     from agent.provisioning.running.board_ledger import BoardLedger
@@ -26,7 +27,7 @@ class ServiceSteps:
     """The steps that call the service; without a registrar there is no service.
 
     `alone`: by the ledger no other key works as this device, so that a registration of the board's
-    key ends no other. `registered` says that this run registered the board's key.
+    key ends no other.
     """
 
     def __init__(
@@ -45,7 +46,6 @@ class ServiceSteps:
         self._goal = goal
         self._registrar = registrar
         self._alone = alone
-        self.registered = False
 
     async def register(self) -> None:
         """Register the board's key; a request that is under way is only waited for."""
@@ -70,7 +70,6 @@ class ServiceSteps:
             await self._ledger.finish(
                 ProvisioningStep.REGISTER, request_id, registered_as=registered
             )
-        self.registered = True
 
     async def _begin(self, method: RegistrationMethod, detail: str) -> None:
         if method.gives_key:
@@ -128,7 +127,10 @@ class ServiceSteps:
         try:
             proof = await registrar.prove(device_id, ask, self._port.require_firmware)
         except Unauthorized as error:
-            if self.registered or registrar.method is RegistrationMethod.NONE:
+            if (
+                self._ledger.state is RunState.REGISTERED
+                or registrar.method is RegistrationMethod.NONE
+            ):
                 raise
             if not self._alone and not self._goal.second_tag:
                 error.hint = "the service may have another of the board's keys: " + _ANOTHER
