@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from agent.location.agnss_file import AgnssBlock
     from agent.location.pgps_file import PredictionFile
+    from at.driver.modem import Modem
 
 _COUNT_HELP = (
     f"Predictions: 1 to {pgps_file.MAX_PREDICTIONS}, "
@@ -32,7 +33,7 @@ _INTERVAL_HELP = (
 
 @click.group(cls=AgentGroup, epilog="Example: cellagent assist agnss --types 2,3 --out agnss.bin")
 def command() -> None:
-    """A-GNSS for now, P-GPS for the days to come."""
+    """A-GNSS for now, P-GPS for the days to come, and the files of both."""
 
 
 @command.command(epilog="Example: cellagent assist agnss --filtered --out agnss.bin")
@@ -55,19 +56,54 @@ async def agnss(
     from at.firmware_gate import require_firmware
 
     numbers = _numbers(types) if types else DEFAULT_TYPES
-    needs_cell = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
+    must = filtered or bool(TYPES_THAT_NEED_A_CELL & set(numbers))
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(session.client())
-        cell = None
-        if needs_cell:
-            modem = await stack.enter_async_context(session.modem())
+        modem, cell = await _kit_to_ask(session, stack, must=must), None
+        if modem is not None:
             client = client.acting_as(kit_gate=partial(require_firmware, modem))
             await client.kit_gate()  # before the kit is made to scan
             cell = serving_cell((await scan_cells(modem)).cells)
+            if cell is None and not must:
+                note("the kit has no serving cell: the data are for the whole world")
         request = AgnssRequest(numbers, cell, filtered, mask)
         data = await fetch_agnss(client, project_of(session.profile), request, _progress)
     _save(out, data.content)
     _show_blocks(session, data.blocks, len(data.content))
+
+
+async def _kit_to_ask(session: Session, stack: AsyncExitStack, *, must: bool) -> Modem | None:
+    """Open the kit whose serving cell is sent; None where there is none and data need no cell."""
+    from agent.errors import UsageError
+    from at.protocol.errors import PortNotFound
+
+    try:
+        return await stack.enter_async_context(session.modem())
+    except (PortNotFound, UsageError) as absent:
+        if must or session.profile.kit.port:
+            raise
+        note(f"{absent}: the data are for the whole world; --port PORT names the kit")
+        return None
+
+
+@command.command(epilog="Example: cellagent assist decode pgps.bin")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def decode(session: Session, file: Path) -> None:
+    """Check a file of A-GNSS or P-GPS data and show what it holds."""
+    from agent.errors import AgentError
+    from agent.location.agnss_file import DamagedAssistance, parse_agnss
+
+    with file.open("rb") as source:
+        data = source.read(pgps_file.LARGEST_BYTES + 1)
+    if len(data) > pgps_file.LARGEST_BYTES:
+        raise DamagedAssistance(f"{file} is larger than any file of assistance data")
+    try:
+        if pgps_file.is_pgps(data):
+            _show_predictions(session, pgps_file.parse_pgps(data), len(data))
+        else:
+            _show_blocks(session, parse_agnss(data), len(data))
+    except AgentError as damaged:
+        raise DamagedAssistance(f"{file}: {damaged}") from damaged
 
 
 @command.command(epilog="Example: cellagent assist pgps --count 42 --interval 240 --out pgps.bin")

@@ -48,6 +48,11 @@ class PredictionFile:
         return self.start + self.period * len(self.predictions)
 
 
+def is_pgps(data: bytes) -> bool:
+    """Return whether data begin as a P-GPS file does, and not as A-GNSS, which has no such type."""
+    return data[:2] == bytes((_SCHEMA, _ARRAY_TYPE))
+
+
 def parse_pgps(
     data: bytes, *, asked_count: int | None = None, asked_period_min: int | None = None
 ) -> PredictionFile:

@@ -39,6 +39,18 @@ def _text(name: str, value: object) -> str:
     return value
 
 
+def _objects(name: str, value: object) -> tuple[dict[str, object], ...]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise BadAnswer(f"{name} of the answer is no list of objects")
+    return tuple(value)
+
+
+def _object(name: str, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise BadAnswer(f"{name} of the answer is no object")
+    return value
+
+
 def _answered(key: str, check: Check, shown: str = "") -> dict[str, object]:
     """Return a field's metadata: its key in an answer, its check, its key in our JSON."""
     return {"key": key, "check": check, "shown": shown or key}
@@ -50,7 +62,9 @@ class Position:
 
     `fulfilled_with` is what the service used (MCELL, SCELL, WIFI, ANCHOR, ...); it is text, since
     the service may add words. The true position is within the radius in 68 % of cases, 95 % with
-    hiConf.
+    hiConf. `anchors` are the team's access points among those that were sent (`macAddress`,
+    `name`), and `alt` is the position by cells where both were asked for (`loc`, and `dist` in
+    metres): both as the service answers them, None where it does not.
     """
 
     lat: float = field(metadata=_answered("lat", _number(-90.0, 90.0)))
@@ -61,10 +75,17 @@ class Position:
     fulfilled_with: str | None = field(
         default=None, metadata=_answered("fulfilledWith", _text, shown="fulfilled_with")
     )
+    anchors: tuple[dict[str, object], ...] | None = field(
+        default=None, metadata=_answered("anchors", _objects)
+    )
+    alt: dict[str, object] | None = field(default=None, metadata=_answered("alt", _object))
 
     def answer(self) -> dict[str, object]:
-        """Return the fields as the service answers them, without unknown ones."""
-        values = {one.metadata["key"]: getattr(self, one.name) for one in fields(self)}
+        """Return the position as the service answers it, without unknown fields.
+
+        Without `anchors` and `alt` too: in a device message `alt` is an altitude.
+        """
+        values = {one.metadata["key"]: getattr(self, one.name) for one in fields(self)[:4]}
         return {key: value for key, value in values.items() if value is not None}
 
     def describe(self) -> str:
@@ -97,5 +118,13 @@ def position_in(answer: Mapping[str, object]) -> Position:
 
 
 def position_to_json(position: Position | None) -> dict[str, object]:
-    """Return the fields as the commands show them; null where a field, or all, is not known."""
-    return {one.metadata["shown"]: getattr(position, one.name, None) for one in fields(Position)}
+    """Return the fields as the commands show them; null where a field, or all, is not known.
+
+    `anchors` and `alt` stand there only where the service answered them.
+    """
+    values = {one.metadata["shown"]: getattr(position, one.name, None) for one in fields(Position)}
+    return {
+        key: value
+        for key, value in values.items()
+        if value is not None or key not in {"anchors", "alt"}
+    }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
+from command_line import cellagent
 from located_kit import LAT, LON, LocatedKit
 
 from agent.cli import assist
+from agent.config.write import set_value
 from agent.location.agnss_file import parse_agnss
 from agent.location.pgps_file import parse_pgps
 from agent.location.position import Position
@@ -32,6 +36,43 @@ async def test_assistance_is_kept_and_shown(located_kit: LocatedKit, tmp_path: P
     table = (await located_kit.run("assist", "pgps", "--count", "2")).out.splitlines()
     assert table[0].split() == ["valid", "from", "satellites"]
     assert len(table) == 3
+
+
+@pytest.mark.contract("D8.2")
+async def test_the_serving_cell_goes_along_wherever_there_is_a_kit(located_kit: LocatedKit) -> None:
+    asked = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        set_value("hosts.device_cloud", f"http://127.0.0.1:{port}", profile="sim")
+        done = await located_kit.run("assist", "agnss", "--types", "2")
+    assert done.code == 6
+    assert re.search(r"/agnss\?types=2&mcc=1&mnc=1&tac=\d+&eci=\d+", asked[0])
+
+
+async def test_files_of_both_kinds_are_decoded_as_they_were_when_fetched(
+    located_kit: LocatedKit, tmp_path: Path
+) -> None:
+    for kind in ("agnss", "pgps"):
+        out = str(tmp_path / kind)
+        fetched = await located_kit.run("assist", kind, "--out", out, "--json")
+        decoded = await located_kit.run("assist", "decode", out, "--json")
+        assert (decoded.code, decoded.lines) == (0, fetched.lines)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x02", b"\x01\x0a\x01", b"\x01\x02\x01\x00"])
+async def test_a_damaged_file_is_named_with_its_damage(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "assistance.bin"
+    path.write_bytes(content)
+    done = await cellagent("assist", "decode", str(path))
+    assert done.code == 1
+    assert str(path) in done.err
 
 
 def test_data_that_cannot_be_kept_leaves_the_file_as_it_was_and_names_it(

@@ -6,13 +6,28 @@ import pytest
 
 from agent.call import Response
 from agent.errors import BadAnswer
-from agent.location.position import Position, parse_position
+from agent.location.position import Position, parse_position, position_to_json
 
 
 @pytest.mark.contract("D8.1")
 def test_a_position_is_read_with_its_uncertainty() -> None:
     body = b'{"lat":63.4219,"lon":10.4371,"uncertainty":24.4,"fulfilledWith":"WIFI","new":1}'
     assert parse_position(Response(200, {}, body)) == Position(63.4219, 10.4371, 24.4, "WIFI")
+
+
+@pytest.mark.contract("D8.1")
+def test_anchors_and_the_position_by_cells_are_kept() -> None:
+    body = (
+        b'{"lat":63.4219,"lon":10.4371,"uncertainty":24,"fulfilledWith":"ANCHOR",'
+        b'"anchors":[{"macAddress":"00:00:5e:00:53:01","name":"hall"}],'
+        b'"alt":{"loc":{"lat":63,"lon":10,"uncertainty":1500,"fulfilledWith":"MCELL"},"dist":800}}'
+    )
+    position = parse_position(Response(200, {}, body))
+    assert position.anchors == ({"macAddress": "00:00:5e:00:53:01", "name": "hall"},)
+    assert position.alt is not None
+    assert position.alt["dist"] == 800
+    assert position_to_json(position)["anchors"] == position.anchors
+    assert sorted(position.answer()) == ["fulfilledWith", "lat", "lon", "uncertainty"]
 
 
 def test_a_position_without_uncertainty_is_a_position() -> None:
@@ -35,6 +50,9 @@ def test_a_position_without_uncertainty_is_a_position() -> None:
         (b'{"lat":1' + b"0" * 400 + b',"lon":0}', "lat of the answer is outside"),
         (b'{"lat":1e999,"lon":0}', "another shape|outside"),
         (b'{"lat":1,"lon":0,"uncertainty":-1}', "uncertainty"),
+        (b'{"lat":1,"lon":0,"anchors":{}}', "anchors of the answer is no list"),
+        (b'{"lat":1,"lon":0,"anchors":[1]}', "anchors of the answer is no list"),
+        (b'{"lat":1,"lon":0,"alt":7}', "alt of the answer is no object"),
         (b'{"lat":1,"lon":0,"fulfilledWith":7}', "fulfilledWith"),
         (b"[" * 100_000, "another shape: Expected `object`"),
     ],
