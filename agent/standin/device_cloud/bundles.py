@@ -19,7 +19,7 @@ from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.access import OPEN
-from agent.standin.device_cloud.assistance import predictions
+from agent.standin.device_cloud.location.assistance import predictions
 from agent.standin.device_cloud.operations import BYTES, Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found

@@ -11,14 +11,7 @@ from starlette.routing import Route
 from agent.standin.core import openapi
 from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import (
-    account,
-    bundles,
-    executions,
-    fota_jobs,
-    location,
-    orbits,
-)
+from agent.standin.device_cloud import account, bundles, executions, fota_jobs
 from agent.standin.device_cloud.access import (
     EVALUATION_TOKEN,
     JSON_WEB_TOKEN,
@@ -27,6 +20,7 @@ from agent.standin.device_cloud.access import (
     SIMPLE_TOKEN,
 )
 from agent.standin.device_cloud.devices import ble, bulk, claiming, devices, messages, onboarding
+from agent.standin.device_cloud.location import location, orbits
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.shapes import OBJECT
 from agent.standin.state import Cloud

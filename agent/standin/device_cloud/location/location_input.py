@@ -11,7 +11,7 @@ import msgspec
 
 from agent.json_value import JSONValue
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud.radio_world import ReportedCell
+from agent.standin.device_cloud.location.radio_world import ReportedCell
 
 CELL_LISTS = ("lte", "ltecatm", "nbiot")
 _MOST = 1000

@@ -9,10 +9,15 @@ import msgspec
 from starlette.responses import Response
 
 from agent.standin.core.operation import Parameter
-from agent.standin.device_cloud.location_input import ANCHOR, ANCHOR_CHANGE, MAC, mac_address
+from agent.standin.device_cloud.location.location_input import (
+    ANCHOR,
+    ANCHOR_CHANGE,
+    MAC,
+    mac_address,
+)
+from agent.standin.device_cloud.location.radio_world import Fix
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
-from agent.standin.device_cloud.radio_world import Fix
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.shapes import LIST, WHOLE

@@ -14,11 +14,11 @@ from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud import anchors, assistance, location_input
 from agent.standin.device_cloud.access import LEGACY_LOCATION, PROJECT_LOCATION, Access
+from agent.standin.device_cloud.location import anchors, assistance, location_input
+from agent.standin.device_cloud.location.radio_world import TOWN_M, Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.operations import Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.paging import PAGES
-from agent.standin.device_cloud.radio_world import TOWN_M, Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import accepted, with_meta
 from agent.standin.device_cloud.shapes import FLAG, LIST, MOMENT, OBJECT, TEXT

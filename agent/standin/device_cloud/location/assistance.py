@@ -16,10 +16,9 @@ from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import Schema
 from agent.standin.core.serving import JSON_TYPE
-from agent.standin.device_cloud import location_input
 from agent.standin.device_cloud.access import Access
-from agent.standin.device_cloud.operations import BYTES, Context, DeviceCloudOperation, declare
-from agent.standin.device_cloud.orbits import (
+from agent.standin.device_cloud.location import location_input
+from agent.standin.device_cloud.location.orbits import (
     DAY_S,
     LEAP_S,
     SATELLITES,
@@ -31,7 +30,8 @@ from agent.standin.device_cloud.orbits import (
     galileo_ephemeris,
     gps_seconds,
 )
-from agent.standin.device_cloud.radio_world import Fix, ReportedCell, radio_world
+from agent.standin.device_cloud.location.radio_world import Fix, ReportedCell, radio_world
+from agent.standin.device_cloud.operations import BYTES, Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.device_cloud.shapes import OBJECT
 from agent.standin.device_cloud.tables import PREDICTIONS

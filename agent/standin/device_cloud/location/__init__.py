@@ -1,0 +1,1 @@
+"""Location: positions of scans, anchors, assistance data, by a made-up radio world."""
