@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, note
-from agent.cli.framework.terminal import TableWriter, overwrite_line
+from agent.cli.framework.terminal import TableWriter, show_progress
 from agent.location import pgps_file
 
 if TYPE_CHECKING:
@@ -29,6 +28,9 @@ _INTERVAL_HELP = (
     f"Minutes from one to the next: {pgps_file.MIN_INTERVAL_MIN} to "
     f"{pgps_file.MAX_INTERVAL_MIN} by {pgps_file.INTERVAL_STEP_MIN}."
 )
+
+
+_progress = partial(show_progress, "assistance data")
 
 
 @click.group(cls=AgentGroup, epilog="Example: cellagent assist agnss --types 2,3 --out agnss.bin")
@@ -146,12 +148,6 @@ def _moment(text: str) -> datetime:
             param_hint="--start",
         )
     return moment
-
-
-def _progress(done: int, total: int | None) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        overwrite_line(f"{done} of {total if total is not None else '?'} bytes ", end=end)
 
 
 def _save(out: Path | None, content: bytes) -> None:

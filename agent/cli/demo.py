@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from functools import partial
 
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import overwrite_line
+from agent.cli.framework.terminal import show_progress
 from agent.errors import AgentError
 from agent.extras import STANDIN, require
 
@@ -55,7 +53,7 @@ async def command(session: Session) -> int:
         say("A virtual nRF9161 kit and a stand-in for both services, on this machine alone.\n")
     async with AsyncExitStack() as stack:
         environment = await stack.enter_async_context(demo_environment())
-        demonstration = Demonstration(environment, partial(_progress, session), stack)
+        demonstration = Demonstration(environment, show_progress, stack)
         for name, step in steps(demonstration):
             if not await _run_step(session, name, step):
                 ok = False
@@ -96,13 +94,3 @@ async def _run_step(
 
 def _indented(text: str) -> str:
     return textwrap.fill(text, 79, initial_indent=" " * 16, subsequent_indent=" " * 16)
-
-
-def _progress(session: Session, what: str, done: int, total: int) -> None:
-    if session.json or not sys.stderr.isatty():
-        return
-    share = done / total if total else 0.0
-    bar = "\u2588" * round(share * 30)
-    overwrite_line(f"      {what:20.20} {bar:30} {share:4.0%} ")
-    if done >= total:
-        overwrite_line("", width=70)

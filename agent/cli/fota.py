@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
-from agent.cli.framework.safe_text import printable
-from agent.cli.framework.terminal import overwrite_line
+from agent.cli.framework.terminal import overwrite_line, progress_bar
 from agent.errors import AgentError, RefusedByRule, UsageError
 from agent.fota.reporter import UpdateObserver
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from at.driver.modem import Modem
     from at.firmware_gate import FirmwareVerdict
 
-_BAR = 24
 _PAUSE_S = 0.1
 
 
@@ -70,9 +68,7 @@ class ProgressOnStderr(UpdateObserver):
 
     def line(self, done: int, total: int, now: float) -> str:
         """Return "download [####    ]  42 %  1.2 MB/s  0:03 left", at most 79 characters."""
-        filled = done * _BAR // total
-        bar = "#" * filled + " " * (_BAR - filled)
-        text = f"{printable(self._what)[:24]} [{bar}] {done * 100 // total:3d} %"
+        text = progress_bar(self._what, done, total)
         elapsed = now - self._start
         if elapsed > 0 and done > self._start_bytes:
             rate = (done - self._start_bytes) / elapsed

@@ -83,10 +83,24 @@ class TableWriter:
         Console(file=drawing(sys.stdout), highlight=False).print(table)
 
 
-def progress(done: int, total: int) -> None:
-    """Show "DONE of TOTAL" on standard error if it is a terminal; the line is wiped at the end."""
-    if sys.stderr.isatty():
-        overwrite_line(f"{done} of {total}" if done < total else "")
+_PROGRESS_WIDTH, _PROGRESS_BAR = 79, 24
+
+
+def progress_bar(what: str, done: int, total: int) -> str:
+    """Return "download [####    ]  42 %"."""
+    bar = "#" * (_PROGRESS_BAR * done // total)
+    return f"{printable(what)[:_PROGRESS_BAR]} [{bar:{_PROGRESS_BAR}}] {100 * done // total:3} %"
+
+
+def show_progress(what: str, done: int, total: int | None) -> None:
+    """Show how much of `what` is done on standard error, if it is a terminal; wiped at the end.
+
+    A `total` of None is not known.
+    """
+    if not sys.stderr.isatty():
+        return
+    text = progress_bar(what, done, total) if total else f"{what} {done}"
+    overwrite_line("" if done == total else text, width=_PROGRESS_WIDTH)
 
 
 def overwrite_line(text: str, *, width: int = 40, end: str = "") -> None:

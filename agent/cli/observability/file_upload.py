@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from agent.cli.framework.command import emit, note, say
-from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import overwrite_line
+from agent.cli.framework.terminal import show_progress
 from agent.config import Configuration
 from agent.http import HttpClient
 from agent.observability.ingest import upload_journal
@@ -43,7 +41,11 @@ async def upload_file(
             if not before:
                 _note_resumed(journal, source)
                 await transfer(
-                    client, upload, source, progress=_progress(path.name), journal=journal
+                    client,
+                    upload,
+                    source,
+                    progress=partial(show_progress, path.name),
+                    journal=journal,
                 )
                 journal.mark_committed(now)
         _show(session, source, kind, before)
@@ -85,17 +87,3 @@ def _show(session: Session, source: UploadSource, kind: FileKind, before: str) -
     else:
         summary = f"{source.size} bytes uploaded as {kind.wire_name}, MD5 {source.md5}"
         say(f"{source.name}: {summary}")
-
-
-def _progress(name: str) -> Callable[[int, int], None] | None:
-    """Return a function that draws a progress bar; None where standard error is no terminal."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(sent: int, total: int) -> None:
-        done = 100 * sent // max(total, 1)
-        bar = "#" * (done // 4)
-        end = "\n" if sent >= total else ""
-        overwrite_line(f"{printable(name)[:30]:30} [{bar:25}] {done:3}%", end=end)
-
-    return show

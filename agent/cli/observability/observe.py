@@ -12,7 +12,7 @@ import click
 
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import TableWriter, progress
+from agent.cli.framework.terminal import TableWriter, show_progress
 from agent.cli.observability.cycled_keys import check_storable, drop_ended_key, store_cycled_key
 from agent.errors import UsageError
 from agent.observability import Observability, Resource, ResourceKind, Scope
@@ -233,7 +233,11 @@ async def _list(
     left = limit
     per_page = min(limit or LARGEST_PAGE, LARGEST_PAGE)
     async for resource in service.list(
-        kind, filters, sort=sort, per_page=per_page, progress=progress
+        kind,
+        filters,
+        sort=sort,
+        per_page=per_page,
+        progress=functools.partial(show_progress, kind.plural),
     ):
         if session.json:
             emit(resource.raw)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import sys
 
-from agent.cli.framework.terminal import bar
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from on_a_terminal import on_a_terminal
+
+from agent.cli.framework.terminal import bar, progress_bar
 
 
 @pytest.mark.parametrize(
@@ -13,3 +18,23 @@ from agent.cli.framework.terminal import bar
 )
 def test_a_bar_is_as_wide_whatever_it_shows(value: object, drawn: str) -> None:
     assert bar(value, -140, -70, 4) == drawn
+
+
+@given(what=st.text(), total=st.integers(1), share=st.floats(0, 1))
+def test_a_progress_bar_fits_the_terminal_and_is_full_only_at_the_end(
+    what: str, total: int, share: float
+) -> None:
+    done = min(int(total * share), total)
+    line = progress_bar(what, done, total)
+    assert ("[########################] 100 %" in line) is (done == total)
+    assert len(progress_bar(what, done, total)) <= 79
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
+def test_progress_is_drawn_over_itself_and_wiped_at_the_end() -> None:
+    steps = "('x', 0, None), ('x', 5, None), ('x', 1, 2), ('x', 2, 2)"
+    begin = "from agent.cli.framework.terminal import show_progress as show"
+    code, shown = on_a_terminal("-c", f"{begin}\nfor step in ({steps}): show(*step)")
+    assert code == 0
+    drawn = [part.strip() for part in shown.decode().split("\r")]
+    assert drawn == ["", "x 0", "x 5", "x [############            ]  50 %", "", ""]
