@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent.http.client import KitGate
     from at.driver.modem import Modem
     from at.firmware_gate import FirmwareVerdict
-    from at.ports.usb import Listing, UsbPort
+    from at.ports.usb import Listing
     from at.transport.base import Transport
 
 
@@ -86,9 +86,12 @@ class Session:
 
         return load_identity_keys(self.profile.provisioning.attestation_keys)
 
-    def usb_ports(self) -> list[UsbPort]:
-        """Return the serial ports of this system as they were when first asked for."""
-        return self._usb_ports
+    @cached_property
+    def usb_ports(self) -> Listing:
+        """The serial ports of this system as they were when first asked for."""
+        from at.ports.usb import system_ports
+
+        return functools.cache(system_ports)
 
     def only_kit_port(self) -> str:
         """Return the AT port of the only kit that is plugged in."""
@@ -175,12 +178,6 @@ class Session:
             ) from absent
 
     _firmware_passed = False
-
-    @cached_property
-    def _usb_ports(self) -> list[UsbPort]:
-        from at.ports.usb import system_ports
-
-        return system_ports()
 
     def _with_chosen_kit(self) -> Profile:
         import msgspec

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
@@ -31,6 +31,17 @@ def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
 def draws(stream: TextIO) -> bool:
     """Return whether a table is drawn there: on a terminal, where the extra `terminal` is."""
     return stream.isatty() and find_spec("rich") is not None
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
+    """Yield each row as a line whose cells stand in columns; those of `right` end alike."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
 _BATCH = 100
@@ -63,10 +74,7 @@ class TableWriter:
 
     def _print(self) -> None:
         rows = [self._columns, *self._rows] if self._first else self._rows
-        widths = [max(len(row[index]) for row in rows) for index in range(len(self._columns))]
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            sys.stdout.write("  ".join(cells).rstrip() + "\n")
+        sys.stdout.writelines(f"{line}\n" for line in aligned(rows))
         sys.stdout.flush()
 
     def _draw(self) -> None:

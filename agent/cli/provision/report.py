@@ -10,7 +10,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, note, say
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import bar
+from agent.cli.framework.terminal import aligned, bar
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import say_what_comes_next, since_option
 
@@ -120,13 +120,9 @@ def _cells(counts: Counts) -> tuple[str, ...]:
 def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Write rows under a heading: the first column and bars to the left, numbers to the right."""
     lines = [heading, *([_short(printable(name)), *cells] for name, *cells in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
-    for line in lines:
-        cells = [
-            cell.ljust(width) if column == 0 or not heading[column] else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        say("  ".join(cells).rstrip())
+    numbers = {column for column, name in enumerate(heading) if column and name}
+    for line in aligned(lines, right=numbers):
+        say(line)
 
 
 def _short(name: str) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from agent.cli.framework.command import AgentCommand, json_line, note, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import TableWriter
+from agent.cli.framework.terminal import TableWriter, aligned
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import filter_options, say_what_comes_next, since_option
 from agent.errors import UsageError
@@ -157,13 +157,11 @@ def _table(
     heading: Sequence[str], rows: Sequence[Sequence[str]], remarks: Sequence[Sequence[str]]
 ) -> None:
     """Write rows under a heading; a remark has a line of its own, for a terminal is narrow."""
-    lines = [heading, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heading))]
-    for line, below in zip(lines, [[], *remarks], strict=True):
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        say("  ".join(cells).rstrip())
+    indent = " " * (max(len(row[0]) for row in [heading, *rows]) + 2)
+    for line, below in zip(aligned([heading, *rows]), [[], *remarks], strict=True):
+        say(line)
         for remark in below:
-            say(" " * (widths[0] + 2) + remark)
+            say(indent + remark)
 
 
 def _uuid_of(ledger: LedgerReader, name: str) -> str:
