@@ -13,7 +13,7 @@ from pathlib import Path
 from agent.config.private_files import make_folder
 from agent.errors import AgentError, UsageError
 from agent.provisioning.ledger import BoardRecord
-from agent.provisioning.records import BOARD, as_json
+from agent.provisioning.record_columns import BOARD, as_json
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PNG_SCALE = 6

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from agent import programs
 from agent.errors import AgentError, UsageError
-from agent.provisioning import records
+from agent.provisioning import record_columns
 from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord
 from agent.redact import redact
 from agent.tasks import cancel_and_wait
@@ -62,9 +62,9 @@ def runnable(words: Sequence[str], named_by: str) -> tuple[str, ...]:
 def record_of(run: RunRecord, board: BoardRecord | None) -> bytes:
     """Return what the command reads: one line of JSON, the run and the board as it is now."""
     record = {
-        "version": records.VERSION,
-        "run": records.as_json(run),
-        "board": records.as_json(board) if board is not None else None,
+        "version": record_columns.VERSION,
+        "run": record_columns.as_json(run),
+        "board": record_columns.as_json(board) if board is not None else None,
     }
     return json.dumps(record).encode("ascii") + b"\n"
 

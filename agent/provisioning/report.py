@@ -19,7 +19,7 @@ from typing import Literal
 
 from agent.provisioning.ledger.records import INTERRUPTED, UNFINISHED, RunRecord
 from agent.provisioning.planning.plan import ProvisioningStep
-from agent.provisioning.records import timings
+from agent.provisioning.record_columns import timings
 
 Grouping = Literal["station", "lot", "slot", "hour"]
 """What the counts may be told apart by."""

@@ -91,7 +91,7 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
 
 def _changes(ledger: LedgerReader, cursor: int) -> Iterator[str]:
     from agent.provisioning.ledger import LedgerError
-    from agent.provisioning.records import as_json
+    from agent.provisioning.record_columns import as_json
 
     if ledger.older:
         raise LedgerError(
@@ -114,7 +114,7 @@ def _changes(ledger: LedgerReader, cursor: int) -> Iterator[str]:
 
 def _boards(form: str, records: Iterable[BoardRecord], settings: Configuration) -> Iterator[str]:
     from agent.provisioning import exports
-    from agent.provisioning.records import as_json
+    from agent.provisioning.record_columns import as_json
 
     section = settings.profile.provisioning
     if form == "json":

@@ -113,7 +113,7 @@ def _say_why_none(ledger: LedgerReader, page: int, number: int, *, filtered: boo
 
 def _emit(records: Iterable[Record]) -> None:
     """Write each record as a JSON line, as it is read."""
-    from agent.provisioning.records import as_json
+    from agent.provisioning.record_columns import as_json
 
     for record in records:
         sys.stdout.write(json_line(as_json(record)))

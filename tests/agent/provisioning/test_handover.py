@@ -21,7 +21,7 @@ from virtual_tray import Tray, provision, station_of
 
 from agent.errors import UsageError
 from agent.provisioning import handover as handover_module
-from agent.provisioning import records
+from agent.provisioning import record_columns
 from agent.provisioning.handover import (
     Handover,
     OnBoardCommand,
@@ -78,7 +78,7 @@ async def test_every_run_is_given_once_with_its_board_in_the_order_in_which_they
     )
     board = await ledger.call(lambda opened: opened.board(UUID))
     assert board is not None
-    assert given_to(file)[0]["board"] == records.as_json(board)
+    assert given_to(file)[0]["board"] == record_columns.as_json(board)
     assert await give(ledger, writes_to(file))
     assert len(given_to(file)) == 3
     ledger.close()
@@ -91,9 +91,9 @@ def test_the_record_is_that_of_the_export_with_its_version() -> None:
     assert line.endswith(b"}\n")
     assert line.count(b"\n") == 1
     assert json.loads(line) == {
-        "version": records.VERSION,
-        "run": records.as_json(run),
-        "board": records.as_json(board),
+        "version": record_columns.VERSION,
+        "run": record_columns.as_json(run),
+        "board": record_columns.as_json(board),
     }
     assert json.loads(record_of(run_of("", reason="lone \udcff"), None))["board"] is None
 

@@ -12,7 +12,7 @@ from command_line import completed
 from ledgers import UUID, older_ledger, opened
 
 from agent.config.paths import state_dir
-from agent.provisioning.records import BOARD
+from agent.provisioning.record_columns import BOARD
 
 
 def changes(cursor: int) -> tuple[list[dict[str, Any]], int]:

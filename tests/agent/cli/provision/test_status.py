@@ -11,7 +11,7 @@ from command_line import completed
 from ledgers import NOW, OTHER, UUID
 
 from agent.provisioning.ledger import RunRecord
-from agent.provisioning.records import BOARD, KINDS
+from agent.provisioning.record_columns import BOARD, KINDS
 
 
 def listed(*arguments: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ledgers import opened
 
-from agent.provisioning import records
+from agent.provisioning import record_columns
 from agent.provisioning.ledger import BoardRecord, RunRecord
 from agent.provisioning.ledger.opening import newest_version
 from agent.provisioning.report import Counts, Failures, Report, Times
@@ -20,7 +20,7 @@ from agent.provisioning.report import Counts, Failures, Report, Times
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "ledger.md").read_text()
 VERSIONS = ROOT / "tests" / "interface" / "ledger-versions.txt"
-KINDS = dict(records.KINDS.values())
+KINDS = dict(record_columns.KINDS.values())
 _TYPES = {"INTEGER": "number", "BIGINT": "number", "DATETIME": "time"}
 
 
@@ -66,7 +66,7 @@ def test_each_column_is_documented_and_each_documented_one_is_there(
         kind, ()
     )
     csv = tuple(name for name, (_, where) in page.items() if "CSV" in where)
-    assert csv == (records.BOARD if kind == "board" else ())
+    assert csv == (record_columns.BOARD if kind == "board" else ())
     for name, declared in tables.items():
         if page[name][0] != "object":
             assert page[name][0] == _TYPES.get(declared.partition("(")[0], "text"), name
@@ -76,7 +76,7 @@ def test_a_change_of_the_columns_has_a_new_version(tmp_path: Path) -> None:
     """A line of the file is never changed: other columns are a migration, or another VERSION."""
     tables = columns_of_the_tables(tmp_path / "ledger.sqlite")
     known = [line.split() for line in VERSIONS.read_text().splitlines() if line[:1] != "#"]
-    versions = newest_version(), str(records.VERSION)
+    versions = newest_version(), str(record_columns.VERSION)
     digests = [
         hashlib.sha256(json.dumps(columns, sort_keys=True).encode()).hexdigest()[:16]
         for columns in (tables, KINDS)
@@ -97,15 +97,15 @@ def test_the_report_s_keys_are_documented_and_each_documented_one_is_there() -> 
 
 def test_numbers_are_numbers_and_what_is_not_known_is_null() -> None:
     at = datetime(2026, 3, 31, 6, tzinfo=UTC)
-    board = records.as_json(BoardRecord("u-1", writes=3, updated_at=at))
+    board = record_columns.as_json(BoardRecord("u-1", writes=3, updated_at=at))
     assert (board["kind"], board["writes"], board["made_at"]) == ("board", 3, None)
     assert board["updated_at"] == "2026-03-31T06:00:00.000+00:00"
-    run = records.as_json(RunRecord(id="r", began_at=at, timings='{"key": 1.5}'))
+    run = record_columns.as_json(RunRecord(id="r", began_at=at, timings='{"key": 1.5}'))
     assert (run["exit"], run["ended_at"], run["timings"]) == (None, None, {"key": 1.5})
-    assert records.as_json(RunRecord(id="r", began_at=at))["timings"] is None
+    assert record_columns.as_json(RunRecord(id="r", began_at=at))["timings"] is None
     assert json.loads(json.dumps(run)) == run
 
 
 def test_no_pem_and_nothing_that_claims_a_board_leaves_as_a_record() -> None:
     board = BoardRecord("u-1", public_key="PEM", certificate="PEM", attestation="2dn3…")
-    assert not {"PEM", "2dn3…"} & set(records.as_json(board).values())
+    assert not {"PEM", "2dn3…"} & set(record_columns.as_json(board).values())
