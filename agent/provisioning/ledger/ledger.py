@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger.backend import Database, DatabaseFailed, Execute
-from agent.provisioning.ledger.handovers import StationHandovers
 from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY
 from agent.provisioning.ledger.records import (
     BEGUN,
@@ -24,10 +23,10 @@ from agent.provisioning.ledger.records import (
     StepRecord,
 )
 from agent.provisioning.ledger.registrations import HELD_BY_ANOTHER, DeviceKey
+from agent.provisioning.ledger.station_runs import StationRuns, insert
 
 _IDENTITY = ("imei", "device_id", "serial", "usb_place", "slot", "firmware")
 _REACHED = {"done", "unchanged"}
-_CUT_OFF = "it was cut off: its program was killed, or its connection to the ledger was lost"
 
 
 class BoardBusy(ResourceUnavailable):
@@ -46,28 +45,22 @@ class _Claim:
     device_id: str
 
 
-def _insert(table: str, names: tuple[str, ...]) -> str:
-    values = ", ".join(f":{name}" for name in names)
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608
-
-
 def _lock_of(device_id: str) -> str:
     """Return the name of a device id's lock; a board's lock has the name of its UUID."""
     return f"device {device_id}"
 
 
 # All names in statements are those of the records' fields; all values are bound.
-_NEW_BOARD = _insert("boards", tuple(name for name in OF_THE_BOARD if name != "change"))
-_NEW_RUN = _insert("runs", tuple(one.name for one in fields(RunRecord) if one.name != "change"))
-_NEW_STEP = _insert("steps", ("run", "uuid", "at", "station", "step", "state", "detail"))
-_NEW_KEY = _insert("keys", ("uuid", *OF_THE_KEY, "made_at", "run", "retired_because"))
+_NEW_BOARD = insert("boards", tuple(name for name in OF_THE_BOARD if name != "change"))
+_NEW_STEP = insert("steps", ("run", "uuid", "at", "station", "step", "state", "detail"))
+_NEW_KEY = insert("keys", ("uuid", *OF_THE_KEY, "made_at", "run", "retired_because"))
 _LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
 _HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE uuid = :uuid AND retired_at IS NULL)"
 _KEY_COLUMNS = frozenset(KEY_COLUMNS) - {"public_key", "key_digest"}
 _BOARD_COLUMNS = frozenset({"attestation", "conflict"})
 
 
-class Ledger(StationHandovers):
+class Ledger(StationRuns):
     """The open ledger of a station, to be read and written.
 
     Every method returns after its change is on disk. Between `claim` and `release` of a board its
@@ -89,11 +82,6 @@ class Ledger(StationHandovers):
     def abort(self) -> None:
         """Abort, from any thread, the call that waits for the database: it fails."""
         self._database.abort()
-
-    def end_lost_runs(self) -> None:
-        """Record as interrupted every run that is under way by its record, and by no claim."""
-        with self._database.transaction(writes=True) as execute:
-            self._end_lost(execute, self._database.unclaimed("runs.uuid"), {})
 
     # --- claims and runs
 
@@ -154,11 +142,6 @@ class Ledger(StationHandovers):
             self._set_board(execute, run.uuid, changes)
             if reached:
                 self._set_made(execute, run)
-
-    def record_run(self, run: RunRecord) -> None:
-        """Record a run that has ended and never claimed its board: refused, busy, or lost."""
-        with self._database.transaction(writes=True) as execute:
-            self._insert_run(execute, run)
 
     def consent(self, uuid: str, what: str) -> None:
         """Record what was allowed by name for this run, before it is done."""
@@ -299,30 +282,6 @@ class Ledger(StationHandovers):
             where, values = "WHERE boards.uuid = :uuid", {"uuid": uuid, "tag": run.security_tag}
             return self._read(execute, BoardRecord, where, values)[0]
 
-    def _insert_run(self, execute: Execute, run: RunRecord) -> None:
-        ours = replace(run, station=self.station)
-        execute(_NEW_RUN, {one.name: self._column(getattr(ours, one.name)) for one in fields(ours)})
-        self._note_handover(execute, run)
-
-    def _end_run(self, execute: Execute, run: RunRecord) -> None:
-        names = "ended_at", "outcome", "step", "exit", "reason_code", "reason", "timings"
-        execute(
-            f"UPDATE runs SET {', '.join(f'{name} = :{name}' for name in names)} "  # noqa: S608
-            "WHERE id = :id",
-            {"id": run.id, **{name: self._column(getattr(run, name)) for name in names}},
-        )
-
-    def _end_lost(self, execute: Execute, which: str, values: Mapping[str, object]) -> None:
-        """End runs that nobody is at: at the last time at which something was heard of them."""
-        execute(
-            "UPDATE runs SET outcome = :interrupted, reason_code = :interrupted, reason = :reason, "  # noqa: S608
-            "ended_at = COALESCE((SELECT max(at) FROM steps WHERE steps.run = runs.id), began_at), "
-            "step = COALESCE((SELECT step FROM steps WHERE steps.run = runs.id "
-            "ORDER BY steps.id DESC LIMIT 1), step) "
-            f"WHERE outcome = :unfinished AND {which}",
-            {"interrupted": INTERRUPTED, "reason": _CUT_OFF, "unfinished": UNFINISHED, **values},
-        )
-
     def _note(self, execute: Execute, uuid: str, step: str, state: str, detail: str) -> None:
         values = {
             "run": self._claimed[uuid].run,
@@ -407,9 +366,6 @@ class Ledger(StationHandovers):
             {"uuid": uuid, "device_id": claim.device_id, "text": text},
         )
         self._set_board(execute, uuid, {"device_id": claim.device_id, "conflict": ""})
-
-    def _column(self, value: object) -> object:
-        return self._database.time_in(value) if isinstance(value, datetime) else value
 
     def _holder(self, uuid: str) -> str:
         known = self.board(uuid)
