@@ -146,9 +146,9 @@ class Cloud:
         self.on_close.clear()
         self.store.close()
 
-    def table(self, of: TableOf[T]) -> Table[T]:
-        """Return a table of the store."""
-        return self.store.table(of)
+    def table(self, of: TableOf[T], name: str = "") -> Table[T]:
+        """Return a table of the store; `name` is that of the one, where `of` is that of many."""
+        return self.store.table(of, name)
 
     def transient(self, kind: type[T], make: Callable[[], T]) -> T:
         """Return the one object of a type that ends with the process: a worker, a cache, faults."""

@@ -31,10 +31,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TableOf(Generic[T]):
-    """The name of a table, and the type of its records: what one is opened with."""
+    """The name of a table, and the type of its records: what one is opened with.
+
+    Tables of one kind, each of a project, have a name in which "*/*" stands for the project.
+    """
 
     name: str
     type: type[T]
+
+    def __post_init__(self) -> None:
+        """Make the type known to stores that are opened later."""
+        _KNOWN[self.name] = self
 
 
 class Table(Generic[T]):
@@ -96,6 +103,7 @@ class Table(Generic[T]):
 
 
 AnyTable: TypeAlias = "Table[Any]"
+_KNOWN: dict[str, TableOf[Any]] = {}
 
 
 class Store:
@@ -114,16 +122,20 @@ class Store:
         if path is not None:
             self._open(path)
 
-    def table(self, of: TableOf[T]) -> Table[T]:
-        """Return a table, made empty where there is none; None is a record of any type."""
-        found: Table[T] | None = self._tables.get(of.name)
+    def table(self, of: TableOf[T], name: str = "") -> Table[T]:
+        """Return a table, made empty where there is none; None is a record of any type.
+
+        `name` is that of the one table, where `of` is that of many.
+        """
+        name = name or of.name
+        found: Table[T] | None = self._tables.get(name)
         if found is None:
-            loaded = self._loaded.pop(of.name, {}).items()
             rows = {
                 key: None if value is None else msgspec.convert(value, of.type)
-                for key, value in loaded
+                for key, value in self._loaded.get(name, {}).items()
             }
-            found = self._tables[of.name] = Table(of.name, self._changed, rows)
+            self._loaded.pop(name, None)
+            found = self._tables[name] = Table(name, self._changed, rows)
         return found
 
     def commit(self) -> None:
@@ -169,6 +181,15 @@ class Store:
             connection.close()
             raise ValueError(f"{path} cannot be used: {error}") from error
         self._connection = connection
+        for name in list(self._loaded):
+            first, last = name.split("/")[0], name.split("/")[-1]
+            of = _KNOWN.get(name) or _KNOWN.get(f"{first}/*/*/{last}")
+            try:
+                if of is not None:
+                    self.table(of, name)
+            except msgspec.ValidationError as error:
+                connection.close()
+                raise ValueError(f"{path} cannot be used: in {name}, {error}") from error
 
 
 def _write(connection: sqlite3.Connection, name: str, table: AnyTable) -> None:

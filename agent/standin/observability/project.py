@@ -106,7 +106,7 @@ class Project:
 
     def table(self, of: TableOf[T]) -> Table[T]:
         """Return a table of this project alone."""
-        return self.cloud.table(TableOf(f"observability/{self.path}/{of.name}", of.type))
+        return self.cloud.table(of, of.name.replace("*/*", self.path))
 
     def next_id(self, kind: str) -> int:
         """Return the next free number for a resource of that kind."""

@@ -209,20 +209,20 @@ class WaitingChunk(Struct, kw_only=True):
     raw: bytes
 
 
-COHORTS = TableOf("cohorts", Cohort)
-RELEASES = TableOf("releases", Release)
-DELTA_RELEASES = TableOf("delta-releases", Release)
+COHORTS = TableOf("observability/*/*/cohorts", Cohort)
+RELEASES = TableOf("observability/*/*/releases", Release)
+DELTA_RELEASES = TableOf("observability/*/*/delta-releases", Release)
 """By "version/version"."""
-DEVICES = TableOf("devices", Device)
-DEPLOYMENTS = TableOf("deployments", Deployment)
-EVENTS = TableOf("events", Event)
-TRACES = TableOf("traces", Trace)
-ISSUES = TableOf("issues", Issue)
-INSTALLS = TableOf("installs", Install)
-COREDUMPS = TableOf("coredumps", StoredCoredump)
-FILES = TableOf("files", StoredFile)
-PROCESSING_LOG = TableOf("processing-log", LogLine)
-COUNTERS = TableOf("counters", int)
+DEVICES = TableOf("observability/*/*/devices", Device)
+DEPLOYMENTS = TableOf("observability/*/*/deployments", Deployment)
+EVENTS = TableOf("observability/*/*/events", Event)
+TRACES = TableOf("observability/*/*/traces", Trace)
+ISSUES = TableOf("observability/*/*/issues", Issue)
+INSTALLS = TableOf("observability/*/*/installs", Install)
+COREDUMPS = TableOf("observability/*/*/coredumps", StoredCoredump)
+FILES = TableOf("observability/*/*/files", StoredFile)
+PROCESSING_LOG = TableOf("observability/*/*/processing-log", LogLine)
+COUNTERS = TableOf("observability/*/*/counters", int)
 """The last number that was given, by what it numbers."""
 
 TASKS = TableOf("observability/tasks", Task)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import sqlite3
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,15 +17,11 @@ from observability import an_event, push_chunk, with_project_key, with_token
 from sdk_bytes import event_message, single, trace
 from standin import running_standin, serve
 
-from agent.standin import keys, principal, state
-from agent.standin.device_cloud import tables as device_tables
-from agent.standin.device_cloud.devices import bulk
 from agent.standin.device_cloud.tables import MESSAGES
-from agent.standin.observability import file_storage, tables
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
 from agent.standin.state import open_cloud
-from agent.standin.store import Store, TableOf, make_private
+from agent.standin.store import Store, make_private
 
 
 @pytest.mark.parametrize("content", [b"root:x:0:0\n" * 20, b"SQLite format 3\0" + bytes(84)])
@@ -90,36 +86,37 @@ async def test_numbers_go_on_where_they_were_after_a_restart(tmp_path: Path) -> 
 
 
 FILE_OF_0_1_0 = Path(__file__).parents[2] / "interface" / "written-by-0.1.0" / "standin.state"
-OF_A_PROJECT = re.compile("observability/[^/]+/[^/]+/")
 
 
-def types() -> dict[str, type]:
-    """Return the type of each table; the name of one of a project begins with "/"."""
-    every = [
-        (of.name if "/" in of.name or module is not tables else f"/{of.name}", of.type)
-        for module in (bulk, device_tables, file_storage, keys, principal, state, tables)
-        for of in vars(module).values()
-        if isinstance(of, TableOf)
-    ]
-    return dict(every)
-
-
-def test_records_of_an_earlier_version_are_read_as_they_were_written(tmp_path: Path) -> None:
-    file = shutil.copy(FILE_OF_0_1_0, tmp_path / "state")
+def rows_of(file: Path) -> dict[tuple[str, str], Any]:
     with contextlib.closing(sqlite3.connect(file)) as connection:
-        rows = connection.execute("SELECT name, key, value FROM rows").fetchall()
+        rows = connection.execute("SELECT name, key, value FROM rows")
+        return {(name, key): msgspec.msgpack.decode(value) for name, key, value in rows}
+
+
+def test_records_of_an_earlier_version_are_written_as_they_were_read(tmp_path: Path) -> None:
+    file = Path(shutil.copy(FILE_OF_0_1_0, tmp_path / "state"))
+    before = rows_of(file)
     with contextlib.closing(Store(file)) as store:
-        for name, key, value in rows:
-            kind = types().get(OF_A_PROJECT.sub("/", name))
-            if kind is not None:
-                written = msgspec.msgpack.decode(value)
-                record = store.table(TableOf(name, kind))[key]
-                kept = msgspec.msgpack.decode(msgspec.msgpack.encode(record))
-                if name == "bulk":
-                    written["status"] = "SUCCEEDED" if written.pop("done") else "PENDING"
-                if isinstance(written, dict):
-                    written = kept | written
-                assert kept == written, name
+        assert {name for name, _ in before} == set(store._tables)
+        for name, key in before:
+            store._tables[name].put(key, store._tables[name][key])
+    for place, written in rows_of(file).items():
+        if place[0] == "bulk":
+            assert (before[place].pop("done"), written["status"]) == (True, "SUCCEEDED")
+        known = before[place]
+        assert written == (written | known if isinstance(known, dict) else known), place
+
+
+def test_a_record_that_is_damaged_is_named_before_anything_is_served(tmp_path: Path) -> None:
+    file = Path(shutil.copy(FILE_OF_0_1_0, tmp_path / "state"))
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        damaged = msgspec.msgpack.encode({"email": 5})
+        connection.execute("UPDATE rows SET value = ? WHERE name = 'users'", (damaged,))
+    done = serve("--state", str(file), "--", "true")
+    assert done.returncode == 2
+    assert "cannot be used: in users" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 async def test_what_a_device_sends_in_place_of_a_number_is_read_after_a_restart(

@@ -60,7 +60,7 @@ class Resource(Generic[R]):
     @property
     def name(self) -> str:
         """Its segment of the path."""
-        return self.table.name
+        return self.table.name.rpartition("/")[2]
 
 
 def _sorts(*names: str, **fields: str) -> dict[str, attrgetter[SortKey]]:
