@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from agent.daemon.control.protocol import LeaseAnswer
@@ -21,10 +22,11 @@ from agent.tasks import first_of, wait_for_event
 from at.driver.modem import Modem
 from at.driver.opening import transport_of
 from at.protocol.errors import AtError, LinkLost, ModemReset
+from at.protocol.state_machine import Transitions
 from at.transport.base import Receiver
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from agent.config.profile import KitSettings
 
@@ -46,6 +48,51 @@ class KitAway(ResourceUnavailable, Unavailable):
     kind = "kit-away"
 
 
+class KitLinkState(Enum):
+    """Whose the modem of a kit is."""
+
+    AWAY = auto()
+    """Nobody's: the kit is not there, or its port is released."""
+    OPENING = auto()
+    """Being opened, and contacted for the first time."""
+    UP = auto()
+    """The agent's."""
+    LENT = auto()
+    """Another program's, through the agent, which keeps the port open."""
+    CLOSING = auto()
+    """Being left as it was found, if it is still there."""
+
+
+class KitLinkEvent(Enum):
+    """What happens to the link to a kit."""
+
+    OPEN = auto()
+    READY = auto()
+    """The first contact was made."""
+    LEND = auto()
+    GIVE_BACK = auto()
+    LEAVE = auto()
+    """The kit went away, or its port has to be released."""
+    CLOSE = auto()
+    """It is closed, or could not be opened."""
+
+
+TRANSITIONS = Transitions(
+    {
+        (KitLinkState.AWAY, KitLinkEvent.OPEN): KitLinkState.OPENING,
+        (KitLinkState.OPENING, KitLinkEvent.READY): KitLinkState.UP,
+        (KitLinkState.OPENING, KitLinkEvent.LEAVE): KitLinkState.CLOSING,
+        (KitLinkState.OPENING, KitLinkEvent.CLOSE): KitLinkState.AWAY,
+        (KitLinkState.UP, KitLinkEvent.LEND): KitLinkState.LENT,
+        (KitLinkState.UP, KitLinkEvent.LEAVE): KitLinkState.CLOSING,
+        (KitLinkState.LENT, KitLinkEvent.GIVE_BACK): KitLinkState.UP,
+        (KitLinkState.LENT, KitLinkEvent.LEAVE): KitLinkState.CLOSING,
+        (KitLinkState.CLOSING, KitLinkEvent.CLOSE): KitLinkState.AWAY,
+    }
+)
+"""The modem of a kit is the agent's or lent from the first contact until the link is left."""
+
+
 class KitLink:
     """The ports of one kit, and the modem on its AT port."""
 
@@ -59,8 +106,6 @@ class KitLink:
         self.settings = settings
         self.concern = concern
         self.modem: Modem | None = None
-        self.is_leased = False
-        """Whether what the modem sends is for the holder of a lease."""
         self.expects_restart = False
         """Whether an update is being installed: the kit's restarts are part of it."""
         self.on_new_software: Callable[[], None] = lambda: None
@@ -72,7 +117,14 @@ class KitLink:
         self._was_up_s = 0.0
         self._serve = serve
         self._exclusive = asyncio.Lock()
+        self._state = KitLinkState.AWAY
         self._up = asyncio.Event()
+        """Set while there is a modem for others."""
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether what the modem sends is for the holder of a lease."""
+        return self._state is KitLinkState.LENT
 
     # --- the connection
 
@@ -86,7 +138,14 @@ class KitLink:
         """Serve one connection. Returns when the port is released, else raises what ended it."""
         transport = transport_of(self.settings.port, baud=self.settings.baud)
         modem = Modem(transport, dialect=self.settings.dialect)
-        await modem.open()
+        self._go(KitLinkEvent.OPEN)
+        try:
+            await modem.open()
+            await self._serve_until_left(modem)
+        finally:
+            self._go(KitLinkEvent.CLOSE)
+
+    async def _serve_until_left(self, modem: Modem) -> None:
         try:
             await first_of(self._serve(modem), self.at_port.release_requested())
             if self.at_port.state is PortState.OPEN:
@@ -97,6 +156,7 @@ class KitLink:
                 self.concern.publish(AgentEventKind.LINK_LOST, str(error))
             raise
         finally:
+            self._go(KitLinkEvent.LEAVE)
             self._up.clear()
             self.modem = None
             self._was_up_s, self._up_since = self.up_s(), None
@@ -104,10 +164,29 @@ class KitLink:
 
     def ready(self, modem: Modem) -> None:
         """Make the modem available; called by `serve` after its first contact."""
+        self._go(KitLinkEvent.READY)
         self.modem = modem
         self._up_since = time.monotonic()
         self._up.set()
         self.concern.set_well()
+
+    @contextlib.contextmanager
+    def lent(self, modem: Modem) -> Iterator[None]:
+        """Count the modem as lent while the block runs, at most until the link is left.
+
+        Raises LinkLost if it was left before.
+        """
+        if self.modem is not modem:
+            raise LinkLost(f"{modem.name} went away")
+        self._go(KitLinkEvent.LEND)
+        try:
+            yield
+        finally:
+            if self.modem is modem:
+                self._go(KitLinkEvent.GIVE_BACK)
+
+    def _go(self, event: KitLinkEvent) -> None:
+        self._state = TRANSITIONS[self._state, event]
 
     def up_s(self) -> float:
         """Return for how many seconds there was a link, all in all."""
@@ -222,8 +301,5 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
                 True, kit=name, dialect=modem.dialect.value, terminator=modem.terminator.value
             )
         )
-        link.is_leased = True
-        try:
+        with link.lent(modem):
             await modem.pass_through(holder, holder.write_through)
-        finally:
-            link.is_leased = False

@@ -5,11 +5,51 @@ import contextlib
 import pytest
 
 from agent.config.profile import KitSettings
-from agent.daemon.kit.link import KitBusy, KitLink
+from agent.daemon.kit.link import TRANSITIONS, KitBusy, KitLink, KitLinkEvent, KitLinkState
 from agent.daemon.snapshot import LinkStatus
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from at.driver.modem import Modem
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, ModemReset, NoAnswer
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        "away open opening close away",
+        "away open opening leave closing close away",
+        "away open opening ready up leave closing close away",
+        "away open opening ready up lend lent give_back up leave closing close away",
+        "away open opening ready up lend lent leave closing close away",
+    ],
+)
+def test_a_link_goes_from_state_to_state(walk: str) -> None:
+    states, events = walk.split()[::2], walk.split()[1::2]
+    state = KitLinkState[states[0].upper()]
+    for event, after in zip(events, states[1:], strict=True):
+        state = TRANSITIONS[state, KitLinkEvent[event.upper()]]
+        assert state is KitLinkState[after.upper()]
+
+
+async def test_a_lease_ends_with_the_link() -> None:
+    async def serve(modem: Modem) -> None:
+        link.ready(modem)
+        modems.append(modem)
+        with link.lent(modem):
+            assert link.is_leased
+        assert not link.is_leased
+        lease.enter_context(link.lent(modem))
+        raise LinkLost("away")
+
+    lease, modems = contextlib.ExitStack(), list[Modem]()
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
+    link = KitLink(KitSettings(port="virtual:"), concern, serve)
+    with pytest.raises(LinkLost):
+        await link.run()
+    assert not link.is_leased
+    lease.close()
+    assert (link.modem, link.is_leased) == (None, False)
+    with pytest.raises(LinkLost):
+        lease.enter_context(link.lent(modems[0]))
 
 
 async def events_of(error: AtError, *, ready: bool) -> list[AgentEventKind]:
