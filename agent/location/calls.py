@@ -10,7 +10,7 @@ from urllib.parse import quote
 from agent.call import Call, Request, Response, Scheme, T_co
 from agent.config.profile import Profile
 from agent.errors import UsageError
-from agent.location.position import Position, parse_position
+from agent.location.position import Position
 
 _NOTHING_FOUND = 40499
 LEGACY_WARNING = (
@@ -155,7 +155,7 @@ class LocationCall(ProjectCall[Position | None]):
         """Return the position; None when none was asked for."""
         if self.do_reply is False and not response.content.strip():
             return None
-        return parse_position(response)
+        return response.decode(Position)
 
     def serves(self) -> str:
         """Return the device that a proxy calls for."""

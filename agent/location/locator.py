@@ -9,11 +9,13 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from agent.errors import AgentError, BadAnswer, NotFound
+import msgspec
+
+from agent.errors import AgentError, NotFound
 from agent.location import calls
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
 from agent.location.cell_scan import CellScan, scan_cells
-from agent.location.position import Position, position_in, position_to_json
+from agent.location.position import Position, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from at.protocol.errors import AtError
 
@@ -95,8 +97,8 @@ def moved(reported: Mapping[str, object] | None, fix: Fix) -> bool:
     if fix.position is None:
         return False
     try:
-        before = position_in(reported or {})
-    except BadAnswer:
+        before = msgspec.convert(reported or {}, Position)
+    except msgspec.ValidationError:
         return True  # nothing was reported that can be compared with
     apart = fix.position.distance_m(before.lat, before.lon)
     return apart > max(MOVED_M, (before.uncertainty_m or 0.0) + (fix.position.uncertainty_m or 0.0))

@@ -7,57 +7,21 @@ shows an answer uses it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated
 
-from agent.call import Response
-from agent.errors import BadAnswer
+import msgspec
+from msgspec import Meta
 
-Check = Callable[[str, object], object]
-"""Takes a field's name and value, returns the value. Raises BadAnswer."""
 _EARTH_RADIUS_M = 6_371_008.8
+_NOT_IN_MESSAGES = frozenset({"anchors", "alt"})
 
 
-def _number(low: float, high: float) -> Check:
-    """Return the check of a number within a range; it returns a float."""
-
-    def check(name: str, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise BadAnswer(f"{name} of the answer is missing or no number")
-        # An integer of 400 digits is legal JSON and no float; NaN is in no range.
-        if not low <= value <= high:
-            raise BadAnswer(f"{name} of the answer is outside {low:g}..{high:g}")
-        return float(value)
-
-    return check
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise BadAnswer(f"{name} of the answer is no text")
-    return value
-
-
-def _objects(name: str, value: object) -> tuple[dict[str, object], ...]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise BadAnswer(f"{name} of the answer is no list of objects")
-    return tuple(value)
-
-
-def _object(name: str, value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise BadAnswer(f"{name} of the answer is no object")
-    return value
-
-
-def _answered(key: str, check: Check, shown: str = "") -> dict[str, object]:
-    """Return a field's metadata: its key in an answer, its check, its key in our JSON."""
-    return {"key": key, "check": check, "shown": shown or key}
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename={"uncertainty_m": "uncertainty", "fulfilled_with": "fulfilledWith"},
+):
     """A position: degrees (WGS 84), and the radius of uncertainty in metres.
 
     `fulfilled_with` is what the service used (MCELL, SCELL, WIFI, ANCHOR, ...); it is text, since
@@ -67,26 +31,20 @@ class Position:
     metres): both as the service answers them, None where it does not.
     """
 
-    lat: float = field(metadata=_answered("lat", _number(-90.0, 90.0)))
-    lon: float = field(metadata=_answered("lon", _number(-180.0, 180.0)))
-    uncertainty_m: float | None = field(
-        default=None, metadata=_answered("uncertainty", _number(0.0, 2.1e7))
-    )
-    fulfilled_with: str | None = field(
-        default=None, metadata=_answered("fulfilledWith", _text, shown="fulfilled_with")
-    )
-    anchors: tuple[dict[str, object], ...] | None = field(
-        default=None, metadata=_answered("anchors", _objects)
-    )
-    alt: dict[str, object] | None = field(default=None, metadata=_answered("alt", _object))
+    lat: Annotated[float, Meta(ge=-90.0, le=90.0)]
+    lon: Annotated[float, Meta(ge=-180.0, le=180.0)]
+    uncertainty_m: Annotated[float, Meta(ge=0.0, le=2.1e7)] | None = None
+    fulfilled_with: str | None = None
+    anchors: tuple[dict[str, object], ...] | None = None
+    alt: dict[str, object] | None = None
 
     def answer(self) -> dict[str, object]:
         """Return the position as the service answers it, without unknown fields.
 
         Without `anchors` and `alt` too: in a device message `alt` is an altitude.
         """
-        values = {one.metadata["key"]: getattr(self, one.name) for one in fields(self)[:4]}
-        return {key: value for key, value in values.items() if value is not None}
+        known: dict[str, object] = msgspec.to_builtins(self)
+        return {key: value for key, value in known.items() if key not in _NOT_IN_MESSAGES}
 
     def describe(self) -> str:
         """Return the position and its radius as text for a person."""
@@ -102,29 +60,19 @@ class Position:
         return 2 * _EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(half)))
 
 
-def parse_position(response: Response) -> Position:
-    """Return the position in an answer. Raises BadAnswer, naming what is wrong with it."""
-    return position_in(response.decode(dict[str, object]))
-
-
-def position_in(answer: Mapping[str, object]) -> Position:
-    """Return the position among the fields of an answer. Raises BadAnswer as above."""
-    values: dict[str, Any] = {}
-    for one in fields(Position):
-        key, value = one.metadata["key"], answer.get(one.metadata["key"])
-        optional = one.default is None and value is None
-        values[one.name] = None if optional else one.metadata["check"](key, value)
-    return Position(**values)
-
-
 def position_to_json(position: Position | None) -> dict[str, object]:
     """Return the fields as the commands show them; null where a field, or all, is not known.
 
     `anchors` and `alt` stand there only where the service answered them.
     """
-    values = {one.metadata["shown"]: getattr(position, one.name, None) for one in fields(Position)}
-    return {
-        key: value
-        for key, value in values.items()
-        if value is not None or key not in {"anchors", "alt"}
+    shown: dict[str, object] = {
+        "lat": position and position.lat,
+        "lon": position and position.lon,
+        "uncertainty": position and position.uncertainty_m,
+        "fulfilled_with": position and position.fulfilled_with,
     }
+    if position is not None and position.anchors is not None:
+        shown["anchors"] = position.anchors
+    if position is not None and position.alt is not None:
+        shown["alt"] = position.alt
+    return shown

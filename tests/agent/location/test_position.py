@@ -6,13 +6,13 @@ import pytest
 
 from agent.call import Response
 from agent.errors import BadAnswer
-from agent.location.position import Position, parse_position, position_to_json
+from agent.location.position import Position, position_to_json
 
 
 @pytest.mark.contract("D8.1")
 def test_a_position_is_read_with_its_uncertainty() -> None:
     body = b'{"lat":63.4219,"lon":10.4371,"uncertainty":24.4,"fulfilledWith":"WIFI","new":1}'
-    assert parse_position(Response(200, {}, body)) == Position(63.4219, 10.4371, 24.4, "WIFI")
+    assert Response(200, {}, body).decode(Position) == Position(63.4219, 10.4371, 24.4, "WIFI")
 
 
 @pytest.mark.contract("D8.1")
@@ -22,7 +22,7 @@ def test_anchors_and_the_position_by_cells_are_kept() -> None:
         b'"anchors":[{"macAddress":"00:00:5e:00:53:01","name":"hall"}],'
         b'"alt":{"loc":{"lat":63,"lon":10,"uncertainty":1500,"fulfilledWith":"MCELL"},"dist":800}}'
     )
-    position = parse_position(Response(200, {}, body))
+    position = Response(200, {}, body).decode(Position)
     assert position.anchors == ({"macAddress": "00:00:5e:00:53:01", "name": "hall"},)
     assert position.alt is not None
     assert position.alt["dist"] == 800
@@ -31,7 +31,7 @@ def test_anchors_and_the_position_by_cells_are_kept() -> None:
 
 
 def test_a_position_without_uncertainty_is_a_position() -> None:
-    assert parse_position(Response(200, {}, b'{"lat":1,"lon":-2}')) == Position(1.0, -2.0)
+    assert Response(200, {}, b'{"lat":1,"lon":-2}').decode(Position) == Position(1.0, -2.0)
 
 
 @pytest.mark.parametrize(
@@ -42,24 +42,24 @@ def test_a_position_without_uncertainty_is_a_position() -> None:
         (b"\xff\xfe", "expected JSON"),
         (b"[1]", "another shape: Expected `object`"),
         (b"{}", "lat"),
-        (b'{"lat":91,"lon":0}', "lat of the answer is outside -90..90"),
-        (b'{"lat":0,"lon":180.1}', "lon of the answer is outside"),
-        (b'{"lat":"63","lon":0}', "lat of the answer is missing or no number"),
-        (b'{"lat":true,"lon":0}', "lat of the answer is missing or no number"),
+        (b'{"lat":91,"lon":0}', r"<= 90.0 - at `\$.lat"),
+        (b'{"lat":0,"lon":180.1}', r"<= 180.0 - at `\$.lon"),
+        (b'{"lat":"63","lon":0}', r"Expected `float`, got .* - at `\$.lat"),
+        (b'{"lat":true,"lon":0}', r"Expected `float`, got .* - at `\$.lat"),
         (b'{"lat":NaN,"lon":0}', "expected JSON"),
-        (b'{"lat":1' + b"0" * 400 + b',"lon":0}', "lat of the answer is outside"),
+        (b'{"lat":1' + b"0" * 400 + b',"lon":0}', "another shape"),
         (b'{"lat":1e999,"lon":0}', "another shape|outside"),
         (b'{"lat":1,"lon":0,"uncertainty":-1}', "uncertainty"),
-        (b'{"lat":1,"lon":0,"anchors":{}}', "anchors of the answer is no list"),
-        (b'{"lat":1,"lon":0,"anchors":[1]}', "anchors of the answer is no list"),
-        (b'{"lat":1,"lon":0,"alt":7}', "alt of the answer is no object"),
+        (b'{"lat":1,"lon":0,"anchors":{}}', r"Expected .* - at `\$.anchors"),
+        (b'{"lat":1,"lon":0,"anchors":[1]}', r"Expected .* - at `\$.anchors"),
+        (b'{"lat":1,"lon":0,"alt":7}', r"Expected .* - at `\$.alt"),
         (b'{"lat":1,"lon":0,"fulfilledWith":7}', "fulfilledWith"),
         (b"[" * 100_000, "another shape: Expected `object`"),
     ],
 )
 def test_what_is_no_position_is_refused_by_name(body: bytes, words: str) -> None:
     with pytest.raises(BadAnswer, match=words):
-        parse_position(Response(200, {}, body))
+        Response(200, {}, body).decode(Position)
 
 
 def test_a_degree_of_latitude_is_111_km() -> None:
