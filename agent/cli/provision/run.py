@@ -19,8 +19,9 @@ from agent.extras import require
 from at.ports.usb import system_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
+    from agent.cli.provision.run_progress import BenchView
     from agent.config.load import Configuration
     from agent.provisioning.boards.board import BoardLocation
     from agent.provisioning.ca.device_ca import DeviceCa
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ledger import WorkOrder
     from agent.provisioning.planning.goal import Goal
     from agent.provisioning.running.board_ledger import AsyncLedger
+    from agent.provisioning.running.outcome import Outcome
     from agent.provisioning.running.registrar import Registrar
 
 _DISCOVERY_INTERVAL_S = 1.0
@@ -160,23 +162,35 @@ async def _provision(
             )
         else:
             outcomes = run_boards(locations, station, open_board, view.step)
-        unlabelled = 0
-        try:
-            # Closed before the ledger is: stopped half-way, each board puts its mode back first.
-            with view:
-                async with aclosing(outcomes):
-                    async for outcome in outcomes:
-                        view.end(outcome)
-                        if handover is not None:
-                            handover.board_ended()
-                        if labels is not None and outcome.ok:
-                            unlabelled += not await _write_label(labels, ledger, outcome.uuid)
-        except asyncio.CancelledError:
-            view.summary()
-            raise
+        labelled = await _watched(outcomes, view, handover, labels, ledger)
         code = view.summary()
         left = handover is not None and not await _finish(handover)
-    return max(code, int(unlabelled > 0 or left))
+    return max(code, int(not labelled or left))
+
+
+async def _watched(
+    outcomes: AsyncGenerator[Outcome],
+    view: BenchView,
+    handover: Handover | None,
+    labels: Labels | None,
+    ledger: AsyncLedger,
+) -> bool:
+    """Show each outcome as it comes, and give it on; return whether every label was written."""
+    unlabelled = 0
+    try:
+        # Closed before the ledger is: stopped half-way, each board puts its mode back first.
+        with view:
+            async with aclosing(outcomes):
+                async for outcome in outcomes:
+                    view.end(outcome)
+                    if handover is not None:
+                        handover.board_ended()
+                    if labels is not None and outcome.ok:
+                        unlabelled += not await _write_label(labels, ledger, outcome.uuid)
+    except asyncio.CancelledError:
+        view.summary()
+        raise
+    return not unlabelled
 
 
 def _on_board(
