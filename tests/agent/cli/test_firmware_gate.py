@@ -84,6 +84,7 @@ TABLE: list[tuple[str, list[str], Rule]] = [
     ("assist agnss", ANONYMOUS, Rule.USER),
     ("assist pgps", OWN_TOKEN, Rule.KIT),
     ("assist pgps", ANONYMOUS, Rule.USER),
+    ("assist decode agnss.bin", ["modem"], Rule.NOTHING),
     ("fota check", ["service key", "host-held key", "modem"], Rule.KIT),
     ("fota pull", ["service key", "host-held key", "modem"], Rule.KIT),
     ("fota pull --dry-run", ["modem"], Rule.KIT),
@@ -318,7 +319,9 @@ def _modules_with_calls_of_the_device_cloud() -> set[str]:
     return {
         kind.__module__
         for kind in kinds(Call)
-        if kind.host in own and not kind.__module__.startswith(("agent.observability", "test"))
+        if kind.request is not Call.request
+        and (Host.DEVICE_CLOUD if kind.host is Call.host else kind.host) in own
+        and not kind.__module__.startswith(("agent.observability", "test"))
     }
 
 
