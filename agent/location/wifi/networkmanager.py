@@ -138,9 +138,16 @@ class _Refused(Exception):
 
 @asynccontextmanager
 async def _connection() -> AsyncIterator[MessageBus]:
-    from dbus_fast import BusType
-    from dbus_fast.aio import MessageBus
-    from dbus_fast.errors import DBusError
+    try:
+        from dbus_fast import BusType
+        from dbus_fast.aio import MessageBus
+        from dbus_fast.errors import DBusError
+    except ImportError as error:
+        raise WifiUnavailable(
+            "NetworkManager is reached with dbus-fast, which is installed on Linux only",
+            hint="on Linux `pip install dbus-fast`; elsewhere set location.wifi to auto,"
+            " companion or file:PATH",
+        ) from error
 
     bus = MessageBus(bus_type=BusType.SYSTEM)
     try:

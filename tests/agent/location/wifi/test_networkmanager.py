@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from network_manager import MOCK, MockedNetworkManager, mocked_network_manager
 
+from agent.location.wifi.choice import FirstAvailable
+from agent.location.wifi.file import WifiFile
 from agent.location.wifi.networkmanager import NetworkManager
 from agent.location.wifi.scanner import WifiUnavailable
 
@@ -81,3 +84,15 @@ async def test_an_access_point_that_vanishes_while_it_is_read_is_left_out(
     bus.call("/org/freedesktop/NetworkManager", f"{MOCK}.RemoveObject", gone)
     scan = await NetworkManager().scan(5.0)
     assert [point.bssid for point in scan.points] == ["40:01:7A:00:00:02"]
+
+
+async def test_without_dbus_fast_the_error_names_what_is_missing_and_the_next_source_is_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "dbus_fast", None)
+    with pytest.raises(WifiUnavailable, match="dbus-fast") as caught:
+        await NetworkManager().scan(5.0)
+    assert "location.wifi" in caught.value.hint
+    missing = WifiFile(tmp_path / "missing.json")
+    with pytest.raises(WifiUnavailable, match=r"dbus-fast.*; .*missing\.json"):
+        await FirstAvailable((NetworkManager(), missing)).scan(5.0)
