@@ -9,7 +9,7 @@ from agent.observability.ingest.chunk_codec import decode_varint
 from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import ItemKind, NewItem
 from agent.outbox.schema import Row
-from agent.outbox.tables import Tables
+from agent.outbox.tables import OutboxTables
 
 WINDOW_S = 600.0
 """Seconds within which an equal message is a repeated export and an equal dump the same crash.
@@ -99,7 +99,7 @@ class Deduplicator:
     `max_age_s` is how long an item may wait; its key is remembered for as long.
     """
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: OutboxTables) -> None:
         self._tables = tables
         self.reload()
 

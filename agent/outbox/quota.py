@@ -17,7 +17,7 @@ from pathlib import Path
 from agent.config.profile import OutboxSettings
 from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import OutboxFull, TooLarge
-from agent.outbox.tables import Tables
+from agent.outbox.tables import OutboxTables
 
 
 def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder: str) -> None:
@@ -45,7 +45,7 @@ def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder
 class Quota:
     """Makes room for new items. Only the thread that uses `tables` may call it."""
 
-    def __init__(self, tables: Tables, folder: Path) -> None:
+    def __init__(self, tables: OutboxTables, folder: Path) -> None:
         self._tables = tables
         self._folder = str(folder)
         self._free = 0

@@ -19,7 +19,7 @@ from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import Item, ItemKind, ListedItem, NewItem, OutboxTotals, Receipt
 from agent.outbox.quota import Quota
 from agent.outbox.schema import Row, row_crc
-from agent.outbox.tables import BootClock, Tables
+from agent.outbox.tables import BootClock, OutboxTables
 
 SMALLEST_STEP_S = 30.0
 """Less is drift, or a correction by the network."""
@@ -32,7 +32,7 @@ class Store:
 
     def __init__(self, connection: sqlite3.Connection, path: Path, limits: OutboxSettings) -> None:
         self._limits = limits
-        self.tables = Tables(connection)
+        self.tables = OutboxTables(connection)
         self._dedup = Deduplicator(self.tables)
         self._quota = Quota(self.tables, path.parent)
         self._expired_at = float("-inf")

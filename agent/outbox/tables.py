@@ -31,7 +31,7 @@ class BootClock(NamedTuple):
     """The time of the clock less the seconds since the boot."""
 
 
-class Tables:
+class OutboxTables:
     """The tables behind one connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -66,7 +66,7 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
     half-way gives the `change` of the last line that it has kept.
     """
     from agent.provisioning.ledger import BoardRecord
-    from agent.provisioning.ledger.listing import Filter, Listing
+    from agent.provisioning.ledger.listing import Listing, RecordFilter
 
     form = form or ("json" if session.json or cursor is not None else "csv")
     settings = session.configuration
@@ -81,7 +81,7 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
         else:
             lines = _boards(
                 form,
-                Listing(ledger, BoardRecord, msgspec.convert(wanted, Filter)).every(),
+                Listing(ledger, BoardRecord, msgspec.convert(wanted, RecordFilter)).every(),
                 settings,
             )
         for line in lines:

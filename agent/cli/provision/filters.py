@@ -84,7 +84,7 @@ def say_what_comes_next(ledger: LedgerReader) -> None:
 
 
 def filter_options(command: F) -> F:
-    """Add the options that choose boards, or runs, by what they are; see `Filter`."""
+    """Add the options that choose boards, or runs, by what they are; see `RecordFilter`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -45,11 +45,11 @@ def command(
     A board counts once: until its first `done`. Attempts that found it busy do not count.
     """
     from agent.provisioning.ledger import RunRecord
-    from agent.provisioning.ledger.listing import Filter, Listing
+    from agent.provisioning.ledger.listing import Listing, RecordFilter
     from agent.provisioning.report import report
 
     with closing(ledger_of(session.configuration, writes=False)) as ledger:
-        runs = Listing(ledger, RunRecord, Filter()).every()
+        runs = Listing(ledger, RunRecord, RecordFilter()).every()
         made = report(runs, since=since, by=by if by != "reason" else None)
     if session.json:
         emit(made.to_json())

@@ -54,7 +54,7 @@ def command(
     With --json and neither --limit nor --page: all there are, by board.
     """
     from agent.provisioning.ledger import BoardRecord, RunRecord
-    from agent.provisioning.ledger.listing import Filter, Listing
+    from agent.provisioning.ledger.listing import Listing, RecordFilter
 
     if board is not None and (runs or limit or page > 1 or any(wanted.values())):
         raise UsageError(
@@ -68,10 +68,10 @@ def command(
         if board is not None:
             _board(session, ledger, _uuid_of(ledger, board))
         elif runs:
-            listed = Listing(ledger, RunRecord, msgspec.convert(wanted, Filter))
+            listed = Listing(ledger, RunRecord, msgspec.convert(wanted, RecordFilter))
             _list(session, listed, limit, page, _runs, say_none)
         else:
-            found = Listing(ledger, BoardRecord, msgspec.convert(wanted, Filter))
+            found = Listing(ledger, BoardRecord, msgspec.convert(wanted, RecordFilter))
             _list(session, found, limit, page, _boards, say_none)
 
 

@@ -21,7 +21,7 @@ _HAS_RUN = "EXISTS (SELECT 1 FROM runs WHERE runs.uuid = boards.uuid AND runs.{}
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class RecordFilter:
     """Which boards, or runs, are wanted; None: all.
 
     Of boards: their outcome, the station and the time of their last change, a lot and a reason that
@@ -76,7 +76,7 @@ _SOURCES = {
 class Listing(Generic[R]):
     """The boards or the runs (`kind`) of a ledger that a filter lets through."""
 
-    def __init__(self, reader: LedgerReader, kind: type[R], wanted: Filter) -> None:
+    def __init__(self, reader: LedgerReader, kind: type[R], wanted: RecordFilter) -> None:
         self._reader: LedgerReader = reader
         self._kind: type[R] = kind
         self._source: _Source = _SOURCES[kind]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent.outbox.item_state import ItemEvent
 from agent.outbox.salvage import open_file
 from agent.outbox.schema import row_crc
-from agent.outbox.tables import Tables
+from agent.outbox.tables import OutboxTables
 
 LANES = [("kit", "chunk"), ("kit", "event"), ("other", "chunk")]
 steps = st.one_of(
@@ -22,7 +22,7 @@ steps = st.one_of(
 )
 
 
-def run(tables: Tables, step: tuple) -> None:  # type: ignore[type-arg]
+def run(tables: OutboxTables, step: tuple) -> None:  # type: ignore[type-arg]
     match step:
         case "insert", (device, kind), body:
             number = tables.last_id = tables.last_id + 1
@@ -42,7 +42,7 @@ def run(tables: Tables, step: tuple) -> None:  # type: ignore[type-arg]
             tables.flush()
 
 
-def known(tables: Tables) -> tuple[object, ...]:
+def known(tables: OutboxTables) -> tuple[object, ...]:
     return (
         +tables.waiting,
         tables.parked,
@@ -58,7 +58,7 @@ def known(tables: Tables) -> tuple[object, ...]:
 def test_the_counts_in_memory_are_those_of_the_rows(todo):
     with tempfile.TemporaryDirectory() as folder:
         connection, _ = open_file(Path(folder) / "outbox.sqlite", 0.0)
-        tables = Tables(connection)
+        tables = OutboxTables(connection)
         connection.execute("BEGIN")
         for step in todo:
             run(tables, step)
@@ -73,7 +73,7 @@ def test_the_counts_in_memory_are_those_of_the_rows(todo):
             )
             assert count
             assert tables.first_id[lane] <= first
-        assert known(tables) == known(Tables(connection))
+        assert known(tables) == known(OutboxTables(connection))
         connection.execute("COMMIT")
         connection.close()
 
@@ -81,7 +81,7 @@ def test_the_counts_in_memory_are_those_of_the_rows(todo):
 def test_rows_that_were_not_written_are_gone_after_a_rollback():
     with tempfile.TemporaryDirectory() as folder:
         connection, _ = open_file(Path(folder) / "outbox.sqlite", 0.0)
-        tables = Tables(connection)
+        tables = OutboxTables(connection)
         before = known(tables)
         connection.execute("BEGIN")
         run(tables, ("insert", LANES[0], b"x"))

@@ -43,7 +43,7 @@ PAGE_PARAMETERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(Generic[R]):
+class FieldFilter(Generic[R]):
     """A filter of a list: by values, by an earliest time, or by a latest time."""
 
     read: Callable[[R], object]
@@ -62,7 +62,7 @@ class Filter(Generic[R]):
 
 
 def list_parameters(
-    filters: Mapping[str, Filter[R]], sorts: Mapping[str, Callable[[R], SortKey]]
+    filters: Mapping[str, FieldFilter[R]], sorts: Mapping[str, Callable[[R], SortKey]]
 ) -> tuple[Parameter, ...]:
     """Return the query parameters of a list."""
     parameters = list(PAGE_PARAMETERS)
@@ -83,7 +83,7 @@ def list_parameters(
 def filter_and_sort(
     records: Iterable[R],
     query: Query,
-    filters: Mapping[str, Filter[R]],
+    filters: Mapping[str, FieldFilter[R]],
     sorts: Mapping[str, Callable[[R], SortKey]],
 ) -> list[R]:
     """Return the filtered and sorted records of a list, all pages of them."""

@@ -16,7 +16,7 @@ from agent.standin.observability import schemas, tables
 from agent.standin.observability.operations import RequestContext
 from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project
 from agent.standin.observability.resources import changes, serializers
-from agent.standin.observability.resources.lists import Filter, SortKey
+from agent.standin.observability.resources.lists import FieldFilter, SortKey
 from agent.standin.observability.schemas import body_schema
 from agent.standin.store import TableOf
 
@@ -46,7 +46,7 @@ class Resource(Generic[R]):
     key_schema: Schema = field(default_factory=lambda: ID)
     schema: Schema
     serialize: Callable[[Project, R], dict[str, object]]
-    filters: Mapping[str, Filter[R]] = field(default_factory=dict)
+    filters: Mapping[str, FieldFilter[R]] = field(default_factory=dict)
     sorts: Mapping[str, Callable[[R], SortKey]] = field(default_factory=dict)
     order: Callable[[R], SortKey] = attrgetter("id")
     """Default sort key of a list, in descending order."""
@@ -68,21 +68,23 @@ def _sorts(*names: str, **fields: str) -> dict[str, attrgetter[SortKey]]:
     return {name: attrgetter(of) for name, of in _name_pairs(names, fields)}
 
 
-def _filters(*names: str, **fields: str) -> dict[str, Filter[Any]]:
+def _filters(*names: str, **fields: str) -> dict[str, FieldFilter[Any]]:
     """Return filters by the value of fields: by their own names, or by the public name given."""
-    return {name: Filter(attrgetter(of)) for name, of in _name_pairs(names, fields)}
+    return {name: FieldFilter(attrgetter(of)) for name, of in _name_pairs(names, fields)}
 
 
-def _since(*names: str, **fields: str) -> dict[str, Filter[Any]]:
+def _since(*names: str, **fields: str) -> dict[str, FieldFilter[Any]]:
     """Return filters by the earliest time of fields."""
     text = "At or after this instant."
-    return {name: Filter(attrgetter(of), "since", text) for name, of in _name_pairs(names, fields)}
+    return {
+        name: FieldFilter(attrgetter(of), "since", text) for name, of in _name_pairs(names, fields)
+    }
 
 
-def _until(**fields: str) -> dict[str, Filter[Any]]:
+def _until(**fields: str) -> dict[str, FieldFilter[Any]]:
     """Return filters by the latest time of fields."""
     text = "At or before this instant."
-    return {name: Filter(attrgetter(of), "until", text) for name, of in fields.items()}
+    return {name: FieldFilter(attrgetter(of), "until", text) for name, of in fields.items()}
 
 
 def _name_pairs(names: tuple[str, ...], fields: dict[str, str]) -> list[tuple[str, str]]:
@@ -170,8 +172,8 @@ DEPLOYMENTS = Resource(
     serialize=serializers.deployment,
     filters={
         **_filters("cohort", "delta_from", "status"),
-        "release": Filter(lambda one: None if one.delta_from else one.release),
-        "delta_to": Filter(lambda one: one.release if one.delta_from else None),
+        "release": FieldFilter(lambda one: None if one.delta_from else one.release),
+        "delta_to": FieldFilter(lambda one: one.release if one.delta_from else None),
         **_since(deployed_date="deployed"),
     },
     sorts=_sorts(deployed_date="deployed", id="id"),

@@ -11,7 +11,7 @@ from ledgers import NOW, run_of
 
 from agent.provisioning.ledger import BoardRecord, RunRecord, open_ledger
 from agent.provisioning.ledger import listing as module
-from agent.provisioning.ledger.listing import Filter, Listing
+from agent.provisioning.ledger.listing import Listing, RecordFilter
 from agent.provisioning.ledger.reader import LedgerReader
 
 
@@ -40,7 +40,7 @@ def ledger(address: str, monkeypatch: pytest.MonkeyPatch) -> LedgerReader:
 
 
 FILTERS = [
-    Filter(outcome=outcome, station=station, lot=lot, reason=reason, since=since)
+    RecordFilter(outcome=outcome, station=station, lot=lot, reason=reason, since=since)
     for outcome in (None, "done", "failed")
     for station in (None, "two")
     for lot in (None, "L1")
@@ -50,8 +50,8 @@ FILTERS = [
 
 
 def test_each_filter_finds_what_a_filter_in_python_finds(ledger: LedgerReader) -> None:
-    boards = list(Listing(ledger, BoardRecord, Filter()).every())
-    runs = list(Listing(ledger, RunRecord, Filter()).every())
+    boards = list(Listing(ledger, BoardRecord, RecordFilter()).every())
+    runs = list(Listing(ledger, RunRecord, RecordFilter()).every())
     assert (len(runs), len({run.id for run in runs})) == (48, 48)
     for wanted in FILTERS:
         of_run = [run for run in runs if _run_matches(run, wanted)]
@@ -68,7 +68,7 @@ def test_each_filter_finds_what_a_filter_in_python_finds(ledger: LedgerReader) -
     ledger.close()
 
 
-def _run_matches(run: RunRecord, wanted: Filter) -> bool:
+def _run_matches(run: RunRecord, wanted: RecordFilter) -> bool:
     return all([
         wanted.outcome in (None, run.outcome), wanted.station in (None, run.station),
         wanted.lot in (None, run.lot), wanted.reason in (None, run.reason_code),
@@ -76,7 +76,7 @@ def _run_matches(run: RunRecord, wanted: Filter) -> bool:
     ])  # fmt: skip
 
 
-def _board_matches(board: BoardRecord, wanted: Filter, runs: list[RunRecord]) -> bool:
+def _board_matches(board: BoardRecord, wanted: RecordFilter, runs: list[RunRecord]) -> bool:
     own = [run for run in runs if run.uuid == board.uuid]
     changed = board.updated_at
     assert isinstance(changed, datetime)
@@ -91,13 +91,13 @@ def _board_matches(board: BoardRecord, wanted: Filter, runs: list[RunRecord]) ->
 def test_runs_come_by_board_as_they_began_and_a_board_that_changes_meanwhile_is_not_missed(
     ledger: LedgerReader,
 ) -> None:
-    runs = list(Listing(ledger, RunRecord, Filter()).every())
+    runs = list(Listing(ledger, RunRecord, RecordFilter()).every())
     assert [run.uuid for run in runs] == sorted(run.uuid for run in runs)
     assert [run.began_at for run in runs[8:]] == [
         run.began_at for run in sorted(runs[8:], key=lambda run: (run.uuid, run.began_at))
     ]
     seen = []
-    for board in Listing(ledger, BoardRecord, Filter()).every():
+    for board in Listing(ledger, BoardRecord, RecordFilter()).every():
         seen.append(board.uuid)
         ledger.query("UPDATE boards SET slot = 'B1' WHERE uuid >= 'board-03'", {})
     assert seen == sorted({run.uuid for run in runs[8:]})

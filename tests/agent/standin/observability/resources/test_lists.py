@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from observability import an_event, error_of, push_events, with_token
 from standin import StandIn
 
-from agent.standin.observability.resources.lists import Filter, filter_and_sort, page_response
+from agent.standin.observability.resources.lists import FieldFilter, filter_and_sort, page_response
 
 LISTS = (
     "releases", "cohorts", "devices", "deployments", "events", "traces", "issues", "installs",
@@ -151,4 +151,6 @@ def test_a_page_is_a_slice_of_the_sorted_list(
 def test_a_filter_passes_values_and_both_ends_of_time(
     kind: str, value: object, wanted: object, passes: bool
 ) -> None:
-    assert Filter(lambda record: record["value"], kind).admits({"value": value}, wanted) is passes
+    assert (
+        FieldFilter(lambda record: record["value"], kind).admits({"value": value}, wanted) is passes
+    )
