@@ -81,7 +81,7 @@ TABLE: list[tuple[str, list[str], Rule]] = [
     ("locate --with ground-fix", LOCATION, Rule.KIT),
     ("assist agnss --filtered", LOCATION[:5], Rule.KIT),
     ("assist agnss", OWN_TOKEN, Rule.KIT),
-    ("assist agnss", ANONYMOUS, Rule.USER),
+    ("assist agnss", ANONYMOUS, Rule.KIT),
     ("assist pgps", OWN_TOKEN, Rule.KIT),
     ("assist pgps", ANONYMOUS, Rule.USER),
     ("assist decode agnss.bin", ["modem"], Rule.NOTHING),
