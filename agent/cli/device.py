@@ -12,7 +12,7 @@ import click
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session, device_cloud_command
 from agent.cli.framework.terminal import TableWriter
-from agent.errors import UsageError
+from agent.errors import RefusedByRule, UsageError
 
 if TYPE_CHECKING:
     from agent.cloud import Device, DeviceCloud
@@ -137,10 +137,14 @@ async def tag(
     await cloud.set_tags(device_id, tags, version=version)
 
 
-@command.command(epilog="Example: cellagent device write DE:AD:BE:EF:00:01 1525 '0a 00'")
+@command.command(
+    epilog="Example: cellagent device write DE:AD:BE:EF:00:01"
+    " 00001525-1212-EFDE-1523-785FEABCD123 '0a 00'"
+)
 @click.argument("device_id", metavar="ID")
 @click.argument("characteristic", metavar="UUID|PATH")
 @click.argument("value", metavar="BYTES")
+@click.option("--force", is_flag=True, help="Even if its properties allow no write.")
 @_IF_MATCH
 @device_cloud_command
 async def write(
@@ -149,16 +153,24 @@ async def write(
     device_id: str,
     characteristic: str,
     value: str,
+    force: bool,
     version: str | None,
 ) -> None:
     """Write a characteristic of a BLE device.
 
     BYTES are hex ("0a 00", "0a00") or numbers with commas ("10,0"). The characteristic is looked
-    up by UUID or by <service>/<characteristic>.
+    up by its whole UUID or by <service>/<characteristic>. One whose properties have neither write
+    nor writeWithoutResponse is written only with --force.
     """
     content = parse_bytes(value)  # before anything is asked
     device = await cloud.device(device_id)
     target = device.characteristic(characteristic)
+    if not (target.is_writable or force):
+        able = ", ".join(sorted(target.properties)) or "none"
+        raise RefusedByRule(
+            f"{target.uuid} cannot be written: its properties are {able}",
+            hint="add --force to send it all the same",
+        )
     await cloud.write(device_id, target.uuid, content, version=version)
 
 

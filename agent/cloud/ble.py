@@ -54,6 +54,11 @@ class Characteristic:
         """Return whether a property ("notify") is true; a missing one is false."""
         return name in self.properties
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether a client may write the value, with a response or without one."""
+        return self.can("write") or self.can("writeWithoutResponse")
+
 
 @dataclass(frozen=True, slots=True)
 class Service:

@@ -63,6 +63,11 @@ class Characteristic(Struct):
     properties: dict[str, bool]
     descriptors: dict[str, Descriptor]
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether a client may write the value; a missing property is false (clause D3.4)."""
+        return any(self.properties.get(name) for name in ("write", "writeWithoutResponse"))
+
 
 class Service(Struct):
     """A service of a BLE device."""

@@ -32,6 +32,20 @@ async def test_devices_are_listed_shown_renamed_and_written(standin_profile: str
     assert ids.lines.count(None) == len(ids.lines) - 1
 
 
+@pytest.mark.contract("D3.4", "D6")
+async def test_a_characteristic_that_allows_no_write_is_sent_only_with_force(
+    standin_profile: str,
+) -> None:
+    write = ("device", "write", seed.BLE, seed.BUTTON_CHARACTERISTIC, "01", "--json")
+    refused = await cellagent(*write)
+    assert refused.code == 4
+    error = refused.lines[-1]["error"]
+    assert "its properties are notify, read" in error["message"]
+    assert "--force" in error["try"]
+    sent = await cellagent(*write, "--force")
+    assert (sent.code, sent.lines[-1]["error"]["kind"]) == (1, "conflict")
+
+
 async def test_a_key_is_registered(standin_profile: str, tmp_path: Path) -> None:
     public = ec.generate_private_key(ec.SECP256R1()).public_key()
     file = tmp_path / "public.pem"

@@ -34,7 +34,10 @@ async def _write_value(context: Context) -> Response:
     known = services(record)
     found = _attribute(known, context.path)
     context.check_if_match(record.version)
-    found.value = [int(byte) for byte in context.body]
+    content = context.body
+    if isinstance(found, Characteristic) and not found.is_writable:
+        raise DeviceCloudRefused(409, "the properties of the characteristic allow no write")
+    found.value = [int(byte) for byte in content]
     record.fields.state = msgspec.to_builtins(known)
     devices.change(record)
     return accepted()
@@ -112,7 +115,7 @@ OPERATIONS = (
     ),
     declare(
         f"PUT {_CHARACTERISTIC}", "UpdateCharacteristicValue", "Write a value.", _write_value,
-        tag="Devices", examples=_CONNECTED, body=VALUE, answers={202: None},
+        tag="Devices", examples=_CONNECTED, body=VALUE, refusals=(409,), answers={202: None},
     ),
     declare(
         f"GET {_DESCRIPTOR}", "FetchDescriptorValue", "The stored value of a descriptor.",

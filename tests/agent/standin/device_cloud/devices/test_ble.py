@@ -8,6 +8,9 @@ import pytest
 from device_api import BLE, GATEWAY, LED, SERVICE, Api, device_path
 from standin import StandIn
 
+from agent.standin.device_cloud import seed
+from agent.standin.device_cloud.tables import Characteristic
+
 
 @pytest.mark.contract("D6", "D3.3")
 @pytest.mark.parametrize("value", [[1, 0], [2, 0], [4, 0], [8, 0], [12, 0], [10, 0], []])
@@ -34,6 +37,27 @@ async def test_a_wrong_value_or_characteristic_is_refused(api: Api) -> None:
     assert (await api.call("PUT", unknown, json=[1])).status_code == 404
     stale = await api.call("PUT", path, json=[1], headers={"If-Match": "x"})
     assert stale.status_code == 412
+
+
+@pytest.mark.contract("D3.4", "D6")
+async def test_a_characteristic_that_allows_no_write_keeps_its_value(api: Api) -> None:
+    path = f"{device_path(BLE)}/characteristics/{seed.BUTTON_CHARACTERISTIC}"
+    before = await api.get(device_path(BLE))
+    refused = await api.call("PUT", path, json=[1])
+    assert (refused.status_code, refused.json()["code"]) == (409, 40900)
+    assert "allow no write" in refused.json()["message"]
+    assert await api.get(device_path(BLE)) == before
+
+
+@pytest.mark.contract("D3.4")
+@pytest.mark.parametrize("only", ["write", "writeWithoutResponse"])
+def test_each_way_to_write_is_enough_and_a_missing_property_is_false(only: str) -> None:
+    def characteristic(properties: dict[str, bool]) -> Characteristic:
+        return Characteristic("1525", "1523/1525", [], properties, {})
+
+    assert characteristic({only: True}).is_writable
+    assert not characteristic({only: False, "notify": True}).is_writable
+    assert not characteristic({}).is_writable
 
 
 @pytest.mark.contract("D7")
