@@ -14,7 +14,8 @@ from at.protocol.values import Fields, Record, Value, after_name, only_row, rows
 
 _CID_HIGH = 255
 # Events of TS 27.007, 10.1.19, by where their context stands; of all others it is the first number.
-_NO_CONTEXT = ("STATUS", "STAT", "RESTR", "CLASS", "REJECT")
+_NO_CONTEXT = ("STATUS", "RESTR", "CLASS", "REJECT", "DETACH")
+_ALWAYS_CONTEXT = re.compile(r"(NW|ME) (PDN [A-Z]+|MODIFY)|IPV6( FAIL)?|APNRATECTRL STAT")
 _SECONDARY = ("NW ACT", "ME ACT", "NW DEACT", "ME DEACT")  # <p_cid>,<cid>,<event_type>
 _BEFORE_LTE = ("NW DEACT", "ME DEACT", "NW REACT")  # "<PDP_type>","<PDP_addr>"[,<cid>]
 _CID = re.compile(r"[0-9]{1,3}", re.ASCII)
@@ -372,6 +373,8 @@ def _event(line: str, _context: str | None) -> PacketEventNotice:
     parameters = tuple(part.strip() for part in rest.split(",")) if rest else ()
     if any(not re.fullmatch(r'[0-9A-Za-z.:"-]*', part, re.ASCII) for part in parameters):
         raise ParseError("+CGEV: what follows the event is not a list")
+    if parameters and not parameters[-1]:
+        raise ParseError("+CGEV: nothing follows the last comma")  # the line was cut
     cid = _event_context(event, parameters)
     return PacketEventNotice("+CGEV", line, PacketEvent(event, cid, parameters))
 
@@ -383,7 +386,10 @@ def _event_context(event: str, parameters: Sequence[str]) -> int | None:
     if event in _BEFORE_LTE and numbers and numbers[0] is None:
         return numbers[2] if len(numbers) > 2 else None
     if event not in _SECONDARY:
-        return numbers[0] if numbers else None
+        cid = numbers[0] if numbers else None
+        if cid is None and _ALWAYS_CONTEXT.fullmatch(event):
+            raise ParseError(f"+CGEV: {event} without its context")  # the line was cut
+        return cid
     if len(numbers) not in {3, 4} or None in numbers:  # the fourth is of WLAN
         raise ParseError(f"+CGEV: what follows {event} is not three numbers")
     return numbers[1]

@@ -67,7 +67,7 @@ def _cause(line: str, _context: str | None) -> NetworkCauseNotice:
     name = name_before_colon(line)
     fields = Fields.of(line, name)
     cause = fields.integer("cause", 0, 255)
-    cid = fields.optional_integer("cid", 0, _HIGHEST_CID)
+    cid = fields.further_integer("cid", 0, _HIGHEST_CID)
     fields.end()
     return NetworkCauseNotice(name, line, NetworkCause(cause, cid))
 

@@ -232,7 +232,7 @@ class AccessSim(Command[SimResponse]):
 
 
 def _state(fields: Fields) -> SimState:
-    answer = SimState(fields.integer("state", 0, 1), fields.optional_integer("cause", 0, 255))
+    answer = SimState(fields.integer("state", 0, 1), fields.further_integer("cause", 0, 255))
     fields.end()
     return answer
 

@@ -125,6 +125,13 @@ class Fields:
             raise self.fail(name, f"is {number}, not in {low}..{high}")
         return number
 
+    def further_integer(self, name: str, low: int, high: int) -> int | None:
+        """Return an integer of `low`..`high`, None where the line has ended.
+
+        A comma without a number is refused: the line was cut.
+        """
+        return self.integer(name, low, high) if self.left else None
+
     def text(self, name: str) -> str:
         """Return a text, in quotes or bare."""
         text = self.optional_text(name)

@@ -65,7 +65,10 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
         ("+CGEV: NW MODIFY 3, 2, 1", {"event": "NW MODIFY", "cid": 3}),
         ("+CGEV: IPV6 FAIL 2", {"event": "IPV6 FAIL", "cid": 2}),
         ("+CGEV: NW CLASS B", {"event": "NW CLASS", "cid": None, "parameters": ["B"]}),
-        ("+CGEV: APNRATECTRL STAT 1,5", {"event": "APNRATECTRL STAT", "cid": None}),
+        ("+CGEV: APNRATECTRL STAT 2,1", {"event": "APNRATECTRL STAT", "cid": 2}),
+        ("+CGEV: APNRATECTRL STAT 0,1,60", {"event": "APNRATECTRL STAT", "cid": 0}),
+        ("+CGEV: ME DETACH 1", {"event": "ME DETACH", "cid": None, "parameters": ["1"]}),
+        ("+CGEV: ME PDN SUSPENDED 3", {"event": "ME PDN SUSPENDED", "cid": 3}),
     ],
 )
 def test_a_notice_becomes_its_fields(line, part):
@@ -74,7 +77,19 @@ def test_a_notice_becomes_its_fields(line, part):
 
 @pytest.mark.parametrize(
     "line",
-    ["+CGEV: NW ACT 3, 2", "+CGEV: ME ACT", "+CGEV: NW DEACT 3,,1", "+CGEV: ME ACT 3,x,1"],
+    [
+        "+CGEV: NW ACT 3, 2",
+        "+CGEV: ME ACT",
+        "+CGEV: NW DEACT 3,,1",
+        "+CGEV: ME ACT 3,x,1",
+        "+CGEV: ME PDN ACT",
+        "+CGEV: ME PDN ACT 0,",
+        "+CGEV: NW PDN DEACT ",
+        "+CGEV: NW MODIFY",
+        "+CGEV: IPV6",
+        "+CGEV: IPV6 FAIL",
+        "+CGEV: APNRATECTRL STAT",
+    ],
 )
 def test_an_event_that_lacks_its_context_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)

@@ -41,6 +41,8 @@ def test_a_cause_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize("line", ["+CNEC_EMM: ", "+CNEC_EMM: 256", "+CNEC_ESM: 33,0,1"])
+@pytest.mark.parametrize(
+    "line", ["+CNEC_EMM: ", "+CNEC_EMM: 256", "+CNEC_ESM: 33,", "+CNEC_ESM: 33,0,1"]
+)
 def test_a_malformed_cause_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)

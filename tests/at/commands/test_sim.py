@@ -49,6 +49,7 @@ def test_a_notice_becomes_its_fields(line, part):
     "line",
     [
         "%XSIM: x",
+        "%XSIM: 0,",
     ],
 )
 def test_a_malformed_notice_is_refused_whole(line):
