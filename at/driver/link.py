@@ -197,7 +197,7 @@ class Link:
             raise
         finally:
             timer.cancel()
-            self._waiter = None
+            self._waiter = self._payload = None
 
     def write(self, data: bytes) -> None:
         """Write bytes within a turn that the caller holds. Raises LinkLost."""
@@ -217,9 +217,19 @@ class Link:
         self._outstanding.clear()
 
     def begin_data(self) -> None:
-        """Note that what is written from now on is data to the modem, unless it restarted."""
-        if self._state is IN_STEP:
+        """Note that the modem takes data from now on, unless it restarted."""
+        if self._state in (IN_STEP, LinkState.SUSPECT):
             self._change(LinkEvent.DATA)
+
+    def write_data(self, data: bytes) -> None:
+        """Write data, as long as the modem takes them. Raises ModemReset, LinkLost."""
+        self._raise_if_lost()
+        if self._state is not LinkState.IN_DATA_MODE:
+            raise ModemReset(
+                f"{self.transport.name}: the modem restarted before it had all data",
+                hint="send it again",
+            )
+        self.transport.write(data)
 
     def end_data(self) -> None:
         """Note that the modem took all data and takes commands again."""

@@ -162,10 +162,10 @@ class Modem:
         """Send a command that answers OK and then takes raw bytes (#XDFUWRITE); send the bytes.
 
         Returns the line called `done` that ends the transfer. Raises CommandTimeout after
-        `timeout_s`, CommandRejected.
+        `timeout_s`, ModemReset, CommandRejected.
         """
-        with self.notices(done) as ends:
-            return await _transfer(self._link, self._checked(command), payload, ends, timeout_s)
+        line = self._checked(command)
+        return await _transfer(self._link, line, payload, lambda: self.notices(done), timeout_s)
 
     async def pass_through(
         self,
@@ -304,9 +304,13 @@ async def open_modem(
 
 
 async def _transfer(
-    link: Link, line: str, payload: bytes, ends: Stream[Notice], timeout_s: float
+    link: Link,
+    line: str,
+    payload: bytes,
+    ending: Callable[[], Stream[Notice]],
+    timeout_s: float,
 ) -> str:
-    """Send `line`, then `payload`; return the line that ends the transfer.
+    """Send `line`, then `payload`; return the line that ends the transfer, by `ending`.
 
     If the transfer is interrupted, the link leaves data mode before anything else is sent.
     """
@@ -320,11 +324,13 @@ async def _transfer(
             return answer
         link.begin_data()
         try:
-            async with asyncio.timeout(timeout_s):
-                for start in range(0, len(payload), _PIECE_BYTES):
-                    link.write(payload[start : start + _PIECE_BYTES])
-                    await link.transport.drain()
-                last = (await anext(ends)).line
+            # From here on: what came before tells of an earlier transfer.
+            with ending() as ends:
+                async with asyncio.timeout(timeout_s):
+                    for start in range(0, len(payload), _PIECE_BYTES):
+                        link.write_data(payload[start : start + _PIECE_BYTES])
+                        await link.transport.drain()
+                    last = (await anext(ends)).line
         except TimeoutError as error:
             name = command_name(line)
             raise CommandTimeout(f"{name}: no end of the transfer in {timeout_s:g} s") from error

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Read commands without effect that every nRF91 firmware answers with a line of their own name.
 PROBES = ("AT+CMEE?", "AT+CFUN?", "AT%XSYSTEMMODE?", "AT+CGDCONT?")
+_LEAVE_PROMPT = b"\x1b"  # TS 27.005, 3.5.1: nothing is sent of what was typed
 PROBE_S = 1.0
 """How long the answer to a probe may take; an idle modem answers within milliseconds."""
 ABORT_S = 0.1
@@ -76,11 +77,13 @@ def abort_sequences(
     """Return what to write, ABORT_S apart, before the probe of an attempt (from 0).
 
     The first attempt makes half a command invalid and ends it. Each later one first closes an open
-    quote; in an idle modem it opens one, which the next attempt closes. The third leaves data mode,
-    and so does each if `data_mode` is set. An idle AT host answers ERROR to them.
+    quote; in an idle modem it opens one, which the next attempt closes. The third leaves data mode
+    and a prompt for text; each leaves data mode if `data_mode` is set. An idle AT host answers
+    ERROR to them.
     """
     end = POISON + terminator.wire
     if dialect.traits.wrapper:
         return [end]
     ends_data = [LEAVE_DATA_MODE] if data_mode or attempt == 2 else []
-    return [*ends_data, end if attempt == 0 else b'"' + end]
+    ends_prompt = _LEAVE_PROMPT if attempt == 2 else b""
+    return [*ends_data, end if attempt == 0 else ends_prompt + b'"' + end]

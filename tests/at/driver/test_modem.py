@@ -10,7 +10,7 @@ import virtual_time
 from line_modem import LineModem, echoing, run_session
 
 from at.driver.modem import Modem
-from at.protocol.errors import CommandRejected, CommandTimeout, UnsafeArgument
+from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, UnsafeArgument
 from at.protocol.exchange import Restart, Unknown
 from at.protocol.framing import Log
 from at.protocol.notices import Notice
@@ -100,6 +100,79 @@ def test_a_broken_off_payload_leaves_data_mode_before_anything_else_is_sent() ->
         with pytest.raises(CommandTimeout):
             await modem.transfer("AT#XDFUWRITE=0,0,9", b"short", timeout_s=1)
         far.body = echoing
+        assert (await modem.execute("AT+T1")).lines == ("for AT+T1",)
+
+    run_session(work)
+
+
+def test_no_payload_is_written_to_a_modem_that_restarted_once_it_had_accepted_it() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        def accept_and_restart(command: str) -> str | None:
+            if not command.startswith("AT#XDFUWRITE"):
+                return echoing(command)
+            far.transport.deliver(b"\r\nOK\r\n\r\nReady\r\n")
+            return None
+
+        far.body = accept_and_restart
+        with pytest.raises(ModemReset, match="restarted before it had all data"):
+            await modem.transfer("AT#XDFUWRITE=0,0,9", b"AT+CFUN=0\r", timeout_s=1)
+        assert (await modem.execute("AT+T1")).lines == ("for AT+T1",)
+        assert not [line for line in far.received if "CFUN=0" in line]
+
+    run_session(work)
+
+
+def test_the_end_of_a_broken_off_transfer_is_not_taken_for_that_of_the_next() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        def enter(command: str) -> str:
+            far.data_mode = command.startswith("AT#XDFUWRITE")
+            return "" if far.data_mode else echoing(command)
+
+        far.body = enter
+        with pytest.raises(CommandTimeout):
+            await modem.transfer("AT#XDFUWRITE=0,0,9", b"short", timeout_s=1)
+        # The modem leaves data mode, and says so, within the turn of the second transfer.
+        with pytest.raises(CommandTimeout):
+            await modem.transfer("AT#XDFUWRITE=0,0,9", b"short", timeout_s=1)
+
+    run_session(work)
+
+
+def test_a_text_that_was_not_prompted_for_in_time_is_not_written_later() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        written: list[bytes] = []
+        far.transport.far_end = written.append
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT+CMGS=5", payload=b"text", timeout_s=1)
+        far.transport.deliver(b"\r\n>\r\n")
+        assert written == [b"AT+CMGS=5\r"]
+
+    run_session(work)
+
+
+def test_a_prompt_that_nobody_answered_is_left_and_the_text_not_sent() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        typed = bytearray()
+
+        def prompt(data: bytes) -> None:
+            """Take a text, as a modem does after its prompt, which the line lost."""
+            typed.extend(data)
+            assert b"\x1a" not in typed  # which sends it
+            if b"\x1b" in typed:
+                far.transport.far_end = far.receive
+                far.receive(typed.partition(b"\x1b")[2])
+
+        def ask(command: str) -> str | None:
+            if command != "AT+CMGS=5":
+                return echoing(command)
+            far.transport.far_end = prompt
+            return None
+
+        far.body = ask
+        far.say, say = lambda *lines: None, far.say  # type: ignore[method-assign]
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT+CMGS=5", payload=b"text", timeout_s=1)
+        far.say = say  # type: ignore[method-assign]
         assert (await modem.execute("AT+T1")).lines == ("for AT+T1",)
 
     run_session(work)

@@ -68,7 +68,8 @@ def test_what_is_held_is_ended_as_an_error_and_every_third_way_is_tried(
     for dialect in (Dialect.AT_HOST, Dialect.SERIAL_MODEM):
         written = abort_sequences(attempt, terminator, dialect, data_mode=False)
         assert written[-1].endswith(POISON + terminator.wire)
-        assert written[-1].startswith(b'"') == (attempt > 0)
+        assert written[-1].startswith(b"\x1b") == (attempt == 2)
+        assert written[-1].removeprefix(b"\x1b").startswith(b'"') == (attempt > 0)
         assert (written[0] == b"+++") == (attempt == 2)
     assert abort_sequences(attempt, terminator, Dialect.SHELL, data_mode=True) == [
         POISON + terminator.wire
