@@ -87,7 +87,9 @@ class RangeBody:
 
 
 def is_strong(etag: str) -> bool:
-    """Return whether an entity tag is a strong one."""
+    """Return whether an entity tag is a strong one that can be sent back as it came."""
+    if not etag.isascii() or not etag.isprintable():
+        return False  # in which encoding it came is not known
     return len(etag) >= 2 and etag.startswith('"') and etag.endswith('"')
 
 

@@ -55,3 +55,14 @@ async def test_what_only_its_size_proves_is_not_joined_without_a_strong_etag(
         await fetched(server, tmp_path, join_loosely=False)
     assert is_whole(tmp_path)
     assert "range" not in server.requests[1]
+
+
+@pytest.mark.parametrize("etag", ['"größe"', '"größe"\x80', '"', '"\xe6\x97\xa5"'])
+@pytest.mark.parametrize("join_loosely", [True, False])
+async def test_an_entity_tag_that_cannot_be_sent_back_does_not_end_the_download(
+    tmp_path: Path, etag: str, join_loosely: bool
+) -> None:
+    async with file_server(CONTENT, etag=etag, faults=[Fault(cut_after=100_000)]) as server:
+        await fetched(server, tmp_path, join_loosely=join_loosely)
+    assert is_whole(tmp_path)
+    assert all("if-range" not in request for request in server.requests)
