@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from agent.call import Call, Request, Response, Scheme, StatusCall
 from agent.cloud.conventions import path_segment
-from agent.errors import BadAnswer, NotFound
+from agent.errors import NotFound
 from agent.json_value import JSONValue
 
 _DEVICE_UNKNOWN = 40410
@@ -47,23 +47,21 @@ class FetchCurrentJob(Call["dict[str, JSONValue] | None"]):
         return Request("GET", f"{_executions(self.device_id)}/current", query=query)
 
     def parse(self, response: Response) -> dict[str, JSONValue] | None:
-        """Return the execution as sent. A 404 says "no job", unless its code names the device."""
-        try:
-            body = response.decode(dict[str, JSONValue])
-        except BadAnswer:
-            if response.status != 404:
-                raise
-            return None
-        if response.status == 404:
-            if body.get("code") == _DEVICE_UNKNOWN:
-                raise NotFound(
-                    f"the device cloud does not know the device {self.device_id}",
-                    hint="only an onboarded device gets FOTA jobs: `cellagent provision`",
-                    status=404,
-                    code=_DEVICE_UNKNOWN,
-                )
-            return None
-        return body
+        """Return the execution as sent. A 404 says "no job", unless its code names the device.
+
+        Raises BadAnswer also for a 404 that is no JSON: a proxy's, or another server's.
+        """
+        if response.status != 404:
+            return response.decode(dict[str, JSONValue])
+        body = response.json()
+        if isinstance(body, dict) and body.get("code") == _DEVICE_UNKNOWN:
+            raise NotFound(
+                f"the device cloud does not know the device {self.device_id}",
+                hint="only an onboarded device gets FOTA jobs: `cellagent provision`",
+                status=404,
+                code=_DEVICE_UNKNOWN,
+            )
+        return None
 
     def serves(self) -> str:
         """Return the device that the call is made for, "" where a user refuses for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from agent.errors import ServiceRefusal, Unavailable
+from agent.errors import AgentError, ServiceRefusal
 from agent.fota import jobs
 from agent.fota.jobs import TRANSITIONS, Execution, JobStatus, JobWithdrawn
 from agent.fota.journal import JobResult, Journal
@@ -102,11 +102,14 @@ class JobReporter:
         return result
 
     async def check_offered(self) -> None:
-        """Raise JobWithdrawn if the cloud no longer offers the open job; no answer is no proof."""
+        """Raise JobWithdrawn if the cloud no longer offers the open job.
+
+        A failure proves nothing: it may be a proxy's, or another server's in the cloud's place.
+        """
         opened = self._journal.open_job
         try:
             offered = await self._cloud.current()
-        except Unavailable:
+        except AgentError:
             return
         if offered is None or opened is None or offered.job_id != opened.job_id:
             raise JobWithdrawn

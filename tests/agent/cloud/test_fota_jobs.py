@@ -19,10 +19,16 @@ def test_the_pending_job_is_asked_for_with_either_scheme() -> None:
 
 @pytest.mark.contract("D9.2")
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>", b'{"code":40499,"message":"none"}', b'["none"]', b"{}"]
+    "body", [b'{"code":40499,"message":"none"}', b'["none"]', b"{}", b'"none"', b"null"]
 )
 def test_no_job_is_an_answer(body: bytes) -> None:
     assert FETCH.parse(Response(404, {}, body)) is None
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>404</html>", b"404 page not found", b"\xff{}"])
+def test_a_404_that_is_no_json_is_not_the_services_and_no_answer(body: bytes) -> None:
+    with pytest.raises(BadAnswer, match="expected JSON"):
+        FETCH.parse(Response(404, {"content-type": "text/html"}, body))
 
 
 def test_an_unknown_device_is_told_apart_from_no_job() -> None:

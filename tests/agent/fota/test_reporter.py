@@ -7,8 +7,8 @@ import pytest
 from download_server import Fault
 from file_backed_kit import FileBackedCloud
 
-from agent.errors import Unavailable
-from agent.fota.jobs import JobStatus
+from agent.errors import AgentError, BadAnswer, Forbidden, InvalidRequest, Unavailable
+from agent.fota.jobs import Execution, JobStatus
 
 if TYPE_CHECKING:
     pass
@@ -20,6 +20,37 @@ async def test_the_cloud_is_asked_at_each_tenth_and_before_the_install(tmp_path:
         cloud = FileBackedCloud(tmp_path)
         await here.pull(cloud=cloud)
     assert 4 <= cloud.fetches <= 12
+
+
+class WrongCloud(FileBackedCloud):
+    """A device cloud whose place another server takes once the job is in progress."""
+
+    error: AgentError
+
+    async def current(self) -> Execution | None:
+        if self.fetches >= 1:
+            raise self.error
+        return await super().current()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadAnswer("expected JSON, got 20 bytes of text/html", status=404),
+        InvalidRequest("405 Method Not Allowed", status=405),
+        Forbidden("403 Forbidden", status=403),
+    ],
+)
+async def test_what_another_server_answers_withdraws_no_job(
+    tmp_path: Path, error: AgentError
+) -> None:
+    async with scene(tmp_path) as here:
+        cloud = WrongCloud(tmp_path)
+        cloud.error = error
+        result = await here.pull(cloud=cloud)
+    assert result is not None
+    assert result.status is JobStatus.SUCCEEDED
+    assert len(here.kit.installed) == 1
 
 
 class LosingCloud(FileBackedCloud):
