@@ -131,7 +131,7 @@ class Framer:
         self._state = ORDINARY
         self._last = _OTHER
         self._pending = bytearray()  # the line that has no end yet
-        self._kept = b""  # of a quoted text the whole lines, of a cut line the head
+        self._kept = bytearray()  # of a quoted text the whole lines, of a cut line the head
 
     def plain_lines(self, data: bytes) -> list[str] | None:
         """Consume `data` and return its lines if they are plain ones, ended by CR LF.
@@ -222,14 +222,21 @@ class Framer:
         starts = self._state is ORDINARY or self._state is CUT
         return self.expects_prompt and starts and not self._pending
 
-    def _keep(self, event: LineEvent, kept: bytes) -> None:
+    def _keep(self, event: LineEvent, more: bytes = b"") -> None:
         self._state = TRANSITIONS[self._state, event]
-        self._kept = kept
+        self._kept += more
+
+    def _keep_quoted(self, line: bytes, end: bytes) -> None:
+        """Keep one more line of a text whose quote is open."""
+        self._kept += line + end
+        if end == b"\r":
+            self._last = _KEPT_CR
 
     def _end(self) -> bytes:
         """End what is kept or dropped of the line; return what was kept."""
-        kept = self._kept
-        self._keep(END, b"")
+        self._keep(END)
+        kept = bytes(self._kept)
+        self._kept.clear()
         return kept
 
     def _piece(self, piece: bytes) -> Iterator[Event]:
@@ -250,21 +257,18 @@ class Framer:
         if self._pending:
             body = bytes(self._pending) + body
             self._pending.clear()
-        kept = self._kept
         if len(body) > self.limit:
             yield from self._overlong(body[:_HEAD_BYTES])
             self._end()
         else:
             yield from self._line(body, end)
-        if self._last is _CR and self._state is QUOTED and self._kept is not kept:
-            self._last = _KEPT_CR
 
     def _overlong(self, head: bytes) -> Iterator[Event]:
         self._pending.clear()
         yield from self._release()
         if self._state is CUT:
             self._end()
-        self._keep(LIMIT, b"")
+        self._keep(LIMIT)
         yield DroppedLine(_text(head))
 
     def _line(self, body: bytes, end: bytes) -> Iterator[Event]:
@@ -287,7 +291,8 @@ class Framer:
             self._keep(LOG_WITHIN, body[: log.start()])
             yield Log(_text(body[log.start() :]))
         elif body.count(b'"') & 1 and self._may_quote(body):
-            self._keep(QUOTE, body + end)
+            self._keep(QUOTE)
+            self._keep_quoted(body, end)
         elif body == b">":
             yield Prompt()
         else:
@@ -298,17 +303,17 @@ class Framer:
         if _LOG.match(body):
             yield Log(_text(body))
             return
-        head = self._kept
         if _FRESH.match(body) or _FINAL.fullmatch(body):
             # The rest of the cut line is lost: this line is a new one.
             yield Line(_text(self._end()), mended=True)
             yield from self._line(body, end)
         elif log := _LOG_WITHIN.search(body):
-            self._keep(LOG_WITHIN, head + body[: log.start()])
+            self._keep(LOG_WITHIN, body[: log.start()])
             yield Log(_text(body[log.start() :]))
+            if len(self._kept) > self.limit:
+                yield DroppedLine(_text(self._end()[:_HEAD_BYTES]))
         else:
-            self._end()
-            yield Line(_text((head + body).strip(_EDGES)), mended=True)
+            yield Line(_text((self._end() + body).strip(_EDGES)), mended=True)
 
     def _may_quote(self, body: bytes) -> bool:
         if self.multiline is None:
@@ -323,8 +328,8 @@ class Framer:
             # The quote was a stray one: no quoted text has a line that begins like an answer.
             yield from self._release()
             yield from self._line(body, end)
-        elif (self._kept + body).count(b'"') & 1:
-            self._kept += body + end
+        elif not body.count(b'"') & 1:
+            self._keep_quoted(body, end)
         else:
             yield Line(_text((self._end() + body).strip(_EDGES)))
 

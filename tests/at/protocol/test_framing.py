@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 
 import pytest
@@ -81,6 +82,35 @@ def test_a_quoted_text_keeps_its_line_breaks_and_a_line_that_reads_ok() -> None:
 def test_a_quote_that_never_closes_costs_nothing_but_its_own_line() -> None:
     stream = b'+CEREG: 2,"00B7,7\r\nOK\r\n+CSCON: 1\r\n'
     assert lines(stream) == ['+CEREG: 2,"00B7,7', "OK", "+CSCON: 1"]
+
+
+@pytest.mark.parametrize("lines", [b"a\r\n", b"a\n\r", b'""\r', b"\n"])
+@pytest.mark.parametrize("cut", [1, 1000, 10**6])
+def test_lines_in_an_open_quote_are_each_looked_at_once(lines: bytes, cut: int) -> None:
+    framer, looked_at, data = Framer(), 0, b'%X: "' + lines * 5000
+
+    def count(_frame: object, event: str, called: object) -> None:
+        nonlocal looked_at
+        if event == "c_call" and isinstance(
+            own := getattr(called, "__self__", None), bytes | bytearray
+        ):
+            looked_at += len(own)
+
+    sys.setprofile(count)
+    try:
+        for start in range(0, len(data), cut):
+            list(framer.feed(data[start : start + cut]))
+    finally:
+        sys.setprofile(None)
+    assert looked_at < 20 * len(data)
+
+
+def test_a_head_that_log_lines_cut_again_and_again_is_bounded() -> None:
+    framer = Framer(limit=1000)
+    found = list(framer.feed(b"abcd[00:00:01.000,000] <inf> x\r\n" * 1000 + b"end\r\nOK\r\n"))
+    assert len([event for event in found if isinstance(event, Log)]) == 1000
+    assert DroppedLine("abcd" * 20) in found
+    assert found[-1] == Line("OK")
 
 
 def test_a_stray_quote_at_the_end_of_the_input_releases_what_it_held() -> None:
