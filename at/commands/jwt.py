@@ -55,9 +55,7 @@ class MakeJwt(Command[Jwt]):
 
     def parse(self, lines: Sequence[str]) -> Jwt:
         """Return the token. Raises ParseError; NoModemTime if a requested expiry is missing."""
-        fields = only_row(lines, self.name)
-        token = read_jwt(fields.text("the token"))
-        fields.end()
+        token = _read_token(lines)
         if self.exp_delta_s and "exp" not in token.claims:
             raise NoModemTime(
                 "the modem made a token that never expires: it does not know the time",
@@ -74,11 +72,20 @@ class MakeJwt(Command[Jwt]):
 
 
 @dataclass(frozen=True, slots=True)
-class MakeDefaultJwt(MakeJwt):
+class MakeDefaultJwt(Command[Jwt]):
     """AT%JWT without parameters: no expiry, no subject, the identity key."""
 
-    form: ClassVar[Form] = Form.EXECUTE
+    name: ClassVar[str] = "%JWT"
+    prefix: ClassVar[str] = "%JWT"
+    timeout_s: ClassVar[float] = 15.0
 
-    def parameters(self) -> Parameters:
-        """Return nothing."""
-        return ()
+    def parse(self, lines: Sequence[str]) -> Jwt:
+        """Return the token. Raises ParseError."""
+        return _read_token(lines)
+
+
+def _read_token(lines: Sequence[str]) -> Jwt:
+    fields = only_row(lines, "%JWT")
+    token = read_jwt(fields.text("the token"))
+    fields.end()
+    return token

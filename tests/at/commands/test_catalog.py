@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from at.commands.catalog import command_of, timeout_of
 from at.protocol import notices
 from at.protocol.answer_or_notice import owner_of
+from at.protocol.command import Command, Form
 from at.protocol.errors import ParseError
 
 
@@ -43,3 +45,20 @@ def test_no_registered_notice_is_taken_for_the_answer_to_its_own_subscription() 
     answers = {"#XFOTA", "#XMODEMRESET"}
     taken = {name for name in notices._parsers if owner_of(f"AT{name}=1").owns(f"{name}: 1")}
     assert taken == answers
+
+
+def _every_type(kind: type[Command[object]] = Command) -> set[type[Command[object]]]:
+    return {kind, *(below for each in kind.__subclasses__() for below in _every_type(each))}
+
+
+def test_a_command_that_sends_no_parameters_takes_none():
+    dropped = [
+        kind.__name__
+        for kind in _every_type()
+        if kind.__module__.startswith("at.")
+        and kind.name
+        and kind.form is not Form.SET
+        and kind.encode is Command.encode
+        and dataclasses.fields(kind)
+    ]
+    assert dropped == []
