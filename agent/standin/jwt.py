@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature
@@ -36,7 +36,7 @@ class Token:
     """A JWT that is parsed and not yet verified."""
 
     claims: Mapping[str, str]
-    """Those of sub, iss and aud that it has."""
+    """Those that were looked for and that it has."""
     signed: bytes
     signature: bytes
 
@@ -54,8 +54,11 @@ class Token:
         return True
 
 
-def parse(text: str, now_s: float) -> Token:
-    """Return the parts of a JWT whose form, algorithm and times are valid. Raises BadToken."""
+def parse(text: str, now_s: float, names: Sequence[str] = ("sub", "iss", "aud")) -> Token:
+    """Return the parts of a JWT whose form, algorithm and times are valid. Raises BadToken.
+
+    The claims of these names are texts, if it has them.
+    """
     if len(text) > _LONGEST:
         raise BadToken("the token is too long")
     parts = text.split(".")
@@ -74,7 +77,7 @@ def parse(text: str, now_s: float) -> Token:
         raise BadToken("R or S is out of range")
     claims = _object(parts[1])
     _check_times(claims, now_s)
-    return Token(_texts(claims), f"{parts[0]}.{parts[1]}".encode(), signature)
+    return Token(_texts(claims, names), f"{parts[0]}.{parts[1]}".encode(), signature)
 
 
 def sign(claims: Mapping[str, object], private_pem: str) -> str:
@@ -112,9 +115,9 @@ def public_pem(key: ec.EllipticCurvePublicKey) -> str:
     ).decode()
 
 
-def _texts(claims: Mapping[str, object]) -> dict[str, str]:
+def _texts(claims: Mapping[str, object], names: Sequence[str]) -> dict[str, str]:
     texts = {}
-    for name in ("sub", "iss", "aud"):
+    for name in names:
         value = claims.get(name, "absent")
         if not isinstance(value, str) or not value:
             raise BadToken(f"{name} is text")

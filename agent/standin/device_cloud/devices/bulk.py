@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 
@@ -13,7 +14,12 @@ from agent.standin.clock import iso
 from agent.standin.core.responses import JSON
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
-from agent.standin.device_cloud.devices.credentials import BadKey, parse_rows, register
+from agent.standin.device_cloud.devices.credentials import (
+    BadKey,
+    check_registration,
+    parse_rows,
+    register,
+)
 from agent.standin.device_cloud.devices.registry import is_device_id, registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
@@ -28,6 +34,7 @@ TEXT_ONLY_TOOL = "nrfcloud-utils/"
 """The user agent of a released tool that writes each value of an ended request as text and fails
 on an object, so it gets no `$meta`."""
 CREATE_DEVICES = "CREATE_DEVICES"
+CREATE_BY_TOKEN = "CREATE_DEVICES_BY_TOKEN"
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -75,6 +82,11 @@ class BulkRequest(Struct, kw_only=True):
         if self.done is True:
             self.status = BulkStatus.FAILED if self.errors else BulkStatus.SUCCEEDED
         self.done = UNSET
+
+    @property
+    def is_of_project(self) -> bool:
+        """Whether it was sent to the path of a project."""
+        return self.endpoint in {CREATE_DEVICES, CREATE_BY_TOKEN}
 
     @property
     def has_ended(self) -> bool:
@@ -154,7 +166,7 @@ def _to_resource(cloud: Cloud, key: str, row: BulkRequest) -> Resource:
     resource = {
         "bulkOpsRequestId": key,
         # A request of a project does the same under another path.
-        "endpoint": "ONBOARD_DEVICES" if row.endpoint == CREATE_DEVICES else row.endpoint,
+        "endpoint": "ONBOARD_DEVICES" if row.is_of_project else row.endpoint,
         "status": row.status,
         "requestedAt": requested,
         "uploadedDataUrl": f"{base}/upload",
@@ -186,34 +198,49 @@ def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
 def _create_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 2 or not is_device_id(fields[0]):
         raise BadKey("a row is a device id and a certificate")
-    onboard(cloud, team, NewDevice(fields[0], fields[1], "", [], []))
+    onboard(cloud, team, NewDevice(fields[0], pem=fields[1]))
+
+
+def _create_row_by_token(cloud: Cloud, team: str, fields: list[str]) -> None:
+    if len(fields) != 2 or not is_device_id(fields[0]):
+        raise BadKey("a row is a device id and an onboarding token")
+    onboard(cloud, team, NewDevice(fields[0], token=fields[1]))
 
 
 def _onboard_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 5 or not is_device_id(fields[0]):
         raise BadKey("a row is a device id, sub-type, tags, firmware types and a PEM")
     device_id, sub_type, tags, firmware, pem = fields
-    onboard(cloud, team, NewDevice(device_id, pem, sub_type, _parts(tags), _parts(firmware)))
+    described = NewDevice(
+        device_id, pem=pem, sub_type=sub_type, tags=_parts(tags), firmware=_parts(firmware)
+    )
+    onboard(cloud, team, described)
 
 
 @dataclass(frozen=True, slots=True)
 class NewDevice:
-    """A device as its onboarding describes it; `pem` is a certificate or a public key."""
+    """A device as its onboarding describes it."""
 
     device_id: str
-    pem: str
-    sub_type: str
-    tags: list[str]
-    firmware: list[str]
+    pem: str | None = None
+    """A certificate or a public key."""
+    token: str | None = None
+    """A registration token, in place of a PEM or beside one."""
+    sub_type: str = ""
+    tags: Sequence[str] = ()
+    firmware: Sequence[str] = ()
 
 
 def onboard(cloud: Cloud, team: str, device: NewDevice) -> None:
-    """Add a device with its certificate or public key. Raises BadKey if it is invalid."""
-    device_id, firmware = device.device_id, device.firmware
+    """Add a device with its key, its registration token or both. Raises BadKey on a bad one."""
+    device_id, firmware = device.device_id, list(device.firmware)
     unknown = [name for name in firmware if name not in FIRMWARE_TYPES]
     if unknown:
         raise BadKey(f"no firmware type {unknown[0][:40]!r}")
-    register(cloud, team, device_id, device.pem)
+    if device.token is not None:
+        check_registration(cloud, team, device_id, device.token)
+    if device.pem is not None:
+        register(cloud, team, device_id, device.pem)
     devices = registry(cloud)
     known = devices.find(device_id)
     fields = known.fields if known else ip_device(device_id, "Generic")
@@ -236,6 +263,7 @@ _ROWS = {
     "REGISTER_CERTIFICATES": _register_row,
     "ONBOARD_DEVICES": _onboard_row,
     CREATE_DEVICES: _create_row,
+    CREATE_BY_TOKEN: _create_row_by_token,
 }
 
 

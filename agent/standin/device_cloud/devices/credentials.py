@@ -11,10 +11,10 @@ from itertools import islice
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from agent.standin import jwt
 from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.refusals import bad_request, invalid
-from agent.standin.jwt import public_pem
 from agent.standin.principal import DEVICE_KEYS, DeviceKeys
 from agent.standin.state import Cloud
 
@@ -26,7 +26,7 @@ JITP_MARK = "jitp"
 
 
 class BadKey(Exception):
-    """A PEM is no P-256 public key, or no certificate with one."""
+    """No P-256 public key, no certificate with one, or no registration token of the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class CsvTable:
     first: str = ".*"
     """A pattern of the value of the first column."""
     header: str = ""
+    """A pattern of the first line, if it names the columns."""
 
     @property
     def schema(self) -> Schema:
@@ -105,17 +106,42 @@ def register(cloud: Cloud, team: str, device_id: str, pem: str) -> None:
     """Store the key of an upload or a certificate in place of an older one. Raises BadKey."""
     public, jitp = read_pem(pem)
     table = cloud.table(DEVICE_KEYS)
-    known, device = table.get(device_id.casefold()), registry(cloud).find(device_id)
-    # The team that owns the device, or that registered a key first, keeps it.
-    if (known and known.team != team) or (device and device.team != team):
-        raise BadKey("the device belongs to another team")
-    keys = known or DeviceKeys(device_id=device_id, team=team)
+    keys = _keys(cloud, team, device_id) or DeviceKeys(device_id=device_id, team=team)
     keys.device_id = device_id
     if jitp:
         keys.jitp = public
     else:
         keys.public = public
     table.put(device_id.casefold(), keys)
+
+
+def check_registration(cloud: Cloud, team: str, device_id: str, text: str) -> None:
+    """Check a registration token: a JWT by which a device names its team. Raises BadKey.
+
+    The maker of the device knows its key, this stand-in only one that was registered: without one
+    the signature is not verified.
+    """
+    keys = _keys(cloud, team, device_id)
+    try:
+        token = jwt.parse(text.strip(), cloud.clock.time(), ("sub", "id"))
+    except jwt.BadToken as error:
+        raise BadKey(f"the onboarding token: {error}") from error
+    if token.claims.get("sub", "").casefold() != device_id.casefold():
+        raise BadKey("sub of the onboarding token is not the id of the device")
+    if token.claims.get("id") != team:
+        raise BadKey("id of the onboarding token is not the id of the team")
+    if keys and keys.public and not token.is_signed_by(keys.public):
+        raise BadKey("the key of the device did not sign the onboarding token")
+
+
+def _keys(cloud: Cloud, team: str, device_id: str) -> DeviceKeys | None:
+    """Return the keys of a device. Raises BadKey if it belongs to another team."""
+    known = cloud.table(DEVICE_KEYS).get(device_id.casefold())
+    device = registry(cloud).find(device_id)
+    # The team that owns the device, or that registered a key first, keeps it.
+    if (known and known.team != team) or (device and device.team != team):
+        raise BadKey("the device belongs to another team")
+    return known
 
 
 def read_pem(pem: str) -> tuple[str, bool]:
@@ -138,4 +164,4 @@ def read_pem(pem: str) -> tuple[str, bool]:
         raise BadKey("the PEM is malformed") from error
     if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
         raise BadKey("only keys of the curve P-256 are taken: ES256 is the only algorithm")
-    return public_pem(key), jitp
+    return jwt.public_pem(key), jitp

@@ -32,12 +32,18 @@ _PEM: Schema = {
     "format": "pem",
     "description": "A certificate or a public key of the curve P-256.",
 }
+_ONBOARDING_TOKEN: Schema = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$",
+    "description": "The answer to `AT%REGJWT`: a JWT whose `sub` is the id of the device and whose"
+    " `id` is that of the team.",
+}
 NEW_DEVICE: Schema = {
     "type": "object",
     "anyOf": [{"required": ["certificate"]}, {"required": ["onboardingToken"]}],
     "properties": {
         "certificate": _PEM,
-        "onboardingToken": _PEM,
+        "onboardingToken": _ONBOARDING_TOKEN,
         "subType": {"type": "string", "pattern": "^[a-zA-Z0-9_.,@/:#-]{0,799}$"},
         "tags": TAGS,
         "supportedFirmwareTypes": {
@@ -46,8 +52,9 @@ NEW_DEVICE: Schema = {
         },
     },
 }
-PROJECT_DEVICES = credentials.CsvTable('device id,"PEM"', 2, 2, header="deviceId,certificate")
-_TOKENS = ("attestationToken", "onboardingToken")
+PROJECT_DEVICES = credentials.CsvTable(
+    'device id,"PEM" or onboarding token', 2, 2, header="deviceId,(?:certificate|onboardingToken)"
+)
 _CREATE = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
 _LIFE = dt.timedelta(days=365 * 20)
 _LONGEST_CODE = 128
@@ -71,10 +78,11 @@ async def _onboard_one(context: Context) -> Response:
     body = context.body
     device = bulk.NewDevice(
         device_id,
-        body.get("certificate", body.get("onboardingToken")),
-        body.get("subType", ""),
-        body.get("tags", []),
-        body.get("supportedFirmwareTypes", []),
+        pem=body.get("certificate"),
+        token=body.get("onboardingToken"),
+        sub_type=body.get("subType", ""),
+        tags=body.get("tags", []),
+        firmware=body.get("supportedFirmwareTypes", []),
     )
     with _bad_keys_refused():
         bulk.onboard(cloud, team, device)
@@ -92,12 +100,16 @@ def _bad_keys_refused() -> Iterator[None]:
 async def _create_in_project(context: Context) -> Response:
     head, *rest = re.split(credentials.LINE_END, credentials.text_of(context.body), maxsplit=1)
     columns, rows = head.split(","), "".join(rest)
-    if any(name in columns for name in _TOKENS):
-        raise refusals.not_built("nothing public says what such a token holds: send certificates")
-    if columns != PROJECT_DEVICES.header.split(","):
-        raise refusals.invalid("the first row names the columns: deviceId,certificate")
+    if "attestationToken" in columns:
+        raise refusals.not_built("nothing public says how such a token is verified")
+    if not re.fullmatch(PROJECT_DEVICES.header, head):
+        raise refusals.invalid(
+            "the first row names the columns: deviceId,certificate or deviceId,onboardingToken"
+        )
     PROJECT_DEVICES.rows(rows)
-    key = bulk.start(context.cloud, context.team, bulk.CREATE_DEVICES, rows)
+    by_token = "onboardingToken" in columns
+    endpoint = bulk.CREATE_BY_TOKEN if by_token else bulk.CREATE_DEVICES
+    key = bulk.start(context.cloud, context.team, endpoint, rows)
     place = _CREATE.format(**context.path)
     return Response(status_code=202, headers={"Location": f"{place}/{key}"})
 
@@ -105,7 +117,7 @@ async def _create_in_project(context: Context) -> Response:
 async def _fetch_in_project(context: Context) -> Response:
     key = context.path["request_id"]
     row = context.cloud.table(bulk.REQUESTS).get(key)
-    if row is None or row.endpoint != bulk.CREATE_DEVICES:
+    if row is None or not row.is_of_project:
         raise refusals.not_found("no such bulk request")
     return answer_one(_project_request(key, row))
 
@@ -261,7 +273,7 @@ OPERATIONS = (
     ),
     declare(
         f"POST {_CREATE}", "CreateProjectDevices",
-        "Make devices of their certificates; `Location` tells how far it is.",
+        "Make devices of their certificates or onboarding tokens; `Location` tells how far it is.",
         _create_in_project, tag="Onboarding", access=PROJECT, bodies=PROJECT_DEVICES.bodies,
         answers={202: None},
     ),

@@ -7,8 +7,10 @@ from urllib.parse import quote
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from device_api import Api, device_path
-from device_tokens import fetch, token
+from device_tokens import fetch, token, upload
+from key_files import pem
 from standin import StandIn
 
 from agent.standin.device_cloud.devices.claiming import CLAIMS
@@ -60,6 +62,71 @@ async def test_an_id_of_any_form_can_be_used(standin: StandIn, api: Api, device_
     assert made.status_code == 202
     assert (await api.get(device_path(device_id)))["id"] == device_id
     assert (await api.get("/devices", deviceIds=device_id))["items"][0]["id"] == device_id
+
+
+UUID = "50363154-3930-4d96-80f9-13121cf35adc"
+
+
+def registration(standin: StandIn, key: ec.EllipticCurvePrivateKey, **changed: str) -> str:
+    """What an nRF93M1 answers to AT%REGJWT."""
+    return token(key, {"sub": UUID, "id": standin.cloud.team_id} | changed)
+
+
+@pytest.mark.contract("D10.8")
+async def test_a_device_is_onboarded_by_the_token_that_names_it_and_its_team(
+    standin: StandIn, api: Api
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    described = {"subType": "nRF93M1", "tags": ["kit"], "supportedFirmwareTypes": ["MODEM"]}
+    for wrong in (
+        registration(standin, key, sub="another"),
+        registration(standin, key, id="another"),
+        token(key, {"sub": UUID}),
+        token(key, {"sub": UUID, "id": 1}),
+        registration(standin, key).rsplit(".", 1)[0] + ".AAAA",
+    ):
+        body = {"onboardingToken": wrong, **described}
+        refused = await api.call("POST", device_path(UUID), json=body)
+        assert (refused.status_code, refused.json()["code"]) == (400, 40001), refused.text
+        assert wrong not in refused.text
+    assert (await api.call("GET", device_path(UUID))).status_code == 404
+    body = {"onboardingToken": registration(standin, key), **described}
+    assert (await api.call("POST", device_path(UUID.upper()), json=body)).status_code == 202
+    made = await api.get(device_path(UUID))
+    assert (made["subType"], made["firmware"]["supports"]) == ("nRF93M1", ["MODEM"])
+    as_pem = await api.call("POST", device_path(UUID), json={"onboardingToken": pem(key)})
+    assert as_pem.status_code == 422
+
+
+@pytest.mark.contract("D10.8")
+async def test_the_registered_key_of_a_device_signs_its_onboarding_token(
+    standin: StandIn, api: Api
+) -> None:
+    own, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    await upload(standin, "public-keys", f'{UUID},"{pem(own)}"\n')
+    for key, status in ((other, 400), (own, 202)):
+        body = {"onboardingToken": registration(standin, key)}
+        assert (await api.call("POST", device_path(UUID), json=body)).status_code == status
+
+
+@pytest.mark.contract("D10.8")
+async def test_devices_of_a_project_are_made_in_bulk_by_their_tokens(
+    standin: StandIn, api: Api
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = standin.organization, standin.project
+    path = "/organizations/{}/projects/{}/long-range/devices/bulk".format(*names)
+    owner = standin.bearer("organization_auth_token") | {"Content-Type": "text/csv"}
+    rows = f"{UUID},{registration(standin, key)}\nnrf-1,{registration(standin, key)}\n"
+    sent = await standin.client.post(
+        f"/v1{path}", headers=owner, content="deviceId,onboardingToken\n" + rows
+    )
+    assert sent.status_code == 202, sent.text
+    standin.clock.advance(1)
+    shown = (await standin.client.get(sent.headers["Location"], headers=owner)).json()
+    assert [one["row"] for one in shown["errorSummary"]["errors"]] == [1]
+    assert (await api.get(device_path(UUID)))["id"] == UUID
+    assert (await api.call("GET", device_path("nrf-1"))).status_code == 404
 
 
 OPERATIONS = {one.name: one for one in every_operation(0)}
