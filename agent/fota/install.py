@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agent.errors import AgentError
+from agent.fota.download.downloader import AsyncClock
 from agent.fota.image import hash_of
 from agent.fota.installers.base import Installer, InstallFailed, Package, runs
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.jobs import JobEnded, JobStatus
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal
-
-if TYPE_CHECKING:
-    from agent.fota.download.downloader import AsyncClock
-    from agent.fota.reporter import UpdateObserver
-
+from agent.fota.reporter import UpdateObserver
 
 DEADLINE_S = 300.0
 """A swap of two 1 MB slots takes a minute, a whole modem image a few."""

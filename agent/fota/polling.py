@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from agent.errors import AgentError, ConfigError, Unavailable
+from agent.fota.download.downloader import AsyncClock
+from agent.fota.journal import JobResult
 from agent.retry import spread_s
 from at.protocol.errors import AtError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from agent.fota.download.downloader import AsyncClock
-    from agent.fota.journal import JobResult
-
 
 _WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)")
 

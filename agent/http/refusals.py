@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from datetime import datetime
 from html import unescape
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent import errors
+from agent.call import Response
 from agent.json_value import JSONValue
 from agent.redact import redact
 from agent.retry import RETRIED_STATUSES, http_date, retry_after
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
+Advise = Callable[[int, int | None], str]
 
-    from agent.call import Response
-
-    Advise = Callable[[int, int | None], str]
 
 MAX_TEXT = 300
 """Characters of the service's own words that a message quotes."""

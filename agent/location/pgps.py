@@ -9,33 +9,9 @@ from datetime import datetime
 
 from agent.call import Host, Request, Response
 from agent.errors import BadAnswer, DeadlineExceeded, UsageError
-from agent.http import HttpClient
-from agent.http.download_targets import (
-    Target,
-    addresses_of,
-    checked_address,
-    is_loopback_url,
-    plain_target,
-)
+from agent.http import HttpClient, download_targets
+from agent.location import calls, pgps_file
 from agent.location.agnss_file import DamagedAssistance
-from agent.location.calls import (
-    Progress,
-    ProjectCall,
-    ProjectSlugs,
-    location_path,
-)
-from agent.location.pgps_file import (
-    GPS_EPOCH,
-    INTERVAL_STEP_MIN,
-    LARGEST_BYTES,
-    MAX_INTERVAL_MIN,
-    MAX_PREDICTIONS,
-    MAX_REACH_MIN,
-    MIN_INTERVAL_MIN,
-    PredictionFile,
-    gps_day_and_second,
-    parse_pgps,
-)
 
 _DEFAULT_INTERVAL_MIN = 240
 """The service's, where none is asked for."""
@@ -54,22 +30,27 @@ class PredictionRequest:
     start: datetime | None = None
 
     def __post_init__(self) -> None:
-        if self.start is not None and (self.start.tzinfo is None or self.start < GPS_EPOCH):
+        if self.start is not None and (
+            self.start.tzinfo is None or self.start < pgps_file.GPS_EPOCH
+        ):
             raise UsageError(f"predictions start at a moment with its offset, not {self.start}")
-        if self.count is not None and not 1 <= self.count <= MAX_PREDICTIONS:
+        if self.count is not None and not 1 <= self.count <= pgps_file.MAX_PREDICTIONS:
             raise UsageError(
-                f"1 to {MAX_PREDICTIONS} predictions can be asked for, not {self.count}"
+                f"1 to {pgps_file.MAX_PREDICTIONS} predictions can be asked for, not {self.count}"
             )
         interval = self.interval_min
         if interval is not None and (
-            not MIN_INTERVAL_MIN <= interval <= MAX_INTERVAL_MIN or interval % INTERVAL_STEP_MIN
+            not pgps_file.MIN_INTERVAL_MIN <= interval <= pgps_file.MAX_INTERVAL_MIN
+            or interval % pgps_file.INTERVAL_STEP_MIN
         ):
             raise UsageError(
-                f"predictions are {MIN_INTERVAL_MIN} to {MAX_INTERVAL_MIN} minutes apart by "
-                f"{INTERVAL_STEP_MIN}, not {interval}"
+                f"predictions are {pgps_file.MIN_INTERVAL_MIN} to {pgps_file.MAX_INTERVAL_MIN} "
+                f"minutes apart by {pgps_file.INTERVAL_STEP_MIN}, not {interval}"
             )
-        if (self.count or 1) * (interval or _DEFAULT_INTERVAL_MIN) > MAX_REACH_MIN:
-            raise UsageError(f"predictions reach {MAX_REACH_MIN // 1440} days ahead at most")
+        if (self.count or 1) * (interval or _DEFAULT_INTERVAL_MIN) > pgps_file.MAX_REACH_MIN:
+            raise UsageError(
+                f"predictions reach {pgps_file.MAX_REACH_MIN // 1440} days ahead at most"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +68,16 @@ class PredictionLink:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestPgps(ProjectCall[PredictionLink]):
+class RequestPgps(calls.ProjectCall[PredictionLink]):
     """GET: the link from which the predictions are downloaded, with no credential."""
 
     wanted: PredictionRequest
 
     def request(self) -> Request:
         """Return the GET with the request as its query."""
-        day, second = gps_day_and_second(self.wanted.start) if self.wanted.start else (None, None)
+        day, second = (
+            pgps_file.gps_day_and_second(self.wanted.start) if self.wanted.start else (None, None)
+        )
         fields = {
             "predictionCount": self.wanted.count,
             "predictionIntervalMinutes": self.wanted.interval_min,
@@ -102,7 +85,7 @@ class RequestPgps(ProjectCall[PredictionLink]):
             "startGpsTimeOfDaySeconds": second,
         }
         query = [(name, str(value)) for name, value in fields.items() if value is not None]
-        return Request("GET", location_path(self.project, "pgps"), query=query)
+        return Request("GET", calls.location_path(self.project, "pgps"), query=query)
 
     def parse(self, response: Response) -> PredictionLink:
         """Return the link. Raises BadAnswer where it names no host and path."""
@@ -117,17 +100,17 @@ class PgpsData:
     """P-GPS data: the bytes as they came, and their predictions."""
 
     content: bytes
-    file: PredictionFile
+    file: pgps_file.PredictionFile
 
 
 async def fetch_pgps(
     client: HttpClient,
-    project: ProjectSlugs | None,
+    project: calls.ProjectSlugs | None,
     wanted: PredictionRequest,
-    progress: Progress,
+    progress: calls.Progress,
     *,
     now: datetime,
-    resolve: Callable[[str, int], Awaitable[Sequence[str]]] = addresses_of,
+    resolve: Callable[[str, int], Awaitable[Sequence[str]]] = download_targets.addresses_of,
 ) -> PgpsData:
     """Fetch the predictions: ask where they are, download them with no credential, check them.
 
@@ -136,17 +119,19 @@ async def fetch_pgps(
     the stand-in, on this machine. Raises what a call raises, SourceRefused, DamagedAssistance.
     """
     link = await client.send(RequestPgps(project, wanted))
-    stand_in = is_loopback_url(client.base_url(Host.DEVICE_CLOUD))
-    target = plain_target(link.url, stand_in=stand_in)
+    stand_in = download_targets.is_loopback_url(client.base_url(Host.DEVICE_CLOUD))
+    target = download_targets.plain_target(link.url, stand_in=stand_in)
     deadline_s = client.transport.deadlines.whole_s
     try:
         async with asyncio.timeout(deadline_s):
             found = await resolve(target.host, target.port)
-            address = checked_address(target, found, stand_in=stand_in)
+            address = download_targets.checked_address(target, found, stand_in=stand_in)
             content = await _download(client, target, address, progress)
     except TimeoutError as error:
         raise DeadlineExceeded(f"no whole P-GPS file within {deadline_s:g} s") from error
-    file = parse_pgps(content, asked_count=wanted.count, asked_period_min=wanted.interval_min)
+    file = pgps_file.parse_pgps(
+        content, asked_count=wanted.count, asked_period_min=wanted.interval_min
+    )
     due = wanted.start or now
     if not file.start <= due < file.end:
         raise DamagedAssistance(
@@ -156,7 +141,9 @@ async def fetch_pgps(
     return PgpsData(content, file)
 
 
-async def _download(client: HttpClient, target: Target, address: str, progress: Progress) -> bytes:
+async def _download(
+    client: HttpClient, target: download_targets.Target, address: str, progress: calls.Progress
+) -> bytes:
     content = bytearray()
     async with client.transport.open("GET", target.url, address=address) as stream:
         if stream.status != 200:
@@ -165,7 +152,7 @@ async def _download(client: HttpClient, target: Target, address: str, progress: 
         total = int(length) if length.isdecimal() and len(length) < 19 else None
         async for chunk in stream.chunks():
             content += chunk
-            if len(content) > LARGEST_BYTES:
-                raise BadAnswer(f"the P-GPS file is larger than {LARGEST_BYTES} bytes")
+            if len(content) > pgps_file.LARGEST_BYTES:
+                raise BadAnswer(f"the P-GPS file is larger than {pgps_file.LARGEST_BYTES} bytes")
             progress(len(content), total)
     return bytes(content)

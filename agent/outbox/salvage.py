@@ -9,17 +9,7 @@ from pathlib import Path
 import msgspec
 
 from agent.config.private_files import sync_folder
-from agent.outbox.schema import (
-    COLUMNS,
-    DAMAGE,
-    INSERT,
-    Row,
-    check,
-    close,
-    connect,
-    is_damage,
-    row_crc,
-)
+from agent.outbox import schema
 
 
 def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
@@ -38,12 +28,12 @@ def open_file(path: Path, now: float) -> tuple[sqlite3.Connection, int]:
     # The file is renamed before its parts: until there is a new one, they can only be its own.
     if not damaged.exists() or not path.exists():
         _rename(path, damaged, _SUFFIXES)
-    connection = connect(path)
+    connection = schema.connect(path)
     try:
         salvaged = _salvage(damaged, connection)
         _set_aside(damaged, path, now)
     except BaseException:
-        close(connection)
+        schema.close(connection)
         raise
     return connection, salvaged
 
@@ -52,12 +42,12 @@ def _open_if_sound(path: Path) -> sqlite3.Connection | None:
     """Open the file, None if it is damaged. Raises sqlite3.Error, OSError for any other trouble."""
     connection: sqlite3.Connection | None = None
     try:
-        connection = connect(path)
-        check(connection)
-    except DAMAGE as exc:
+        connection = schema.connect(path)
+        schema.check(connection)
+    except schema.DAMAGE as exc:
         if connection is not None:
-            close(connection)
-        if not is_damage(exc, path):
+            schema.close(connection)
+        if not schema.is_damage(exc, path):
             raise
         return None
     return connection
@@ -87,14 +77,14 @@ def _rename(path: Path, new: Path, suffixes: tuple[str, ...]) -> None:
 
 def _salvage(damaged: Path, connection: sqlite3.Connection) -> int:
     """Copy the rows that can be read and whose body is sound; return how many."""
-    rows: dict[int, Row] = {}
+    rows: dict[int, schema.Row] = {}
     for row in _readable_rows(damaged):
         if (sound := _sound(row)) is not None:
             rows.setdefault(sound[0], sound)
     sound_rows = [rows[number] for number in sorted(rows)]
     connection.execute("BEGIN IMMEDIATE")
     # An earlier start may have come as far as this.
-    connection.executemany(INSERT.replace("INSERT", "INSERT OR IGNORE", 1), sound_rows)
+    connection.executemany(schema.INSERT.replace("INSERT", "INSERT OR IGNORE", 1), sound_rows)
     connection.execute("COMMIT")
     return len(sound_rows)
 
@@ -112,16 +102,16 @@ def _readable_rows(damaged: Path) -> Iterator[tuple[object, ...]]:
             source.execute("PRAGMA cell_size_check=1")
             source.text_factory = bytes
             for row in source.execute(
-                f"SELECT {COLUMNS} FROM items NOT INDEXED ORDER BY id {order}"  # noqa: S608 - constants
+                f"SELECT {schema.COLUMNS} FROM items NOT INDEXED ORDER BY id {order}"  # noqa: S608 - constants
             ):
                 yield tuple(_decoded(value, at) for at, value in enumerate(row))
-        except DAMAGE:
+        except schema.DAMAGE:
             continue
         finally:
-            close(source)
+            schema.close(source)
 
 
-_BODY_AT = COLUMNS.split(", ").index("body")
+_BODY_AT = schema.COLUMNS.split(", ").index("body")
 
 
 def _decoded(value: object, at: int) -> object:
@@ -130,10 +120,12 @@ def _decoded(value: object, at: int) -> object:
     return value
 
 
-def _sound(row: tuple[object, ...]) -> Row | None:
+def _sound(row: tuple[object, ...]) -> schema.Row | None:
     try:
-        sound = msgspec.convert(row, Row)
+        sound = msgspec.convert(row, schema.Row)
     except msgspec.ValidationError:
         return None
     number, kind, device, _, captured, _, meta, body, crc = sound
-    return sound if number > 0 and row_crc(kind, device, captured, meta, body) == crc else None
+    return (
+        sound if number > 0 and schema.row_crc(kind, device, captured, meta, body) == crc else None
+    )

@@ -27,24 +27,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from agent.standin import state
 from agent.standin.core.dispatch import Endpoint
 from agent.standin.core.responses import JSON, MakeRefused
 from agent.standin.faults import active_faults, set_faults
 from agent.standin.keys import EVALUATION_TOKENS
-from agent.standin.state import (
-    API_KEYS,
-    EMAIL,
-    ORGANIZATION_ROLES,
-    ORGANIZATIONS,
-    PROJECTS,
-    TEAMS,
-    USERS,
-    ApiKey,
-    Cloud,
-    Organization,
-    Settings,
-    issue_api_key,
-)
 
 CONTROL_PATH = "/control"
 
@@ -70,7 +57,7 @@ class _Changes(msgspec.Struct, forbid_unknown_fields=True):
     trial_started: float | UnsetType = UNSET
 
 
-def routes(cloud: Cloud, refuse: MakeRefused) -> list[Route]:
+def routes(cloud: state.Cloud, refuse: MakeRefused) -> list[Route]:
     """Return the routes of the control endpoint; `refuse` makes its errors."""
 
     def authorize(request: Request) -> None:
@@ -107,16 +94,16 @@ def routes(cloud: Cloud, refuse: MakeRefused) -> list[Route]:
     ]
 
 
-def _state(cloud: Cloud) -> dict[str, object]:
+def _state(cloud: state.Cloud) -> dict[str, object]:
     return {
         "clock": cloud.clock.iso(),
         "settings": asdict(cloud.settings),
         "faults": active_faults(cloud),
-        "plan": cloud.table(TEAMS)[cloud.team_id].plan,
+        "plan": cloud.table(state.TEAMS)[cloud.team_id].plan,
     }
 
 
-def _clock(cloud: Cloud, value: _Clock) -> None:
+def _clock(cloud: state.Cloud, value: _Clock) -> None:
     if value.freeze is not UNSET:
         cloud.clock.freeze(still=value.freeze)
     if value.set is not UNSET:
@@ -124,80 +111,80 @@ def _clock(cloud: Cloud, value: _Clock) -> None:
     cloud.clock.advance(value.advance_s)
 
 
-def _settings(cloud: Cloud, value: dict[str, object]) -> None:
+def _settings(cloud: state.Cloud, value: dict[str, object]) -> None:
     current = asdict(cloud.settings)
     for name in value:
         if name not in current:
             raise ValueError(f"no setting {name!r}; there are {', '.join(current)}")
-    cloud.settings = msgspec.convert({**current, **value}, Settings)
+    cloud.settings = msgspec.convert({**current, **value}, state.Settings)
 
 
-def _plan(cloud: Cloud, value: str) -> None:
-    team = cloud.table(TEAMS)[cloud.team_id]
+def _plan(cloud: state.Cloud, value: str) -> None:
+    team = cloud.table(state.TEAMS)[cloud.team_id]
     team.plan = value
-    cloud.table(TEAMS).put(cloud.team_id, team)
+    cloud.table(state.TEAMS).put(cloud.team_id, team)
 
 
-def _role(cloud: Cloud, value: str) -> None:
+def _role(cloud: state.Cloud, value: str) -> None:
     for record in _owners_keys(cloud):
         record.role = value
-        cloud.table(API_KEYS).put(record.key, record)
+        cloud.table(state.API_KEYS).put(record.key, record)
 
 
-def _location(cloud: Cloud, value: dict[str, bool]) -> None:
+def _location(cloud: state.Cloud, value: dict[str, bool]) -> None:
     for name, enabled in value.items():
-        project = cloud.table(PROJECTS).get(name)
+        project = cloud.table(state.PROJECTS).get(name)
         if project is None:
             raise ValueError(f"no project {name!r}")
         project.location = enabled
         cloud.put_project(project)
 
 
-def _single_sign_on(cloud: Cloud, value: dict[str, bool]) -> None:
+def _single_sign_on(cloud: state.Cloud, value: dict[str, bool]) -> None:
     for slug, required in value.items():
         organization = _organization(cloud, slug)
         organization.single_sign_on = required
-        cloud.table(ORGANIZATIONS).put(slug, organization)
+        cloud.table(state.ORGANIZATIONS).put(slug, organization)
 
 
-def _members(cloud: Cloud, value: dict[str, str | None]) -> None:
-    owner = cloud.table(USERS)[EMAIL]
+def _members(cloud: state.Cloud, value: dict[str, str | None]) -> None:
+    owner = cloud.table(state.USERS)[state.EMAIL]
     for slug, role in value.items():
         _organization(cloud, slug)
-        if role not in (None, *ORGANIZATION_ROLES):
-            raise ValueError(f"no role {role!r}; there are {', '.join(ORGANIZATION_ROLES)}")
+        if role not in (None, *state.ORGANIZATION_ROLES):
+            raise ValueError(f"no role {role!r}; there are {', '.join(state.ORGANIZATION_ROLES)}")
         owner.roles.pop(slug, None)
         if role:
             owner.roles[slug] = role
-        cloud.table(USERS).put(EMAIL, owner)
+        cloud.table(state.USERS).put(state.EMAIL, owner)
 
 
-def _organization(cloud: Cloud, slug: str) -> Organization:
-    found = cloud.table(ORGANIZATIONS).get(slug)
+def _organization(cloud: state.Cloud, slug: str) -> state.Organization:
+    found = cloud.table(state.ORGANIZATIONS).get(slug)
     if found is None:
         raise ValueError(f"no organization {slug!r}")
     return found
 
 
-def _owners_keys(cloud: Cloud) -> list[ApiKey]:
-    keys = cloud.table(API_KEYS).values()
-    return [key for key in keys if (key.email, key.team) == (EMAIL, cloud.team_id)]
+def _owners_keys(cloud: state.Cloud) -> list[state.ApiKey]:
+    keys = cloud.table(state.API_KEYS).values()
+    return [key for key in keys if (key.email, key.team) == (state.EMAIL, cloud.team_id)]
 
 
-def _rotate(cloud: Cloud, value: bool) -> dict[str, str] | None:
+def _rotate(cloud: state.Cloud, value: bool) -> dict[str, str] | None:
     if not value:
         return None
     role = _owners_keys(cloud)[0].role
-    return {"api_key": issue_api_key(cloud, EMAIL, cloud.team_id, role)}
+    return {"api_key": state.issue_api_key(cloud, state.EMAIL, cloud.team_id, role)}
 
 
-def _trial(cloud: Cloud, value: float) -> None:
+def _trial(cloud: state.Cloud, value: float) -> None:
     token = cloud.table(EVALUATION_TOKENS)[cloud.team_id]
     token.created_at = value
     cloud.table(EVALUATION_TOKENS).put(cloud.team_id, token)
 
 
-CHANGES: dict[str, Callable[[Cloud, Any], dict[str, str] | None]] = {
+CHANGES: dict[str, Callable[[state.Cloud, Any], dict[str, str] | None]] = {
     "clock": _clock,
     "settings": _settings,
     "faults": set_faults,

@@ -14,16 +14,9 @@ from fnmatch import fnmatchcase
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agent.standin import fault_kinds
 from agent.standin.core.responses import MakeRefused
 from agent.standin.fault_grammar import FaultMistake, read_parts
-from agent.standin.fault_kinds import (
-    APPLIED_ELSEWHERE,
-    FAULTS,
-    RATE_LIMIT,
-    WRONG_CERTIFICATE,
-    FaultKind,
-    FaultyRequest,
-)
 from agent.standin.state import Cloud
 
 _EXEMPT_PATH = "/control"
@@ -54,7 +47,7 @@ class Fault:
 def parse(text: str) -> Fault:
     """Return the fault that `text` describes. Raises FaultMistake, which shows a right one."""
     parts = read_parts(text)
-    kinds = FAULTS | APPLIED_ELSEWHERE
+    kinds = fault_kinds.FAULTS | fault_kinds.APPLIED_ELSEWHERE
     kind = kinds.get(parts.name)
     if kind is None:
         near = difflib.get_close_matches(parts.name, kinds, n=1, cutoff=0.0)[0]
@@ -72,13 +65,13 @@ def parse(text: str) -> Fault:
         argument = parts.argument
     if parts.route and kind.effect is None:
         raise FaultMistake(text, f"{parts.name} takes no ROUTE: it applies to all", example)
-    if parts.times is not None and parts.name == RATE_LIMIT:
+    if parts.times is not None and parts.name == fault_kinds.RATE_LIMIT:
         raise FaultMistake(text, f"{parts.name} takes no TIMES: it has no end", example)
     times = kind.times if parts.times is None else parts.times
     return Fault(text, parts.name, argument, times, parts.method, parts.route)
 
 
-def _example(name: str, kind: FaultKind) -> str:
+def _example(name: str, kind: fault_kinds.FaultKind) -> str:
     """Return a right fault of a kind."""
     return f"{name}={kind.argument.default}" if kind.argument and kind.argument.default else name
 
@@ -93,19 +86,23 @@ def active_faults(cloud: Cloud) -> list[str]:
     return [fault.text for fault in _faults(cloud) if fault.left != 0]
 
 
-def known_faults() -> dict[str, FaultKind]:
+def known_faults() -> dict[str, fault_kinds.FaultKind]:
     """Return every kind of fault by its name."""
-    return FAULTS | APPLIED_ELSEWHERE
+    return fault_kinds.FAULTS | fault_kinds.APPLIED_ELSEWHERE
 
 
 def has_wrong_certificate(cloud: Cloud) -> bool:
     """Return whether new connections are TLS with a certificate of another name."""
-    return any(fault.name == WRONG_CERTIFICATE and fault.left != 0 for fault in _faults(cloud))
+    return any(
+        fault.name == fault_kinds.WRONG_CERTIFICATE and fault.left != 0 for fault in _faults(cloud)
+    )
 
 
 def triggers_wrong_certificate(cloud: Cloud) -> bool:
     """Return whether the connection that was just made gets that certificate, and count it."""
-    return any(fault.name == WRONG_CERTIFICATE and fault.triggers() for fault in _faults(cloud))
+    return any(
+        fault.name == fault_kinds.WRONG_CERTIFICATE and fault.triggers() for fault in _faults(cloud)
+    )
 
 
 def rate_limit(cloud: Cloud) -> str | None:
@@ -113,7 +110,7 @@ def rate_limit(cloud: Cloud) -> str | None:
 
     It is a decimal number of pushes an hour, or "" for the suggested figures.
     """
-    arguments = [fault.argument for fault in _faults(cloud) if fault.name == RATE_LIMIT]
+    arguments = [fault.argument for fault in _faults(cloud) if fault.name == fault_kinds.RATE_LIMIT]
     return arguments[-1] if arguments else None
 
 
@@ -141,16 +138,18 @@ class FaultLayer:
         app = self._app
         if scope["path"] != _EXEMPT_PATH:
             for fault in reversed(_faults(self._cloud)):
-                kind = FAULTS.get(fault.name)
+                kind = fault_kinds.FAULTS.get(fault.name)
                 if kind is not None and fault.triggers(scope["method"], scope["path"]):
                     app = self._faulty(app, kind, fault.argument)
         await app(scope, receive, send)
 
-    def _faulty(self, app: ASGIApp, kind: FaultKind, argument: str) -> ASGIApp:
+    def _faulty(self, app: ASGIApp, kind: fault_kinds.FaultKind, argument: str) -> ASGIApp:
         """Return `app` with a fault applied to what it answers."""
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            request = FaultyRequest(argument, app, self._cloud, self._refuse, scope, receive, send)
+            request = fault_kinds.FaultyRequest(
+                argument, app, self._cloud, self._refuse, scope, receive, send
+            )
             assert kind.effect is not None
             await kind.effect(request)
 

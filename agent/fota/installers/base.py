@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from agent.errors import AgentError
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from agent.fota.versions import same_version
 from at.commands.identity import ReadRevision
 from at.commands.serial_modem import ReadSerialModemVersion
+from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
-
-if TYPE_CHECKING:
-    from at.driver.modem import Modem
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with what is done, how much of it is done, and of how much."""

@@ -7,27 +7,23 @@ import gzip
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from agent import errors
 from agent.observability.ingest import storage, uploads
+from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
 from agent.retry import backoff_s
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
-    from pathlib import Path
-
     from agent.http import HttpClient, HttpTransport
-    from agent.observability.ingest.device_identity import DeviceIdentity
-    from agent.observability.ingest.uploads import UploadProject
 
-    Progress = Callable[[int, int], None]
-    """Called with the bytes sent and the size of the file; less is sent again after a break."""
-
-
+Progress = Callable[[int, int], None]
+"""Called with the bytes sent and the size of the file; less is sent again after a break."""
 _PIECE = 256 * 1024  # bytes that are compressed at a time
 TRIES = 5
 FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 32.0
@@ -74,7 +70,7 @@ class Upload:
     kind: uploads.FileKind
     device: DeviceIdentity | None = None
     details: Mapping[str, object] | None = None
-    project: UploadProject | None = None
+    project: uploads.UploadProject | None = None
     """If given, a user's or organization's credential is used, else the project key."""
     request_id: str = ""
     """The same at every try; the service ignores what it does not know."""

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from agent.standin.core.responses import MakeRefused
-    from agent.standin.state import Cloud
-
+from agent.standin.core.responses import MakeRefused
+from agent.standin.state import Cloud
 
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9A-Za-z:.%_-]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{0,5})?", re.ASCII

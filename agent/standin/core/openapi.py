@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from agent.standin.core.operation import Operation, Parameter
-    from agent.standin.core.schema import Schema
+from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.schema import Schema
 
 PROJECT_KEY = "project key"
 """The tag of operations that accept one."""

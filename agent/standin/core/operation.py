@@ -5,14 +5,11 @@ The document is made of these declarations; handlers check requests by the same 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from agent.standin.core.schema import Schema
+from agent.standin.core.schema import Schema
 
 
 class Host(StrEnum):

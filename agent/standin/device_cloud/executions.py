@@ -9,6 +9,7 @@ from starlette.responses import Response
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.schema import Schema
+from agent.standin.device_cloud import tables
 from agent.standin.device_cloud.access import FOTA_DEVICE
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.operations import Context, declare
@@ -16,15 +17,6 @@ from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.shapes import LIST, TEXT, TEXTS, WHOLE
-from agent.standin.device_cloud.tables import (
-    EXECUTIONS,
-    JOB_DEVICES,
-    JOBS,
-    QUEUES,
-    Execution,
-    Job,
-    JobDocument,
-)
 from agent.standin.state import Cloud
 
 FINAL = frozenset({"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT", "CANCELLED"})
@@ -82,7 +74,7 @@ async def _fetch(context: Context) -> Response:
 
 async def _list_of_job(context: Context) -> Response:
     cloud, job = context.cloud, context.path["job_id"]
-    if job not in cloud.table(JOBS):
+    if job not in cloud.table(tables.JOBS):
         raise not_found("no such job")
     wanted = set(context.query.get("status", ()))
     rows = (
@@ -93,18 +85,18 @@ async def _list_of_job(context: Context) -> Response:
     return context.page().answer(rows, to_resource)
 
 
-def create(cloud: Cloud, job: Job, device_id: str) -> None:
+def create(cloud: Cloud, job: tables.Job, device_id: str) -> None:
     """Queue a job for a device."""
     now = cloud.clock.time()
     firmware = job.firmware
-    row = Execution(
+    row = tables.Execution(
         id=str(uuid.uuid4()),
         job_id=job.id,
         device_id=device_id,
         team=job.team,
         status="QUEUED",
         status_detail="",
-        document=JobDocument(
+        document=tables.JobDocument(
             firmware_type=firmware.firmware_type,
             host=firmware.host,
             path=job.path,
@@ -116,23 +108,23 @@ def create(cloud: Cloud, job: Job, device_id: str) -> None:
         updated_at=now,
     )
     key = device_id.casefold()
-    cloud.table(EXECUTIONS).put(f"{key}/{job.id}", row)
-    cloud.table(QUEUES).put(key, [*(cloud.table(QUEUES).get(key) or ()), job.id])
-    devices = cloud.table(JOB_DEVICES)
+    cloud.table(tables.EXECUTIONS).put(f"{key}/{job.id}", row)
+    cloud.table(tables.QUEUES).put(key, [*(cloud.table(tables.QUEUES).get(key) or ()), job.id])
+    devices = cloud.table(tables.JOB_DEVICES)
     devices.put(job.id, [*(devices.get(job.id) or ()), key])
 
 
-def of_device(cloud: Cloud, device_id: str) -> list[Execution]:
+def of_device(cloud: Cloud, device_id: str) -> list[tables.Execution]:
     """Return a device's executions, oldest first."""
     key = device_id.casefold()
-    table = cloud.table(EXECUTIONS)
-    return [table[f"{key}/{job}"] for job in cloud.table(QUEUES).get(key) or ()]
+    table = cloud.table(tables.EXECUTIONS)
+    return [table[f"{key}/{job}"] for job in cloud.table(tables.QUEUES).get(key) or ()]
 
 
-def of_job(cloud: Cloud, job_id: str) -> list[Execution]:
+def of_job(cloud: Cloud, job_id: str) -> list[tables.Execution]:
     """Return a job's executions."""
-    table = cloud.table(EXECUTIONS)
-    return [table[f"{key}/{job_id}"] for key in cloud.table(JOB_DEVICES).get(job_id) or ()]
+    table = cloud.table(tables.EXECUTIONS)
+    return [table[f"{key}/{job_id}"] for key in cloud.table(tables.JOB_DEVICES).get(job_id) or ()]
 
 
 def cancel_job(cloud: Cloud, job_id: str, reason: str) -> None:
@@ -144,15 +136,15 @@ def cancel_job(cloud: Cloud, job_id: str, reason: str) -> None:
 
 def delete_job(cloud: Cloud, job_id: str) -> None:
     """Remove a job's executions."""
-    queues = cloud.table(QUEUES)
+    queues = cloud.table(tables.QUEUES)
     for row in of_job(cloud, job_id):
         key = row.device_id.casefold()
         queues.put(key, [job for job in queues[key] if job != job_id])
-        cloud.table(EXECUTIONS).delete(f"{key}/{job_id}")
-    cloud.table(JOB_DEVICES).delete(job_id)
+        cloud.table(tables.EXECUTIONS).delete(f"{key}/{job_id}")
+    cloud.table(tables.JOB_DEVICES).delete(job_id)
 
 
-def to_resource(row: Execution) -> Resource:
+def to_resource(row: tables.Execution) -> Resource:
     """Return the execution resource."""
     created, updated = iso(row.created_at), iso(row.updated_at)
     resource = {
@@ -169,17 +161,17 @@ def to_resource(row: Execution) -> Resource:
     return with_meta(resource, created, updated)
 
 
-def _find(context: Context) -> Execution:
+def _find(context: Context) -> tables.Execution:
     key = context.path["device_id"].casefold()
-    row = context.cloud.table(EXECUTIONS).get(f"{key}/{context.path['job_id']}")
+    row = context.cloud.table(tables.EXECUTIONS).get(f"{key}/{context.path['job_id']}")
     if row is None or row.team != context.team:
         raise DeviceCloudRefused(404, "no such execution", code=40410)
     return row
 
 
-def _store(cloud: Cloud, row: Execution, status: str, detail: str) -> None:
+def _store(cloud: Cloud, row: tables.Execution, status: str, detail: str) -> None:
     row.status, row.status_detail, row.updated_at = status, detail, cloud.clock.time()
-    cloud.table(EXECUTIONS).put(f"{row.device_id.casefold()}/{row.job_id}", row)
+    cloud.table(tables.EXECUTIONS).put(f"{row.device_id.casefold()}/{row.job_id}", row)
 
 
 _DEVICE = "/v1/fota-job-executions/{device_id}"

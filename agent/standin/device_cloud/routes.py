@@ -11,14 +11,7 @@ from starlette.routing import Route
 from agent.standin.core import openapi
 from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
-from agent.standin.device_cloud import account, bundles, executions, fota_jobs
-from agent.standin.device_cloud.access import (
-    EVALUATION_TOKEN,
-    JSON_WEB_TOKEN,
-    OPEN,
-    ORGANIZATION_TOKEN,
-    SIMPLE_TOKEN,
-)
+from agent.standin.device_cloud import access, account, bundles, executions, fota_jobs
 from agent.standin.device_cloud.devices import ble, bulk, claiming, devices, messages, onboarding
 from agent.standin.device_cloud.location import location, orbits
 from agent.standin.device_cloud.operations import Context, declare
@@ -26,10 +19,11 @@ from agent.standin.device_cloud.shapes import OBJECT
 from agent.standin.state import Cloud
 
 _SCHEMES = {
-    SIMPLE_TOKEN: "The API key of a user in a team.",
-    JSON_WEB_TOKEN: "A JWT of a device, or of a proxy server with a service key. ES256 only.",
-    EVALUATION_TOKEN: "Deprecated: a JWT for location, for 30 days.",
-    ORGANIZATION_TOKEN: "An organization auth token, for the projects of one organization.",
+    access.SIMPLE_TOKEN: "The API key of a user in a team.",
+    access.JSON_WEB_TOKEN: "A JWT of a device, or of a proxy server with a service key. ES256"
+    " only.",
+    access.EVALUATION_TOKEN: "Deprecated: a JWT for location, for 30 days.",
+    access.ORGANIZATION_TOKEN: "An organization auth token, for the projects of one organization.",
 }
 # A component, not a parameter of operations: no schema describes which value fits, so a tool that
 # generates values from the document would only generate refusals.
@@ -57,7 +51,7 @@ OPERATIONS = {
     Host.DEVICE_CLOUD: (
         declare(
             "GET /v1/openapi.json", "Schema", "This document.", _published_document,
-            tag="Account", access=OPEN, answers={200: OBJECT},
+            tag="Account", access=access.OPEN, answers={200: OBJECT},
         ),
         *account.OPERATIONS,
         *devices.OPERATIONS,

@@ -7,13 +7,7 @@ import re
 import msgspec
 
 from agent.json_value import JSONValue
-from agent.standin.device_cloud.tables import (
-    Characteristic,
-    Descriptor,
-    DeviceFields,
-    Firmware,
-    Service,
-)
+from agent.standin.device_cloud import tables
 
 GATEWAY = "nrf-352656109000001"
 BLE = "DE:AD:BE:EF:00:01"
@@ -38,14 +32,14 @@ def fleet_index(device_id: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def fleet_device(index: int) -> DeviceFields:
+def fleet_device(index: int) -> tables.DeviceFields:
     """Return the fields of a fleet device that nothing has changed."""
     return _updatable(fleet_id(index), "fleet")
 
 
-def ip_device(device_id: str, kind: str, name: str = "") -> DeviceFields:
+def ip_device(device_id: str, kind: str, name: str = "") -> tables.DeviceFields:
     """Return the fields of a Gateway or a Generic device."""
-    return DeviceFields(
+    return tables.DeviceFields(
         id=device_id,
         name=name or device_id,
         type=kind,
@@ -59,18 +53,18 @@ def ip_device(device_id: str, kind: str, name: str = "") -> DeviceFields:
     )
 
 
-def _updatable(device_id: str, tag: str) -> DeviceFields:
+def _updatable(device_id: str, tag: str) -> tables.DeviceFields:
     device = ip_device(device_id, "Generic")
-    device.firmware = Firmware(supports=["APP", "MODEM"], modem="mfw_nrf91x1_2.0.2")
+    device.firmware = tables.Firmware(supports=["APP", "MODEM"], modem="mfw_nrf91x1_2.0.2")
     device.tags = [tag]
     return device
 
 
 def ble_device(
-    device_id: str, gateway_id: str, services: dict[str, Service] | None = None
-) -> DeviceFields:
+    device_id: str, gateway_id: str, services: dict[str, tables.Service] | None = None
+) -> tables.DeviceFields:
     """Return the fields of a BLE device; of one that was just added nothing is discovered yet."""
-    return DeviceFields(
+    return tables.DeviceFields(
         id=device_id,
         name=device_id,
         type="BLE",
@@ -80,7 +74,7 @@ def ble_device(
     )
 
 
-def led_button_service() -> dict[str, Service]:
+def led_button_service() -> dict[str, tables.Service]:
     """Return the LED and button service of the demo application (clause D3.3)."""
     return _service(
         LED_SERVICE,
@@ -106,13 +100,13 @@ def led_button_service() -> dict[str, Service]:
     )
 
 
-def battery_service(level: int) -> dict[str, Service]:
+def battery_service(level: int) -> dict[str, tables.Service]:
     """Return the battery service that the first discovery finds."""
     properties = {"read": True, "notify": True}
     return _service("180F", _characteristic("180F", "2A19", [level], properties, descriptors={}))
 
 
-def seeded() -> list[DeviceFields]:
+def seeded() -> list[tables.DeviceFields]:
     """Return the fields of the devices that are there from the start."""
     gateway = ip_device(GATEWAY, "Gateway", "Bench gateway")
     connected: JSONValue = {BLE: {"status": {"connected": True}}}
@@ -121,8 +115,8 @@ def seeded() -> list[DeviceFields]:
     return [gateway, ble, _updatable(GENERIC, "demo"), ip_device(FREE_FORM, "Generic")]
 
 
-def _service(uuid: str, *characteristics: Characteristic) -> dict[str, Service]:
-    return {uuid: Service(uuid, {one.uuid: one for one in characteristics})}
+def _service(uuid: str, *characteristics: tables.Characteristic) -> dict[str, tables.Service]:
+    return {uuid: tables.Service(uuid, {one.uuid: one for one in characteristics})}
 
 
 def _characteristic(
@@ -132,12 +126,15 @@ def _characteristic(
     properties: dict[str, bool],
     *,
     descriptors: dict[str, list[int]],
-) -> Characteristic:
+) -> tables.Characteristic:
     path = f"{service}/{uuid}"
-    return Characteristic(
+    return tables.Characteristic(
         uuid,
         path,
         value,
         properties,
-        {key: Descriptor(key, f"{path}/{key}", content) for key, content in descriptors.items()},
+        {
+            key: tables.Descriptor(key, f"{path}/{key}", content)
+            for key, content in descriptors.items()
+        },
     )

@@ -19,15 +19,9 @@ from agent.standin.core import serving
 from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.responses import Refused
 from agent.standin.core.schema import Errors, Schema, parse_datetime
+from agent.standin.observability import refusals
 from agent.standin.observability.access import Access, Role, authenticate, role_in
 from agent.standin.observability.project import SLUG, Project
-from agent.standin.observability.refusals import (
-    ObservabilityRefused,
-    forbidden,
-    invalid,
-    invalid_fields,
-    not_found,
-)
 from agent.standin.principal import CredentialKind, Principal
 from agent.standin.state import Cloud
 
@@ -102,7 +96,7 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
         context = RequestContext(request, self, cloud, principal, path)
         context.role, context.project_or_none = _role_and_project(principal, cloud, path)
         if context.role.value < self.role.value:
-            raise forbidden(f"this takes the role of {self.role.name.lower()}")
+            raise refusals.forbidden(f"this takes the role of {self.role.name.lower()}")
         return context
 
     @property
@@ -129,19 +123,21 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
 
     def refuse_fields(self, errors: dict[str, Errors]) -> Refused:
         """400: texts by field."""
-        return invalid_fields(errors)
+        return refusals.invalid_fields(errors)
 
     def refuse_body(self, errors: Errors) -> Refused:
         """400: a text for the whole body, or texts by field."""
-        return invalid_fields(errors) if isinstance(errors, dict) else invalid("; ".join(errors))
+        if isinstance(errors, dict):
+            return refusals.invalid_fields(errors)
+        return refusals.invalid("; ".join(errors))
 
     def refuse_json(self, problem: str) -> Refused:
         """400."""
-        return invalid(f"the body is no JSON: {problem}")
+        return refusals.invalid(f"the body is no JSON: {problem}")
 
     def refuse_media_type(self, media_type: str) -> Refused:
         """415."""
-        return ObservabilityRefused(
+        return refusals.ObservabilityRefused(
             415, f"the body is to be {JSON_TYPE}, not {media_type or 'untold'}"
         )
 
@@ -153,7 +149,7 @@ def complete(served: ServedOperation) -> ServedOperation:
     come before its handler.
     """
     operation = served.operation
-    security, note, refusals = _DECLARED_ACCESS[served.access]
+    security, note, statuses = _DECLARED_ACCESS[served.access]
     slugs = [
         one for one in (ORGANIZATION_PARAMETER, PROJECT_PARAMETER) if one.name in operation.path
     ]
@@ -163,13 +159,13 @@ def complete(served: ServedOperation) -> ServedOperation:
         413: operation.bodies,
         415: JSON_TYPE in operation.bodies,
     }
-    refusals = refusals | {status for status, may_happen in implied.items() if may_happen}
+    statuses = statuses | {status for status, may_happen in implied.items() if may_happen}
     declaration = replace(
         operation,
         security=security,
         description=f"{note} {operation.description}".strip(),
         parameters=(*slugs, *operation.parameters),
-        refusals=(*refusals, *operation.refusals),
+        refusals=(*statuses, *operation.refusals),
     )
     return replace(served, operation=declaration)
 
@@ -188,5 +184,5 @@ def _role_and_project(
     if slug is None:
         return role, None
     if cloud.project(organization, slug) is None:
-        raise not_found(f"project {slug!r}")
+        raise refusals.not_found(f"project {slug!r}")
     return role, Project(cloud, organization, slug)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
+from agent.standin.core.schema import Schema
 from agent.standin.observability import tables
 from agent.standin.observability.tables import Cohort, Device, Install, LogLine, Release
+from agent.standin.state import Cloud, ProjectRecord
 from agent.standin.store import Table, TableOf
-
-if TYPE_CHECKING:
-    from agent.standin.core.schema import Schema
-    from agent.standin.state import Cloud, ProjectRecord
-
 
 MAX_LENGTH = 128
 SLUG_PATTERN = "^[-a-zA-Z0-9_]+$"

@@ -9,12 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from agent.standin.core.operation import Parameter
-from agent.standin.device_cloud.location.location_input import (
-    ANCHOR,
-    ANCHOR_CHANGE,
-    MAC,
-    mac_address,
-)
+from agent.standin.device_cloud.location import location_input
 from agent.standin.device_cloud.location.radio_world import Fix
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
@@ -48,7 +43,7 @@ def strongest_anchor(
 
 async def _create(context: Context) -> Response:
     table, body = context.cloud.table(ANCHORS), context.body
-    address = mac_address(body["macAddress"])
+    address = location_input.mac_address(body["macAddress"])
     if f"{context.team}/{address}" in table:
         raise DeviceCloudRefused(409, "there is an anchor of that address")
     now = context.cloud.clock.iso()
@@ -91,7 +86,7 @@ async def _delete(context: Context) -> Response:
 
 
 def _find(context: Context) -> tuple[str, Anchor]:
-    key = f"{context.team}/{mac_address(context.path['mac_address'])}"
+    key = f"{context.team}/{location_input.mac_address(context.path['mac_address'])}"
     row = context.cloud.table(ANCHORS).get(key)
     if row is None:
         raise not_found("no such anchor")
@@ -114,11 +109,11 @@ def _to_resource(row: Anchor) -> Resource:
 
 
 _EVERY, _ONE = "/v1/location/anchors", "/v1/location/anchors/{mac_address}"
-_ADDRESS = (Parameter(name="mac_address", schema=MAC, where="path", required=True),)
+_ADDRESS = (Parameter(name="mac_address", schema=location_input.MAC, where="path", required=True),)
 OPERATIONS = (
     declare(
         f"POST {_EVERY}", "CreateAnchor", "Tell where an access point is.", _create,
-        tag="Location", body=ANCHOR, refusals=(409,), answers={202: None},
+        tag="Location", body=location_input.ANCHOR, refusals=(409,), answers={202: None},
     ),
     declare(
         f"GET {_EVERY}", "ListAnchors", "The anchors of the team.", _listed,
@@ -130,7 +125,7 @@ OPERATIONS = (
     ),
     declare(
         f"PATCH {_ONE}", "UpdateAnchor", "Move or rename an anchor.", _update,
-        tag="Location", parameters=_ADDRESS, body=ANCHOR_CHANGE, answers={202: None},
+        tag="Location", parameters=_ADDRESS, body=location_input.ANCHOR_CHANGE, answers={202: None},
     ),
     declare(
         f"DELETE {_ONE}", "DeleteAnchor", "Forget an anchor.", _delete,

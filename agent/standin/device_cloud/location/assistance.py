@@ -17,19 +17,7 @@ from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import Schema
 from agent.standin.core.serving import JSON_TYPE
 from agent.standin.device_cloud.access import Access
-from agent.standin.device_cloud.location import location_input
-from agent.standin.device_cloud.location.orbits import (
-    DAY_S,
-    LEAP_S,
-    SATELLITES,
-    WEEK_S,
-    almanac,
-    elevation_deg,
-    ephemeris,
-    galileo_almanac,
-    galileo_ephemeris,
-    gps_seconds,
-)
+from agent.standin.device_cloud.location import location_input, orbits
 from agent.standin.device_cloud.location.radio_world import Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.operations import BYTES, Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
@@ -91,15 +79,15 @@ class _Wanted(msgspec.Struct):
 def _agnss_file(options: JSONValue, now_s: float) -> bytes:
     """Return the file: version 1, then a block for each type that there is data for."""
     wanted = msgspec.convert(options, _Wanted)
-    at = gps_seconds(now_s)
+    at = orbits.gps_seconds(now_s)
     issued = at - at % _ISSUED_EVERY_S
     place = None
     if wanted.eci is not None:
         cell = msgspec.convert(options, ReportedCell)
         place = radio_world().by_cells([cell], fallback=True)
-    satellites = list(range(1, SATELLITES + 1))
+    satellites = list(range(1, orbits.SATELLITES + 1))
     if wanted.filtered and place is not None:
-        heights = {s: elevation_deg(s, at, place.lat, place.lon) for s in satellites}
+        heights = {s: orbits.elevation_deg(s, at, place.lat, place.lon) for s in satellites}
         seen = [s for s in satellites if heights[s] >= wanted.mask]
         satellites = sorted(sorted(seen, key=lambda s: -heights[s])[:_MOST_VISIBLE])
     file = b"\x01"
@@ -117,30 +105,32 @@ def _agnss_file(options: JSONValue, now_s: float) -> bytes:
 
 
 def _utc(_satellites: list[int], at: float) -> list[bytes]:
-    week = int(at // WEEK_S)
-    return [struct.pack("<iiBBbBbb", 0, 0, 0, week % 256, LEAP_S, week % 256, 7, LEAP_S)]
+    week = int(at // orbits.WEEK_S)
+    return [
+        struct.pack("<iiBBbBbb", 0, 0, 0, week % 256, orbits.LEAP_S, week % 256, 7, orbits.LEAP_S)
+    ]
 
 
 def _clock(_satellites: list[int], at: float) -> list[bytes]:
-    day, second = divmod(at, DAY_S)
+    day, second = divmod(at, orbits.DAY_S)
     return [struct.pack("<HIHII", int(day), int(second), int(second % 1 * 1000), 0xFFFFFFFF, 0)]
 
 
 _ELEMENTS: dict[int, Callable[[list[int], float], list[bytes]]] = {
     1: _utc,
-    2: lambda satellites, at: [ephemeris(s, at) for s in satellites],
-    3: lambda satellites, at: [almanac(s, at) for s in satellites],
+    2: lambda satellites, at: [orbits.ephemeris(s, at) for s in satellites],
+    3: lambda satellites, at: [orbits.almanac(s, at) for s in satellites],
     4: lambda _, __: [struct.pack("<8b", 11, 1, -1, -1, 43, 2, -2, -3)],
     5: lambda _, __: [struct.pack("<hhhBB", 160, 40, 10, 0, 1)],
     6: lambda satellites, _: [struct.pack("<BHB", s, 0x22C0 + s, 1) for s in satellites],
     7: _clock,
     9: lambda _, __: [struct.pack("<I", 0)],
-    11: lambda _, at: [almanac(s, at) for s in _QZSS],
-    12: lambda _, at: [ephemeris(s, at) for s in _QZSS],
+    11: lambda _, at: [orbits.almanac(s, at) for s in _QZSS],
+    12: lambda _, at: [orbits.ephemeris(s, at) for s in _QZSS],
     13: lambda _, __: [struct.pack("<I", 0)],
-    14: lambda _, at: [galileo_almanac(s, at) for s in _GALILEO],
-    15: lambda _, at: [galileo_ephemeris(s, at) for s in _GALILEO],
-    16: lambda _, at: [struct.pack("<hhHH", 0, 0, 0, int(at // WEEK_S) % 64)],
+    14: lambda _, at: [orbits.galileo_almanac(s, at) for s in _GALILEO],
+    15: lambda _, at: [orbits.galileo_ephemeris(s, at) for s in _GALILEO],
+    16: lambda _, at: [struct.pack("<hhHH", 0, 0, 0, int(at // orbits.WEEK_S) % 64)],
     17: lambda _, __: [struct.pack("<Q", 0)],
 }
 
@@ -157,15 +147,15 @@ def _location(place: Fix) -> bytes:
 async def _pgps(context: Context) -> Response:
     """Answer with where the prediction file is."""
     cloud, options = context.cloud, context.query["predictions"]
-    now = gps_seconds(cloud.clock.time())
+    now = orbits.gps_seconds(cloud.clock.time())
     interval = options.get("predictionIntervalMinutes", _INTERVAL)
     count = options.get("predictionCount", 42)
     begin = now - now % (interval * 60)
-    day = options.get("startGpsDay", int(begin // DAY_S))
-    default_second = 0 if "startGpsDay" in options else int(begin % DAY_S)
+    day = options.get("startGpsDay", int(begin // orbits.DAY_S))
+    default_second = 0 if "startGpsDay" in options else int(begin % orbits.DAY_S)
     second = options.get("startGpsTimeOfDaySeconds", default_second)
-    last = day * DAY_S + second + (count - 1) * interval * 60
-    last_day, last_second = divmod(last, DAY_S)
+    last = day * orbits.DAY_S + second + (count - 1) * interval * 60
+    last_day, last_second = divmod(last, orbits.DAY_S)
     path = f"public/{day}-{second}_{last_day}-{last_second}.bin"
     cloud.table(PREDICTIONS).put(path, (day, second, count, interval))
     return JSON({"host": cloud.urls["downloads"], "path": path})
@@ -173,7 +163,7 @@ async def _pgps(context: Context) -> Response:
 
 def predictions_schema(now_s: float) -> Schema:
     """Return the schema of a request at a Unix time: no prediction is over 14 days ahead."""
-    today = int(gps_seconds(now_s) // DAY_S)
+    today = int(orbits.gps_seconds(now_s) // orbits.DAY_S)
     intervals = range(120, 481, 60)
     count: Schema = {"type": "integer", "minimum": 1}
     fields: Schema = {
@@ -183,7 +173,7 @@ def predictions_schema(now_s: float) -> Schema:
         "startGpsTimeOfDaySeconds": {
             "type": "integer",
             "minimum": 0,
-            "maximum": DAY_S - 1,
+            "maximum": orbits.DAY_S - 1,
         },
     }
     by_interval: list[Schema] = [
@@ -212,11 +202,11 @@ def predictions(day: int, second: int, count: int, interval_min: int) -> bytes:
     """Return a prediction file: a header, then a clock and 32 ephemerides for each step."""
     parts = [_HEADER.pack(1, 10, 1, count, PREDICTION_BYTES, interval_min, day, second)]
     for step in range(count):
-        at = day * DAY_S + second + step * interval_min * 60
-        its_day, its_second = divmod(at, DAY_S)
+        at = day * orbits.DAY_S + second + step * interval_min * 60
+        its_day, its_second = divmod(at, orbits.DAY_S)
         parts.append(_BLOCK.pack(7, 1) + struct.pack("<HIHII", its_day, its_second, 0, 0, 0))
-        parts.append(_BLOCK.pack(2, SATELLITES))
-        parts += [ephemeris(s, at) for s in range(1, SATELLITES + 1)]
+        parts.append(_BLOCK.pack(2, orbits.SATELLITES))
+        parts += [orbits.ephemeris(s, at) for s in range(1, orbits.SATELLITES + 1)]
     return b"".join(parts)
 
 

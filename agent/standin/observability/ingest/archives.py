@@ -19,12 +19,7 @@ from agent.json_value import JSONValue
 from agent.standin.core import schema
 from agent.standin.core.schema import parse_datetime
 from agent.standin.observability import tables
-from agent.standin.observability.ingest.records import (
-    PushedEvent,
-    add_coredump,
-    add_event,
-    refuse_bad,
-)
+from agent.standin.observability.ingest import records
 from agent.standin.observability.project import IDENTITY_FIELDS, Identity, Project
 
 MAX_ENTRIES = 1000
@@ -184,14 +179,14 @@ def add_archive(project: Project, data: bytes, serial: str | None) -> list[JSONV
 
 def _device(entry: Entry) -> Identity:
     for name, rule in IDENTITY_FIELDS.items():
-        refuse_bad(entry.device.get(name), rule, name, BadArchive)
+        records.refuse_bad(entry.device.get(name), rule, name, BadArchive)
     return msgspec.convert(entry.device, Identity)
 
 
 def _coredump(project: Project, entry: Entry, device: Identity) -> None:
     if not entry.attachment:
         raise BadArchive("the core is missing")
-    add_coredump(project, entry.attachment, None, identity=device)
+    records.add_coredump(project, entry.attachment, None, identity=device)
 
 
 def _reboot(project: Project, entry: Entry, device: Identity) -> None:
@@ -248,8 +243,8 @@ def _list_only(_project: Project, _entry: Entry, _device: Identity) -> None:
 def _event(
     project: Project, entry: Entry, device: Identity, kind: str, info: dict[str, JSONValue]
 ) -> None:
-    pushed = PushedEvent(type=kind, event_info=info, **msgspec.structs.asdict(device))
-    add_event(project, pushed, entry.collected_unix_s)
+    pushed = records.PushedEvent(type=kind, event_info=info, **msgspec.structs.asdict(device))
+    records.add_event(project, pushed, entry.collected_unix_s)
 
 
 _PROCESSORS: dict[str, Callable[[Project, Entry, Identity], None]] = {

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from agent.standin.core.schema import Schema
 from agent.standin.observability.project import MAX_LENGTH, RELEASE_VERSION, SLUG, VERSION
-
-if TYPE_CHECKING:
-    from agent.standin.core.schema import Schema
 
 MAX_EVENTS = 1000
 _OPEN: Schema = {"type": ["object", "null"]}

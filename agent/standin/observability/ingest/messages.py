@@ -7,16 +7,11 @@ from enum import Enum
 
 import msgspec
 
+from agent.standin.observability.ingest import records
 from agent.standin.observability.ingest.archives import add_archive
 from agent.standin.observability.ingest.chunk_reassembly import Reassembler, Received
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.event_decode import BadEvent, DeviceEvent, parse_events
-from agent.standin.observability.ingest.records import (
-    PushedEvent,
-    add_coredump,
-    add_event,
-    refuse_bad,
-)
 from agent.standin.observability.project import SLUG, VERSION, Project
 from agent.standin.observability.tables import WAITING_CHUNKS, WaitingChunk
 from agent.standin.state import PROJECTS, Cloud
@@ -120,26 +115,26 @@ def add_message(project: Project, serial: str, message: bytes) -> None:
         if parsed.project_key is not None:
             project = _by_key(project, parsed.project_key)
         if parsed.kind is MessageKind.COREDUMP:
-            add_coredump(project, parsed.payload, serial)
+            records.add_coredump(project, parsed.payload, serial)
         elif parsed.kind is MessageKind.MAR:
             add_archive(project, parsed.payload, serial)
         else:
             events = parse_events(parsed.payload)
             prepared = [(_prepare(event, serial), event.captured_unix_s) for event in events]
             for pushed, captured in prepared:
-                add_event(project, pushed, captured)
+                records.add_event(project, pushed, captured)
     except (BadMessage, BadEvent, BadCoredump) as error:
         project.log("error", str(error), serial)
 
 
-def _prepare(event: DeviceEvent, serial: str) -> PushedEvent:
+def _prepare(event: DeviceEvent, serial: str) -> records.PushedEvent:
     """Fill in fields that a device omits, and check its identifiers."""
     fields = {"device_serial": serial, "hardware_version": "unknown", **event.fields}
     fields.setdefault("software_version", fields.get("release_version", "0.0.0"))
     fields["type"] = event.type
     for name, rule in (("device_serial", SLUG), ("hardware_version", VERSION)):
-        refuse_bad(fields[name], rule, name, BadEvent)
-    return msgspec.convert(fields, PushedEvent)
+        records.refuse_bad(fields[name], rule, name, BadEvent)
+    return msgspec.convert(fields, records.PushedEvent)
 
 
 def _by_key(project: Project, key: str) -> Project:

@@ -10,19 +10,13 @@ from agent.standin.core.operation import Host, Operation, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability import file_storage, schemas, tables
+from agent.standin.observability import project as projects
 from agent.standin.observability.access import Access
 from agent.standin.observability.operations import (
     JSON_TYPE,
     Handler,
     RequestContext,
     ServedOperation,
-)
-from agent.standin.observability.project import (
-    SLUG,
-    VERSION,
-    Project,
-    is_semver,
-    precedence,
 )
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import invalid_fields
@@ -33,9 +27,9 @@ from agent.standin.observability.tables import Artifact, Deployment, Release
 from agent.standin.observability.upload_commits import IDENTITY
 
 _PARAMETERS = (
-    Parameter(name="device_serial", schema=SLUG, required=True),
-    Parameter(name="hardware_version", schema=VERSION, required=True),
-    Parameter(name="software_type", schema=VERSION, required=True),
+    Parameter(name="device_serial", schema=projects.SLUG, required=True),
+    Parameter(name="hardware_version", schema=projects.VERSION, required=True),
+    Parameter(name="software_type", schema=projects.VERSION, required=True),
     Parameter(
         name="current_version",
         schema={"type": "string", "maxLength": 128},
@@ -145,13 +139,15 @@ def _newest(context: RequestContext) -> Release | None:
     # A release that must not be skipped comes first; a delta precedes a full release.
     forced = [release for release in offers if release.must_pass_through] if current else []
     if forced:
-        return min(forced, key=lambda one: (precedence(one.version), not one.delta_from))
+        return min(forced, key=lambda one: (projects.precedence(one.version), not one.delta_from))
     return max(
-        offers, key=lambda one: (precedence(one.version), bool(one.delta_from)), default=None
+        offers,
+        key=lambda one: (projects.precedence(one.version), bool(one.delta_from)),
+        default=None,
     )
 
 
-def _deployed(project: Project, cohort: str, serial: str) -> list[Release]:
+def _deployed(project: projects.Project, cohort: str, serial: str) -> list[Release]:
     """Return the full and delta releases that are deployed to a device."""
     releases = [
         changes.release_of(project, deployment.delta_from, deployment.release)
@@ -165,12 +161,12 @@ def _is_offered(release: Release, current: str | None) -> bool:
     """Return whether a release updates a device that runs `current`."""
     if release.delta_from:
         return current == release.delta_from
-    if not current or not is_semver(current):
+    if not current or not projects.is_semver(current):
         return current != release.version
-    return precedence(current) < precedence(release.version)
+    return projects.precedence(current) < projects.precedence(release.version)
 
 
-def _require_known(project: Project, hardware: str, kind: str) -> None:
+def _require_known(project: projects.Project, hardware: str, kind: str) -> None:
     """Raise 400 for a hardware version or software type that the project does not have."""
     both = (project.table(tables.RELEASES), project.table(tables.DELTA_RELEASES))
     artifacts = [one for table in both for release in table.values() for one in release.artifacts]

@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from agent.standin import state
 from agent.standin.core.operation import Operation
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
@@ -24,14 +25,6 @@ from agent.standin.observability.project import SLUG, Project, timestamp
 from agent.standin.observability.refusals import conflict
 from agent.standin.observability.resources import lists, serializers
 from agent.standin.observability.schemas import TEXT, object_schema
-from agent.standin.state import (
-    ORGANIZATIONS,
-    PROJECTS,
-    USERS,
-    User,
-    make_project,
-    secret,
-)
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 1000}
 _CHANGE: Schema = {"type": "object", "properties": {"name": _NAME}}
@@ -148,7 +141,7 @@ def _project_operations() -> list[ServedOperation]:
 async def _me(context: RequestContext) -> Response:
     user = _user(context)
     slugs = reachable(context.principal, context.cloud)
-    organizations = [context.cloud.table(ORGANIZATIONS)[slug] for slug in slugs]
+    organizations = [context.cloud.table(state.ORGANIZATIONS)[slug] for slug in slugs]
     return JSON(
         {
             "id": user.id,
@@ -168,7 +161,7 @@ async def _user_key(context: RequestContext) -> Response:
 
 
 async def _cycle_user_key(context: RequestContext) -> Response:
-    _set_user_key(context, secret("uk"))
+    _set_user_key(context, state.secret("uk"))
     return await _user_key(context)
 
 
@@ -178,27 +171,27 @@ async def _delete_user_key(context: RequestContext) -> Response:
 
 
 async def _organizations(context: RequestContext) -> Response:
-    table = context.cloud.table(ORGANIZATIONS)
+    table = context.cloud.table(state.ORGANIZATIONS)
     records = [table[slug] for slug in reachable(context.principal, context.cloud)]
     selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
     return lists.page_response(selected, context.query, serializers.organization)
 
 
 async def _organization(context: RequestContext) -> Response:
-    record = context.cloud.table(ORGANIZATIONS)[context.path["organization_slug"]]
+    record = context.cloud.table(state.ORGANIZATIONS)[context.path["organization_slug"]]
     return JSON({"data": serializers.organization(record)})
 
 
 async def _change_organization(context: RequestContext) -> Response:
-    record = context.cloud.table(ORGANIZATIONS)[context.path["organization_slug"]]
+    record = context.cloud.table(state.ORGANIZATIONS)[context.path["organization_slug"]]
     record.name = context.body.get("name", record.name)
-    context.cloud.table(ORGANIZATIONS).put(record.slug, record)
+    context.cloud.table(state.ORGANIZATIONS).put(record.slug, record)
     return JSON({"data": serializers.organization(record)})
 
 
 async def _projects(context: RequestContext) -> Response:
     slug = context.path["organization_slug"]
-    every = context.cloud.table(PROJECTS).values()
+    every = context.cloud.table(state.PROJECTS).values()
     records = [record for record in every if record.organization == slug]
     selected = lists.filter_and_sort(records, context.query, _FILTERS, _SORTS)
     return lists.page_response(
@@ -212,7 +205,7 @@ async def _create_project(context: RequestContext) -> Response:
     organization, slug = context.path["organization_slug"], context.body["slug"]
     if context.cloud.project(organization, slug) is not None:
         raise conflict(f"project {slug} already exists")
-    make_project(context.cloud, organization, slug, context.body.get("name", slug))
+    state.make_project(context.cloud, organization, slug, context.body.get("name", slug))
     return JSON({"data": serializers.project(Project(context.cloud, organization, slug))}, 201)
 
 
@@ -238,11 +231,11 @@ async def _cycle_project_key(context: RequestContext) -> Response:
     return await _project_key(context)
 
 
-def _user(context: RequestContext) -> User:
-    return context.cloud.table(USERS)[context.principal.email]
+def _user(context: RequestContext) -> state.User:
+    return context.cloud.table(state.USERS)[context.principal.email]
 
 
 def _set_user_key(context: RequestContext, key: str) -> None:
     user = _user(context)
     user.user_api_key = key
-    context.cloud.table(USERS).put(user.email, user)
+    context.cloud.table(state.USERS).put(user.email, user)
