@@ -18,6 +18,7 @@ from agent.errors import UsageError
 from agent.observability import Observability, Resource, ResourceKind, Scope
 from agent.observability.api.kinds import KINDS
 from agent.observability.api.paging import LARGEST_PAGE
+from agent.observability.api.resource_names import NAMES
 
 Command: TypeAlias = Callable[..., Awaitable[None]]
 
@@ -108,13 +109,19 @@ def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> 
         if not isinstance(fields, dict):
             raise UsageError("--from: this is no JSON object")
     for name, text in map(name_and_value, pairs):
-        try:
-            fields[name] = json.loads(text)
-        except (ValueError, RecursionError):
-            fields[name] = text
+        fields[name] = _field(name, text)
     if needed and not fields:
         raise UsageError("no fields are given", hint="--field NAME=VALUE, or --from FILE")
     return fields
+
+
+def _field(name: str, text: str) -> object:
+    """Return the value of a field: JSON or text. A name is a text, though it may look like 1.2."""
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if name in NAMES and not isinstance(value, str | list) else value
 
 
 # What people see of each kind, in this order; --json shows everything.

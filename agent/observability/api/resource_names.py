@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from agent.errors import UsageError
 
@@ -32,15 +33,46 @@ def check_version(what: str, value: object) -> str:
     return _checked(what, value, _VERSION, "letters, digits, `-`, `_`, `.` and `+`")
 
 
-def check_release_version(value: str) -> str:
+def check_release_version(value: object, what: str = "release version") -> str:
     """Return `value` if it is a Semantic Version, as a release has. Raises UsageError."""
-    check_version("release version", value)
-    if not _SEMVER.fullmatch(value):
+    version = check_version(what, value)
+    if not _SEMVER.fullmatch(version):
         raise UsageError(
-            f"release version {value!r} is no Semantic Version",
+            f"{what} {version!r} is no Semantic Version",
             hint="it has the form 1.2.3, 1.2.3-rc.1 or 1.2.3+build",
         )
-    return value
+    return version
+
+
+def _check_versions(what: str, value: object) -> None:
+    # A list holds both ends of a delta release.
+    for version in value if isinstance(value, list | tuple) else [value]:
+        check_release_version(version, what)
+
+
+def _check_least_version(what: str, value: object) -> None:
+    if value != "":
+        check_release_version(value, what)
+
+
+_FIELDS: Mapping[str, Callable[[str, object], object]] = {
+    "slug": check_slug,
+    "cohort": check_slug,
+    "device_serial": check_slug,
+    "hardware_version": check_version,
+    "version": lambda what, value: check_release_version(value, what),
+    "release": _check_versions,
+    "min_version": _check_least_version,
+}
+NAMES = frozenset(_FIELDS)
+"""The fields of a resource that hold a name of one; such a name is a text, if of digits alone."""
+
+
+def check_names(fields: Mapping[str, object]) -> None:
+    """Check the names among the fields of a resource. Raises UsageError for a wrong one."""
+    for field, value in fields.items():
+        if field in NAMES and value is not None:
+            _FIELDS[field](field, value)
 
 
 def check_text(what: str, value: object) -> str:

@@ -12,6 +12,7 @@ from agent.errors import BadAnswer, UsageError
 from agent.json_value import JSONValue
 from agent.observability.api import paging
 from agent.observability.api.kinds import ResourceKind, Scope, path, related
+from agent.observability.api.resource_names import check_names
 
 
 def read_time(text: object) -> datetime:
@@ -116,9 +117,10 @@ class CreateResource(ResourceChange):
     fields: Mapping[str, object]
 
     def request(self) -> Request:
-        """Return what to send. Raises UsageError for a kind that is created in another way."""
+        """Return what to send. Raises UsageError: a wrong name, a kind not created in this way."""
         if self.kind.not_created:
             raise UsageError(f"no {self.kind.name} is created here", hint=self.kind.not_created)
+        check_names(self.fields)
         return Request("POST", path(self.kind, self.scope), json=dict(self.fields))
 
 
@@ -131,6 +133,7 @@ class UpdateResource(ResourceChange):
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
+        check_names(self.fields)
         return Request("PATCH", path(self.kind, self.scope, self.key), json=dict(self.fields))
 
 
@@ -148,6 +151,7 @@ class PutRelation(ResourceChange):
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError."""
+        check_names(self.fields)
         own = path(self.kind, self.scope, self.key)
         return Request("PUT", own + related(self.other, self.other_key), json=dict(self.fields))
 

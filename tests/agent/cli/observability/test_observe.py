@@ -32,6 +32,27 @@ async def test_resources_are_created_listed_changed_and_deleted(
     assert key.lines == [{"project_key": standin.credentials["project_key"]}]
 
 
+@pytest.mark.contract("O1.1")
+async def test_a_wrong_name_is_not_sent_and_one_of_digits_is_a_text(standin_profile: str) -> None:
+    for kind, field in (
+        ("cohort", "slug=bad slug"),
+        ("device", "device_serial=a.b"),
+        ("release", "version=1.2"),
+    ):
+        made = await cellagent("observe", kind, "create", "--field", field, "--json")
+        error = made.lines[-1]["error"]
+        assert (made.code, error["kind"]) == (2, "usage")
+        assert error["message"].startswith(field.partition("=")[0])
+    named = ("--field", "device_serial=352656100441776", "--field", "hardware_version=2")
+    made = await cellagent("observe", "device", "create", *named, "--json")
+    assert made.code == 0, made.err
+    assert made.lines[0]["device_serial"] == "352656100441776"
+    wrong = await cellagent(
+        "observe", "device", "update", "352656100441776", "--field", "cohort=a.b"
+    )
+    assert wrong.code == 2
+
+
 @pytest.mark.contract("O5.5")
 async def test_a_new_user_key_is_kept_and_not_shown(
     standin_profile: str, private_home: Path

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import UsageError
+from agent.observability.api.kinds import COHORT, DEVICE, Scope
 from agent.observability.api.resource_names import check_release_version, check_slug, check_version
+from agent.observability.api.resources import CreateResource, PutRelation, UpdateResource
 
 
 @pytest.mark.contract("O1.1")
@@ -47,6 +49,38 @@ def test_a_release_is_a_semantic_version(version: str, good: bool) -> None:
     else:
         with pytest.raises(UsageError, match="release version"):
             check_release_version(version)
+
+
+@pytest.mark.contract("O1.1")
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("slug", "beta", "bad slug"),
+        ("cohort", "beta", "béta"),
+        ("device_serial", "SERIAL-1", "a.b"),
+        ("hardware_version", "nrf9161dk+0.9.0", "nrf 9161"),
+        ("version", "1.2.3", "1.2"),
+        ("version", "1.2.3", 1.2),
+        ("version", "1.2.3", ["1.2.3"]),
+        ("release", ["1.2.3", "1.3.0"], ["1.2.3", "1.3"]),
+        ("min_version", "", "1"),
+        ("slug", "x" * 128, "x" * 129),
+        ("name", "any text at all", None),
+    ],
+)
+def test_a_name_among_the_fields_is_checked_before_it_is_sent(
+    field: str, good: object, bad: object
+) -> None:
+    scope = Scope("acme", "kits")
+    for call in (
+        lambda fields: CreateResource(COHORT, scope, fields),
+        lambda fields: UpdateResource(COHORT, scope, "beta", fields),
+        lambda fields: PutRelation(COHORT, scope, "beta", DEVICE, "S1", fields),
+    ):
+        assert call({field: good}).request().json == {field: good}
+        if bad is not None:
+            with pytest.raises(UsageError, match=f"^{field}"):
+                call({field: bad}).request()
 
 
 @pytest.mark.contract("O1.1")
