@@ -5,6 +5,8 @@
     scripts/states --mutate [NAME ...]
                                 for each row of a table, run the tests of its module without that
                                 row, then with each other state in it; 1 if no test fails
+    scripts/states --mutate --sample [NAME ...]
+                                the same with one change of each row: what the tests do
 
 A machine is a table at the top of a module, under a name that ends in TRANSITIONS: a `Transitions`,
 or in the stand-in, which does not import `at`, a `dict[tuple[State, Event], State]`. The text below
@@ -95,10 +97,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/states")
     parser.add_argument("--write", action="store_true", help="draw the page anew")
     parser.add_argument("--mutate", action="store_true", help="change each row: a test must fail")
+    parser.add_argument("--sample", action="store_true", help="with --mutate: once for each row")
     parser.add_argument("names", nargs="*", help="with --mutate: the machines, by default all")
     chosen = parser.parse_args()
     if chosen.mutate:
-        return _mutate(chosen.names)
+        return _mutate(chosen.names, sample=chosen.sample)
     text = page()
     if chosen.write:
         PAGE.write_text(text)
@@ -108,7 +111,7 @@ def main() -> int:
     return 0
 
 
-def _mutate(names: list[str]) -> int:
+def _mutate(names: list[str], *, sample: bool) -> int:
     """Run the mutations of each machine in a process of its own: none meets another's leftovers."""
     known = {machine.states.__name__: machine for machine in machines()}
     if unknown := set(names) - set(known):
@@ -118,10 +121,11 @@ def _mutate(names: list[str]) -> int:
         import mutated_tables
 
         machine = known[names[0]]
-        summary, unnoticed = mutated_tables.run(machine.transitions, ROOT / machine.tests)
+        tests = ROOT / machine.tests
+        summary, unnoticed = mutated_tables.run(machine.transitions, tests, sample=sample)
         print(f"{names[0]}: {summary}", *unnoticed, sep="\n  ")
         return int(bool(unnoticed))
-    command = [sys.executable, __file__, "--mutate"]
+    command = [sys.executable, __file__, "--mutate", *(["--sample"] if sample else [])]
     return max(subprocess.run([*command, name], check=False).returncode for name in names or known)
 
 

@@ -46,7 +46,7 @@ def test_the_page_shows_each_machine_as_it_is_in_the_code() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [machine.states.__name__ for machine in states.machines()])
 def test_no_row_of_a_table_can_be_changed_unnoticed(name: str) -> None:
-    command = [sys.executable, ROOT / "scripts" / "states.py", "--mutate", name]
+    command = [sys.executable, ROOT / "scripts" / "states.py", "--mutate", "--sample", name]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
 
@@ -106,7 +106,7 @@ print(summary, *unnoticed, sep="\\n")
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert ran.stdout.splitlines() == [
-        "2 of 3 transitions reached, 4 of 9 mutations noticed",
+        "3 transitions, 4 of 9 mutations noticed",
         "no test in test_door.py notices CLOSED, LOCK -> OPEN",
         "no test in test_door.py notices CLOSED, LOCK -> CLOSED",
         "no test in test_door.py notices CLOSED, TURN -> removed",
