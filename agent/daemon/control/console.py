@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from agent.daemon.control import protocol
+from agent.daemon.kit.console import ConsoleWatcher
+from agent.daemon.kit.kit import KitAgent
 from agent.daemon.snapshot import PortStatus, State
 from agent.daemon.status import Concern, StatusRegistry
 from agent.errors import AgentError, UsageError
 from agent.tasks import first_of
 from at.protocol.errors import AtError
-
-if TYPE_CHECKING:
-    from agent.daemon.kit.console import ConsoleWatcher
-    from agent.daemon.kit.kit import KitAgent
 
 
 async def show_console(

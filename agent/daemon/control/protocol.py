@@ -193,17 +193,7 @@ class RefusedLine(msgspec.Struct):
 
 
 Notice = DumpNotice | LostNotice | CountsNotice | TroubleNotice | TypedAnswer | RefusedLine
-_NOTICES: dict[str, type[Notice]] = {
-    kind.__struct_fields__[0]: kind
-    for kind in (
-        DumpNotice,
-        LostNotice,
-        CountsNotice,
-        TroubleNotice,
-        TypedAnswer,
-        RefusedLine,
-    )
-}
+_NOTICES: dict[str, type[Notice]] = {kind.__struct_fields__[0]: kind for kind in get_args(Notice)}
 """The kinds of notice by the field that tells them apart: each has one of its own."""
 
 

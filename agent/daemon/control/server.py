@@ -9,25 +9,22 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
 from agent.daemon.control import protocol
 from agent.daemon.control.console import show_console
+from agent.daemon.control.socket import ControlSocket
+from agent.daemon.kit.kit import KitAgent
 from agent.daemon.kit.link import hold, lease
+from agent.daemon.snapshot import AgentStatus
+from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError, UsageError, exit_code_of
 from agent.outbox import Outbox, queries
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.protocol.errors import AtError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.daemon.control.socket import ControlSocket
-    from agent.daemon.kit.kit import KitAgent
-    from agent.daemon.snapshot import AgentStatus
-    from agent.daemon.status import StatusRegistry
 
 LONGEST_REQUEST = 65536
 """Bytes of a request's line."""

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import AsyncIterator, Iterator
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
+from agent.daemon.snapshot import PortStatus
+from agent.daemon.status import Concern
 from agent.tasks import wait_for_event
 from at.ports.usb import same_port
 from at.protocol.state_machine import Transitions
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from agent.daemon.snapshot import PortStatus
-    from agent.daemon.status import Concern
 
 DUMP_S = 60.0
 """Seconds to wait for the rest of a core dump: 256 kB of memory, in hex, at 115200 baud."""

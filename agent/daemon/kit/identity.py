@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 
 from agent.config.private_files import make_private_folder, private_opener, write_private
+from agent.config.profile import KitSettings
 from agent.config.trusted_places import require_trusted_folder
+from agent.daemon.kit.first_contact import Contact
 from agent.errors import AgentError
 from agent.observability.api.resource_names import to_slug, to_version
 from agent.observability.ingest import device_identity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from agent.config.profile import KitSettings
-    from agent.daemon.kit.first_contact import Contact
-    from at.ports.usb import KitModel
+from at.ports.usb import KitModel
 
 _LARGEST_HISTORY = 1024 * 1024  # bytes; then the older half goes
 _APPLICATION = "app"  # what the SDK of these kits calls the application by default

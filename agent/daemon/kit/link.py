@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from agent.config.profile import KitSettings
 from agent.daemon.control.protocol import LeaseAnswer
 from agent.daemon.kit.held_port import HeldPort, PortState
 from agent.daemon.snapshot import ConcernStatus, LinkStatus, State
@@ -24,11 +26,6 @@ from at.driver.opening import transport_of
 from at.protocol.errors import AtError, LinkLost, ModemReset
 from at.protocol.state_machine import Transitions
 from at.transport.base import Receiver
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-
-    from agent.config.profile import KitSettings
 
 EXCLUSIVE_WAIT_S = 90.0
 """Seconds that another program waits for exclusive use: a scan of cells takes up to a minute."""

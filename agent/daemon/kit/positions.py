@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from agent.cloud.messages import SendMessage
+from agent.config import Profile
+from agent.daemon.kit.identity import KitStore
+from agent.daemon.kit.link import KitLink
 from agent.daemon.snapshot import LastPosition, LocationStatus, State
 from agent.daemon.status import Concern
 from agent.errors import AgentError, NotFound
+from agent.http import HttpClient
+from agent.location.cell_scan import CellScan
 from agent.location.locator import Fix, locator_for, moved, position_message
 from agent.retry import NO_RETRY, spread_s
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from agent.config import Profile
-    from agent.daemon.kit.identity import KitStore
-    from agent.daemon.kit.link import KitLink
-    from agent.http import HttpClient
-    from agent.location.cell_scan import CellScan
 
 _REGISTER = "bring the kit into service first: `cellagent provision run`"
 
