@@ -56,6 +56,9 @@ class Finding(msgspec.Struct, frozen=True):
     what: str
     hint: str | None = msgspec.field(name="try")
 
+    def __str__(self) -> str:
+        return f"{self.what}; try: {self.hint}" if self.hint else self.what
+
 
 class PortStatus(ConcernStatus):
     """A concern that holds a port, and releases it to programs."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from agent.auth.credential import Keyring
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob
+from agent.daemon.snapshot import Finding
 from agent.errors import CredentialError
 from agent.fota.installers.base import running_by_at
 from agent.fota.jobs import FirmwareType
@@ -26,17 +27,8 @@ SETTLE_S = 30.0
 """Seconds that a modem may search before that is reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that keeps the agent from its whole job, and what to try."""
-
-    what: str
-    way_out: str = ""
-    may_settle: bool = False
-    """Whether it is normal after a start: it is reported only if it lasts for SETTLE_S."""
-
-    def __str__(self) -> str:
-        return f"{self.what}; try: {self.way_out}" if self.way_out else self.what
+class SettlingFinding(Finding, frozen=True):
+    """One that is normal after a start: it is reported only if it lasts for SETTLE_S."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +79,8 @@ class FindingTracker:
         new = tuple(
             each
             for each, since in self._since.items()
-            if each not in self._reported and (not each.may_settle or now - since >= SETTLE_S)
+            if each not in self._reported
+            and (not isinstance(each, SettlingFinding) or now - since >= SETTLE_S)
         )
         settled = tuple(each for each in self._reported if each not in self._since)
         self._reported = {*self._reported, *new}.difference(settled)
@@ -136,7 +129,7 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
     if not contact.verdict.allowed:
         yield Finding(
             f"{contact.refusal}; crashes are reported, no call is made in the kit's name",
-            contact.verdict.hint,
+            contact.verdict.hint or None,
         )
     mode, stat = contact.value("functional_mode"), contact.value("registration")
     is_off = mode is not None and mode not in LTE_MODES
@@ -153,24 +146,22 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
             "is the SIM active, and its plan one for LTE-M or NB-IoT here?",
         )
     elif stat in {0, 4}:
-        yield Finding(
+        yield SettlingFinding(
             "the modem is not registered and not searching",
             "check the antenna; `cellagent scan cells` shows what it hears",
-            may_settle=True,
         )
     if not contact.verdict.allowed:
         return
     # A modem that is off gets the time when it is on.
     if contact.value("time") is None and Scheme.DEVICE_JWT in keyring and not is_off:
-        yield Finding(
+        yield SettlingFinding(
             "the modem does not know the time, so it makes no token that ends",
             "the network gives it after registration; or set it: "
             "`cellagent modem at 'AT+CCLK=\"yy/MM/dd,hh:mm:ss+00\"'`",
-            may_settle=True,
         )
     try:
         keyring.choose(FetchCurrentJob(contact.device_id or "unknown"))
     except CredentialError as error:
-        yield Finding(str(error), error.hint)
+        yield Finding(str(error), error.hint or None)
     if not contact.device_id:
         yield Finding("the modem does not tell its UUID", "name the device's id in kit.device_id")

@@ -26,7 +26,6 @@ from agent.daemon.kit.updates import KitUpdates
 from agent.daemon.snapshot import (
     ConsoleStatus,
     EventsStatus,
-    Finding,
     FotaStatus,
     KitConcern,
     LinkStatus,
@@ -250,7 +249,7 @@ class KitAgent:
             status.model = contact.text("model")
             status.registration = contact.number("registration")
             status.time = contact.text("time")
-            status.findings = [Finding(each.what, each.way_out or None) for each in missing] or None
+            status.findings = list(missing) or None
 
     def _on_restart(self, line: str) -> None:
         """Count a restart that the kit announces on one of its ports; publish it if unexpected."""

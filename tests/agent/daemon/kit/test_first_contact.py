@@ -11,12 +11,13 @@ from agent.config import Secret
 from agent.daemon.kit.first_contact import (
     SETTLE_S,
     Contact,
-    Finding,
     FindingTracker,
+    SettlingFinding,
     enable_registration_notices,
     findings,
     read_contact,
 )
+from agent.daemon.snapshot import Finding
 from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
@@ -86,7 +87,7 @@ async def test_registration_notices_are_raised_and_never_lowered():
 
 
 def test_a_finding_and_its_end_are_told_once():
-    tracker, no_sim = FindingTracker(), Finding("no SIM")
+    tracker, no_sim = FindingTracker(), Finding("no SIM", None)
     assert tracker.update([no_sim], 0.0) == ((no_sim,), ())
     assert tracker.update([no_sim], 60.0) == ((), ())
     assert tracker.update([], 120.0) == ((), (no_sim,))
@@ -94,7 +95,7 @@ def test_a_finding_and_its_end_are_told_once():
 
 
 def test_what_every_start_looks_like_is_told_only_if_it_stays():
-    tracker, searching = FindingTracker(), Finding("not registered", may_settle=True)
+    tracker, searching = FindingTracker(), SettlingFinding("not registered", None)
     assert tracker.update([searching], 0.0) == ((), ())
     assert tracker.has_unreported, "so it is looked at again soon"
     assert tracker.update([], 5.0) == ((), ()), "it settled, and nobody was troubled"
