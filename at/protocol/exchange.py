@@ -250,18 +250,15 @@ class Exchange:
     def _classify_events(self, data: bytes) -> Iterator[Item]:
         for event in self.framer.feed(data):
             self._classify(event)
-            items = self._take_classified()
-            yield from self._hold(items) if self.offline else items
+            yield from self._take_decided()
 
     def finish(self) -> Iterator[Item]:
         """Yield what the end of the input completes: the last line, the answer in progress."""
         for event in self.framer.finish():
             self._classify(event)
-            items = self._take_classified()
-            yield from self._hold(items) if self.offline else items
+            yield from self._take_decided()
         self._takes_pdu("")
-        items = self._take_classified()
-        yield from self._hold(items) if self.offline else items
+        yield from self._take_decided()
         if self.offline:
             yield from self._end_offline()
         self._reset()
@@ -270,6 +267,10 @@ class Exchange:
         items = self._classified.copy()
         self._classified.clear()
         return items
+
+    def _take_decided(self) -> Iterable[Item]:
+        items = self._take_classified()
+        return self._hold(items) if self.offline else items
 
     def _hold(self, items: Iterable[Item]) -> Iterator[Item]:
         """Hold items back, in order, until it is decided whether a line belongs to an answer."""
