@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError, ServiceRefusal
 from agent.fota import jobs
-from agent.fota.jobs import TRANSITIONS, Execution, JobStatus, JobWithdrawn
 from agent.fota.journal import JobResult, Journal
 
 if TYPE_CHECKING:
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
 class JobSource(Protocol):
     """The device cloud, for one device."""
 
-    async def current(self) -> Execution | None:
+    async def current(self) -> jobs.Execution | None:
         """Return the pending job, None where there is none."""
 
-    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
+    async def report(self, job_id: str, status: jobs.JobStatus, detail: str) -> None:
         """Report a state. Raises ServiceRefusal (the job is not ours any more), Unavailable."""
 
 
@@ -48,19 +47,19 @@ class JobReporter:
         self._clock = clock
         self._observer = observer
 
-    async def report(self, status: JobStatus, detail: str) -> None:
+    async def report(self, status: jobs.JobStatus, detail: str) -> None:
         """Report a state of the open job. Raises ServiceRefusal, Unavailable."""
         opened = self._journal.job
-        reported = TRANSITIONS[opened.reported, status]
+        reported = jobs.TRANSITIONS[opened.reported, status]
         await self._cloud.report(opened.job_id, reported, jobs.detail_text(detail))
         self._journal.update(reported=reported)
 
-    async def end(self, status: JobStatus, detail: str) -> JobResult:
+    async def end(self, status: jobs.JobStatus, detail: str) -> JobResult:
         """Close the open job with its result, then report it. Raises Unavailable."""
         opened = self._journal.job
         result = JobResult(
             job_id=opened.job_id,
-            status=TRANSITIONS[opened.reported, status],
+            status=jobs.TRANSITIONS[opened.reported, status],
             detail=jobs.detail_text(detail),
             at=self._clock.now().isoformat(timespec="seconds"),
             proof=opened.proof,
@@ -80,7 +79,7 @@ class JobReporter:
     async def report_again(self, job_id: str) -> JobResult | None:
         """Report the known result of a job that is offered again; the job is not repeated."""
         result = self._journal.result_of(job_id)
-        if result is None or result.status is JobStatus.CANCELLED:
+        if result is None or result.status is jobs.JobStatus.CANCELLED:
             return None
         await self._report_result(result)
         return result
@@ -92,7 +91,7 @@ class JobReporter:
             return None
         result = JobResult(
             job_id=opened.job_id,
-            status=JobStatus.CANCELLED,
+            status=jobs.JobStatus.CANCELLED,
             detail="the device cloud took the job back; nothing was installed",
             at=self._clock.now().isoformat(timespec="seconds"),
             delivered=True,
@@ -112,7 +111,7 @@ class JobReporter:
         except AgentError:
             return
         if offered is None or opened is None or offered.job_id != opened.job_id:
-            raise JobWithdrawn
+            raise jobs.JobWithdrawn
 
     async def _report_result(self, result: JobResult) -> None:
         with contextlib.suppress(ServiceRefusal):  # deleted or cancelled meanwhile

@@ -20,7 +20,6 @@ from agent.fota.installers.base import Installer, Package
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, Journal, OpenJob
 from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
-from agent.fota.verification import TrustPolicy
 from agent.fota.versions import same_version
 from agent.http.download_targets import SourceRefused, Target
 from at.firmware_gate import FirmwareVerdict
@@ -48,7 +47,7 @@ class Planner:
     def __init__(
         self,
         hosts: AllowedHosts,
-        trust: TrustPolicy,
+        trust: verification.TrustPolicy,
         installer: Installer,
         verdict: Callable[[], Awaitable[FirmwareVerdict]],
     ) -> None:

@@ -126,6 +126,5 @@ def _sound(row: tuple[object, ...]) -> schema.Row | None:
     except msgspec.ValidationError:
         return None
     number, kind, device, _, captured, _, meta, body, crc = sound
-    return (
-        sound if number > 0 and schema.row_crc(kind, device, captured, meta, body) == crc else None
-    )
+    crc_found = schema.row_crc(kind, device, captured, meta, body)
+    return sound if number > 0 and crc_found == crc else None

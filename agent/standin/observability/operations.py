@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
-from agent.standin import state as seeded
 from agent.standin.core import serving
 from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.responses import Refused
@@ -23,20 +22,20 @@ from agent.standin.observability import refusals
 from agent.standin.observability.access import Access, Role, authenticate, role_in
 from agent.standin.observability.project import SLUG, Project
 from agent.standin.principal import CredentialKind, Principal
-from agent.standin.state import Cloud
+from agent.standin.state import ORGANIZATION, PROJECT, Cloud
 
 JSON_TYPE = serving.JSON_TYPE
 ORGANIZATION_PATH = "/api/v0/organizations/{organization_slug}"
 PROJECT_PATH = ORGANIZATION_PATH + "/projects/{project_slug}"
 ORGANIZATION_PARAMETER = Parameter(
     name="organization_slug",
-    schema={**SLUG, "examples": [seeded.ORGANIZATION]},
+    schema={**SLUG, "examples": [ORGANIZATION]},
     where="path",
     required=True,
 )
 PROJECT_PARAMETER = Parameter(
     name="project_slug",
-    schema={**SLUG, "examples": [seeded.PROJECT]},
+    schema={**SLUG, "examples": [PROJECT]},
     where="path",
     required=True,
 )

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from agent.standin.core.schema import Schema
 from agent.standin.observability import tables
-from agent.standin.observability.tables import Cohort, Device, Install, LogLine, Release
 from agent.standin.state import Cloud, ProjectRecord
 from agent.standin.store import Table, TableOf
 
@@ -114,7 +113,7 @@ class Project:
 
     def log(self, level: str, message: str, device_serial: str | None = None) -> None:
         """Add a line to the processing log."""
-        line = LogLine(
+        line = tables.LogLine(
             id=self.next_id("processing-log"),
             created=self.now,
             level=level,
@@ -123,30 +122,30 @@ class Project:
         )
         self.table(tables.PROCESSING_LOG).put(str(line.id), line)
 
-    def cohort(self, slug: str) -> Cohort | None:
+    def cohort(self, slug: str) -> tables.Cohort | None:
         """Return a cohort, None if unknown; `default` always exists."""
         table = self.table(tables.COHORTS)
         if slug == DEFAULT_COHORT and slug not in table:
             self.make_cohort(slug, "Default")
         return table.get(slug)
 
-    def make_cohort(self, slug: str, name: str) -> Cohort:
+    def make_cohort(self, slug: str, name: str) -> tables.Cohort:
         """Create a cohort and return its record."""
         number, now = self.next_id("cohorts"), self.now
-        cohort = Cohort(id=number, slug=slug, name=name, created=now, updated=now)
+        cohort = tables.Cohort(id=number, slug=slug, name=name, created=now, updated=now)
         self.table(tables.COHORTS).put(slug, cohort)
         return cohort
 
-    def release(self, version: str) -> Release:
+    def release(self, version: str) -> tables.Release:
         """Return the release of that version, created if there is none."""
         table = self.table(tables.RELEASES)
         if version not in table:
             table.put(version, self.new_release(version))
         return table[version]
 
-    def new_release(self, version: str, delta_from: str = "") -> Release:
+    def new_release(self, version: str, delta_from: str = "") -> tables.Release:
         """Return a new release without artifacts, not stored; a delta with `delta_from`."""
-        return Release(
+        return tables.Release(
             id=self.next_id("releases"),
             version=version,
             delta_from=delta_from,
@@ -155,13 +154,13 @@ class Project:
             updated=self.now,
         )
 
-    def device(self, serial: str, hardware_version: str = "") -> Device:
+    def device(self, serial: str, hardware_version: str = "") -> tables.Device:
         """Return the device of that serial, created if it is unknown."""
         table = self.table(tables.DEVICES)
         device = table.get(serial)
         if device is None:
             self.cohort(DEFAULT_COHORT)
-            device = Device(
+            device = tables.Device(
                 id=self.next_id("devices"),
                 device_serial=serial,
                 hardware_version=hardware_version,
@@ -185,7 +184,7 @@ class Project:
             self.release(seen.release)
             device.last_seen_release = seen.release
         if before != seen.software_version:
-            install = Install(
+            install = tables.Install(
                 id=self.next_id("installs"),
                 status="done",
                 device=seen.device_serial,

@@ -17,7 +17,6 @@ import msgspec
 
 from agent.json_value import JSONValue
 from agent.standin.core import schema
-from agent.standin.core.schema import parse_datetime
 from agent.standin.observability import tables
 from agent.standin.observability.ingest import records
 from agent.standin.observability.project import IDENTITY_FIELDS, Identity, Project
@@ -107,7 +106,7 @@ def _entry(archive: zipfile.ZipFile, path: PurePosixPath, limit: int) -> Entry:
     return Entry(
         kind,
         device,
-        parse_datetime(stamp) if isinstance(stamp, str) else None,
+        schema.parse_datetime(stamp) if isinstance(stamp, str) else None,
         metadata,
         _attachment(archive, path.parent, metadata, limit),
     )

@@ -9,13 +9,7 @@ from agent.json_value import JSONValue
 from agent.standin.core.schema import Schema, check
 from agent.standin.observability import tables
 from agent.standin.observability.ingest.coredumps import BadCoredump, Coredump, parse_coredump
-from agent.standin.observability.project import (
-    SLUG,
-    VERSION,
-    Identity,
-    Project,
-)
-from agent.standin.observability.tables import Event, Issue, StoredCoredump, Trace
+from agent.standin.observability.project import SLUG, VERSION, Identity, Project
 
 _REASONS = {
     0x0000: "Unknown",
@@ -104,7 +98,7 @@ def add_event(project: Project, pushed: PushedEvent, captured_s: float | None) -
         message = "the captured date is out of bounds and was ignored"
         project.log("warning", message, device.device_serial)
         captured_s = None
-    event = Event(
+    event = tables.Event(
         id=project.next_id("events"),
         type=pushed.type,
         device=device.device_serial,
@@ -155,7 +149,7 @@ def add_coredump(
         refuse_bad(identity.hardware_version, VERSION, "hardware_version", BadCoredump)
     project.mark_seen(identity)
     number = _add_trace(project, identity, info, reason, project.now, source="coredump")
-    stored = StoredCoredump(
+    stored = tables.StoredCoredump(
         id=number,
         trace=number,
         device=identity.device_serial,
@@ -197,7 +191,7 @@ def _add_trace(
     issues = project.table(tables.ISSUES)
     issue = next((one for one in issues.values() if one.signature == signature), None)
     if issue is None:
-        issue = Issue(
+        issue = tables.Issue(
             id=project.next_id("issues"),
             title=title + where,
             signature=signature,
@@ -213,7 +207,7 @@ def _add_trace(
     issue.traces += 1
     issue.last_seen, issue.last_release, issue.last_trace = now, device.release, number
     issues.put(str(issue.id), issue)
-    trace = Trace(
+    trace = tables.Trace(
         id=number,
         device=device.device_serial,
         hardware_version=device.hardware_version,

@@ -10,7 +10,6 @@ from agent.standin.observability import tables
 from agent.standin.observability.operations import RequestContext
 from agent.standin.observability.project import DEFAULT_COHORT, Project
 from agent.standin.observability.refusals import conflict, unknown_reference
-from agent.standin.observability.tables import Cohort, Deployment, Device, Issue, Release
 from agent.standin.principal import CredentialKind
 
 R = TypeVar("R", bound=Struct)
@@ -18,7 +17,7 @@ _RELEASE_FIELDS = ("revision", "notes", "extra_info", "must_pass_through")
 _DEVICE_FIELDS = ("owner_ref", "nickname", "description", "cohort")
 
 
-def create_release(context: RequestContext) -> Release:
+def create_release(context: RequestContext) -> tables.Release:
     """Create a release without artifacts."""
     project, version = context.project, context.body["version"]
     if version in project.table(tables.RELEASES):
@@ -28,14 +27,14 @@ def create_release(context: RequestContext) -> Release:
     return release
 
 
-def change_release(context: RequestContext, release: Release) -> Release:
+def change_release(context: RequestContext, release: tables.Release) -> tables.Release:
     """Change the given fields of a release."""
     _given(context, release, *_RELEASE_FIELDS).updated = context.project.now
     context.project.table(tables.RELEASES).put(release.version, release)
     return release
 
 
-def remove_release(project: Project, release: Release) -> None:
+def remove_release(project: Project, release: tables.Release) -> None:
     """Remove a release that no active deployment uses."""
     active = (one for one in project.table(tables.DEPLOYMENTS).values() if one.is_active)
     if any(one.release == release.version and not one.delta_from for one in active):
@@ -43,7 +42,7 @@ def remove_release(project: Project, release: Release) -> None:
     project.table(tables.RELEASES).delete(release.version)
 
 
-def create_cohort(context: RequestContext) -> Cohort:
+def create_cohort(context: RequestContext) -> tables.Cohort:
     """Create a cohort."""
     slug = context.body["slug"]
     if context.project.cohort(slug) is not None:
@@ -51,14 +50,14 @@ def create_cohort(context: RequestContext) -> Cohort:
     return context.project.make_cohort(slug, context.body.get("name") or slug)
 
 
-def change_cohort(context: RequestContext, cohort: Cohort) -> Cohort:
+def change_cohort(context: RequestContext, cohort: tables.Cohort) -> tables.Cohort:
     """Rename a cohort."""
     _given(context, cohort, "name").updated = context.project.now
     context.project.table(tables.COHORTS).put(cohort.slug, cohort)
     return cohort
 
 
-def remove_cohort(project: Project, cohort: Cohort) -> None:
+def remove_cohort(project: Project, cohort: tables.Cohort) -> None:
     """Remove a cohort, but not the default one, to which its devices move."""
     if cohort.slug == DEFAULT_COHORT:
         raise conflict("the default cohort stays")
@@ -72,7 +71,7 @@ def remove_cohort(project: Project, cohort: Cohort) -> None:
     project.table(tables.COHORTS).delete(cohort.slug)
 
 
-def create_device(context: RequestContext) -> Device:
+def create_device(context: RequestContext) -> tables.Device:
     """Create a device before it sends anything."""
     project, serial = context.project, context.body["device_serial"]
     if serial in project.table(tables.DEVICES):
@@ -83,7 +82,7 @@ def create_device(context: RequestContext) -> Device:
     return device
 
 
-def change_device(context: RequestContext, device: Device) -> Device:
+def change_device(context: RequestContext, device: tables.Device) -> tables.Device:
     """Change the given fields of a device."""
     _require_cohort(context)
     _given(context, device, "hardware_version", *_DEVICE_FIELDS).updated = context.project.now
@@ -91,12 +90,12 @@ def change_device(context: RequestContext, device: Device) -> Device:
     return device
 
 
-def remove_device(project: Project, device: Device) -> None:
+def remove_device(project: Project, device: tables.Device) -> None:
     """Remove a device; the data that it sent remains."""
     project.table(tables.DEVICES).delete(device.device_serial)
 
 
-def create_deployment(context: RequestContext) -> Deployment:
+def create_deployment(context: RequestContext) -> tables.Deployment:
     """Deploy a release to a cohort; an earlier deployment of the same release there is aborted."""
     project, body, principal = context.project, context.body, context.principal
     # A delta release is named by both its versions.
@@ -112,7 +111,7 @@ def create_deployment(context: RequestContext) -> Deployment:
         of_other = (other.delta_from, other.release, other.cohort)
         if of_other == (delta_from, version, body["cohort"]) and other.is_active:
             abort_deployment(project, other)
-    deployment = Deployment(
+    deployment = tables.Deployment(
         id=project.next_id("deployments"),
         type=kind,
         status=_status(percent),
@@ -128,14 +127,14 @@ def create_deployment(context: RequestContext) -> Deployment:
     return deployment
 
 
-def release_of(project: Project, delta_from: str, version: str) -> Release | None:
+def release_of(project: Project, delta_from: str, version: str) -> tables.Release | None:
     """Return a full release, or a delta release from another version."""
     if delta_from:
         return project.table(tables.DELTA_RELEASES).get(f"{delta_from}/{version}")
     return project.table(tables.RELEASES).get(version)
 
 
-def change_deployment(context: RequestContext, deployment: Deployment) -> Deployment:
+def change_deployment(context: RequestContext, deployment: tables.Deployment) -> tables.Deployment:
     """Change the percentage of a rollout."""
     if not deployment.is_active:
         raise conflict("the deployment was aborted")
@@ -145,13 +144,13 @@ def change_deployment(context: RequestContext, deployment: Deployment) -> Deploy
     return deployment
 
 
-def abort_deployment(project: Project, deployment: Deployment) -> None:
+def abort_deployment(project: Project, deployment: tables.Deployment) -> None:
     """Abort a deployment; its record remains."""
     deployment.status = "aborted"
     project.table(tables.DEPLOYMENTS).put(str(deployment.id), deployment)
 
 
-def change_issue(context: RequestContext, issue: Issue) -> Issue:
+def change_issue(context: RequestContext, issue: tables.Issue) -> tables.Issue:
     """Change the status or the title of an issue."""
     context.project.table(tables.ISSUES).put(
         str(issue.id), _given(context, issue, "status", "title")
@@ -159,7 +158,7 @@ def change_issue(context: RequestContext, issue: Issue) -> Issue:
     return issue
 
 
-def put_device_in_cohort(project: Project, device: Device, slug: str) -> None:
+def put_device_in_cohort(project: Project, device: tables.Device, slug: str) -> None:
     """Move a device to a cohort."""
     device.cohort, device.updated = slug, project.now
     project.table(tables.DEVICES).put(device.device_serial, device)

@@ -23,7 +23,6 @@ from agent.standin.observability.refusals import invalid_fields
 from agent.standin.observability.resources import changes, serializers
 from agent.standin.observability.resources.lists import item_schema
 from agent.standin.observability.schemas import NUMBER, OPEN, object_schema
-from agent.standin.observability.tables import Artifact, Deployment, Release
 from agent.standin.observability.upload_commits import IDENTITY
 
 _PARAMETERS = (
@@ -116,13 +115,13 @@ def _files_url(context: RequestContext) -> str:
     return context.cloud.urls.get("files", context.base_url.rstrip("/"))
 
 
-def _is_for(context: RequestContext, artifact: Artifact) -> bool:
+def _is_for(context: RequestContext, artifact: tables.Artifact) -> bool:
     """Return whether an artifact is for the hardware and the software type that asks."""
     asks = (context.query["hardware_version"], context.query["software_type"])
     return (artifact.hardware_version, artifact.software_type) == asks
 
 
-def _newest(context: RequestContext) -> Release | None:
+def _newest(context: RequestContext) -> tables.Release | None:
     project, query = context.project, context.query
     serial, hardware, kind = (
         query[name] for name in ("device_serial", "hardware_version", "software_type")
@@ -147,7 +146,7 @@ def _newest(context: RequestContext) -> Release | None:
     )
 
 
-def _deployed(project: projects.Project, cohort: str, serial: str) -> list[Release]:
+def _deployed(project: projects.Project, cohort: str, serial: str) -> list[tables.Release]:
     """Return the full and delta releases that are deployed to a device."""
     releases = [
         changes.release_of(project, deployment.delta_from, deployment.release)
@@ -157,7 +156,7 @@ def _deployed(project: projects.Project, cohort: str, serial: str) -> list[Relea
     return [release for release in releases if release is not None]
 
 
-def _is_offered(release: Release, current: str | None) -> bool:
+def _is_offered(release: tables.Release, current: str | None) -> bool:
     """Return whether a release updates a device that runs `current`."""
     if release.delta_from:
         return current == release.delta_from
@@ -182,7 +181,7 @@ def _require_known(project: projects.Project, hardware: str, kind: str) -> None:
         raise invalid_fields({"software_type": ["Unknown software type."]})
 
 
-def _in_rollout(serial: str, deployment: Deployment) -> bool:
+def _in_rollout(serial: str, deployment: tables.Deployment) -> bool:
     """Return whether a device is in the percentage of its cohort that a rollout has reached."""
     percentile = zlib.crc32(f"{deployment.id}/{serial}".encode()) % 100
     return percentile < deployment.rollout_percent

@@ -17,7 +17,6 @@ from agent.standin.observability.operations import RequestContext
 from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project
 from agent.standin.observability.resources import changes, serializers
 from agent.standin.observability.resources.lists import FieldFilter, SortKey
-from agent.standin.observability.schemas import body_schema
 from agent.standin.store import TableOf
 
 
@@ -116,14 +115,14 @@ RELEASES = Resource(
     filters=_since(**_DATES),
     sorts=_sorts("version", **_DATES),
     create=changes.create_release,
-    create_body=body_schema(
+    create_body=schemas.body_schema(
         "version",
         version=RELEASE_VERSION,
         min_version={"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
         **_RELEASE_FIELDS,
     ),
     change=changes.change_release,
-    change_body=body_schema(**_RELEASE_FIELDS),
+    change_body=schemas.body_schema(**_RELEASE_FIELDS),
     remove=changes.remove_release,
     remove_many=True,
 )
@@ -137,9 +136,9 @@ COHORTS = Resource(
     filters=_since(**_DATES),
     sorts=_sorts("name", "slug", **_DATES),
     create=changes.create_cohort,
-    create_body=body_schema("slug", slug=SLUG, name=_TEXT),
+    create_body=schemas.body_schema("slug", slug=SLUG, name=_TEXT),
     change=changes.change_cohort,
-    change_body=body_schema(name=_TEXT),
+    change_body=schemas.body_schema(name=_TEXT),
     remove=changes.remove_cohort,
 )
 DEVICES = Resource(
@@ -157,11 +156,11 @@ DEVICES = Resource(
     },
     sorts=_sorts("device_serial", "last_seen", **_DATES),
     create=changes.create_device,
-    create_body=body_schema(
+    create_body=schemas.body_schema(
         "device_serial", "hardware_version", device_serial=SLUG, **_DEVICE_FIELDS
     ),
     change=changes.change_device,
-    change_body=body_schema(**_DEVICE_FIELDS),
+    change_body=schemas.body_schema(**_DEVICE_FIELDS),
     remove=changes.remove_device,
     remove_many=True,
 )
@@ -178,7 +177,7 @@ DEPLOYMENTS = Resource(
     },
     sorts=_sorts(deployed_date="deployed", id="id"),
     create=changes.create_deployment,
-    create_body=body_schema(
+    create_body=schemas.body_schema(
         "release",
         "cohort",
         type={"type": "string", "enum": ["normal", "staged_rollout"]},
@@ -188,7 +187,7 @@ DEPLOYMENTS = Resource(
         extra_info=schemas.OPEN_OR_NULL,
     ),
     change=changes.change_deployment,
-    change_body=body_schema(rollout_percent=_PERCENT),
+    change_body=schemas.body_schema(rollout_percent=_PERCENT),
     remove=changes.abort_deployment,
 )
 EVENTS = Resource(
@@ -230,7 +229,7 @@ ISSUES = Resource(
     },
     order=attrgetter("last_seen"),
     change=changes.change_issue,
-    change_body=body_schema(
+    change_body=schemas.body_schema(
         status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
     ),
 )
