@@ -68,9 +68,10 @@ class Recorder:
             steps.append(transcript.TranscriptStep(transcript.Direction.CLOSED, b"", at_s))
         return steps
 
-    def end_received(self) -> list[transcript.TranscriptStep]:
-        """Return what is pending from the modem, although its line has no end."""
-        return self._rest(self._received)
+    def end_line(self, direction: transcript.Direction) -> list[transcript.TranscriptStep]:
+        """Return what is pending of a direction, although its line has no end."""
+        is_sent = direction is transcript.Direction.SENT
+        return self._rest(self._sent if is_sent else self._received)
 
     def _take_received(self, at_s: float | None) -> list[transcript.TranscriptStep]:
         steps: list[transcript.TranscriptStep] = []

@@ -24,14 +24,15 @@ from agent.errors import RefusedByRule
 def command(session: Session, log: str, output: str | None, keep_identity: bool) -> None:
     """Make a transcript from a terminal's or a desktop tool's LOG (- is standard input).
 
-    Time stamps, log prefixes and marks of direction are understood. Tokens, keys and passwords
-    are redacted, and identity (IMEI, IMSI, ICCID, UUID) becomes a made-up one that still decodes.
+    Time stamps, log prefixes and marks of direction are understood; what is no log of AT commands
+    is refused. Tokens, keys and passwords are redacted, and identity (IMEI, IMSI, ICCID, UUID)
+    becomes a made-up one that still decodes.
     """
     from at.transcripts.importer import import_log
     from at.transcripts.transcript import format_transcript
 
     data = sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes()
-    imported = import_log(data.decode("utf-8", "surrogateescape"), keep_identity=keep_identity)
+    imported = import_log(data, keep_identity=keep_identity)
     steps = len(imported.transcript.steps)
     text = format_transcript(imported.transcript)
     if output is not None:
@@ -40,7 +41,10 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
         emit({"steps": steps, "skipped": imported.skipped, "output": output})
     elif output is None:
         sys.stdout.write(text)
-    note(f"{steps} steps; {imported.skipped} lines of neither side left out")
+    skipped = f"{imported.skipped} lines of neither side left out"
+    note(f"{steps} steps, read as {imported.shape}; {skipped}")
+    if imported.missing is not None:
+        note(f"warning: nothing in this log was {imported.missing.name.lower()}")
 
 
 def _write_new(path: Path, text: str) -> None:

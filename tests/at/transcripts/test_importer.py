@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 from secret_spellings import CANARY, spelled
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.importer import import_log
+from at.transcripts import importer
+from at.transcripts.importer import Imported
 from at.transcripts.transcript import Direction, format_transcript, parse_transcript
+
+
+def import_log(log: str, *, keep_identity: bool = False) -> Imported:
+    return importer.import_log(log.encode(), keep_identity=keep_identity)
+
 
 SENT, RECEIVED = Direction.SENT, Direction.RECEIVED
 
@@ -83,6 +89,27 @@ def test_a_certificate_over_several_lines_is_one_command() -> None:
 def test_secrets_do_not_pass() -> None:
     imported = import_log('AT%CMNG=0,7,3,"c0ffee"\nOK\n')
     assert "c0ffee" not in format_transcript(imported.transcript)
+
+
+@pytest.mark.parametrize(
+    ("log", "missing"),
+    [
+        ("AT\nOK\n", None),
+        ("TX: AT\nRX: OK\n", None),
+        ("TX: AT\nTX: AT+CGMR\n", RECEIVED),
+        ("+CEREG: 2\n+CEREG: 1\n", SENT),
+        ("[00:00:01.500,000] <err> lte_lc: refused\n", SENT),
+    ],
+)
+def test_the_direction_that_a_log_lacks_is_named(log: str, missing: Direction | None) -> None:
+    assert import_log(log).missing is missing
+
+
+def test_a_transcript_is_imported_with_its_header_and_redacted() -> None:
+    text = "# transcript: 1\n# device: a kit\n# origin: by hand\n"
+    made = import_log(text + '@0.1 > AT+CPIN="4711"\n@0.2 < OK\n! closed\n').transcript
+    assert made.header == {"device": "a kit", "origin": "by hand"}
+    assert [step.data for step in made.steps] == [b'AT+CPIN="{redacted:pin}"\r', b"OK\r\n"]
 
 
 def test_a_log_of_nothing_is_refused() -> None:

@@ -37,6 +37,20 @@ def test_identity_is_kept_on_request_alone(tmp_path: Path) -> None:
     assert '+CGSN: "352656100367872"' in kept.stdout
 
 
+def test_a_log_of_another_kind_is_refused_and_half_a_log_is_warned_of(tmp_path: Path) -> None:
+    other = run(tmp_path, "import", "-", "--output", "out", stdin="[DBG ][main]: starting\n")
+    assert other.returncode == 1
+    assert "looks like Mbed OS" in other.stderr
+    assert "AT> / AT<" in other.stderr
+    assert not (tmp_path / "out").exists()
+    half = run(tmp_path, "import", "-", stdin="AT> AT+CGMR\nAT> AT\n")
+    assert half.returncode == 0
+    assert "> AT+CGMR" in half.stdout
+    assert "warning: nothing in this log was received" in half.stderr
+    whole = run(tmp_path, "import", "-", stdin="AT> AT+CGMR\nAT< OK\n")
+    assert "warning" not in whole.stderr
+
+
 def test_no_spelling_of_a_secret_command_or_answer_is_imported(tmp_path: Path) -> None:
     lines = [
         f"{'TX' if sent else 'RX'}: {line}\nRX: ERROR\n"

@@ -1,0 +1,293 @@
+"""Reads a log of a modem's session, of any shape that `log_shapes` knows. Pure.
+
+Bytes become lines, each with its direction, and its time where the log has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from at.protocol.errors import TranscriptError
+from at.protocol.exchange import final_result
+from at.transcripts import log_shapes
+from at.transcripts.log_shapes import COMMAND, KIT_LOG, NAMED_ANSWER, Rest, Shape
+from at.transcripts.payloads import Payloads, Phase
+from at.transcripts.transcript import Direction, Transcript, parse_transcript
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_TRANSCRIPT = re.compile(r"\s*# transcript: ")
+# What no line of a key or of a text looks like: a quote that is open there was never closed.
+_NEW_COMMAND = re.compile(r"AT[+%#*^][A-Z][A-Z0-9_]*(?:=.*|\?)?", re.IGNORECASE | re.DOTALL)
+_READ = "read are: " + "; ".join(shape.name for shape in log_shapes.SHAPES) + "; a transcript"
+_AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
+_SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
+_BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+
+
+class Side(Enum):
+    """The direction of a line; LOG: a log line of the kit, or of the tool that kept the log."""
+
+    SENT = "sent"
+    RECEIVED = "received"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line, without its mark, its time and its end.
+
+    A quoted text over several lines is one, with LF between them. `at_s` are seconds of the day or
+    since the kit or the log began, None where the log has no time there.
+    """
+
+    side: Side
+    text: str
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """The lines of a log. `shape` is the name of its shape; `header` that of a transcript.
+
+    `of_the_kit`: its log lines came over the port, like all that is not marked as sent.
+    """
+
+    lines: tuple[LogLine, ...]
+    shape: str
+    of_the_kit: bool
+    header: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_log(data: bytes) -> ReadLog:
+    """Return what a log says. Raises TranscriptError, which names the kind that it looks like."""
+    text = _decoded(data)
+    if _TRANSCRIPT.match(text):
+        transcript = parse_transcript(text.lstrip())
+        return ReadLog(tuple(_steps(transcript)), "transcript", True, transcript.header)
+    heads = [_without_leads(line) for line in _LINE_END.split(text) if line.strip()]
+    if not heads:
+        raise TranscriptError("the log is empty: no line that was sent or received")
+    sample = [head for head in heads if _AT_WITHIN.search(head.text)][:_SAMPLE_LINES]
+    shape = max(log_shapes.SHAPES, key=lambda shape: _score(shape, sample))
+    _refuse_foreign(shape, heads)
+    return ReadLog(tuple(_Joiner(shape).lines(heads)), shape.name, shape.rest is not Rest.LOG)
+
+
+def _decoded(data: bytes) -> str:
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            if len(data) % 2:
+                raise TranscriptError(
+                    "the log is UTF-16 with half a character: it was cut or damaged",
+                    hint="copy it again, or save it as UTF-8",
+                )
+            return data[2:].decode(encoding, "replace").replace("\0", "")
+    return data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A line of the file: what stands behind time, level and channel, and the whole."""
+
+    text: str
+    at_s: float | None
+    raw: str
+
+
+def _without_leads(line: str) -> _Head:
+    text = raw = _COLOUR.sub("", line).replace("\x00", "")
+    at_s: float | None = None
+    leads = list(log_shapes.LEADS)
+    while not (kit_log := KIT_LOG.match(text)):
+        match = next(filter(None, (lead.match(text) for lead in leads)), None)
+        if match is None:
+            break
+        leads.remove(match.re)  # each stands there once
+        text = text[match.end() :]
+        at_s = _seconds(match) if at_s is None else at_s
+    if kit_log and at_s is None and kit_log[1] and (clock := log_shapes.CLOCK.match(kit_log[1])):
+        at_s = _seconds(clock)
+    return _Head(text.strip(), at_s, raw)
+
+
+def _seconds(match: re.Match[str]) -> float | None:
+    named = match.groupdict()
+    if named.get("plain"):
+        return float(named["plain"])
+    if "hours" not in named:
+        return None
+    fraction = float(f"0.{named['fraction'] or '0'}{named['micros'] or ''}")
+    whole = int(named["hours"]) * 3600 + int(named["minutes"]) * 60 + int(named["seconds"])
+    return whole + fraction
+
+
+def _score(shape: Shape, heads: Iterable[_Head]) -> int:
+    """Return how well a shape explains a log: commands are sent, answers are received."""
+    score, last_sent = 0, ""
+    for side, text in (_by_rest(shape, *_marked(shape, head.text)) for head in heads):
+        is_command = COMMAND.match(text) is not None
+        is_answer = NAMED_ANSWER.match(text) is not None or final_result(text) is not None
+        if side is Side.SENT:
+            score += 2 * is_command - is_answer
+            last_sent = text
+        elif side is Side.RECEIVED:
+            score += is_answer - (is_command and text != last_sent)  # an echo is no fault
+    return score
+
+
+def _marked(shape: Shape, line: str) -> tuple[Side | None, str]:
+    """Return the side that a line's mark says, None if it has none, and the line without it."""
+    patterns = ((Side.SENT, shape.sent), (Side.RECEIVED, shape.received), (Side.LOG, shape.noise))
+    for side, pattern in patterns:
+        if pattern is not None and (match := pattern.fullmatch(line)):
+            return side, match["text"].strip()
+    return Side.LOG if KIT_LOG.match(line) else None, line
+
+
+def _by_rest(shape: Shape, side: Side | None, text: str) -> tuple[Side, str]:
+    """Return the side of a line, marked or not."""
+    if side is not None:
+        return side, text
+    if shape.rest is Rest.BY_LOOK:
+        return Side.SENT if COMMAND.match(text) else Side.RECEIVED, text
+    return Side.RECEIVED if shape.rest is Rest.RECEIVED else Side.LOG, text
+
+
+def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
+    """Raise TranscriptError for a log of another kind, or of no kind that is known."""
+    lines = [_by_rest(shape, *_marked(shape, head.text)) for head in heads]
+    at_lines = sum(
+        side is not Side.LOG and bool(COMMAND.match(text) or NAMED_ANSWER.match(text))
+        for side, text in lines
+    )
+    kinds = [
+        (sum(bool(kind.line.match(head.raw) or kind.line.match(head.text)) for head in heads), kind)
+        for kind in log_shapes.FOREIGN
+        if kind.mixed or not at_lines
+    ]
+    count, kind = max(kinds, key=lambda kind: kind[0])
+    if count > at_lines:
+        raise TranscriptError(
+            f"this looks like {kind.name}: no log of a modem's AT commands that can be read",
+            hint=_READ,
+        )
+    if not at_lines and not any(KIT_LOG.match(head.text) for head in heads):
+        raise TranscriptError(
+            "the log holds no line that was sent or received: no AT command, no answer", hint=_READ
+        )
+
+
+class _Joiner:
+    """Makes records of the lines of a file: spelt ends and words divide, open quotes join."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._payloads = Payloads()
+        self._open: dict[Side, tuple[list[str], float | None]] = {}
+        """What stands in a quote that is open, by side, and since when."""
+
+    def lines(self, heads: Iterable[_Head]) -> Iterator[LogLine]:
+        """Yield the records, oldest first."""
+        for head in heads:
+            side, text = _marked(self._shape, head.text)
+            for piece, answers in _pieces(side, text):
+                later = Side.RECEIVED if answers else side
+                yield from self._line(later, piece, head.at_s)
+        for side in tuple(self._open):
+            yield from self._end(side)
+
+    def _line(self, side: Side | None, text: str, at_s: float | None) -> Iterator[LogLine]:
+        within = side or next(iter(self._open), None)
+        if within is Side.SENT and (final_result(text) or _NEW_COMMAND.fullmatch(text)):
+            yield from self._end(Side.SENT)
+        if side is None:
+            side = next(iter(self._open), None) or self._unmarked(text)
+        if side is Side.SENT:
+            yield from self._end(Side.RECEIVED)  # its end was lost
+        if side is Side.LOG:
+            if text:
+                yield LogLine(side, text, at_s)
+            return
+        if side is Side.RECEIVED and self._shape.rest is Rest.BY_LOOK:
+            text = text.removeprefix("> ")
+        parts = self._open.setdefault(side, ([], at_s))[0]
+        parts.append(text)
+        is_data = side is Side.SENT and self._payloads.phase is Phase.DATA
+        odd = text.count('"') % 2 == 1 and not is_data
+        if odd == (len(parts) > 1) or is_data:
+            yield from self._end(side)
+
+    def _unmarked(self, text: str) -> Side:
+        """Return the side of a line without a mark."""
+        answers = final_result(text) is not None or NAMED_ANSWER.match(text) is not None
+        by_look = self._shape.rest is Rest.BY_LOOK
+        if by_look and self._payloads.phase is Phase.DATA and not answers:
+            return Side.SENT
+        return _by_rest(self._shape, None, text)[0]
+
+    def _end(self, side: Side) -> Iterator[LogLine]:
+        """Yield what is open on a side."""
+        parts, at_s = self._open.pop(side, ([], None))
+        text = "\n".join(parts)
+        if not text:
+            return
+        if side is Side.SENT:
+            self._payloads.sent(text.encode("utf-8", "surrogateescape"))
+        else:
+            self._payloads.received(text.encode("utf-8", "surrogateescape"))
+        yield LogLine(side, text, at_s)
+
+
+def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a line, each with whether it answers the one before it."""
+    if side is Side.LOG:
+        yield text, False
+        return
+    for part in _without_spelt_ends(text):
+        answers = False
+        rest = part
+        for words in log_shapes.WORDS:
+            if (match := words.fullmatch(rest)) and match[1].count('"') % 2 == 0:
+                yield match[1], answers
+                rest, answers = match[2], True
+        yield rest, answers
+
+
+def _without_spelt_ends(text: str) -> list[str]:
+    """Return the parts of a line between the line ends that a tool spelt out, [""] if none."""
+    parts, begin = [], 0
+    for match in log_shapes.SPELT_END.finditer(text):
+        quoted = text.count('"', 0, match.start()) % 2 == 1
+        if match[0][0] != "\\" or not quoted or match.end() == len(text):
+            parts.append(text[begin : match.start()])
+            begin = match.end()
+    parts.append(text[begin:])
+    return [part.strip() for part in parts if part.strip()] or [""]
+
+
+def _steps(transcript: Transcript) -> Iterator[LogLine]:
+    """Yield the lines of a transcript, its pieces joined."""
+    ends = {Direction.SENT: transcript.terminator, Direction.RECEIVED: b"\n"}
+    sides = {Direction.SENT: Side.SENT, Direction.RECEIVED: Side.RECEIVED}
+    pending: dict[Direction, tuple[bytes, float | None]] = {}
+
+    def whole(direction: Direction) -> Iterator[LogLine]:
+        data, at_s = pending.pop(direction, (b"", None))
+        if text := data.strip(b"\r\n\0").decode("utf-8", "surrogateescape"):
+            yield LogLine(sides[direction], text, at_s)
+
+    for step in transcript.steps:
+        if step.direction is Direction.CLOSED:
+            continue
+        if step.direction is Direction.SENT:
+            yield from whole(Direction.RECEIVED)  # a prompt that is answered
+        before, at_s = pending.get(step.direction, (b"", step.at_s))
+        pending[step.direction] = (before + step.data, at_s)
+        if step.data.endswith(ends[step.direction]):
+            yield from whole(step.direction)
+    for direction in tuple(pending):
+        yield from whole(direction)

@@ -1,0 +1,168 @@
+r"""The shapes of logs that people keep of a modem: a new shape is a row of `SHAPES`. Pure.
+
+What may stand before every line of any shape (a time, a level, a channel of RTT) is a row of
+`LEADS`; a kind of log that is not read is a row of `FOREIGN`, so that it is refused by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from at.protocol.dialect import TRAITS, Dialect
+
+_PROMPT = rf"(?:{TRAITS[Dialect.SHELL].prompt.decode()})+"
+_NAMED = r"[+%#*^][A-Z][A-Z0-9_]*:"
+COMMAND = re.compile(
+    r"AT(?:$|<(?:CR|LF|LN)>|\\[rn]|[␍␊␤]|\s*[+%#&*^][A-Z0-9](?!\S*: command not found)|"
+    r"E[01]|I\d?$|Z\d?$)",
+    re.IGNORECASE,
+)
+"""How a command begins."""
+NAMED_ANSWER = re.compile(_NAMED)
+"""How an answer or a notice with a name begins."""
+KIT_LOG = re.compile(r"(?:\[([0-9][0-9:., T-]{4,30})\] ?)?<(?:inf|wrn|err|dbg)> (?!\[\d{9})")
+"""How a log line of the kit's own firmware begins: its time is the kit's, not the terminal's."""
+
+
+class Rest(Enum):
+    """What a line without a mark is."""
+
+    LOG = auto()
+    RECEIVED = auto()
+    BY_LOOK = auto()
+    """Sent if it begins like a command, else received."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A shape: each pattern matches a whole line and holds what went over the port in `text`.
+
+    `noise` are lines of the tool or the shell itself.
+    """
+
+    name: str
+    sent: re.Pattern[str] | None = None
+    received: re.Pattern[str] | None = None
+    noise: re.Pattern[str] | None = None
+    rest: Rest = Rest.LOG
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A kind of log that is not read. `mixed`: a few AT lines in it do not make it a modem's."""
+
+    name: str
+    line: re.Pattern[str]
+    mixed: bool = False
+
+
+def _whole(line: str) -> re.Pattern[str]:
+    return re.compile(line, re.IGNORECASE | re.DOTALL)
+
+
+def _after(mark: str) -> re.Pattern[str]:
+    """Return the pattern of a mark and what follows, which some tools write in quotes."""
+    quote = r"(?:b(?=['\"]))?(?P<quote>'|\"(?=AT|[+%#\\<]|OK|ERROR)|)"
+    return _whole(rf"(?:{mark})\s?{quote}(?P<text>.*?)(?P=quote)\s*")
+
+
+_TOOL = r"(?:modem|serial|uart\d?|at)\s*"
+_OUT = r"\[?(?:TX|SENT|SEND|WRITE|WROTE|OUT)\s*(?::|->|>+|\])"
+_IN = r"\[?(?:RX|RECEIVED|RECV|READ|IN)\s*(?::|<-|<+|>+|\])"
+_RIGHT = r"-+>|=+>|>>+|→|➤"
+_LEFT = r"<-+|<=+|<<+|←"
+# Of two shapes that explain a log equally well, the first one is taken.
+SHAPES = (
+    Shape("bare", rest=Rest.BY_LOOK),
+    Shape("modem >> / modem <<", _after(_TOOL + ">>"), _after(_TOOL + "<<")),
+    Shape("AT> / AT<", _after("AT>(?!>)"), _after("AT<(?!<)")),
+    Shape("TX: / RX:", _after(_OUT), _after(_IN)),
+    Shape("-> / <-", _after(_RIGHT), _after(_LEFT)),
+    Shape("<- / ->", _after(_LEFT), _after(_RIGHT)),
+    Shape("> / <", _after(r">\s"), _after(r"<\s")),
+    Shape("< / >", _after(r"<\s(?=AT)"), _after(r">\s")),
+    Shape("[AT+X] / {+X}", _whole(r"\[(?P<text>AT.*?)\]?"), _whole(r"\{(?P<text>.*?)\}?")),
+    Shape("> AT", _after(rf"(?:>|{_RIGHT})\s?(?=AT)"), rest=Rest.RECEIVED),
+    Shape("-> AT, -> OK", _after(r"->\s(?=AT)"), _after(r"->"), rest=Rest.RECEIVED),
+    Shape(
+        "uart:~$ at AT+X",
+        _whole(rf"{_PROMPT}\s*(?:at\s+)?(?P<quote>['\"]?)(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"),
+        _whole(rf"{_PROMPT}(?P<text>{_NAMED}.*)"),
+        _whole(rf"{_PROMPT}(?P<text>.*)"),
+        Rest.RECEIVED,
+    ),
+    Shape(
+        "--> 'AT<CR>'",
+        _whole(r"(?:.*\s)?--> '(?P<text>.*)'\s*"),
+        _whole(r"(?:.*\s)?<-- '(?P<text>.*)'\s*"),
+    ),
+)
+
+CLOCK = re.compile(
+    r"\s*[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ,]+)?(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>"
+    r"\d\d)(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?\s*(?:Z|[+-]\d\d:?\d\d)?[\])]?\s*"
+)
+"""Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon."""
+LEADS = (
+    CLOCK,
+    re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})\]\s*"),
+    re.compile(r"@(?P<plain>\d{1,9}\.\d{1,9})\s+(?=[<>])"),
+    re.compile(r"\s*\d\d> ?"),  # RTT
+    re.compile(
+        r"\s*\[?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?[\s:-]+(?=\S)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"<\w{3,7}>\s+(?=\[\d{9,10}\.)"),  # ModemManager's level
+    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.-]+\[\d+\]: "),  # the system's log
+)
+
+# What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
+SPELT_END = re.compile(r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n)+", re.IGNORECASE)
+# Several words of one exchange on a line: command, answer, final result.
+WORDS = (
+    re.compile(rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+({_NAMED}.*)", re.IGNORECASE | re.DOTALL),
+    re.compile(
+        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)\s+(OK|ERROR|\+CM[ES] ERROR:\s?\d+)\s*",
+        re.IGNORECASE | re.DOTALL,
+    ),
+)
+
+FOREIGN = (
+    Foreign(
+        "Particle Device OS",
+        re.compile(
+            r"\s*\d{6,10} \[[\w.]+\] (?:TRACE|INFO|WARN|ERROR|LOG|PANIC)|"
+            r"\s*\d+\.\d{3} AT (?:read|send) "
+        ),
+        mixed=True,
+    ),
+    Foreign(
+        "Mbed OS",
+        re.compile(
+            r"(?:\[\d+m)?(?:\[\d+ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[\w{1,8} *\]|\+\+ MbedOS "
+        ),
+        mixed=True,
+    ),
+    Foreign(
+        "ESP-IDF",
+        re.compile(r"(?:[EWID] \(\d+\) [\w.-]+: )|I \([\d:.]+\) \w+: "),
+    ),
+    Foreign(
+        "Arduino",
+        re.compile(
+            r"\d\d:\d\d:\d\d\.\d{3} -> |ets [A-Z][a-z]{2} +\d+ \d{4}|rst:0x[0-9a-f]+ |"
+            r"\[\d+\] ### |### TinyGSM|(?:Setup|Setup done|Starting|Initiali[sz]ing|Connecting)\b.*"
+            r"(?:\.\.\.|!)?$",
+            re.IGNORECASE,
+        ),
+    ),
+    Foreign("Zephyr shell", re.compile(rf"(?:\S+ )?{_PROMPT}")),
+    Foreign("JSON", re.compile(r'\s*[{\[]\s*(?:"|$)')),
+    Foreign(
+        "HTML or XML",
+        re.compile(r"\s*<(?:!doctype|\?xml|/?(?:html|head|body|div|p|pre)\b)", re.IGNORECASE),
+    ),
+    Foreign("binary data", re.compile(r"[^\x00-\x1f]*[\x00-\x06\x0e-\x1a\x1c-\x1f]")),
+)

@@ -1,0 +1,238 @@
+"""Logs of every shape that people paste are read line by line; those of other kinds by no means."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.log_reader import LogLine, Side, read_log
+from at.transcripts.log_shapes import FOREIGN, SHAPES
+
+SENT, RECEIVED, LOG = Side.SENT, Side.RECEIVED, Side.LOG
+SESSION = (
+    (SENT, "AT+CGMR"),
+    (RECEIVED, "mfw_nrf9160_1.3.7"),
+    (RECEIVED, "OK"),
+    (SENT, "AT+CEREG?"),
+    (RECEIVED, '+CEREG: 5,2,"002F","0012BEEF",7'),
+    (RECEIVED, "OK"),
+    (SENT, "AT%XSYSTEMMODE=1,0,1,0"),
+    (RECEIVED, "OK"),
+    (RECEIVED, "+CEREG: 3,,,,0,15"),
+    (SENT, "AT+CFUN=1"),
+    (RECEIVED, "+CME ERROR: 0"),
+)
+
+
+def log_of(sent: str, received: str, end: str = "\n") -> str:
+    """Return the session as a tool writes it that puts each line into a form."""
+    forms = {SENT: sent, RECEIVED: received}
+    return "".join(forms[side].format(text) + end for side, text in SESSION)
+
+
+MARKED = {
+    "bare": log_of("{}", "{}"),
+    "CR LF": log_of("{}", "{}", "\r\n"),
+    "CR CR LF": log_of("{}", "{}", "\r\r\n"),
+    "> AT..": log_of("> {}", "{}"),
+    "> and <": log_of("> {}", "< {}"),
+    "AT> / AT<": log_of("AT> {}", "AT< {}"),
+    "TX: / RX:": log_of("TX: {}", "RX: {}"),
+    "modem >> / modem <<": log_of("modem >> {}", "modem << {}"),
+    "[AT+X] / {+X}": log_of("[{}]", "{{{}}}"),
+    "Arduino's monitor": log_of("10:00:00.250 -> {}", "10:00:00.250 -> {}"),
+    "reversed arrows": log_of("<- {}", "-> {}"),
+    "times, then marks": log_of("2026-02-10 12:00:00.100 TX: {}", "2026-02-10 12:00:00.200 RX: {}"),
+    "RTT": log_of("00> {}", "00> {}"),
+    "times, then RTT": log_of("[12:00:00.100] 00> {}", "[12:00:00.100] 00> {}"),
+    "a shell's at": log_of("uart:~$ at {}", "{}"),
+    "a shell's at in quotes": log_of("mosh:~$ at '{}'", "{}"),
+    "a shell over RTT": log_of("00> rtt:~$ at {}", "00> {}"),
+    "coloured prompt": log_of("\x1b[1;32muart:~$ \x1b[mat {}", "{}"),
+    "<cr><ln>": log_of("{}<cr><ln>", "<cr><ln>{}<cr><ln>"),
+    "␊": log_of("{}␊", "{}␍␊"),
+    "\\r\\n": log_of("{}\\r", "\\r\\n{}\\r\\n"),
+    "<cr><ln> on one line": log_of("{}", "{}", "<cr><ln>"),
+    "␊ on one line": log_of("{}", "{}", "␊"),
+    "quotes": log_of('Sent: "{}"', "Received: '{}'"),
+    "the bytes of Python": log_of("TX: b'{}\\r\\n'", "RX: b'{}\\r\\n'"),
+    "ModemManager": log_of("<dbg> [1700000000.5] [tty/at] --> '{}<CR>'", "<dbg> <-- '{}<CR><LF>'"),
+    "a transcript's steps": log_of("@0.100000 > {}", "@0.200000 < {}"),
+}
+BYTES = {name: text.encode() for name, text in MARKED.items()}
+BYTES |= {
+    "UTF-16 LE": b"\xff\xfe" + MARKED["CR LF"].encode("utf-16-le"),
+    "UTF-16 BE": b"\xfe\xff" + MARKED["TX: / RX:"].encode("utf-16-be"),
+    "UTF-16 without its mark": MARKED["bare"].encode("utf-16-le"),
+    "UTF-8 with its mark": b"\xef\xbb\xbf" + MARKED["bare"].encode(),
+    "a transcript": ("# transcript: 1\n# device: nRF9160-SICA\n" + log_of("> {}", "< {}")).encode(),
+    "a transcript in pieces": (
+        "# transcript: 1\n>| AT+C\n>| GMR\\r\n" + log_of("> {}", "< {}").partition("\n")[2]
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_the_same_session_comes_out_of_every_shape(name: str) -> None:
+    lines = read_log(BYTES[name]).lines
+    assert tuple((line.side, line.text) for line in lines) == SESSION
+
+
+def test_every_row_of_the_table_is_needed() -> None:
+    unused = {shape.name for shape in SHAPES} - {read_log(log).shape for log in BYTES.values()}
+    assert unused <= {"-> / <-", "< / >"}
+    assert read_log(log_of("-> {}", "<- {}").encode()).shape == "-> / <-"
+    assert read_log(log_of("< {}", "> {}").encode()).shape == "< / >"
+
+
+@pytest.mark.parametrize(
+    ("line", "records"),
+    [
+        ("%XSYSTEMMODE: 0,0,0,0,1 OK", ["%XSYSTEMMODE: 0,0,0,0,1", "OK"]),
+        (
+            "AT%XSYSTEMMODE? %XSYSTEMMODE: 0,0,0,0,1 OK",
+            ["AT%XSYSTEMMODE?", "%XSYSTEMMODE: 0,0,0,0,1", "OK"],
+        ),
+        ("AT+CFUN=1 OK", ["AT+CFUN=1", "OK"]),
+        ("AT+CFUN=1 +CME ERROR: 13", ["AT+CFUN=1", "+CME ERROR: 13"]),
+        ('+COPS: 0,2,"an OK"', ['+COPS: 0,2,"an OK"']),
+        ("%HWVERSION: nRF9160 SICA B1A", ["%HWVERSION: nRF9160 SICA B1A"]),
+        ("+CPIN: SIM PIN", ["+CPIN: SIM PIN"]),
+    ],
+)
+def test_the_words_of_one_line_are_records_of_their_own(line: str, records: list[str]) -> None:
+    assert [found.text for found in read_log(f"AT\n{line}\n".encode()).lines[1:]] == records
+
+
+def test_the_kits_log_lines_are_told_from_answers_and_keep_their_time() -> None:
+    lines = read_log(
+        b"uart:~$ at AT+CEREG?\n+CEREG: 5,2\nOK\n"
+        b"uart:~$ [00:00:01.500,000] <err> lte_lc: refused\n"
+        b"uart:~$ +CEREG: 3\nuart:~$ kernel version\nuart:~$ \n"
+    ).lines
+    assert lines[3:] == (
+        LogLine(LOG, "[00:00:01.500,000] <err> lte_lc: refused"),
+        LogLine(RECEIVED, "+CEREG: 3"),
+        LogLine(LOG, "kernel version"),
+    )
+    alone = read_log(b"[00:00:01.500,000] <err> lte_lc: refused\n").lines
+    assert alone == (LogLine(LOG, "[00:00:01.500,000] <err> lte_lc: refused", 1.5),)
+
+
+def test_a_command_that_a_shell_does_not_know_is_its_answer() -> None:
+    lines = read_log(b"uart:~$ AT+CEREG?\nAT+CEREG?: command not found\n").lines
+    assert [line.side for line in lines] == [SENT, RECEIVED]
+
+
+OTHERS = (
+    (
+        "Particle Device OS",
+        "0000004532 [comm.protocol] INFO: Secure connection\n0000004583 [system] INFO: Up\n",
+    ),
+    (
+        "Particle Device OS",
+        (
+            "[2026-02-10 21:41:58.630] 0000033386 [ncp.at] TRACE: > AT+CEREG?\n"
+            "[2026-02-10 21:41:58.640] 0000033390 [ncp.at] TRACE: < +CEREG: 2,2\n+CEREG: 2\n"
+        ),
+    ),
+    (
+        "Particle Device OS",
+        (
+            '    20.853 AT send      11 "AT+CREG=2\\r\\n"\n'
+            '    20.858 AT read OK    6 "\\r\\nOK\\r\\n"\n'
+        ),
+    ),
+    ("Mbed OS", "[DBG ][main]: starting\n[INFO][main]: connected\n"),
+    (
+        "Mbed OS",
+        (
+            "[00030546ms][INFO][CELL]: AT TX ( 7): AT+CGMR\n"
+            "[00030610ms][INFO][CELL]: AT TX ( 1): <cr>\n"
+        ),
+    ),
+    ("Arduino", "10:22:33.123 -> Starting...\n10:22:33.456 -> Temperature: 23.1\n"),
+    ("Arduino", "Initializing modem...\n[13290] ### TinyGSM Version: 0.10.9\n"),
+    ("Arduino", "ets Jun  8 2016 00:22:57\r\n\r\nrst:0x1 (POWERON_RESET),boot:0x13\r\n"),
+    ("ESP-IDF", "I (29) boot: ESP-IDF v4.4 2nd stage bootloader\nI (58) boot: chip revision: 3\n"),
+    ("Zephyr shell", "uart:~$ kernel version\nZephyr version 3.5.0\nuart:~$ \n"),
+    ("Zephyr shell", "[00:00:00.250,000] <inf> app: up\nuart:~$ help\nPlease press Tab\n"),
+    ("JSON", '{"a": 1}\n'),
+    ("HTML or XML", "<!doctype html>\n<html>\n"),
+    ("binary data", "\x7fELF\x01\x02\x03" + "".join(map(chr, range(128)))),
+)
+
+
+@pytest.mark.parametrize(("name", "log"), OTHERS)
+def test_what_is_no_log_of_a_modem_is_refused_by_its_name(name: str, log: str) -> None:
+    with pytest.raises(TranscriptError, match=f"looks like {name}") as refused:
+        read_log(log.encode())
+    assert "TX: / RX:" in refused.value.hint
+
+
+def test_each_kind_that_is_refused_has_an_example() -> None:
+    assert {name for name, _ in OTHERS} == {kind.name for kind in FOREIGN}
+
+
+@pytest.mark.parametrize("log", [b"", b"\n\n", b"Hello\nworld\n", b"TX: hello\nRX: world\n"])
+def test_what_names_nothing_is_refused_with_the_shapes_that_are_read(log: bytes) -> None:
+    with pytest.raises(TranscriptError, match="no line that was sent or received"):
+        read_log(log)
+
+
+def test_half_a_character_of_utf_16_is_refused() -> None:
+    with pytest.raises(TranscriptError, match="UTF-16 with half a character"):
+        read_log(BYTES["UTF-16 LE"][:-1])
+
+
+def test_prints_of_a_program_with_commands_between_are_read() -> None:
+    log = b"Initializing modem...\nAT+CEREG?\r\r\n+CEREG: 0,2\r\r\nOK\r\n[13290] ### TinyGSM\n"
+    assert [line.side for line in read_log(log).lines] == [
+        RECEIVED, SENT, RECEIVED, RECEIVED, RECEIVED,
+    ]  # fmt: skip
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> tuple[str, bytes]:
+    """Return a shape's name and its log with one byte cut, flipped or doubled."""
+    name = draw(st.sampled_from(sorted(BYTES)))
+    log = BYTES[name]
+    at = draw(st.integers(0, len(log) - 1))
+    new = draw(
+        st.one_of(
+            st.just(b""),
+            st.just(log[at : at + 1] * 2),
+            st.integers(0, 255).map(lambda n: bytes([n])),
+        )
+    )
+    return name, log[:at] + new + log[at + 1 :]
+
+
+@given(damaged=mutated())
+@example(damaged=("bare", BYTES["bare"].replace(b"AT+CEREG?", b'AT+CEREG"')))
+def test_a_damaged_byte_costs_no_more_than_its_records(damaged: tuple[str, bytes]) -> None:
+    """Every record that the byte did not touch is there, whole; or the log is refused."""
+    name, log = damaged
+    try:
+        found = [line.text for line in read_log(log).lines]
+    except TranscriptError:
+        return
+    whole = Counter(text for _, text in SESSION)
+    lost = whole - Counter(record for text in found for record in text.split("\n"))
+    assert lost.total() <= 3, (
+        name,
+        lost,
+    )  # the line end of a transcript's piece that is lost costs three
+
+
+@given(log=st.binary(max_size=400))
+def test_no_bytes_upset_the_reader(log: bytes) -> None:
+    try:
+        read = read_log(log)
+    except TranscriptError:
+        return
+    assert all(line.text and isinstance(line.side, Side) for line in read.lines)
