@@ -20,7 +20,7 @@ import msgspec
 from agent.config.private_files import make_private_folder, write_private
 from agent.config.profile import OutboxSettings
 from agent.config.trusted_places import require_trusted_folder
-from agent.errors import AgentError
+from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 from agent.outbox.items import ItemKind, NewItem, TooLarge
 from agent.outbox.outbox import Outbox
@@ -92,7 +92,7 @@ def _take_over(path: Path, outbox: Outbox) -> int:
     try:
         items = _read(path)
         outbox.put(items)
-    except (OSError, ValueError, TooLarge) as exc:
+    except (OSError, ValueError, TooLarge, UsageError) as exc:
         path.rename(path.with_suffix(_REFUSED))
         _log.error("what another command left is set aside as %s: %s", path.stem + _REFUSED, exc)
         return 0

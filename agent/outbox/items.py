@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 
 import msgspec
 
-from agent.errors import AgentError, Unavailable
+from agent.errors import AgentError, Unavailable, UsageError
 from agent.json_value import JSONValue
 
 
@@ -40,6 +42,9 @@ class OutboxHeld(Unavailable):
 class NewItem:
     """An item to deliver. `captured_s` is when it was captured, in unix seconds; None is now.
 
+    Raises UsageError if `device` or `key` is no text in UTF-8, `captured_s` no time of a calendar,
+    `meta` no JSON.
+
     An item whose `key` is known is a duplicate and is not added again; so is a core dump
     of the same content, and a message of chunks that ended within the last ten minutes.
     """
@@ -54,6 +59,23 @@ class NewItem:
     """Crashes and starts of the kit that this process saw before it; None if the item was not read
     from the kit itself. Equal items with different numbers are no duplicates; with the same number
     they are duplicates within ten minutes only."""
+
+    def __post_init__(self) -> None:
+        """Check what no outbox could keep, list or hand off."""
+        what = "device"
+        try:
+            self.device.encode()
+            what = "key"
+            (self.key or "").encode()
+            what = "captured_s"
+            if self.captured_s is not None:
+                datetime.fromtimestamp(self.captured_s, UTC)
+            what = "meta"
+            if self.meta:
+                msgspec.json.encode(dict(self.meta))
+                json.dumps(dict(self.meta), allow_nan=False)
+        except (TypeError, ValueError, OverflowError, OSError, RecursionError) as error:
+            raise UsageError(f"an item's {what} cannot be kept: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,8 @@ class Store:
                     continue
                 message = assigned
             tables.last_id = number
-            captured = added if item.captured_s is None else float(item.captured_s)
+            # SQLite keeps no negative zero: what is read back would not be what the CRC is over.
+            captured = added if item.captured_s is None else float(item.captured_s) + 0.0
             meta = json.dumps(dict(item.meta)) if item.meta else ""
             crc = row_crc(kind, device, captured, meta, body)
             rows.append((number, kind, device, message, captured, added, meta, body, crc))
