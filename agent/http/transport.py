@@ -193,10 +193,38 @@ class HttpTransport:
         if name not in self._transports:
             # Cut into the 64 KiB that it asks for, an image takes a third more of the processor.
             httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = _READ_BYTES
+            httpcore.AsyncHTTP11Connection._response_closed = _keep_if_clean  # type: ignore[method-assign,assignment] # it has no other seam
             self._transports[name] = self._given or httpx.AsyncHTTPTransport(
                 verify=tls_context(self._ca_file), proxy=self._proxy or None, trust_env=False
             )
         return self._transports[name]
+
+
+_keep = httpcore.AsyncHTTP11Connection._response_closed
+
+
+async def _keep_if_clean(connection: httpcore.AsyncHTTP11Connection) -> None:
+    """Keep a connection whose answer has ended, unless more than the answer came on it.
+
+    What is left over would be taken for the answer to the next request. httpcore looks at the
+    socket only, not at what was read from it.
+    """
+    tls = connection._network_stream.get_extra_info("ssl_object")
+    if connection._h11_state.trailing_data[0] or (tls is not None and _has_more(tls)):
+        await connection.aclose()
+    else:
+        await _keep(connection)
+
+
+def _has_more(tls: ssl.SSLObject) -> bool:
+    """Return whether another record has come, or the end."""
+    try:
+        tls.read(1)
+    except ssl.SSLWantReadError:
+        return False
+    except ssl.SSLError:
+        return True
+    return True
 
 
 def tls_context(ca_file: str = "") -> ssl.SSLContext:

@@ -253,6 +253,53 @@ async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) ->
         await wary.close()
 
 
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+LEFT = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nleft"
+
+
+def keeping(*pieces: bytes, connections: list[int]) -> Handler:
+    """Answer each request with these pieces, written one by one, and keep the connection."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(0)
+        while True:
+            connections[-1] += 1
+            for piece in pieces:
+                writer.write(piece)
+            await reader.readuntil(b"\r\n\r\n")
+
+    return handler
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize(
+    "pieces",
+    [(OK + LEFT,), (OK, LEFT), (OK, b"left\r\n"), (OK + b"\r\n\r\n",), (OK + b"H",)],
+    ids=["together", "apart", "no-http", "empty-lines", "a-byte"],
+)
+async def test_what_is_left_over_on_a_connection_is_never_the_next_answer(
+    tmp_path: Path, pieces: tuple[bytes, ...], tls: bool
+) -> None:
+    ca_file, context = own_ca(tmp_path)
+    connections: list[int] = []
+    async with serving(keeping(*pieces, connections=connections), context if tls else None) as url:
+        transport = HttpTransport(ca_file=str(ca_file))
+        assert [await get(transport, url) for _ in range(3)] == [b"ok"] * 3
+        await transport.close()
+    assert connections == [1, 1, 1]
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_a_connection_with_nothing_left_over_is_kept(tmp_path: Path, tls: bool) -> None:
+    ca_file, context = own_ca(tmp_path)
+    connections: list[int] = []
+    async with serving(keeping(OK, connections=connections), context if tls else None) as url:
+        transport = HttpTransport(ca_file=str(ca_file))
+        assert [await get(transport, url) for _ in range(3)] == [b"ok"] * 3
+        await transport.close()
+    assert connections == [3]
+
+
 async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(
     transport: HttpTransport,
 ) -> None:
