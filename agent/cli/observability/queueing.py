@@ -38,7 +38,7 @@ async def queue_and_send(
 
     While the agent runs, the items are handed to it, and it delivers them.
     """
-    from agent.outbox import OutboxHeld
+    from agent.outbox import ItemKind, OutboxHeld
     from agent.outbox.handoff import hand_off
     from agent.wiring.forwarding import outbox_folder
 
@@ -55,6 +55,8 @@ async def queue_and_send(
             "queued": len(receipt.ids),
             "duplicates": receipt.duplicates,
         }
+        if receipt.duplicates and items[0].kind is ItemKind.COREDUMP:
+            note("this dump was taken before; --again sends it once more")
         if only_queue:
             _show(session, counts)
             return

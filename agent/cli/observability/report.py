@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -213,7 +214,9 @@ def coredump(
         meta["device"] = asdict(device)
     body = path.read_bytes()
     serial = identity.get("device_serial") or ""
-    items = [NewItem(ItemKind.COREDUMP, serial, body, path.stat().st_mtime, meta=meta)]
+    # Without a key of its own a dump that was taken before is a duplicate.
+    key = f"again {uuid.uuid4().hex}" if again else None
+    items = [NewItem(ItemKind.COREDUMP, serial, body, path.stat().st_mtime, key, meta)]
     return queue_and_send(session, items, only_queue=only_queue)
 
 

@@ -67,3 +67,17 @@ async def test_a_zephyr_dump_needs_the_identity_that_it_does_not_hold(offline, t
     assert "--hardware-version" in told["error"]["message"]
     code, (told,), _ = await cellagent("report", "coredump", str(path), *IDENTITY, "--queue")
     assert (code, told["queued"]) == (0, 1)
+
+
+async def test_a_dump_under_wrong_names_is_sent_again_when_asked_to(offline, tmp_path):
+    path = tmp_path / "crash.bin"
+    path.write_bytes(header() + arch())
+    report = ("report", "coredump", str(path), "--queue", *IDENTITY)
+    right = ("--software-version", "9.9.9")
+    _, (first,), _ = await cellagent(*report)
+    _, (second,), told = await cellagent(*report, *right)
+    _, (third,), _ = await cellagent(*report, *right, "--again")
+    assert [each["queued"] for each in (first, second, third)] == [1, 0, 1]
+    assert "--again" in told
+    _, listed, _ = await cellagent("outbox", "list")
+    assert len(listed) == 2
