@@ -17,7 +17,6 @@ from agent.config import Configuration, Profile
 from agent.config.kits import kits_of
 from agent.config.profile import KitSettings, OutboxSettings
 from agent.daemon import watchdog
-from agent.daemon.clock_steps import ClockStepDetector
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
 from agent.daemon.kit.kit import KitAgent
@@ -227,7 +226,7 @@ class Agent:
         self._housekeeping.set_well()
         timeout_s = watchdog.watchdog_s()
         interval_s = _HOUSEKEEPING_S if timeout_s is None else min(_HOUSEKEEPING_S, timeout_s / 2)
-        clocks = ClockStepDetector(time.time(), time.monotonic())
+        clocks = watchdog.ClockStepDetector(time.time(), time.monotonic())
         while True:
             await asyncio.sleep(interval_s)
             watchdog.notify("WATCHDOG=1")

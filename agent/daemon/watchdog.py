@@ -1,4 +1,4 @@
-"""Messages to systemd and its watchdog, and a thread that detects a stalled event loop.
+"""Messages to systemd and its watchdog; detectors of a stalled event loop and of a clock set.
 
 systemd kills an agent whose event loop stalls for longer than its watchdog allows. The thread
 reports a stall before that, so that the event of it is on disk.
@@ -19,6 +19,9 @@ LIMIT_S = 20.0
 
 systemd waits for 120 s.
 """
+
+SMALLEST_STEP_S = 30.0
+"""A smaller step of the host's clock is drift, or a correction by the network."""
 
 
 def notify(state: str) -> None:
@@ -102,3 +105,18 @@ class StallDetector:
                 return f"{module}:{frame.f_lineno} ({frame.f_code.co_name})"
             frame = frame.f_back
         return "code outside of it"
+
+
+class ClockStepDetector:
+    """Compares the wall clock with the monotonic one that timers go by, both in seconds. Pure."""
+
+    def __init__(self, wall_s: float, monotonic_s: float) -> None:
+        self._offset_s = wall_s - monotonic_s
+
+    def step(self, wall_s: float, monotonic_s: float) -> float:
+        """Return by how many seconds the clock was set since the last call; 0.0 if it was not."""
+        step_s = wall_s - monotonic_s - self._offset_s
+        if abs(step_s) <= SMALLEST_STEP_S:
+            return 0.0
+        self._offset_s += step_s
+        return step_s

@@ -1,4 +1,4 @@
-"""systemd at the other end of a real socket, and the detector of a stalled event loop."""
+"""systemd at the other end of a real socket, and the detectors of a stall and a step."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.daemon import watchdog
-from agent.daemon.watchdog import StallDetector
+from agent.daemon.watchdog import SMALLEST_STEP_S, ClockStepDetector, StallDetector
 
 
 async def test_a_loop_that_turns_is_not_told_of():
@@ -61,3 +63,21 @@ def test_the_watchdog_is_served_where_it_is_ours(monkeypatch, wanted, pid, secon
     monkeypatch.setenv("WATCHDOG_USEC", wanted)
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "ours" else pid)
     assert watchdog.watchdog_s() == seconds
+
+
+@given(st.floats(SMALLEST_STEP_S + 1, 1e9), st.booleans(), st.floats(0, 1e6))
+def test_a_step_either_way_is_told_once(size: float, back: bool, later: float) -> None:
+    step = -size if back else size
+    clocks = ClockStepDetector(1e9, 50.0)
+    told = clocks.step(1e9 + later + step, 50.0 + later)
+    assert told == pytest.approx(step, abs=1e-3)
+    assert clocks.step(1e9 + later + step + 20, 50.0 + later + 20) == 0.0
+
+
+@given(st.lists(st.floats(0, 100), max_size=50))
+def test_time_that_passes_is_no_step(waits: list[float]) -> None:
+    wall, monotonic = 1e9, 50.0
+    clocks = ClockStepDetector(wall, monotonic)
+    for wait in waits:
+        wall, monotonic = wall + wait, monotonic + wait
+        assert clocks.step(wall, monotonic) == 0.0
