@@ -38,6 +38,8 @@ _BEHIND_CLOSER = re.compile(r"$|\s|[,.;:)\]}>](?:\s|$)")
 _NEXT = re.compile(r";[ \t]*(?:$|[+%#*^$&!@\r\n\0]|[A-Za-z][0-9]*(?=[ ;\r\n\0]|$)|[a-z]{2,}[ :])")
 # What makes of a name neither a word of a message nor a command or answer.
 _NEITHER = re.compile(r"[~\[({\\<*+@!|&^$%#]|[\"'`][A-Za-z0-9]|[^\w\s]{1,3}=")
+# The parameters of an answer whose colon a noisy line lost or damaged.
+_WITHOUT_COLON = re.compile(r"(?:[^\w\s]|[\x00-\x1f])?[ \t]*[0-9]{1,3},[ \t]*[0-9\"]", re.ASCII)
 _WORD = re.compile(r"\b[a-z]{2,}\b")
 _FORM_END = r"(?=[ \t]*(?:$|[\r\n\0;])|[,.)\]}>'`](?:\s|$)|\"(?:[\r\n]|$))"
 _TEST_FORM = re.compile(r"=[ \t]*\?" + _FORM_END)
@@ -118,7 +120,7 @@ def _shown(text: str, match: re.Match[str], closer: str) -> tuple[str, int]:
         if _RANGES.match(text, at):
             return "", at
         return _parameters_shown(text, at, ANSWER[name], "", "")
-    if _NEITHER.match(text, at):
+    if _NEITHER.match(text, at) or (name in ANSWER and _WITHOUT_COLON.match(text, at)):
         return "{redacted:rest}", _end_of_line(text, at, closer)
     return "", at
 

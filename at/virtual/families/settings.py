@@ -37,6 +37,7 @@ class Setting:
 SETTINGS: Mapping[str, Setting] = {
     "%REL14FEAT": Setting(((0, 1),) * 5, 5, "0,0,0,0,0", while_active=False),
     "%RAI": Setting(((0, 2),), default="0"),
+    "%XEPCO": Setting(((0, 1),), default="1"),
     "%XCOEX0": Setting(((0, 11),), default="0", further=(0, 9999)),
     "%XMAGPIO": Setting(((0, 1),) * 4, 4, "0,0,0,0", further=(0, 9999)),
     "%XPOFWARN": Setting(((0, 1), (30, 33)), lasting=False),

@@ -185,6 +185,14 @@ def test_noise_behind_the_name_keeps_no_secret(
 _SIGNED_NAMES = re.compile("|".join(re.escape(name) for name in {*SET, *ANSWER}), re.IGNORECASE)
 
 
+@pytest.mark.parametrize("colon", ["", ";", ">", "\x1a", ":"])
+@pytest.mark.parametrize("login", ['1,2,"user","{}"', '0,1,"","{}"', "0,1,user,{}"])
+def test_an_answer_whose_colon_was_lost_or_damaged_keeps_no_secret(colon: str, login: str) -> None:
+    shown = without_secrets(f"+CGAUTH{colon} {login.format(CANARY)}")
+    assert CANARY not in shown
+    assert shown.startswith("+CGAUTH")
+
+
 @given(st.text())
 @example("AT+CEREG=5;+CFUN=1\r\n+CEREG: 5,1\r\n")
 @example("+CPI\x08N")

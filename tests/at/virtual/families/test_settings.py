@@ -14,7 +14,7 @@ from virtual_modems import ask, switched_on
 from at.virtual.families.settings import SETTINGS
 
 START_UP = (
-    *("AT+CMEE=1", "AT%XMAGPIO=1,0,0,1,1,1574,1577", "AT%XCOEX0=1,1,1565,1586"),
+    *("AT+CMEE=1", "AT%XEPCO=0", "AT%XMAGPIO=1,0,0,1,1,1574,1577", "AT%XCOEX0=1,1,1565,1586"),
     *("AT%XPOFWARN=1,30", "AT%XVBATLOWLVL=3500", "AT%XVBATLVL=1", "AT%XTEMPHIGHLVL=60"),
     *('AT+CPSMS=1,"","","00100001","00000110"', "AT%FEACONF=0,0,0", "AT%FEACONF=0,3,1"),
     *('AT+CEDRXS=2,4,"1001"', 'AT%XPTW=4,"0011"', 'AT+CEDRXS=2,5,"1001"', 'AT%XPTW=5,"0011"'),
@@ -43,6 +43,7 @@ def test_the_start_up_of_firmware_is_taken_line_by_line() -> None:
         ("AT%FEACONF=2", "%FEACONF: 0,3"),
         ("AT%XPTW?", '%XPTW: 4,"0011"'),
         ("AT%RAI?", "%RAI: 1"),
+        ("AT%XEPCO?", "%XEPCO: 0"),
         ("AT%REL14FEAT?", "%REL14FEAT: 0,1,0,0,0"),
         ("AT+CGAUTH?", '+CGAUTH: 0,1,"user",""'),
         ("AT+CNMI?", "+CNMI: 3,2,0,1,0"),
