@@ -98,9 +98,11 @@ class DeviceCloudOperation(CheckedOperation[Context]):
         return JSON_TYPE if media_type.endswith("+json") else media_type
 
     def refuse_fields(self, errors: dict[str, Errors]) -> Refused:
-        """422, or 400: the first error."""
-        refuse = refusals.invalid if _MALFORMED.isdisjoint(errors) else refusals.bad_request
-        return refuse(first_error(errors))
+        """422: the first error; 400 where only what is malformed is wrong."""
+        invalid = {name: wrong for name, wrong in errors.items() if name not in _MALFORMED}
+        if invalid:
+            return refusals.invalid(first_error(invalid))
+        return refusals.bad_request(first_error(errors))
 
     def refuse_body(self, errors: Errors) -> Refused:
         """422: the first error."""

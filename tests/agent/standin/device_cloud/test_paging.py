@@ -54,3 +54,12 @@ async def test_a_fleet_is_walked_page_by_page_each_device_once(tmp_path) -> None
 async def test_wrong_paging_is_refused(api: Api, query: dict[str, str]) -> None:
     answer = await api.call("GET", "/devices", params=query)
     assert answer.status_code in {400, 422}
+
+
+async def test_a_status_is_that_of_the_parameter_that_it_names(api: Api) -> None:
+    answer = await api.call("GET", "/devices", params={"pageNextToken": "%%%", "pageSort": "up"})
+    assert answer.status_code == 422
+    assert answer.json()["message"].startswith("pageSort: ")
+    answer = await api.call("GET", "/devices", params={"pageNextToken": "%%%"})
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith("pageNextToken: ")
