@@ -28,15 +28,16 @@ class Position(
     the service may add words. The true position is within the radius in 68 % of cases, 95 % with
     hiConf. `anchors` are the team's access points among those that were sent (`macAddress`,
     `name`), and `alt` is the position by cells where both were asked for (`loc`, and `dist` in
-    metres): both as the service answers them, None where it does not.
+    metres): both as the service answers them, in whatever form, None where it does not. A position
+    is not refused for what only comes along with it.
     """
 
     lat: Annotated[float, Meta(ge=-90.0, le=90.0)]
     lon: Annotated[float, Meta(ge=-180.0, le=180.0)]
     uncertainty_m: Annotated[float, Meta(ge=0.0, le=2.1e7)] | None = None
     fulfilled_with: str | None = None
-    anchors: tuple[dict[str, object], ...] | None = None
-    alt: dict[str, object] | None = None
+    anchors: object = None
+    alt: object = None
 
     def answer(self) -> dict[str, object]:
         """Return the position as the service answers it, without unknown fields.
