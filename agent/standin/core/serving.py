@@ -54,6 +54,11 @@ class Query(Mapping[str, Any]):
         assert name in self._declared, f"the operation declares no parameter {name!r}"
         return self._values[name]
 
+    def get(self, name: str, /, default: Any = None) -> Any:
+        """Return a value, `default` where none was sent: without raising, as most are not."""
+        assert name in self._declared, f"the operation declares no parameter {name!r}"
+        return self._values.get(name, default)
+
     def __iter__(self) -> Iterator[str]:
         """Yield the names that were sent."""
         return iter(self._values)
@@ -199,10 +204,13 @@ class CheckedOperation(ABC, Generic[ContextT]):
         async def answer(request: Request) -> Response:
             path = {name: str(value) for name, value in request.path_params.items()}
             principal = self.authenticate(request, cloud)
-            now_s, query = cloud.clock.time(), request.query_params
+            now_s = cloud.clock.time()
             self._read(in_path, {name: [text] for name, text in path.items()}, now_s)
             context = self.context(request, cloud, principal, path)
-            sent = {name: query.getlist(name) for name in query}
+            sent = {}
+            if request.scope["query_string"]:
+                query = request.query_params
+                sent = {name: query.getlist(name) for name in query}
             context.query = Query(readable, self._read(in_query, sent, now_s))
             if in_headers:
                 headers = {name: [text] for name, text in request.headers.items()}

@@ -54,8 +54,8 @@ def authenticate(request: Request, cloud: Cloud, access: Access) -> Principal:
     principal = identify(request, cloud)
     if principal.kind is CredentialKind.NONE:
         raise unauthorized(principal.reason)
-    kinds = {kind for scheme in access.schemes for kind in _KINDS[scheme]}
-    if principal.kind not in kinds:
+    if not any(principal.kind in _KINDS[scheme] for scheme in access.schemes):
+        kinds = {kind for scheme in access.schemes for kind in _KINDS[scheme]}
         taken = ", ".join(sorted(kind.value for kind in kinds))
         raise unauthorized(f"this operation takes {taken}, not {principal.kind.value}")
     if principal.role in READ_ONLY_ROLES and request.method not in {"GET", "HEAD"}:
