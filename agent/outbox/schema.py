@@ -51,6 +51,8 @@ INSERT = (
     "INSERT INTO items(id, kind, device, message, captured, added, meta, body, crc) "
     "VALUES(?,?,?,?,?,?,?,?,?)"
 )
+LARGEST_INTEGER = 2**63 - 1
+"""That SQLite takes."""
 Row: TypeAlias = tuple[int, str, str, int, float, float, str, bytes, int]
 """The values of `INSERT`."""
 LAST_ID = "last id"

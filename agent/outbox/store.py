@@ -18,7 +18,7 @@ from agent.outbox.dedup import Deduplicator
 from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import Item, ItemKind, ListedItem, NewItem, OutboxTotals, Receipt
 from agent.outbox.quota import Quota
-from agent.outbox.schema import Row, row_crc
+from agent.outbox.schema import LARGEST_INTEGER, Row, row_crc
 from agent.outbox.tables import BootClock, OutboxTables
 
 SMALLEST_STEP_S = 30.0
@@ -228,7 +228,7 @@ class Store:
                 self.tables.db.execute(
                     "SELECT id, kind, device, length(body), captured, refusals, state, reason "
                     "FROM items ORDER BY id LIMIT ?",
-                    (limit,),
+                    (min(limit, LARGEST_INTEGER),),
                 )
             )
         ]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
-from agent.outbox.schema import CLOCK, IN_DOUBT, INSERT, LAST_ID, Row
+from agent.outbox.schema import CLOCK, IN_DOUBT, INSERT, LARGEST_INTEGER, LAST_ID, Row
 
 _STORED = (ItemState.WAITING, ItemState.PARKED)
 """The states that a row can have in its column: each at the number that stands for it."""
@@ -118,7 +118,9 @@ class OutboxTables:
         self.total += len(rows)
 
     def state_of(self, number: int) -> ItemState | None:
-        """Return the state of an item, None for one that is gone."""
+        """Return the state of an item, None for one that is gone or never was."""
+        if not 0 < number <= LARGEST_INTEGER:
+            return None
         if number in self.in_flight:
             return ItemState.IN_FLIGHT
         row = self.db.execute("SELECT state FROM items WHERE id = ?", (number,)).fetchone()

@@ -17,6 +17,7 @@ from agent.provisioning.ledger.records import BoardRecord, RunRecord
 R = TypeVar("R", BoardRecord, RunRecord)
 
 _PAGE = 500
+_LARGEST_INTEGER = 2**63 - 1  # that the databases take
 _HAS_RUN = "EXISTS (SELECT 1 FROM runs WHERE runs.uuid = boards.uuid AND runs.{} = :{})"
 
 
@@ -99,7 +100,8 @@ class Listing(Generic[R]):
     def newest(self, limit: int, page: int = 1) -> list[R]:
         """Return a page of at most `limit`, the newest change first."""
         order = f"{self._source.table}.change DESC LIMIT :limit OFFSET :skip"
-        values = {**self._values, "limit": limit, "skip": (page - 1) * limit}
+        skip = min((page - 1) * limit, _LARGEST_INTEGER)
+        values = {**self._values, "limit": min(limit, _LARGEST_INTEGER), "skip": skip}
         return self._reader.select(self._kind, f"WHERE {self._where} ORDER BY {order}", values)
 
     def every(self) -> Iterator[R]:

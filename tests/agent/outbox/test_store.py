@@ -19,6 +19,15 @@ def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back
         assert bodies(box) == [chunk(1).body]
 
 
+def test_a_number_that_the_database_does_not_take_is_no_item_and_no_bound(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([chunk(1)])
+        none = [2**63, 10**30, -(10**30), 0]
+        assert box.transact(lambda store: store.drop(none)) == 0
+        assert len(box.transact(lambda store: store.list_items(10**30))) == 1
+        assert box.transact(lambda store: store.drop([*none, 1])) == 1
+
+
 def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: Path):
     with outbox(tmp_path, OutboxSettings(min_free_bytes=0, park_after=3)) as box:
         box.put([chunk(1), chunk(2)])

@@ -102,3 +102,11 @@ def test_runs_come_by_board_as_they_began_and_a_board_that_changes_meanwhile_is_
         ledger.query("UPDATE boards SET slot = 'B1' WHERE uuid >= 'board-03'", {})
     assert seen == sorted({run.uuid for run in runs[8:]})
     ledger.close()
+
+
+def test_a_number_that_no_database_takes_is_no_bound(ledger: LedgerReader) -> None:
+    boards = Listing(ledger, BoardRecord, RecordFilter())
+    assert len(boards.newest(10**30)) == 12
+    assert boards.newest(1, 10**30) == []
+    assert boards.newest(10**30, 10**30) == []
+    ledger.close()
