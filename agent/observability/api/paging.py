@@ -15,7 +15,7 @@ from agent.json_value import JSONValue
 
 _PARAMETER = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 # The filters of the reference that are times, by how their names end.
-_TIME_NAME = re.compile(r"(^|_)(date|since|until|seen|before|after)$")
+_TIME_NAME = re.compile(r"(^|_)(date|since|until|seen|before|after|at)$")
 
 
 def time_parameter(when: datetime) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
@@ -59,6 +60,12 @@ class FieldFilter(Generic[R]):
         if not isinstance(value, int | float):
             return False
         return value >= given if self.kind == "since" else value <= given
+
+
+def since(**fields: str) -> dict[str, FieldFilter[Any]]:
+    """Return filters by the earliest time of fields, under the public names given."""
+    text = "At or after this instant."
+    return {name: FieldFilter(attrgetter(of), "since", text) for name, of in fields.items()}
 
 
 def list_parameters(

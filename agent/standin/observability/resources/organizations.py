@@ -32,7 +32,10 @@ _NEW_PROJECT = {**object_schema(slug=SLUG), "properties": {"slug": SLUG, "name":
 _USER_KEY_PATH = "/auth/api_key"
 _PROJECTS_PATH = ORGANIZATION_PATH + "/projects"
 _KEY = lists.item_schema(object_schema(api_key=TEXT))
-_FILTERS: dict[str, lists.FieldFilter[Any]] = {"slug": lists.FieldFilter(attrgetter("slug"))}
+_FILTERS: dict[str, lists.FieldFilter[Any]] = {
+    "slug": lists.FieldFilter(attrgetter("slug")),
+    **lists.since(created_date="created", first_seen="created"),
+}
 _SORTS = {"name": attrgetter("name"), "slug": attrgetter("slug")}
 _ME = object_schema(
     id=TEXT,

@@ -16,7 +16,7 @@ from agent.standin.observability import schemas, tables
 from agent.standin.observability.operations import RequestContext
 from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project
 from agent.standin.observability.resources import changes, serializers
-from agent.standin.observability.resources.lists import FieldFilter, SortKey
+from agent.standin.observability.resources.lists import FieldFilter, SortKey, since
 from agent.standin.store import TableOf
 
 
@@ -72,14 +72,6 @@ def _filters(*names: str, **fields: str) -> dict[str, FieldFilter[Any]]:
     return {name: FieldFilter(attrgetter(of)) for name, of in _name_pairs(names, fields)}
 
 
-def _since(*names: str, **fields: str) -> dict[str, FieldFilter[Any]]:
-    """Return filters by the earliest time of fields."""
-    text = "At or after this instant."
-    return {
-        name: FieldFilter(attrgetter(of), "since", text) for name, of in _name_pairs(names, fields)
-    }
-
-
 def _until(**fields: str) -> dict[str, FieldFilter[Any]]:
     """Return filters by the latest time of fields."""
     text = "At or before this instant."
@@ -104,6 +96,8 @@ _DEVICE_FIELDS: dict[str, Schema] = {
     "cohort": SLUG,
 }
 _DATES = {"created_date": "created", "updated_date": "updated"}
+_SEEN = {"created_date": "created", "first_seen": "created"}
+"""The times that every list filters by: what has no `first_seen` was seen as it was made."""
 
 RELEASES = Resource(
     table=tables.RELEASES,
@@ -112,7 +106,7 @@ RELEASES = Resource(
     key_schema=RELEASE_VERSION,
     schema=schemas.RELEASE,
     serialize=serializers.release,
-    filters=_since(**_DATES),
+    filters=since(**_SEEN, updated_date="updated"),
     sorts=_sorts("version", **_DATES),
     create=changes.create_release,
     create_body=schemas.body_schema(
@@ -133,7 +127,7 @@ COHORTS = Resource(
     key_schema=SLUG,
     schema=schemas.COHORT,
     serialize=serializers.cohort,
-    filters=_since(**_DATES),
+    filters=since(**_SEEN, updated_date="updated"),
     sorts=_sorts("name", "slug", **_DATES),
     create=changes.create_cohort,
     create_body=schemas.body_schema("slug", slug=SLUG, name=_TEXT),
@@ -151,7 +145,7 @@ DEVICES = Resource(
     filters={
         **_filters("device_serial", "cohort", "owner_ref", "hardware_version"),
         **_filters(release="last_seen_release"),
-        **_since(last_seen_since="last_seen", **_DATES),
+        **since(last_seen_since="last_seen", updated_date="updated", **_SEEN),
         **_until(last_seen_until="last_seen"),
     },
     sorts=_sorts("device_serial", "last_seen", **_DATES),
@@ -173,7 +167,7 @@ DEPLOYMENTS = Resource(
         **_filters("cohort", "delta_from", "status"),
         "release": FieldFilter(lambda one: None if one.delta_from else one.release),
         "delta_to": FieldFilter(lambda one: one.release if one.delta_from else None),
-        **_since(deployed_date="deployed"),
+        **since(deployed_date="deployed", created_date="deployed", first_seen="deployed"),
     },
     sorts=_sorts(deployed_date="deployed", id="id"),
     create=changes.create_deployment,
@@ -197,7 +191,7 @@ EVENTS = Resource(
     serialize=serializers.event,
     filters={
         **_filters("device", "type", "release"),
-        **_since(since="captured", created_date="created"),
+        **since(since="captured", **_SEEN),
         **_until(until="captured"),
     },
     sorts=_sorts(
@@ -211,7 +205,7 @@ TRACES = Resource(
     serialize=serializers.trace,
     filters={
         **_filters("device", "issue", "release", "source"),
-        **_since(since="captured", created_date="created"),
+        **since(since="captured", **_SEEN),
         **_until(until="captured"),
     },
     sorts=_sorts(created_date="created", captured_date="captured", id="id"),
@@ -221,7 +215,10 @@ ISSUES = Resource(
     singular="Issue",
     schema=schemas.ISSUE,
     serialize=serializers.issue,
-    filters={**_filters("status"), **_since("first_seen", "last_seen", created_date="created")},
+    filters={
+        **_filters("status"),
+        **since(first_seen="first_seen", last_seen="last_seen", created_date="created"),
+    },
     sorts={
         **_sorts("first_seen", "last_seen", trace_count="traces"),
         "device_count": lambda issue: len(issue.devices),
@@ -238,7 +235,10 @@ INSTALLS = Resource(
     singular="Install",
     schema=schemas.INSTALL,
     serialize=serializers.install,
-    filters={**_filters("device", "status"), **_since(began_at="began")},
+    filters={
+        **_filters("device", "status"),
+        **since(began_at="began", created_date="began", first_seen="began"),
+    },
     sorts=_sorts(began_at="began", id="id"),
 )
 COREDUMPS = Resource(
@@ -246,7 +246,7 @@ COREDUMPS = Resource(
     singular="Coredump",
     schema=schemas.COREDUMP,
     serialize=serializers.coredump,
-    filters={**_filters("device"), **_since(created_date="created")},
+    filters={**_filters("device"), **since(**_SEEN)},
     sorts=_sorts(created_date="created", id="id"),
 )
 FILES = Resource(
@@ -254,7 +254,7 @@ FILES = Resource(
     singular="File",
     schema=schemas.FILE,
     serialize=serializers.file,
-    filters={**_filters("kind", "name"), **_since(created_date="created")},
+    filters={**_filters("kind", "name"), **since(**_SEEN)},
     sorts=_sorts(created_date="created", name="name", id="id"),
 )
 

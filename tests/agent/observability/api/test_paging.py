@@ -53,8 +53,10 @@ async def test_a_walk_ends_when_the_list_shrinks_and_says_when_it_gets_another_p
 def test_a_time_that_the_service_would_refuse_is_not_sent(bad: str) -> None:
     with pytest.raises(UsageError, match="not a valid time"):
         checked_time(bad, "first_seen")
-    with pytest.raises(UsageError, match="not a valid time"):
-        filter_query({"created_date": bad})
+    for name in ("created_date", "first_seen", "began_at", "transitioned_at", "since", "until"):
+        with pytest.raises(UsageError, match=f"^{name}: .* is not a valid time"):
+            filter_query({name: bad})
+    assert filter_query({"format": bad}) == [("format", bad)]
 
 
 @pytest.mark.contract("O2.3")

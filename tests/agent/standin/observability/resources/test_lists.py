@@ -16,17 +16,15 @@ from agent.standin.observability.resources.lists import FieldFilter, filter_and_
 LISTS = (
     "releases", "cohorts", "devices", "deployments", "events", "traces", "issues", "installs",
 )  # fmt: skip
+EVERY_LIST = (
+    "/api/v0/organizations",
+    "/api/v0/organizations/acme/projects",
+    *(f"~/{name}" for name in (*LISTS, "coredumps", "files")),
+)
 
 
 @pytest.mark.contract("O2.1", "O2.2")
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/v0/organizations",
-        "/api/v0/organizations/acme/projects",
-        *(f"~/{name}" for name in (*LISTS, "coredumps", "files")),
-    ],
-)
+@pytest.mark.parametrize("path", EVERY_LIST)
 async def test_every_list_pages_in_the_envelope(standin: StandIn, path: str) -> None:
     caller = with_token(standin)
     answer = (await caller("GET", path)).json()
@@ -72,6 +70,23 @@ async def test_a_timestamp_parameter_ends_with_z(
         refused = await caller("GET", path, params={parameter: bad})
         assert error_of(refused)["http_code"] == 400
         assert "Not a valid datetime" in refused.text, bad
+
+
+@pytest.mark.contract("O2.2", "O2.3")
+@pytest.mark.parametrize("parameter", ["created_date", "first_seen"])
+async def test_every_list_takes_the_times_of_the_contract(standin: StandIn, parameter: str) -> None:
+    caller = with_token(standin)
+    for path in EVERY_LIST:
+        ended = await caller("GET", path, params={parameter: "2999-01-02T03:04:05Z"})
+        assert ended.status_code == 200, path
+        assert ended.json()["paging"]["total_count"] == 0, path
+        begun = await caller("GET", path, params={parameter: "2000-01-02T03:04:05Z"})
+        everything = await caller("GET", path)
+        assert begun.json() == everything.json(), path
+        for bad in ("2020-01-01", "2026-01-02T03:04:05+00:00"):
+            refused = await caller("GET", path, params={parameter: bad})
+            assert (refused.status_code, path) == (400, path)
+            assert "Not a valid datetime" in refused.text
 
 
 @pytest.mark.contract("O2.3", "O2.4")
