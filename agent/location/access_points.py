@@ -17,7 +17,7 @@ _MAC = re.compile(r"[0-9a-f]{2}([:-]?)(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}", re.ASCII
 class AccessPoint:
     """One access point of a scan.
 
-    `bssid` is six hex pairs. `rssi_dbm` is -128..0, `estimated` where it was derived from a
+    `bssid` is six hex pairs. `rssi_dbm` is -128..-1, `estimated` where it was derived from a
     percentage. `ssid` is bytes: a network's name need not be text. `age_s` is the time since it
     was heard in seconds, `frequency_mhz` and `channel` its frequency; None where not known.
     """
@@ -40,7 +40,7 @@ class Exclusion(Enum):
     EMPTY = "address of zeros"
     NOMAP = "its owner asked to be left out (_nomap)"
     DOUBLE = "heard twice, the newer one is kept"
-    LEVEL = "level outside -128..0 dBm"
+    LEVEL = "level outside -128..-1 dBm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _reason(point: AccessPoint, bssid: str | None) -> Exclusion | None:
         return Exclusion.LOCAL
     if point.ssid.endswith(b"_nomap"):
         return Exclusion.NOMAP
-    if not -128 <= point.rssi_dbm <= 0:
+    if not -128 <= point.rssi_dbm < 0:
         return Exclusion.LEVEL
     return None
 

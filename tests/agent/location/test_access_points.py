@@ -50,6 +50,7 @@ def test_what_is_no_mac_is_not_made_one(text: str) -> None:
         (AccessPoint("00:00:00:00:00:00", -60), Exclusion.EMPTY),
         (AccessPoint("40:01:7a:c7:96:90", -60, ssid=b"cafe_nomap"), Exclusion.NOMAP),
         (AccessPoint("40:01:7a:c7:96:90", 1), Exclusion.LEVEL),
+        (AccessPoint("40:01:7a:c7:96:90", 0), Exclusion.LEVEL),
         (AccessPoint("here", -60), Exclusion.NOT_A_MAC),
     ],
 )

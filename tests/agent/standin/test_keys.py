@@ -13,7 +13,8 @@ NEW_KEY = ("POST", "/v1/account/service-key-and-token")
 
 @pytest.mark.contract("D9.4", "D10.4")
 async def test_a_new_service_key_ends_the_one_before(standin: StandIn) -> None:
-    body = {"accessPoints": [{"macAddress": f"40:01:7a:00:00:{n:02x}"} for n in range(3)]}
+    addresses = [f"40:01:7a:00:00:{n:02x}" for n in range(3)]
+    body = {"accessPoints": [{"macAddress": one, "signalStrength": -60} for one in addresses]}
 
     async def locate(token: str) -> int:
         answer = await standin.client.post(

@@ -22,17 +22,16 @@ from agent.standin.state import Cloud
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\- ]")
 _RANGE_M = 30.0
 """How far an anchor reaches indoors, roughly."""
-_UNKNOWN_LEVEL_DBM = -128.0
 
 
 def strongest_anchor(
-    cloud: Cloud, team: str, points: Sequence[tuple[str, float | None]]
+    cloud: Cloud, team: str, points: Sequence[tuple[str, float]]
 ) -> tuple[Fix | None, list[dict[str, str]]]:
     """Return the position of the strongest anchor in a Wi-Fi scan, and all anchors in it."""
     table = cloud.table(ANCHORS)
     if not len(table):
         return None, []
-    levels = {address: _UNKNOWN_LEVEL_DBM if dbm is None else dbm for address, dbm in points}
+    levels = dict(points)
     found = [row for row in (table.get(f"{team}/{address}") for address in levels) if row]
     if not found:
         return None, []

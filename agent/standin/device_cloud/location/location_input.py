@@ -67,12 +67,12 @@ CELLS: Schema = {"type": "array", "items": CELL, "minItems": 1, "maxItems": _MOS
 MAC: Schema = {"type": "string", "pattern": "^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$"}
 ACCESS_POINT: Schema = {
     "type": "object",
-    "required": ["macAddress"],
+    "required": ["macAddress", "signalStrength"],
     "not": {"required": ["channel", "frequency"]},
     "properties": {
-        "macAddress": MAC,
+        "macAddress": {"type": "string", "pattern": "^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$"},
         "ssid": {"type": "string"},
-        "signalStrength": _number(-128, 0),
+        "signalStrength": _whole(-128, -1),
         "age": _number(0, 1e12),
         "channel": _number(0, 1000),
         "frequency": _number(0, 1e5),
@@ -159,11 +159,11 @@ ANCHOR: Schema = {
 
 class _ReportedAccessPoint(msgspec.Struct, rename="camel"):
     mac_address: str
-    signal_strength: float | None = None
+    signal_strength: float
 
 
-def access_points(body: JSONValue) -> list[tuple[str, float | None]]:
-    """Return address and level of each access point; the address with colons, in lower case."""
+def access_points(body: JSONValue) -> list[tuple[str, float]]:
+    """Return address, in lower case, and level of each access point."""
     listed = body["accessPoints"] if isinstance(body, dict) else body
     points = msgspec.convert(listed, list[_ReportedAccessPoint])
     return [(mac_address(point.mac_address), point.signal_strength) for point in points]

@@ -114,13 +114,13 @@ class RadioWorld:
         self._lat0 = sum(cell.lat for cell in data.cells) / len(data.cells)
         self._lon0 = sum(cell.lon for cell in data.cells) / len(data.cells)
 
-    def by_wifi(self, scan: Sequence[tuple[str, float | None]]) -> Fix | None:
+    def by_wifi(self, scan: Sequence[tuple[str, float]]) -> Fix | None:
         """Return the position of a Wi-Fi scan: pairs of address with colons, and level in dBm."""
         rings = []
         for address, level in scan:
             transmitter = self._access_points.get(address.lower())
             if transmitter is not None:
-                rings.append(self._ring("wifi", transmitter, -75.0 if level is None else level))
+                rings.append(self._ring("wifi", transmitter, level))
         return self._fix(rings, "wifi", "WIFI")
 
     def by_cells(self, cells: Sequence[ReportedCell], *, fallback: bool) -> Fix | None:

@@ -70,7 +70,11 @@ async def test_the_switches_of_a_location_call(standin: StandIn) -> None:
     assert (await ask("cell", unknown, fallback="false")).status_code == 404
     one = {"accessPoints": scan["accessPoints"][:1]}
     assert (await ask("wifi", one)).status_code == 422
-    nowhere = {"accessPoints": [{"macAddress": f"00:11:22:33:44:0{n}"} for n in range(3)]}
+    nowhere = {
+        "accessPoints": [
+            {"macAddress": f"00:11:22:33:44:0{n}", "signalStrength": -50} for n in range(3)
+        ]
+    }
     assert (await ask("wifi", nowhere)).status_code == 404
     both = {**cells_at(PLACES[0]), "wifi": scan}
     assert "alt" in (await ask("ground-fix", both, alt="true")).json()
@@ -101,7 +105,7 @@ async def test_one_cell_of_the_query_has_a_position(standin: StandIn) -> None:
 
 
 ANCHORS = "/v1/location/anchors"
-FAR = {"macAddress": "40-01-7A-00-01-67", "signalStrength": -80}
+FAR = {"macAddress": "40:01:7A:00:01:67", "signalStrength": -80}
 GROUND_FIX = "/v1/organizations/acme/projects/kits/location/ground-fix"
 NEAR = {"macAddress": "40:01:7a:00:00:e3", "signalStrength": -50}
 WIFI = "/v1/organizations/acme/projects/kits/location/wifi"
@@ -132,7 +136,7 @@ async def test_an_anchor_is_fetched_changed_and_forgotten(standin: StandIn) -> N
     wish = {"macAddress": FAR["macAddress"], "lat": 1, "lon": 2}
     assert (await client.post(ANCHORS, json=wish, headers=key)).status_code == 202
     assert (await client.post(ANCHORS, json=wish, headers=key)).status_code == 409
-    path = f"{ANCHORS}/{FAR['macAddress']}"
+    path = f"{ANCHORS}/{FAR['macAddress'].replace(':', '-')}"
     first = await client.get(path, headers=key)
     assert first.json()["macAddress"] == "40:01:7a:00:01:67"
     assert first.headers["etag"] == first.json()["$meta"]["version"]

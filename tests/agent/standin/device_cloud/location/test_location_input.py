@@ -3,8 +3,43 @@
 from __future__ import annotations
 
 import pytest
-from location_scans import PLACES, cells_at, url
+from location_scans import PLACES, cells_at, scan_at, url
 from standin import StandIn
+
+
+@pytest.mark.contract("D8.1")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"signalStrength": level} for level in (-50.5, 0, -129, "-50", None, True)),
+        {},
+        *(
+            {"signalStrength": -50, "macAddress": address}
+            for address in (
+                "40-01-7a-00-00-e3",
+                "40:01-7a:00:00:e3",
+                "40017a0000e3",
+                "40:01:7a:0:0:e3",
+            )
+        ),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["wifi", "ground-fix"])
+async def test_an_access_point_has_a_negative_whole_level_and_an_address_with_colons(
+    standin: StandIn, suffix: str, wrong: dict[str, object]
+) -> None:
+    good = scan_at(PLACES[0])["accessPoints"]
+    for points, status in (
+        (good, 200),
+        ([*good, {"macAddress": "40:01:7a:00:00:01"} | wrong], 422),
+    ):
+        scan = {"accessPoints": points}
+        answer = await standin.client.post(
+            url(suffix),
+            headers=standin.bearer("organization_auth_token"),
+            json={"wifi": scan} if suffix == "ground-fix" else scan,
+        )
+        assert answer.status_code == status, answer.text
 
 
 @pytest.mark.parametrize(
