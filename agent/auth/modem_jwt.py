@@ -120,7 +120,7 @@ def check_claims(token: Jwt, *, now: float) -> None:
         raise CredentialError(
             f"the token had expired {now - expires_at:.0f} s ago when it was made",
             hint="the modem's clock or this machine's is wrong: compare AT+CCLK? with `date -u`, "
-            "then see `--set-clock`",
+            "then let the modem attach, or set it with AT+CCLK",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,12 @@ async def test_devices_are_listed_shown_renamed_and_written(standin_profile: str
     assert stale.lines[-1]["error"]["kind"] == "precondition-failed"
     ids = await cellagent("device", "list", "--transform", "type = 'BLE' ? id")
     assert ids.lines.count(None) == len(ids.lines) - 1
+
+
+async def test_the_example_that_the_help_of_write_gives_can_be_run(standin_profile: str) -> None:
+    helped = await cellagent("device", "write", "--help")
+    example = " ".join(helped.out.partition("Example: cellagent ")[2].split())
+    assert (await cellagent(*shlex.split(example))).code == 0
 
 
 @pytest.mark.contract("D3.4", "D6")
