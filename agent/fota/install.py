@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from agent.errors import AgentError
 from agent.fota.download.downloader import AsyncClock
 from agent.fota.image import hash_of
-from agent.fota.installers.base import Installer, InstallFailed, Package, runs
+from agent.fota.installers.base import Installer, InstallFailed, Package, RunningVersion, runs
 from agent.fota.job_step import JobEvent, JobStep
-from agent.fota.jobs import JobEnded, JobStatus
+from agent.fota.jobs import FirmwareType, JobEnded, JobStatus
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal
 from agent.fota.reporter import UpdateObserver
 
@@ -16,6 +18,13 @@ DEADLINE_S = 300.0
 PAUSE_S = 2.0
 SAME_ANSWERS = 3
 """Answers in a row with another version after which the install has failed."""
+
+
+class TellsVersion(Protocol):
+    """What can be asked which version runs on a kit."""
+
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:
+        """Return what of this type runs, None while nothing tells it."""
 
 
 class NotSeen(AgentError):
@@ -50,10 +59,15 @@ class Installation:
                 raise JobEnded(JobStatus.FAILED, "the proven image was changed on the host's disk")
         self._observer.stage(f"installing {package.job.summary()} by {self._installer.name}")
         try:
-            await self._installer.install(package, self._observer.progress)
+            seen = await self._installer.install(package, self._observer.progress)
         except InstallFailed as failed:
             raise JobEnded(JobStatus.FAILED, f"not installed: {failed}") from failed
-        self._journal.advance(JobEvent.PLACE)
+        self._journal.advance(JobEvent.PLACE, read_back=seen)
+
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:
+        """Return what of this type runs: what is told now, else what the install read back."""
+        seen = self._journal.job.read_back
+        return await self._installer.running(kind) or (RunningVersion(seen) if seen else None)
 
     async def finish(self, package: Package) -> str:
         """Finish an install that has begun; return which version runs. Raises JobEnded."""
@@ -61,7 +75,7 @@ class Installation:
         before = opened.running_before
         try:
             if opened.step is JobStep.INSTALLING:
-                now = await self._installer.running(package.job.kind)
+                now = await self.running(package.job.kind)
                 if now is None or not runs(package, now, before):
                     await self.install(package)
             await self._await_version(package, before)
@@ -75,13 +89,13 @@ class Installation:
     async def _await_version(self, package: Package, before: str) -> str:
         self._observer.stage("waiting for the kit to say what it runs")
         try:
-            return await read_back(self._installer, package, before=before, clock=self._clock)
+            return await read_back(self, package, before=before, clock=self._clock)
         except NotSeen as failed:
             raise JobEnded(JobStatus.FAILED, str(failed)) from failed
 
 
 async def read_back(
-    installer: Installer,
+    installer: TellsVersion,
     package: Package,
     *,
     before: str,

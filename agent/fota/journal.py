@@ -56,6 +56,8 @@ class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
     image_hash: str = ""
     """MCUboot's name for it, "" where it has none."""
     running_before: str = ""
+    read_back: str = ""
+    """The version that the install read back, where nothing else tells it."""
     download_tries: int = 0
     install_starts: int = 0
 

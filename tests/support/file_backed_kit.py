@@ -141,7 +141,7 @@ class FileBackedKit:
             return None
         return RunningVersion(state["version"], state["hash"] if self.hashes else "")
 
-    async def install(self, package: Package, progress: Any) -> None:
+    async def install(self, package: Package, progress: Any) -> str:
         self.edge()
         await asyncio.sleep(0)
         content = package.paths[0].read_bytes()
@@ -157,6 +157,7 @@ class FileBackedKit:
         elif self.mood != "reverts":
             self._keep(**self._names(package))
         self.edge()
+        return ""
 
     def _names(self, package: Package) -> dict[str, str]:
         if not is_mcuboot(package.paths[0]):
@@ -196,6 +197,7 @@ def make_runner(
     clock: AsyncClock | None = None,
     cloud: FileBackedCloud | None = None,
     installer: Installer | None = None,
+    journal: Journal | None = None,
     **kit: Any,
 ) -> UpdateRunner:
     clock = clock or ManualClock()
@@ -203,7 +205,7 @@ def make_runner(
     installer = installer or FileBackedKit(folder, edge, mood=mood, **kit)
     return UpdateRunner(
         cloud or FileBackedCloud(folder, edge),
-        EdgedJournal(folder / "fota", edge),
+        journal or EdgedJournal(folder / "fota", edge),
         Planner(allowed, trust or TrustPolicy(), installer, verdict_on(modem_firmware)),
         Downloader(DownloadNetwork(allowed), limits=DownloadLimits(tries=2), clock=clock),
         clock=clock,

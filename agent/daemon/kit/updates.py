@@ -136,12 +136,12 @@ class ExclusiveInstaller:
         async with self._at_its_port("a look at what runs"):
             return await self._inner.running(kind)
 
-    async def install(self, package: Package, progress: ProgressCallback) -> None:
-        """Put the image on the kit and start it. Raises InstallFailed."""
+    async def install(self, package: Package, progress: ProgressCallback) -> str:
+        """Put the image on the kit and start it; return what it read back. Raises InstallFailed."""
         async with self._link.exclusive_port(self.port, "the installation of an update"):
             self._link.expects_restart = True
             try:
-                await self._inner.install(package, progress)
+                return await self._inner.install(package, progress)
             finally:
                 self._link.on_new_software()
 

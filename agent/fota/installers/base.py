@@ -74,8 +74,11 @@ class Installer(Protocol):
     async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs, None while the kit does not answer."""
 
-    async def install(self, package: Package, progress: ProgressCallback) -> None:
-        """Put the image on the kit and start it. Raises InstallFailed."""
+    async def install(self, package: Package, progress: ProgressCallback) -> str:
+        """Put the image on the kit and start it. Raises InstallFailed.
+
+        Return the version that was read back, where nothing but the install tells it; else "".
+        """
 
     async def confirm(self, package: Package) -> None:
         """Make the running image permanent, where it is not yet. Raises InstallFailed."""

@@ -57,8 +57,8 @@ class CommandInstaller:
         by_at = None if self.modem is None else await base.running_by_at(self.modem, kind)
         return by_at or (base.RunningVersion(self._seen) if self._seen else None)
 
-    async def install(self, package: base.Package, progress: base.ProgressCallback) -> None:
-        """Run the program to its end, or to the end of its time."""
+    async def install(self, package: base.Package, progress: base.ProgressCallback) -> str:
+        """Run the program to its end, or to the end of its time; return what it read back."""
         words = [
             word.replace(PLACEHOLDER, str(path))
             for word in self.command
@@ -103,6 +103,7 @@ class CommandInstaller:
                 f"neither the kit nor {words[0]} tells which {package.job.kind.value} runs now: "
                 'the program has to print "version: X" as it reads it back'
             )
+        return self._seen
 
     def _reported_by_at(self, kind: FirmwareType) -> bool:
         """Return whether the restarted kit may report its version over AT."""

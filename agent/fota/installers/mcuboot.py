@@ -81,7 +81,7 @@ class McubootInstaller:
                 )
         return None
 
-    async def install(self, package: Package, progress: ProgressCallback) -> None:
+    async def install(self, package: Package, progress: ProgressCallback) -> str:
         """Upload into the second slot, mark it for a trial, restart the kit."""
         from smpclient.exceptions import SMPUploadError
         from smpclient.generics import error
@@ -111,6 +111,7 @@ class McubootInstaller:
             raise LinkLost(
                 f"{self.port}: the kit went silent during the upload: {silent}"
             ) from None
+        return ""
 
     async def confirm(self, package: Package) -> None:
         """Make the image permanent: else MCUboot swaps it back at the next restart."""

@@ -70,7 +70,7 @@ class SerialModemInstaller:
         """Return what of this type runs, None while the kit does not answer."""
         return await base.running_by_at(self.modem, kind)
 
-    async def install(self, package: base.Package, progress: base.ProgressCallback) -> None:
+    async def install(self, package: base.Package, progress: base.ProgressCallback) -> str:
         """Write and apply the image, or have it fetched; then restart what it is for."""
         kind = package.job.kind
         mode_before = await self._functional_mode()
@@ -87,6 +87,7 @@ class SerialModemInstaller:
             # The modem's restart left it off: it gets back the mode that it was in.
             with suppress(CommandRejected):
                 await self.modem.send(SetFunctionalMode(mode_before), timeout_s=_STEP_S)
+        return ""
 
     async def confirm(self, package: base.Package) -> None:
         """Do nothing: Serial Modem confirms its own image when it has started."""

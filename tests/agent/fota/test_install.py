@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from file_backed_kit import FileBackedCloud, FileBackedKit
 
-from agent.fota.installers.base import Package
-from agent.fota.job_step import JobStep
-from agent.fota.jobs import Execution, JobStatus
-from agent.fota.journal import MAX_INSTALL_STARTS, Journal
+from agent.fota.installers.base import Package, RunningVersion
+from agent.fota.job_step import JobEvent, JobStep
+from agent.fota.jobs import Execution, FirmwareType, JobStatus
+from agent.fota.journal import MAX_INSTALL_STARTS, Journal, OpenJob
 
 if TYPE_CHECKING:
     pass
@@ -44,7 +44,7 @@ class PowerCut(Exception):
 class DyingKit(FileBackedKit):
     """A kit whose every install ends in a power cut of the host."""
 
-    async def install(self, package: Package, progress: Any) -> None:
+    async def install(self, package: Package, progress: Any) -> str:
         raise PowerCut
 
 
@@ -59,6 +59,42 @@ async def test_a_reboot_loop_within_the_install_stops(tmp_path: Path) -> None:
     assert result is not None
     assert result.status is JobStatus.FAILED
     assert "given up after 10 starts" in result.detail
+
+
+class MuteKit(FileBackedKit):
+    """A kit that tells nothing: its install alone reads back what runs, and lives no longer."""
+
+    seen = ""
+
+    async def running(self, kind: FirmwareType) -> RunningVersion | None:
+        return RunningVersion(self.seen) if self.seen else None
+
+    async def install(self, package: Package, progress: Any) -> str:
+        await super().install(package, progress)
+        self.seen = package.version
+        return self.seen
+
+
+class DyingJournal(Journal):
+    """A journal whose process ends once the image is on the kit."""
+
+    def advance(self, event: JobEvent, **changes: object) -> OpenJob:
+        job = super().advance(event, **changes)
+        if event is JobEvent.PLACE:
+            raise PowerCut
+        return job
+
+
+async def test_what_the_install_read_back_outlives_a_kill_before_the_report(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as here:
+        with pytest.raises(PowerCut):
+            await here.pull(installer=MuteKit(tmp_path), journal=DyingJournal(tmp_path / "fota"))
+        result = await here.pull(installer=MuteKit(tmp_path))
+    assert result is not None
+    assert result.status is JobStatus.SUCCEEDED
+    assert len(here.kit.installed) == 1
 
 
 class TamperingCloud(FileBackedCloud):
