@@ -22,6 +22,9 @@ PACKAGES = {
     "opensc-pkcs11": "a spy on that token: which calls it gets, and how often",
     "socat": "a second opinion on pseudo-terminals",
     "picocom": "a released terminal program, as a peer of the virtual modem",
+    "gammu": "a released program for modems, as a peer of the virtual modem",
+    "gnokii-cli": "another one",
+    "modemmanager": "another one; the udev rule of docs/howto/running.md keeps it off real kits",
     "strace": "the order of writes and syncs of the outbox, traced",
     "chromium": "pages of the documentation, looked at",
 }
