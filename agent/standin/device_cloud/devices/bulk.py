@@ -14,12 +14,7 @@ from agent.standin.clock import iso
 from agent.standin.core.responses import JSON
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
-from agent.standin.device_cloud.devices.credentials import (
-    BadKey,
-    check_registration,
-    parse_rows,
-    register,
-)
+from agent.standin.device_cloud.devices import credentials
 from agent.standin.device_cloud.devices.registry import is_device_id, registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
@@ -181,35 +176,35 @@ def _to_resource(cloud: Cloud, key: str, row: BulkRequest) -> Resource:
 def _process(cloud: Cloud, row: BulkRequest) -> list[str]:
     """Process every row; return an error for each that failed."""
     errors = []
-    for number, fields in enumerate(parse_rows(row.text)):
+    for number, fields in enumerate(credentials.parse_rows(row.text)):
         try:
             _ROWS[row.endpoint](cloud, row.team, fields)
-        except BadKey as error:
+        except credentials.BadKey as error:
             errors.append(f"[{number}]: {error}")
     return errors
 
 
 def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 2 or not is_device_id(fields[0]):
-        raise BadKey("a row is a device id and a PEM")
-    register(cloud, team, fields[0], fields[1])
+        raise credentials.BadKey("a row is a device id and a PEM")
+    credentials.register(cloud, team, fields[0], fields[1])
 
 
 def _create_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 2 or not is_device_id(fields[0]):
-        raise BadKey("a row is a device id and a certificate")
+        raise credentials.BadKey("a row is a device id and a certificate")
     onboard(cloud, team, NewDevice(fields[0], pem=fields[1]))
 
 
 def _create_row_by_token(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 2 or not is_device_id(fields[0]):
-        raise BadKey("a row is a device id and an onboarding token")
+        raise credentials.BadKey("a row is a device id and an onboarding token")
     onboard(cloud, team, NewDevice(fields[0], token=fields[1]))
 
 
 def _onboard_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 5 or not is_device_id(fields[0]):
-        raise BadKey("a row is a device id, sub-type, tags, firmware types and a PEM")
+        raise credentials.BadKey("a row is a device id, sub-type, tags, firmware types and a PEM")
     device_id, sub_type, tags, firmware, pem = fields
     described = NewDevice(
         device_id, pem=pem, sub_type=sub_type, tags=_parts(tags), firmware=_parts(firmware)
@@ -236,11 +231,11 @@ def onboard(cloud: Cloud, team: str, device: NewDevice) -> None:
     device_id, firmware = device.device_id, list(device.firmware)
     unknown = [name for name in firmware if name not in FIRMWARE_TYPES]
     if unknown:
-        raise BadKey(f"no firmware type {unknown[0][:40]!r}")
+        raise credentials.BadKey(f"no firmware type {unknown[0][:40]!r}")
     if device.token is not None:
-        check_registration(cloud, team, device_id, device.token)
+        credentials.check_registration(cloud, team, device_id, device.token)
     if device.pem is not None:
-        register(cloud, team, device_id, device.pem)
+        credentials.register(cloud, team, device_id, device.pem)
     devices = registry(cloud)
     known = devices.find(device_id)
     fields = known.fields if known else ip_device(device_id, "Generic")
