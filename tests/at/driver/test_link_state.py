@@ -212,7 +212,7 @@ def test_a_modem_that_keeps_restarting_is_given_up() -> None:
 @given(
     st.lists(
         st.sampled_from(
-            ["doubt", "restart", "data", "data_end", "ask", "late", "cancelled", "restoring"]
+            ["doubt", "restart", "data", "transferred", "ask", "late", "cancelled", "restoring"]
         ),
         max_size=10,
     )
@@ -231,6 +231,15 @@ def test_after_any_events_a_command_gets_its_own_answer(events: list[str]) -> No
                 await asyncio.sleep(0.1)
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+            elif event == "transferred":
+
+                async def transfer() -> None:
+                    with contextlib.suppress(NoAnswer):
+                        await line.link.make_ready()
+                        line.data()
+                        line.data_end()
+
+                await line.link.exclusively(transfer)
             elif event == "restoring":
                 line.restart()
                 line.while_restoring = line.restart
