@@ -18,6 +18,8 @@ from agent.errors import AgentError
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from agent.config import Configuration
     from agent.daemon.agent import Agent
 
@@ -30,7 +32,9 @@ _log = logging.getLogger(__name__)
 )
 @click.option("--print-unit", is_flag=True, help="Print a hardened systemd unit, and end.")
 @click.option("--print-udev", is_flag=True, help="Print a udev rule that keeps ModemManager off.")
-async def command(session: Session, *, print_unit: bool, print_udev: bool) -> int:
+def command(
+    session: Session, *, print_unit: bool, print_udev: bool
+) -> Coroutine[None, None, int] | None:
     """Look after the kits of the profile until stopped: position, updates, crashes, console.
 
     It survives unplugging, resets and outages of the services, logs each trouble once, and catches
@@ -40,11 +44,11 @@ async def command(session: Session, *, print_unit: bool, print_udev: bool) -> in
     """
     if print_unit or print_udev:
         _print("cellagent.service" if print_unit else "60-cellagent.rules")
-        return 0
+        return None
     from agent.cli.framework.logs import log_of_the_agent
 
-    log_of_the_agent(session.verbosity)
-    return await _agent(session)
+    log_of_the_agent(session.verbosity)  # before the event loop, which logs already
+    return _agent(session)
 
 
 async def _agent(session: Session) -> int:
