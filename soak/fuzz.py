@@ -40,6 +40,6 @@ def run(smoke: bool) -> Iterator[Row]:
             print(repr(error), data)
             machine = Exchange()
         framer = machine.framer
-        held = max(held, len(framer._pending) + len(framer._held) + len(framer._head))
+        held = max(held, len(framer._pending) + len(framer._kept))
     yield Row("exceptions out of the reader", failures, "", 0, f"{fed} bytes, seed 3")
     yield Row("bytes held at most", held, "bytes", 2 * LIMIT_BYTES)
