@@ -33,7 +33,7 @@ _MODES: dict[int, str] = {
 }
 _WHY_NOT = {
     "sim": "it answers only while the modem is on: AT+CFUN=1",
-    "time": "the network gives the time; --set-clock of other commands sets it from this computer",
+    "time": "the network gives the time; AT+CCLK or `provision run --set-clock` sets it",
     "device_uuid": "an nRF9160 tells it in a token only: `cellagent modem jwt`",
 }
 
