@@ -33,6 +33,7 @@ from at.firmware_gate import FirmwareVerdict, firmware_verdict
 from at.tokens.jwt import Jwt
 
 DIGEST = "ab" * 32
+NO_JOB = httpx.Response(404, json={"code": 40400, "message": "no job"})
 
 
 def profile(port: str = "", device_id: str = "", **fota: object) -> Profile:
@@ -113,7 +114,7 @@ async def test_of_a_refused_modem_a_user_alone_speaks_and_only_of_one_that_is_to
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request)
-        return httpx.Response(404 if request.method == "GET" else 200)
+        return NO_JOB if request.method == "GET" else httpx.Response(200)
 
     async def no_token(subject: str, life_s: int) -> Jwt:
         raise AssertionError("a modem that is refused is asked for no token")
@@ -143,7 +144,7 @@ async def test_the_firmware_of_a_kit_is_asked_for_once_and_before_the_first_call
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request.method)
-        return httpx.Response(404)
+        return NO_JOB
 
     client = HttpClient(
         answering_transport(answer),
