@@ -233,10 +233,7 @@ AS_BOTH = [("run", 0, BY_UUID), ("run", 0, BY_IMEI), ("run", 1, TAKING)]
 
 
 @pytest.mark.contract("D2.2")
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow],
-    derandomize=False,
-)  # fmt: skip
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(EVENTS)
 @example([*AS_BOTH, ("run", 0, replace(BY_UUID, security_tag=101))])
 @example([*AS_BOTH, ("erase", 0, None), ("run", 0, BY_UUID)])
