@@ -105,7 +105,9 @@ def decode(session: Session, file: Path) -> None:
         else:
             _show_blocks(session, parse_agnss(data), len(data))
     except AgentError as damaged:
-        raise DamagedAssistance(f"{file}: {damaged}") from damaged
+        raise DamagedAssistance(
+            f"{file}: {damaged}", hint="a file that assist agnss or assist pgps kept with --out"
+        ) from damaged
 
 
 @command.command(epilog="Example: cellagent assist pgps --count 42 --interval 240 --out pgps.bin")
