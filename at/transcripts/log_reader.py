@@ -22,7 +22,9 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _TRANSCRIPT = re.compile(r"\s*# transcript: ")
 # What no line of a key or of a text looks like: a quote that is open there was never closed.
 _NEW_COMMAND = re.compile(r"AT[+%#*^][A-Z][A-Z0-9_]*(?:=.*|\?)?", re.IGNORECASE | re.DOTALL)
-_READ = "read are: " + "; ".join(shape.name for shape in log_shapes.SHAPES) + "; a transcript"
+_READ = "a log in one of these forms: " + "; ".join(
+    (*(shape.name for shape in log_shapes.SHAPES), "a transcript")
+)
 _AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
 _SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))

@@ -41,8 +41,7 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
         emit({"steps": steps, "skipped": imported.skipped, "output": output})
     elif output is None:
         sys.stdout.write(text)
-    skipped = f"{imported.skipped} lines of neither side left out"
-    note(f"{steps} steps, read as {imported.shape}; {skipped}")
+    note(f"steps: {steps}; form of the log: {imported.shape}; lines left out: {imported.skipped}")
     if imported.missing is not None:
         note(f"warning: nothing in this log was {imported.missing.name.lower()}")
 
