@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from at.driver.deadline import Deadline
 from at.driver.link_state import IN_STEP, LOST, TRANSITIONS, LinkEvent, LinkState
 from at.driver.turns import Turns
 from at.protocol import resynchronisation
@@ -64,15 +65,19 @@ class Link:
         self._turns = Turns()
         self._machine = Exchange()
         self._outstanding = resynchronisation.OutstandingCommands()
+        self._aborts = 0  # attempts to end what the modem holds, since a final result came
+        self._may_hold = False  # half a command, an open quote, a data mode: since the last probe
         self._waiter: asyncio.Future[Answer] | None = None
         self._payload: bytes | None = None  # to be sent when the modem prompts for it
         self._probe: _Probe | None = None
         self._lost: LinkLost
         self._loop: asyncio.AbstractEventLoop
+        self._deadline: Deadline  # of getting in step; none otherwise
 
     async def open(self) -> None:
         """Open the transport. Raises PortError."""
         self._loop = asyncio.get_running_loop()
+        self._deadline = Deadline()
         await self.transport.open(self)
 
     async def close(self) -> None:
@@ -109,12 +114,13 @@ class Link:
     ) -> Answer:
         """Send a checked command line when its turn comes; return its answer.
 
-        `payload` is sent when the modem prompts for it. Raises CommandTimeout, ModemReset,
-        LinkLost, NoAnswer.
+        `timeout_s` counts from its turn and includes a resynchronisation: if the modem gives any
+        final result meanwhile, it may take GRACE_S longer. `payload` is sent when the modem prompts
+        for it. Raises CommandTimeout, ModemReset, LinkLost, NoAnswer.
         """
         async with self._turns:
             if self._state is not IN_STEP:
-                await self.make_ready()
+                timeout_s = await self.make_ready(timeout_s)
             return await self.exchange(line, timeout_s, owner, payload=payload)
 
     async def pass_through(self, borrower: Receiver, work: Callable[[], Awaitable[None]]) -> None:
@@ -140,11 +146,31 @@ class Link:
         async with self._turns:
             return await work()
 
-    async def make_ready(self) -> None:
+    async def make_ready(self, timeout_s: float = resynchronisation.LONGEST_S) -> float:
         """Resynchronise a suspect link, then restore what a restart has undone.
 
+        Returns how many of `timeout_s` are left. Raises NoAnswer where they do not suffice: the
+        next call goes on where this one ended; LinkLost.
+        """
+        self._deadline = Deadline(timeout_s)
+        try:
+            await self._get_in_step()
+            left_s = min(self._deadline.left_s(), timeout_s)
+        finally:
+            self._deadline = Deadline()
+        if left_s < timeout_s / 2:
+            raise NoAnswer(
+                f"{self.transport.name}: the modem answered too late to get in step again within"
+                f" {timeout_s:g} s, so the command was not sent",
+                hint="send it again",
+            )
+        return left_s
+
+    async def _get_in_step(self) -> None:
+        """Resynchronise and restore.
+
         A kit reports one start several times, and each report begins this anew, a bounded number
-        of times. Raises NoAnswer, LinkLost.
+        of times.
         """
         for _ in range(_RESTARTS_IN_A_ROW):
             self._raise_if_lost()
@@ -184,13 +210,14 @@ class Link:
         self._payload = payload
         typed = self.dialect.typed(line)
         self._machine.start(line, owner, prompt=payload is not None, typed=typed)
+        timeout_s = min(timeout_s, self._deadline.left_s())
         timer = self._loop.call_later(timeout_s, self._expire, waiter, line, timeout_s)
         try:
             self.transport.write(typed.encode() + self.terminator.wire if data is None else data)
             return await waiter
         except BaseException:
             if self._machine.in_flight:
-                self._change(LinkEvent.DOUBT)
+                self.mark_suspect()
                 self._outstanding.add(line)
                 for item in self._machine.abandon():
                     self._on_item(item)
@@ -207,6 +234,7 @@ class Link:
     def mark_suspect(self) -> None:
         """Mark the link as suspect: it is resynchronised before the next command."""
         self._change(LinkEvent.DOUBT)
+        self._may_hold = True
 
     def mark_trusted(self) -> None:
         """Mark the link as in step: the caller has made sure that no older answer can follow."""
@@ -214,7 +242,12 @@ class Link:
             self._change(LinkEvent.PROBED)
         if self._state is LinkState.RESTORING:
             self._change(LinkEvent.RESTORED)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what came before: nothing of it is left."""
         self._outstanding.clear()
+        self._may_hold = False
 
     def begin_data(self) -> None:
         """Note that the modem takes data from now on, unless it restarted."""
@@ -266,14 +299,15 @@ class Link:
             return
         waiter = self._waiter
         if type(item) is Answer:
+            self._hear()
             probe = self._probe
-            if probe is not None and not probe.accept(item):
+            if waiter is not None and probe is not None and not probe.accept(item):
                 self._machine.start(probe.command, probe.owner)
-                drops = self.dialect.traits.drops_input_while_busy
-                if drops and waiter is not None and not probe.others:
-                    # It was busy when the probe came and lost it: waiting longer is of no use.
-                    self._loop.call_later(resynchronisation.ABORT_S, _give_up, waiter)
                 probe.others = True
+                # It was busy when the probe came: it has lost the probe, or will come to it.
+                lost = self.dialect.traits.drops_input_while_busy
+                seconds = resynchronisation.ABORT_S if lost else resynchronisation.PROBE_S
+                self._deadline.start_waiting(waiter, seconds)
             elif waiter is not None and not waiter.done():
                 if item.final == "OK" and not item.lines and _READ.fullmatch(item.command or ""):
                     self._change(LinkEvent.DOUBT)  # it may be another command's OK, sent twice
@@ -285,8 +319,14 @@ class Link:
         elif isinstance(item, Restart):
             self._restart(item)
         elif type(item) is Unknown and not self._machine.in_flight and final_result(item.text):
+            self._hear()
             self._change(LinkEvent.DOUBT)  # one final result too many: another may follow
         self._on_item(item)
+
+    def _hear(self) -> None:
+        """Note a final result: the modem answers, and what it held is ended."""
+        self._aborts = 0
+        self._deadline.hear()
 
     def _restart(self, item: Restart) -> None:
         self.restarts += 1
@@ -318,25 +358,29 @@ class Link:
     # --- resynchronisation
 
     async def _resynchronise(self) -> None:
-        aborts, others = 0, False
+        others = False
         for _ in range(resynchronisation.ATTEMPTS):
             # A modem that answers holds no half-typed line: a probe is enough.
             if not others:
                 in_data_mode = self._state is LinkState.IN_DATA_MODE
+                attempt, self._aborts = self._aborts % resynchronisation.ATTEMPTS, self._aborts + 1
+                self._may_hold |= attempt > 0  # it opens a quote if none is open
                 for sequence in resynchronisation.abort_sequences(
-                    aborts, self.terminator, self.dialect, data_mode=in_data_mode
+                    attempt, self.terminator, self.dialect, data_mode=in_data_mode
                 ):
                     await self._await_answer(_question("AT"), sequence, resynchronisation.ABORT_S)
-                aborts += 1
             probe = _question(self._outstanding.choose_probe(), self._outstanding.settled_by)
             if await (self._silence() if self.answers_no_probe else self._probed(probe)):
                 self._change(LinkEvent.PROBED)
-                self._outstanding.clear()
+                self._forget()
                 return
             others = probe.others
+            if not self._deadline.left_s():
+                break
         raise NoAnswer(
-            f"{self.transport.name}: the modem does not answer since a command was broken off",
-            hint="it may still be busy; else reset the kit",
+            f"{self.transport.name}: the modem does not answer since a command was broken off; it"
+            f" was given {min(self._deadline.timeout_s, resynchronisation.LONGEST_S):.2g} s",
+            hint="it may still be busy: the next command goes on trying; else reset the kit",
         )
 
     async def _probed(self, probe: _Probe) -> bool:
@@ -359,14 +403,16 @@ class Link:
         self._waiter = waiter
         self._probe = probe
         self._machine.start(probe.command, probe.owner)
-        timer = self._loop.call_later(seconds, _give_up, waiter)
+        # A mute modem's time has to do for every way out, until each had its turn.
+        hurry = self._may_hold and self._aborts <= resynchronisation.WAYS_OUT
+        self._deadline.start_waiting(waiter, seconds, hurry=hurry)
         try:
             self.transport.write(data)
             return await waiter
         except (ModemReset, CommandTimeout):
             return None
         finally:
-            timer.cancel()
+            self._deadline.stop_waiting()
             self._waiter = self._probe = None
             for item in self._machine.disown():
                 self._on_item(item)
@@ -374,8 +420,3 @@ class Link:
 
 def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> _Probe:
     return _Probe(command, Owner(command_name(command), lambda _: True, bare=False), accept)
-
-
-def _give_up(waiter: asyncio.Future[Answer]) -> None:
-    if not waiter.done():
-        waiter.set_exception(CommandTimeout("nothing came"))

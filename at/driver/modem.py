@@ -140,8 +140,11 @@ class Modem:
     ) -> Answer:
         """Send a command line unchanged and return its answer, whether OK or not.
 
-        `multiline` permits CR and LF within its quotes; `payload` is the text for a command that
-        prompts for one. Raises as `send`, except CommandRejected and ParseError.
+        `timeout_s` counts from its turn and is a deadline: where an earlier command was broken off,
+        getting in step again is part of it, and NoAnswer says that it did not suffice (a modem that
+        is slow, not mute, may take `at.driver.deadline.GRACE_S` more). `multiline` permits CR and
+        LF within its quotes; `payload` is the text for a command that prompts for one. Raises as
+        `send`, except CommandRejected and ParseError.
         """
         line = self._checked(line, multiline=multiline)
         return await self._link.ask(line, timeout_s=timeout_s, payload=payload)
@@ -318,8 +321,7 @@ async def _transfer(
 
     async def work() -> Answer:
         nonlocal last
-        await link.make_ready()
-        answer = await link.exchange(line, timeout_s)
+        answer = await link.exchange(line, await link.make_ready(timeout_s))
         if not answer.ok:
             return answer
         link.begin_data()

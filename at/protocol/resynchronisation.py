@@ -26,6 +26,10 @@ PROBE_S = 1.0
 ABORT_S = 0.1
 """How long the answer to an abort sequence may take, before the next one or the probe."""
 ATTEMPTS = 10
+WAYS_OUT = 4
+"""After how many abort sequences a modem that takes lines has left whatever it was in."""
+LONGEST_S = 12.0
+"""How long a resynchronisation may take where no command says how long it may."""
 POISON = b"~~~~"
 """Invalid anywhere in a command: as a name, as a number, behind a closed quote.
 
