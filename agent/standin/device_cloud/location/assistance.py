@@ -11,12 +11,11 @@ from functools import lru_cache
 import msgspec
 from starlette.responses import Response
 
-from agent.json_value import JSONValue
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import Schema
 from agent.standin.core.serving import JSON_TYPE
-from agent.standin.device_cloud.access import Access
+from agent.standin.device_cloud.access import LEGACY_LOCATION, Access
 from agent.standin.device_cloud.location import location_input, orbits
 from agent.standin.device_cloud.location.radio_world import Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.operations import BYTES, Context, DeviceCloudOperation, declare
@@ -47,8 +46,24 @@ class _Cached(dict[tuple[object, bytes], bytes]):
 
 
 async def _agnss(context: Context) -> Response:
-    """Answer with assistance data, or with the range of it that is requested."""
-    cloud, options = context.cloud, context.body
+    """Answer with what the body asks for, or with the range of it that is requested."""
+    return _send(context, context.body)
+
+
+async def _agnss_by_query(context: Context) -> Response:
+    """Answer as to a POST for the element types that the older names stand for."""
+    options = dict(context.query["assistance"])
+    types = {
+        "custom": options.get("customTypes"),
+        "rtLocation": [8],
+        "rtAssistance": [*DEFAULT_TYPES, *([8] if "eci" in options else [])],
+    }
+    return _send(context, {**options, "types": types[options.get("requestType", "rtAssistance")]})
+
+
+def _send(context: Context, options: object) -> Response:
+    """Return the answer with the file, or with the range of it that is requested."""
+    cloud = context.cloud
     cached = cloud.transient(_Cached, _Cached)
     key = (context.principal, msgspec.json.encode(options, order="sorted"))
     # The data changes with time: later ranges are of the same file as the first one.
@@ -76,7 +91,7 @@ class _Wanted(msgspec.Struct):
     types: tuple[float, ...] = DEFAULT_TYPES
 
 
-def _agnss_file(options: JSONValue, now_s: float) -> bytes:
+def _agnss_file(options: object, now_s: float) -> bytes:
     """Return the file: version 1, then a block for each type that there is data for."""
     wanted = msgspec.convert(options, _Wanted)
     at = orbits.gps_seconds(now_s)
@@ -219,6 +234,35 @@ _IN_A_QUERY: Schema = {
     },
 }
 _FILE: Schema = {"type": "string", "format": "binary"}
+_NETWORK = list(location_input.NETWORK)
+
+
+def _older_form(kind: str, *required: str, **properties: Schema) -> Schema:
+    """Return the schema of a query by GET for one `requestType`; its location needs a cell."""
+    types: Schema = {"requestType": {"type": "string", "enum": [kind]}, **properties}
+    return {"required": list(required), "properties": types}
+
+
+_NO_CELL: Schema = {"not": {"required": ["eci"]}}
+_ASKED = ("requestType", "customTypes")
+_IN_THE_OLDER_QUERY: Schema = {
+    "type": "object",
+    "properties": {
+        "requestType": {"type": "string", "enum": ["rtAssistance", "rtLocation", "custom"]},
+        "customTypes": location_input.ASSISTANCE["properties"]["types"],
+        **location_input.NETWORK,
+    },
+    "anyOf": [
+        _older_form("rtAssistance", *_NETWORK),
+        {**_older_form("rtAssistance"), **_NO_CELL},
+        _older_form("rtLocation", "requestType", *_NETWORK),
+        _older_form("custom", *_ASKED, *_NETWORK),
+        {
+            **_older_form("custom", *_ASKED, customTypes={"items": {"not": {"enum": [8]}}}),
+            **_NO_CELL,
+        },
+    ],
+}
 
 
 def operations(
@@ -247,3 +291,12 @@ def operations(
             for suffix in ("pgps", "pgnss")
         ),
     )  # fmt: skip
+
+
+# After the HEAD of its path: Starlette answers HEAD wherever there is GET.
+OLDER_AGNSS = declare(
+    "GET /v1/location/agnss", "LegacyQueryAGNSS", "A-GNSS data; POST replaces it.",
+    _agnss_by_query, tag="Location", access=LEGACY_LOCATION, answered_as=BYTES,
+    parameters=(Parameter(name="assistance", schema=_IN_THE_OLDER_QUERY),),
+    answers={200: _FILE, 206: _FILE}, deprecated=True,
+)  # fmt: skip

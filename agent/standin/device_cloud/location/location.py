@@ -233,6 +233,7 @@ _CURRENT = "/v1/organizations/{organization}/projects/{project}/location/"
 OPERATIONS = (
     *_below(_CURRENT, "", PROJECT_LOCATION, deprecated=False),
     *_below("/v1/location/", "Legacy", LEGACY_LOCATION, deprecated=True),
+    assistance.OLDER_AGNSS,
     declare(
         "GET /v1/location/history", "LocationHistory", "Positions that were found.", _history,
         tag="Location",

@@ -73,6 +73,58 @@ async def test_agnss_is_a_file_of_the_documented_format_in_any_pieces(standin: S
     assert 4 <= blocks(seen.content)[2][0] <= 16
 
 
+@pytest.mark.contract("D8.2", "D8.3")
+async def test_the_older_query_gets_what_a_post_gets_and_is_legacy_alone(standin: StandIn) -> None:
+    header = standin.bearer("service_token")
+    cell = {"mcc": 1, "mnc": 1, "tac": 2305, "eci": 33703681}
+    asked = {"requestType": "custom", "customTypes": "9,2"}
+    older = await standin.client.get("/v1/location/agnss", headers=header, params=asked)
+    assert (older.status_code, older.headers["content-type"]) == (200, "application/octet-stream")
+    newer = await standin.client.post("/v1/location/agnss", headers=header, json={"types": [2, 9]})
+    assert older.content == newer.content
+    part = await standin.client.get(
+        "/v1/location/agnss", headers=header | {"Range": "bytes=0-9"}, params=asked
+    )
+    assert (part.status_code, part.content) == (206, older.content[:10])
+    kinds = {"rtAssistance": {1, 2, 3, 4, 6, 7, 8, 9}, "rtLocation": {8}}
+    for kind, types in kinds.items():
+        named = await standin.client.get(
+            "/v1/location/agnss", headers=header, params={"requestType": kind, **cell}
+        )
+        assert set(blocks(named.content)) == types
+    bare = await standin.client.get("/v1/location/agnss", headers=header)
+    assert set(blocks(bare.content)) == kinds["rtAssistance"] - {8}
+    size = await standin.client.head("/v1/location/agnss", headers=header, params={"types": [2]})
+    assert (size.status_code, size.content) == (200, b"")
+    assert int(size.headers["content-length"]) == len(blocks(newer.content)[2][1]) + 4
+    current = await standin.client.get(
+        url("agnss"), headers=standin.bearer("organization_auth_token"), params=asked
+    )
+    assert current.status_code == 405
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"requestType": "custom"},
+        {"requestType": "custom", "customTypes": "18"},
+        {"requestType": "custom", "customTypes": "8"},
+        {"requestType": "rtLocation"},
+        {"requestType": "everything"},
+        {"eci": 33703681},
+        {"requestType": "rtLocation", "mcc": 1, "mnc": 1, "eci": 33703681},
+    ],
+    ids=str,
+)
+async def test_an_older_query_that_makes_no_sense_is_refused(
+    standin: StandIn, wrong: dict[str, str | int]
+) -> None:
+    refused = await standin.client.get(
+        "/v1/location/agnss", headers=standin.bearer("service_token"), params=wrong
+    )
+    assert refused.status_code == 422, refused.text
+
+
 @pytest.mark.contract("D8.2")
 async def test_the_times_of_the_satellites_come_before_the_clock(standin: StandIn) -> None:
     header = standin.bearer("organization_auth_token")
