@@ -157,6 +157,11 @@ class Call(Generic[T_co]):
         """
         return bool(self.serves())
 
+    @property
+    def warning(self) -> str:
+        """A warning to log before it is sent, "" where there is none."""
+        return ""
+
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - for subclasses
         """Return what to try after this refusal, "" where the client's own advice will do."""
         return ""

@@ -33,13 +33,10 @@ async def command(
     """Find the kit by the cells and Wi-Fi access points that it and this host receive."""
     from agent.auth.modem_jwt import ask_modem
     from agent.http.client import refuse_any_kit
-    from agent.location.calls import LEGACY_WARNING
     from agent.location.locator import LocationMethod, LocationOptions, locator_for
     from at.firmware_gate import require_firmware
 
     profile = session.profile
-    if profile.location.legacy:
-        note(LEGACY_WARNING)
     location_options = LocationOptions(
         do_reply=False if no_reply else None,
         high_confidence=True if high_confidence else None,

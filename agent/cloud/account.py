@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,12 +10,7 @@ from agent.config.secrets import Secret
 from agent.errors import BadAnswer
 from agent.json_value import JSONValue
 
-_log = logging.getLogger(__name__)
-
 SUCCESSOR = "an organization auth token (CELLAGENT_ORG_TOKEN) replaces service tokens"
-DEPRECATED = (
-    "%s is deprecated and may be removed any time after July 1, 2026: " + SUCCESSOR.replace("%", "")
-)
 GONE = "this path was deprecated and could be removed any time after July 1, 2026: " + SUCCESSOR
 
 
@@ -67,9 +61,14 @@ class ServiceTokenIssued:
 class _ServiceTokenCall(Call[ServiceTokenIssued]):
     schemes = (Scheme.API_KEY,)
 
+    @property
+    def warning(self) -> str:
+        """The date after which the path may be gone, and what replaces it."""
+        path = self.request().path
+        return f"{path} is deprecated and may be removed any time after July 1, 2026: {SUCCESSOR}"
+
     def parse(self, response: Response) -> ServiceTokenIssued:
         """Return the token. Raises BadAnswer."""
-        _log.warning(DEPRECATED, self.request().path)
         other = response.decode(dict[str, JSONValue])
         token = other.pop("token", None)
         if not isinstance(token, str):

@@ -36,12 +36,14 @@ T = TypeVar("T")
 MAX_REDIRECTS = 5
 
 _log = logging.getLogger(__name__)
+# Not the logger of this module: the agent's log leaves out what that tells of each try.
+_warnings = logging.getLogger(__package__)
 
 
 @lru_cache(maxsize=32)
 def _warn_once(warning: str) -> None:
-    """Log a credential's warning, once in the life of the process."""
-    _log.warning("%s", warning)
+    """Log the warning of a call or a credential, once in the life of the process."""
+    _warnings.warning("%s", warning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +165,9 @@ class HttpClient:
         own_token = credential is not None and credential.scheme is Scheme.DEVICE_JWT
         if own_token or call.in_kit_name:
             await self.kit_gate()
-        if credential is not None and credential.warning:
-            _warn_once(credential.warning)
+        for warning in (call.warning, credential.warning if credential is not None else ""):
+            if warning:
+                _warn_once(warning)
         response = await self._sent(call, prepared, credential, retries or self._retries)
         try:
             return call.parse(response)

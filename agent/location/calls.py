@@ -101,6 +101,11 @@ class ProjectCall(Call[T_co]):
         """Return the credentials of the form that is used."""
         return location_schemes(self.project)
 
+    @property
+    def warning(self) -> str:
+        """That the legacy form of the path is deprecated, and what replaces it (D8.3)."""
+        return LEGACY_WARNING if self.project is None else ""
+
     def advice(self, status: int, code: int | None) -> str:
         """Return what to check: the causes that this status can have here (D8.4)."""
         return location_advice(self.project, status, code)

@@ -7,12 +7,14 @@ from standin import StandIn
 
 from agent.cloud import DeviceCloud
 from agent.errors import Forbidden, NotFound
+from agent.http.client import _warn_once
 
 
 @pytest.mark.contract("D9.4", "D10.9")
 async def test_the_deprecated_account_paths_warn_with_their_date(
     cloud: DeviceCloud, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
+    _warn_once.cache_clear()
     issued = await cloud.service_token()
     assert "July 1, 2026" in caplog.text
     assert "CELLAGENT_ORG_TOKEN" in caplog.text

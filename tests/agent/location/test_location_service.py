@@ -93,10 +93,10 @@ async def test_a_service_token_opens_the_legacy_form_and_is_warned_about(
         async with client_with(standin, token) as client:
             for call in calls(None):
                 await client.send(call)
-    told = [record.message for record in caplog.records]
-    assert len(told) == 1
-    assert "deprecated" in told[0]
-    assert "account.organization" in told[0]
+    of_the_path, of_the_token = [record.message for record in caplog.records]
+    assert "/v1/organizations/<organization>/projects/<project>/location/" in of_the_path
+    assert "service tokens are deprecated" in of_the_token
+    assert "account.organization" in of_the_token
 
 
 @pytest.mark.contract("D8.3", "D8.4")

@@ -10,6 +10,7 @@ import pytest
 
 from agent.cli.framework.logs import log_of_the_agent, log_to_stderr
 from agent.config.secrets import Secret
+from agent.http import client
 
 CANARY = "canary-of-the-log-0123456789"
 
@@ -52,6 +53,18 @@ def test_a_line_of_the_agent_is_one_redacted_object_that_names_kit_and_concern(
     assert (entry["kit"], entry["concern"], entry["level"]) == ("left", "link", "warning")
     assert CANARY not in line
     assert "\x1b" not in entry["message"]
+
+
+@pytest.mark.contract("D8.3", "D10.6", "O4.5")
+def test_the_agent_warns_of_what_is_deprecated_and_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log_of_the_agent(0)
+    client._warn_once.cache_clear()
+    for _ in range(2):
+        client._warn_once("this token is deprecated")
+    [line] = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["message"] == "this token is deprecated"
 
 
 def test_a_person_sees_time_kit_and_concern_in_lines_that_fit(
