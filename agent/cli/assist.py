@@ -42,15 +42,24 @@ def command() -> None:
 @click.option("--types", help="Element types, 1 to 17, as 1,2,3; default 1,2,3,4,6,7,9.")
 @click.option("--filtered", is_flag=True, help="Only what can be seen from the serving cell.")
 @click.option("--mask", type=click.IntRange(0, 90), help="Elevation in degrees.")
+@click.option("--get", is_flag=True, help="By the deprecated GET; only with location.legacy.")
 @click.option("--out", type=click.Path(path_type=Path), help="Keep the data in this file.")
 async def agnss(
-    session: Session, types: str | None, *, filtered: bool, mask: int | None, out: Path | None
+    session: Session,
+    types: str | None,
+    *,
+    filtered: bool,
+    mask: int | None,
+    get: bool,
+    out: Path | None,
 ) -> None:
     """Fetch A-GNSS data for the serving cell and show what it holds."""
     from agent.location.agnss import (
         DEFAULT_TYPES,
         TYPES_THAT_NEED_A_CELL,
         AgnssRequest,
+        FetchAgnss,
+        FetchAgnssByGet,
         fetch_agnss,
     )
     from agent.location.calls import project_of
@@ -69,7 +78,8 @@ async def agnss(
             if cell is None and not must:
                 note("the kit has no serving cell: the data are for the whole world")
         request = AgnssRequest(numbers, cell, filtered, mask)
-        data = await fetch_agnss(client, project_of(session.profile), request, _progress)
+        by = FetchAgnssByGet if get else FetchAgnss
+        data = await fetch_agnss(client, project_of(session.profile), request, _progress, by=by)
     _save(out, data.content)
     _show_blocks(session, data.blocks, len(data.content))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import UNSET
 
 from agent.call import Request, Response, T_co
 from agent.errors import BadAnswer, UsageError
@@ -168,6 +170,36 @@ class FetchAgnss(AgnssCall[Piece]):
         return Piece(first, response.content, _bounded(total))
 
 
+@dataclass(frozen=True, slots=True)
+class FetchAgnssByGet(FetchAgnss):
+    """GET /v1/location/agnss: what devices sent before there was the POST. Deprecated."""
+
+    @property
+    def warning(self) -> str:
+        """That the method is deprecated beside the path."""
+        return f"GET /v1/location/agnss is deprecated: POST replaces it; {calls.LEGACY_WARNING}"
+
+    def request(self) -> Request:
+        """Return the GET with its range. Raises UsageError for what it cannot ask for."""
+        wanted = self.wanted
+        if self.project is not None:
+            raise UsageError(
+                "the GET for A-GNSS data is there at the legacy path alone",
+                hint="leave out --get, or set location.legacy in the profile",
+            )
+        if wanted.filtered or wanted.mask_degrees is not None:
+            raise UsageError(
+                "the GET for A-GNSS data knows neither a filter nor a mask", hint="leave out --get"
+            )
+        fields = wanted.fields()
+        query = [
+            ("requestType", "custom"),
+            ("customTypes", ",".join(map(str, sorted(set(wanted.types))))),
+            *((name, str(fields[name])) for name in ("mcc", "mnc", "tac", "eci") if wanted.cell),
+        ]
+        return replace(FetchAgnss.request(self), method="GET", query=query, json=UNSET)
+
+
 def _bounded(size: int) -> int:
     if size > LARGEST_BYTES:
         raise BadAnswer(f"{size} bytes are announced; assistance data has at most {LARGEST_BYTES}")
@@ -187,16 +219,19 @@ async def fetch_agnss(
     project: calls.ProjectSlugs | None,
     wanted: AgnssRequest,
     progress: calls.Progress,
+    *,
+    by: type[FetchAgnss] = FetchAgnss,
 ) -> AgnssData:
     """Fetch A-GNSS data piece by piece. Raises what a call raises, and DamagedAssistance."""
-    total = await client.send(MeasureAgnss(project, wanted))
+    # The deprecated form has no HEAD of its own: the first piece states the size.
+    total = await client.send(MeasureAgnss(project, wanted)) if by is FetchAgnss else None
     content = bytearray()
     pieces = 0
     while total is None or len(content) < total:
         pieces += 1
         if pieces > MAX_PIECES:
             raise BadAnswer(f"the A-GNSS data is not whole after {MAX_PIECES} pieces")
-        piece = await client.send(FetchAgnss(project, wanted, start=len(content)))
+        piece = await client.send(by(project, wanted, start=len(content)))
         if content and piece.total != total:
             raise BadAnswer(
                 f"the A-GNSS data changed while it was fetched: {total} bytes, now {piece.total}",

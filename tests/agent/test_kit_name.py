@@ -21,7 +21,13 @@ from agent.call import Call, Host, Scheme
 from agent.cloud.device_changes import UpdateDeviceState
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.http import HttpClient
-from agent.location.agnss import AgnssRequest, FetchAgnss, MeasureAgnss, ServingCell
+from agent.location.agnss import (
+    AgnssRequest,
+    FetchAgnss,
+    FetchAgnssByGet,
+    MeasureAgnss,
+    ServingCell,
+)
 from agent.location.calls import LocateWifi
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.provisioning.running.registrar import ReadServiceTime
@@ -43,6 +49,7 @@ IN_KIT_NAME: Mapping[str, bool] = {
     "UpdateDeviceState": True,
     "MeasureAgnss": False,
     "FetchAgnss": False,
+    "FetchAgnssByGet": False,
     "RequestPgps": False,
     "FetchDevice": False,
     "TransformDevice": False,
@@ -81,6 +88,7 @@ BASES = {
 BY_CONTENT: list[tuple[Call[Any], bool]] = [
     (MeasureAgnss(HERE, AgnssRequest(cell=CELL)), True),
     (FetchAgnss(HERE, AgnssRequest(cell=CELL)), True),
+    (FetchAgnssByGet(None, AgnssRequest(cell=CELL)), True),
     (MeasureAgnss(HERE, AgnssRequest()), False),
     (FetchAgnss(HERE, AgnssRequest()), False),
     (RequestPgps(HERE, PredictionRequest()), False),

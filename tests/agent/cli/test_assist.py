@@ -56,6 +56,24 @@ async def test_the_serving_cell_goes_along_wherever_there_is_a_kit(located_kit: 
     assert re.search(r"/agnss\?types=2&mcc=1&mnc=1&tac=\d+&eci=\d+", asked[0])
 
 
+@pytest.mark.contract("D8.2", "D8.3")
+async def test_the_deprecated_get_brings_the_same_data_from_the_legacy_path_and_is_warned_of(
+    located_kit: LocatedKit,
+) -> None:
+    refused = await located_kit.run("assist", "agnss", "--get", "--json")
+    assert (refused.code, refused.lines[0]["error"]["kind"]) == (2, "usage")
+    assert "location.legacy" in refused.lines[0]["error"]["try"]
+    set_value("location.legacy", "true", profile="sim")
+    newer = await located_kit.run("assist", "agnss", "--types", "2,8,9", "--json")
+    assert "the location path without organization and project is deprecated" in newer.err
+    older = await located_kit.run("assist", "agnss", "--types", "9,2,8", "--get", "--json")
+    assert (older.code, older.lines) == (0, newer.lines)
+    assert "GET /v1/location/agnss is deprecated: POST replaces it" in older.err
+    filtered = await located_kit.run("assist", "agnss", "--get", "--filtered")
+    assert filtered.code == 2
+    assert "neither a filter nor a mask" in filtered.err
+
+
 async def test_files_of_both_kinds_are_decoded_as_they_were_when_fetched(
     located_kit: LocatedKit, tmp_path: Path
 ) -> None:

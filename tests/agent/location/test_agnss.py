@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
 from agent.call import Response
 from agent.errors import BadAnswer, UsageError
-from agent.location.agnss import AgnssRequest, FetchAgnss, MeasureAgnss, ServingCell
+from agent.location.agnss import (
+    AgnssRequest,
+    FetchAgnss,
+    FetchAgnssByGet,
+    MeasureAgnss,
+    ServingCell,
+)
 from agent.location.calls import ProjectSlugs
 
 PROJECT = ProjectSlugs("acme", "trackers")
@@ -27,6 +34,25 @@ def test_agnss_is_asked_for_by_types_and_cell_in_a_range() -> None:
     }  # fmt: skip
     head = MeasureAgnss(PROJECT, AgnssRequest((1, 2))).request()
     assert (head.method, head.query) == ("HEAD", [("types", "1"), ("types", "2")])
+
+
+@pytest.mark.contract("D8.3")
+def test_the_deprecated_get_asks_by_types_and_cell_in_a_range() -> None:
+    wanted = AgnssRequest((8, 1), ServingCell(1, 1, 2305, 33703681, -97))
+    call = FetchAgnssByGet(None, wanted, start=100, size=50)
+    request = call.request()
+    assert (request.method, request.path) == ("GET", "/v1/location/agnss")
+    assert request.query == [
+        ("requestType", "custom"), ("customTypes", "1,8"),
+        ("mcc", "1"), ("mnc", "1"), ("tac", "2305"), ("eci", "33703681"),
+    ]  # fmt: skip
+    assert (request.json, request.headers["range"]) == (UNSET, "bytes=100-149")
+    assert "POST replaces it" in call.warning
+    assert call.in_kit_name
+    with pytest.raises(UsageError, match="legacy path alone"):
+        FetchAgnssByGet(PROJECT, wanted).request()
+    with pytest.raises(UsageError, match="neither a filter nor a mask"):
+        FetchAgnssByGet(None, AgnssRequest(mask_degrees=5)).request()
 
 
 def test_type_8_without_a_cell_is_refused_before_it_is_sent() -> None:
