@@ -72,8 +72,9 @@ class OrganizationToken(BearerToken):
     refused: ClassVar[dict[int, str]] = {
         401: (
             "check that the token is whole (it is shown once, when an organization admin makes "
-            "it), not deleted, and of the organization named in account.organization; and that "
-            "account.project is spelt as in the web address of the project"
+            "it; another where it was deleted), and of the organization named in "
+            "account.organization; and that account.project is spelt as in the web address of "
+            "the project"
         ),
         403: (
             "the token is good: what it asks for is not enabled in this project, or is beyond a "

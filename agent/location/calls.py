@@ -67,7 +67,8 @@ def location_advice(project: ProjectSlugs | None, status: int, code: int | None)
     """Return the possible causes of a refusal of a location call, and what to check (D8.4)."""
     if status == 401 and project is not None:
         return (
-            "check that the organization auth token is whole and of this organization, and the "
+            "check that the organization auth token is whole, of this organization and not deleted "
+            "(an organization admin makes another; CELLAGENT_ORG_TOKEN takes it), and the "
             f'slugs "{project.organization}" and "{project.project}"'
         )
     if status == 401:

@@ -11,6 +11,8 @@ state that `GET /control` shows:
 - `single_sign_on`: {organization: bool}; user API keys do not open one that requires it
 - `members`: {organization: role of the owner in it, or null: removed}
 - `rotate_api_key`: true; the new key is in this one answer
+- `make_organization_token`: {"organization": slug, "name": text}; the token is in this one answer
+- `delete_organization_token`: its id; like making one it needs the owner to be an admin there
 - `trial_started`: Unix seconds, when the evaluation token was made
 """
 
@@ -19,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from secrets import compare_digest
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -42,6 +44,11 @@ class _Clock(msgspec.Struct, forbid_unknown_fields=True):
     advance_s: float = 0
 
 
+class _NewToken(msgspec.Struct, forbid_unknown_fields=True):
+    organization: str
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+
+
 class _Changes(msgspec.Struct, forbid_unknown_fields=True):
     """What the body may hold; the entry of `CHANGES` of the same name applies a field."""
 
@@ -54,6 +61,8 @@ class _Changes(msgspec.Struct, forbid_unknown_fields=True):
     single_sign_on: dict[str, bool] | UnsetType = UNSET
     members: dict[str, str | None] | UnsetType = UNSET
     rotate_api_key: bool | UnsetType = UNSET
+    make_organization_token: _NewToken | UnsetType = UNSET
+    delete_organization_token: str | UnsetType = UNSET
     trial_started: float | UnsetType = UNSET
 
 
@@ -100,6 +109,14 @@ def _state(cloud: state.Cloud) -> dict[str, object]:
         "settings": asdict(cloud.settings),
         "faults": active_faults(cloud),
         "plan": cloud.table(state.TEAMS)[cloud.team_id].plan,
+        "organization_tokens": [
+            {
+                name: value
+                for name, value in msgspec.structs.asdict(token).items()
+                if name != "token"
+            }
+            for token in cloud.table(state.ORGANIZATION_TOKENS).values()
+        ],
     }
 
 
@@ -171,11 +188,37 @@ def _owners_keys(cloud: state.Cloud) -> list[state.ApiKey]:
     return [key for key in keys if (key.email, key.team) == (state.EMAIL, cloud.team_id)]
 
 
-def _rotate(cloud: state.Cloud, value: bool) -> dict[str, str] | None:
+def _rotate(cloud: state.Cloud, value: bool) -> dict[str, object] | None:
     if not value:
         return None
     role = _owners_keys(cloud)[0].role
     return {"api_key": state.issue_api_key(cloud, state.EMAIL, cloud.team_id, role)}
+
+
+def _make_token(cloud: state.Cloud, value: _NewToken) -> dict[str, object]:
+    _require_admin(cloud, value.organization)
+    made = state.make_organization_token(cloud, value.organization, value.name)
+    return {"organization_auth_token": {"id": made.id, "token": made.token}}
+
+
+def _delete_token(cloud: state.Cloud, value: str) -> None:
+    table = cloud.table(state.ORGANIZATION_TOKENS)
+    for token in table.values():
+        if token.id == value:
+            _require_admin(cloud, token.organization)
+            table.delete(token.token)
+            return
+    raise ValueError(f"no token has the id {value!r}; GET {CONTROL_PATH} lists them")
+
+
+def _require_admin(cloud: state.Cloud, slug: str) -> None:
+    """Raise ValueError where the owner, in whose name it is done, is no admin (D10.7, O4.2)."""
+    _organization(cloud, slug)
+    role = cloud.table(state.USERS)[state.EMAIL].roles.get(slug, "no member")
+    if role != "admin":
+        raise ValueError(
+            f"organization admins make and delete tokens; the owner is {role} of {slug}"
+        )
 
 
 def _trial(cloud: state.Cloud, value: float) -> None:
@@ -184,7 +227,7 @@ def _trial(cloud: state.Cloud, value: float) -> None:
     cloud.table(EVALUATION_TOKENS).put(cloud.team_id, token)
 
 
-CHANGES: dict[str, Callable[[state.Cloud, Any], dict[str, str] | None]] = {
+CHANGES: dict[str, Callable[[state.Cloud, Any], dict[str, object] | None]] = {
     "clock": _clock,
     "settings": _settings,
     "faults": set_faults,
@@ -194,5 +237,7 @@ CHANGES: dict[str, Callable[[state.Cloud, Any], dict[str, str] | None]] = {
     "single_sign_on": _single_sign_on,
     "members": _members,
     "rotate_api_key": _rotate,
+    "make_organization_token": _make_token,
+    "delete_organization_token": _delete_token,
     "trial_started": _trial,
 }

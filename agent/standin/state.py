@@ -190,14 +190,7 @@ def _seed(cloud: Cloud) -> None:
     for slug, name in ((ORGANIZATION, "Acme Sensors"), (OTHER_ORGANIZATION, "Umbrella Works")):
         organization = Organization(id=_uuid(), slug=slug, name=name, created=cloud.clock.time())
         cloud.table(ORGANIZATIONS).put(slug, organization)
-        token = OrganizationToken(
-            id=_uuid(),
-            token=secret("oat"),
-            name="made at start",
-            organization=slug,
-            created_at=cloud.clock.iso(),
-        )
-        cloud.table(ORGANIZATION_TOKENS).put(token.token, token)
+        make_organization_token(cloud, slug, "made at start")
     for slugs, name, location in (
         ((ORGANIZATION, PROJECT), "Kits", True),
         ((ORGANIZATION, PROJECT_WITHOUT_LOCATION), "No location services", False),
@@ -279,10 +272,22 @@ def _current_api_keys(cloud: Cloud, email: str, team: str) -> list[ApiKey]:
     ]
 
 
-def organization_token(cloud: Cloud, organization: str) -> str:
-    """Return the oldest token of an organization."""
-    return next(
-        record.token
-        for record in cloud.table(ORGANIZATION_TOKENS).values()
-        if record.organization == organization
+def make_organization_token(cloud: Cloud, organization: str, name: str) -> OrganizationToken:
+    """Create and store a token for an organization, by its slug."""
+    token = OrganizationToken(
+        id=_uuid(),
+        token=secret("oat"),
+        name=name,
+        organization=organization,
+        created_at=cloud.clock.iso(),
     )
+    cloud.table(ORGANIZATION_TOKENS).put(token.token, token)
+    return token
+
+
+def organization_token(cloud: Cloud, organization: str) -> str:
+    """Return the oldest token of an organization; a new one where all were deleted."""
+    for record in cloud.table(ORGANIZATION_TOKENS).values():
+        if record.organization == organization:
+            return record.token
+    return make_organization_token(cloud, organization, "made at start").token

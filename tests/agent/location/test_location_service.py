@@ -131,6 +131,20 @@ async def test_a_401_names_token_and_slugs(
             assert "whole" in told.value.hint
 
 
+@pytest.mark.contract("D8.4", "D10.7", "O4.2")
+async def test_a_deleted_token_is_refused_and_the_way_to_another_is_named(
+    standin: StandIn, here: ProjectSlugs
+) -> None:
+    async with client_with(standin, organization_token(standin)) as client:
+        await client.send(calls(here)[0])
+        token = (await standin.control({}))["organization_tokens"][0]
+        await standin.control({"delete_organization_token": token["id"]})
+        for call in calls(here):
+            with pytest.raises(Unauthorized) as told:
+                await client.send(call)
+            assert "not deleted (an organization admin makes another" in told.value.hint
+
+
 @pytest.mark.contract("D8.4")
 async def test_a_403_says_where_location_is_switched_on(standin: StandIn) -> None:
     project = ProjectSlugs(standin.organization, "no-location")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import StandIn
+from standin import StandIn, running_standin
 
 
 async def organizations(standin: StandIn, secret: str) -> list[str]:
@@ -46,9 +47,73 @@ async def test_a_rotated_key_lives_on_for_sixty_minutes(standin: StandIn) -> Non
     assert [await status(old), await status(new)] == [401, 200]
 
 
+@pytest.mark.contract("D10.7", "O4.2")
+async def test_a_token_is_made_shown_once_and_opens_nothing_once_it_is_deleted(
+    standin: StandIn,
+) -> None:
+    wish = {"organization": standin.organization, "name": "ci"}
+    made = (await standin.control({"make_organization_token": wish}))["organization_auth_token"]
+    listed = (await standin.control({}))["organization_tokens"]
+    mine = next(one for one in listed if one["id"] == made["id"])
+    assert (mine["organization"], mine["name"]) == (standin.organization, "ci")
+    assert made["token"].startswith("oat_")
+    assert made["token"] not in str(await standin.control({}))
+
+    async def statuses(token: str) -> list[int]:
+        header = {"Authorization": f"Bearer {token}"}
+        locate = f"/v1/organizations/{standin.organization}/projects/{standin.project}/location"
+        asked = await standin.client.post(f"{locate}/agnss", headers=header, json={"types": [9]})
+        managed = await standin.client.get("/api/v0/organizations", headers=header)
+        return [asked.status_code, managed.status_code]
+
+    assert await statuses(made["token"]) == [200, 200]
+    await standin.control({"delete_organization_token": made["id"]})
+    assert await statuses(made["token"]) == [401, 401]
+    assert await statuses(standin.credentials["organization_auth_token"]) == [200, 200]
+    assert "no token has the id" in str(
+        await standin.control({"delete_organization_token": made["id"]}, 400)
+    )
+
+
+@pytest.mark.contract("D10.7", "O4.2")
+async def test_an_organization_admin_alone_makes_and_deletes_tokens(standin: StandIn) -> None:
+    mine = (await standin.control({}))["organization_tokens"][0]
+    assert mine["organization"] == standin.organization
+    await standin.control({"members": {standin.organization: "project_manager"}})
+    new = {"organization": standin.organization, "name": "ci"}
+    for wish in ({"make_organization_token": new}, {"delete_organization_token": mine["id"]}):
+        refused = await standin.control(wish, 400)
+        assert "the owner is project_manager of acme" in refused["message"]
+    assert mine in (await standin.control({}))["organization_tokens"]
+
+
+@pytest.mark.contract("D10.7")
+async def test_a_standin_whose_tokens_were_all_deleted_starts_with_a_new_one(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "cloud.sqlite"
+    async with running_standin(tmp_path, state=state) as first:
+        token = (await first.control({}))["organization_tokens"][0]
+        await first.control({"delete_organization_token": token["id"]})
+        old = first.credentials["organization_auth_token"]
+    async with running_standin(tmp_path, state=state) as second:
+        header = second.bearer("organization_auth_token")
+        assert (await second.client.get("/api/v0/organizations", headers=header)).is_success
+        header = {"Authorization": f"Bearer {old}"}
+        gone = await second.client.get("/api/v0/organizations", headers=header)
+        assert gone.status_code == 401
+
+
 @pytest.mark.parametrize(
     "wish",
     [
+        {"make_organization_token": {"organization": "nobody", "name": "ci"}},
+        {"make_organization_token": {"organization": "umbrella", "name": "ci"}},
+        {"make_organization_token": {"organization": "acme", "name": ""}},
+        {"make_organization_token": {"organization": "acme"}},
+        {"make_organization_token": "acme"},
+        {"delete_organization_token": "no-such-id"},
+        {"delete_organization_token": None},
         {"members": {"acme": "emperor"}},
         {"members": {"nobody": "member"}},
         {"single_sign_on": {"nobody": True}},

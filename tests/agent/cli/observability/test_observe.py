@@ -53,6 +53,19 @@ async def test_a_wrong_name_is_not_sent_and_one_of_digits_is_a_text(standin_prof
     assert wrong.code == 2
 
 
+@pytest.mark.contract("O4.2")
+async def test_a_deleted_organization_token_ends_what_it_opened_and_the_next_step_is_named(
+    standin_profile: str, standin: StandIn
+) -> None:
+    listing = ("observe", "cohort", "list", "--json")
+    assert (await cellagent(*listing)).code == 0
+    token = (await standin.control({}))["organization_tokens"][0]
+    await standin.control({"delete_organization_token": token["id"]})
+    refused = await cellagent(*listing)
+    assert refused.code == 5
+    assert "another where it was deleted" in refused.lines[-1]["error"]["try"]
+
+
 @pytest.mark.contract("O5.5")
 async def test_a_new_user_key_is_kept_and_not_shown(
     standin_profile: str, private_home: Path
