@@ -13,6 +13,7 @@ from typing import ClassVar
 import msgspec
 
 from agent.call import Call, Request, Response, Scheme
+from agent.errors import BadAnswer
 
 IMAGE_BYTES = 200_000
 NEW_VERSION = (2, 0, 1)
@@ -58,7 +59,7 @@ class _Created(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class UploadFirmware(Call[str]):
-    """Upload a bundle; the result is its id, the last but one segment of its URL."""
+    """Upload a bundle; the result is its id, the last but one segment of a file's address."""
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 
@@ -70,8 +71,13 @@ class UploadFirmware(Call[str]):
         return Request("POST", "/v1/firmwares", headers=headers, content=self.packed)
 
     def parse(self, response: Response) -> str:
-        """Return the id of the bundle."""
-        return response.decode(_Uploaded).uris[0].rstrip("/").split("/")[-2]
+        """Return the id of the bundle. Raises BadAnswer."""
+        (uri, *_) = response.decode(_Uploaded).uris or [""]
+        path, _, _file = uri.rstrip("/").rpartition("/")
+        bundle_id = path.rpartition("/")[2]
+        if not bundle_id:
+            raise BadAnswer("the service names no file of the bundle that was sent")
+        return bundle_id
 
 
 @dataclass(frozen=True, slots=True)

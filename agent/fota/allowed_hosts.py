@@ -29,8 +29,13 @@ class AllowedHosts:
 def job_target(host: str, path: str, allowed: AllowedHosts) -> Target:
     """Return the URL of a job's host and path. Raises SourceRefused.
 
-    The host may carry a scheme and a trailing slash, the path a leading one: seen in the field.
+    The host may carry a scheme and a trailing slash, the path a leading one: seen in the field. A
+    path may also be a whole URL: what it names in place of the host has to be allowed as well.
     """
+    if path.lower().startswith(("https://", "http://")):
+        scheme, _, rest = path.partition("://")
+        authority, _, path = rest.partition("/")
+        host = f"{scheme}://{authority}"
     base = base_of(host, what="the job's host")
     return checked_target(f"{base}/{_job_path(path)}", allowed)
 

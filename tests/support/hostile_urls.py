@@ -41,6 +41,9 @@ HOSTILE_JOBS = (
     [(f"{scheme}://{GOOD}", "a.bin") for scheme in _SCHEMES]
     + [(host, "a.bin") for host in _INSIDE_HOSTS + _LOOKALIKES]
     + [(GOOD, path) for path in _PATHS]
+    + [(GOOD, f"{scheme}://{GOOD}/a.bin") for scheme in ("http", "HTTP")]
+    + [(GOOD, f"https://{host}/a.bin") for host in _INSIDE_HOSTS + _LOOKALIKES if "/@" not in host]
+    + [(GOOD, f"https://{GOOD}/{path}") for path in _PATHS]
 )
 
 HOSTILE_REDIRECTS = [

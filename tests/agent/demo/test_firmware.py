@@ -10,6 +10,7 @@ import pytest
 
 from agent.call import Response
 from agent.demo.firmware import CreateJob, UploadFirmware, bundle, mcuboot_image
+from agent.errors import BadAnswer
 from at.virtual.families.firmware_update import image_version
 
 
@@ -29,10 +30,18 @@ def test_the_manifest_names_the_image_with_its_size() -> None:
     assert (manifest["fwversion"], file["size"]) == ("2.0.1", len(image))
 
 
-def test_the_id_of_the_bundle_comes_out_of_its_address() -> None:
-    body = b'{"uris": ["https://host/v1/firmwares/APP*1234*v1/app_update.bin"]}'
-    response = Response(200, {}, body)
+@pytest.mark.parametrize(
+    "uri", ["https://host/team/APP*1234*v1/app.bin", "team/APP*1234*v1/app.bin", "APP*1234*v1/a/"]
+)
+def test_the_id_of_the_bundle_comes_out_of_the_address_of_a_file(uri: str) -> None:
+    response = Response(202, {}, json.dumps({"uris": [uri, "more/of/it"], "new": 1}).encode())
     assert UploadFirmware(b"").parse(response) == "APP*1234*v1"
+
+
+@pytest.mark.parametrize("uris", [[], [""], ["app.bin"], ["/app.bin"]])
+def test_an_answer_without_the_address_of_a_file_is_told(uris: list[str]) -> None:
+    with pytest.raises(BadAnswer, match="names no file"):
+        UploadFirmware(b"").parse(Response(202, {}, json.dumps({"uris": uris}).encode()))
 
 
 def test_the_job_installs_the_bundle_on_the_one_device() -> None:

@@ -10,6 +10,7 @@ from agent.http.download_targets import SourceRefused
 
 PUBLIC = AllowedHosts(hosts=("firmware.example.com", "bundles.example.com:8443"))
 
+GOOD = "firmware.example.com"
 STAND_IN = AllowedHosts(hosts=(), stand_in=True)
 
 
@@ -57,10 +58,19 @@ def test_a_hostile_redirect_is_refused(url: str) -> None:
         checked_target(url, PUBLIC)
 
 
-@given(st.text(max_size=40), st.text(max_size=40))
-def test_whatever_passes_goes_to_a_listed_host_by_https(host: str, path: str) -> None:
+@pytest.mark.parametrize("path", ["team/APP*1*v1/a b.bin", "/team/APP*1*v1/a b.bin"])
+def test_a_path_that_is_a_whole_url_leads_where_host_and_path_would(path: str) -> None:
+    for host, allowed in ((GOOD, PUBLIC), ("http://127.0.0.1:8080", STAND_IN)):
+        base = host if "://" in host else f"https://{host}"
+        whole = f"{base}/{path.removeprefix('/')}"
+        for named in (host, "firmware.example.org"):
+            assert job_target(named, whole, allowed) == job_target(host, path, allowed)
+
+
+@given(st.text(max_size=40), st.text(max_size=40), st.sampled_from(["", "https://", "HTTP://"]))
+def test_whatever_passes_goes_to_a_listed_host_by_https(host: str, path: str, scheme: str) -> None:
     try:
-        target = job_target(host, path, PUBLIC)
+        target = job_target(host, scheme + path, PUBLIC)
     except SourceRefused:
         return
     assert target.scheme == "https"
