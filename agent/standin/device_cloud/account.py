@@ -21,6 +21,14 @@ EARLIEST_REMOVAL = datetime(2026, 7, 2, tzinfo=UTC)
 """The deprecated paths may be removed any time after July 1, 2026, and not before."""
 CREATED_AT = "2025-01-02T03:04:05.678Z"
 """Creation time of every account."""
+_COST = {
+    "serviceId": "Devices",
+    "serviceDescription": "Devices in your account",
+    "quantity": 4,
+    "price": 0.1,
+    "total": 0.4,
+}
+"""The bill of every account, whatever it uses."""
 PLANS_WITH_SERVICE_KEYS = frozenset({"PRO", "ENTERPRISE"})
 
 
@@ -79,8 +87,9 @@ def _to_resource(cloud: Cloud, principal: Principal) -> Resource:
         "tags": [],
         "plan": {
             "name": record.plan,
-            "proxyUsageDeclarations": {},
-            "currentMonthCosts": [],
+            "proxyUsageDeclarations": dict.fromkeys(("AGPS", "PGPS", "GROUND_FIX"), 0),
+            "currentMonthCosts": [_COST],
+            "currentMonthTotalCost": _COST["total"],
             "serviceKeys": [
                 {"service": key.service, "enabled": True, "createdAt": key.created_at}
                 for key in made

@@ -23,9 +23,9 @@ from agent.standin.device_cloud.location.assistance import predictions
 from agent.standin.device_cloud.operations import BYTES, Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
-from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one, told, with_meta
 from agent.standin.device_cloud.shapes import FLAG, LIST, OBJECT, TEXT, WHOLE
-from agent.standin.device_cloud.tables import BUNDLES, FILES, PREDICTIONS, Bundle, BundleFile
+from agent.standin.device_cloud.tables import BUNDLES, FILES, PREDICTIONS, Bundle
 from agent.standin.state import Cloud
 
 LARGEST_ZIP = 32 * 1024 * 1024
@@ -104,14 +104,12 @@ def to_resource(row: Bundle) -> Resource:
     """Return the bundle resource."""
     resource = {
         "bundleId": row.id,
-        "name": row.name,
-        "description": row.description,
+        **told({"name": row.name, "description": row.description}),
         "type": row.type,
         "version": row.version,
         "lastModified": row.created_at,
         "size": row.size,
-        "uris": row.uris,
-        "files": row.files,
+        "filenames": [path.rpartition("/")[2] for path in row.paths],
     }
     return with_meta(resource, row.created_at)
 
@@ -140,8 +138,6 @@ def add(cloud: Cloud, team: str, manifest: Manifest, files: dict[str, bytes]) ->
         created_at=cloud.clock.iso(),
         size=sum(map(len, files.values())),
         paths=paths,
-        uris=[f"{cloud.urls['downloads']}/{path}" for path in paths],
-        files=[BundleFile(name, len(content)) for name, content in files.items()],
     )
     cloud.table(BUNDLES).put(bundle_id, row)
     return row
@@ -198,6 +194,8 @@ def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
             content = member.read(limit + 1)
     except KeyError as error:
         raise invalid(f"the zip holds no {name}") from error
+    if not content:
+        raise invalid(f"{name} is empty")
     if len(content) > limit:
         raise invalid(f"{name} is larger than {limit} bytes")
     return content

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 
+import msgspec
 from starlette.responses import Response
 
 from agent.standin.clock import iso
@@ -16,7 +17,7 @@ from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
-from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one, told, with_meta
 from agent.standin.device_cloud.shapes import LIST, OBJECT, TEXT, WHOLE
 from agent.standin.device_cloud.tables import JOBS, Job, JobFirmware, JobTarget
 from agent.standin.state import Cloud
@@ -111,12 +112,16 @@ def to_resource(cloud: Cloud, row: Job) -> Resource:
     changed = max([row.updated_at, *(e.updated_at for e in rows)])
     resource = {
         "jobId": row.id,
-        "name": row.name,
-        "description": row.description,
         "status": status,
-        "statusDetail": row.status_detail,
+        **told(
+            {
+                "name": row.name,
+                "description": row.description,
+                "statusDetail": row.status_detail,
+            }
+        ),
         "target": row.target,
-        "firmware": row.firmware,
+        "firmware": {**msgspec.to_builtins(row.firmware), "uris": row.path.split(" ")},
         "executionStats": {
             "executions": len(rows),
             "devices": len(rows),
@@ -155,9 +160,7 @@ def _job(context: Context) -> Job:
             file_size=bundle.size,
             firmware_type=bundle.type,
             version=bundle.version,
-            uris=bundle.uris,
         ),
-        # The two builds of a bootloader are in one path, separated by a space.
         path=" ".join(bundle.paths),
         created_at=now,
         updated_at=now,

@@ -37,6 +37,11 @@ def with_meta(content: Mapping[str, object], created_at: str, updated_at: str = 
     return Resource(content, version, created_at, updated_at or created_at)
 
 
+def told(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the optional texts of a resource without those that are empty: none is sent empty."""
+    return {name: text for name, text in texts.items() if text}
+
+
 def answer_one(resource: Resource, status: int = 200) -> Response:
     """Return a single resource with its version as `ETag`."""
     return JSON(resource, status, headers={"ETag": resource.version})

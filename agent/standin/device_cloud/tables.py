@@ -91,13 +91,6 @@ class Ownership(Struct):
     code: str
 
 
-class BundleFile(Struct):
-    """A file of a bundle, and its bytes."""
-
-    file: str
-    size: int
-
-
 class Bundle(Struct, kw_only=True):
     """A firmware bundle; its files are stored under `paths`."""
 
@@ -110,19 +103,16 @@ class Bundle(Struct, kw_only=True):
     created_at: str
     size: int
     paths: list[str]
-    uris: list[str]
-    files: list[BundleFile]
 
 
 class JobFirmware(Struct, kw_only=True, rename="camel"):
-    """The bundle of a job, as the job's resource shows it."""
+    """The bundle of a job, as the job's resource shows it, but for the paths of its files."""
 
     bundle_id: str
     host: str
     file_size: int
     firmware_type: str
     version: str
-    uris: list[str]
 
 
 class JobTarget(Struct, kw_only=True, rename="camel"):
@@ -144,6 +134,7 @@ class Job(Struct, kw_only=True):
     target: JobTarget
     firmware: JobFirmware
     path: str
+    """Of the file at the host; the two builds of a bootloader are separated by a space."""
     created_at: float
     updated_at: float
 

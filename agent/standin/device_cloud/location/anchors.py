@@ -36,7 +36,9 @@ def strongest_anchor(
     if not found:
         return None, []
     best = max(found, key=lambda row: levels[row.mac_address])
-    anchors = [{"macAddress": row.mac_address, "name": row.name} for row in found]
+    anchors = [
+        {"macAddress": row.mac_address, **({"name": row.name} if row.name else {})} for row in found
+    ]
     return Fix(best.lat, best.lon, _RANGE_M, "ANCHOR"), anchors
 
 

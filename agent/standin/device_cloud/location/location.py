@@ -6,6 +6,8 @@ A handler serves both prefixes; each prefix has its own credentials.
 from __future__ import annotations
 
 import math
+import uuid
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from starlette.responses import PlainTextResponse, Response
@@ -23,11 +25,18 @@ from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import accepted, with_meta
 from agent.standin.device_cloud.shapes import FLAG, LIST, MOMENT, OBJECT, TEXT
 from agent.standin.device_cloud.tables import FIXES, StoredFix
-from agent.standin.principal import CredentialKind, Principal
+from agent.standin.principal import CredentialKind
 
 NINETY_FIVE_PERCENT = 1.62
 """From the radius that holds 68 % to the one that holds 95 %, errors being normal both ways."""
 _MOST_FIXES = 10_000
+_LARGEST_FIX = 16 * 1024
+"""Bytes: what a device sends beyond the position is kept with it."""
+_POSITION_OF_A_FIX = frozenset({"lat", "lon", "lng", "acc"})
+_IN_HISTORY = frozenset(
+    {"ANCHOR", "GNSS", "MCELL", "MCELL_EVAL", "SCELL", "SCELL_EVAL", "WIFI", "WIFI_EVAL"}
+)
+"""The words that released clients take for how a position in the history was found."""
 
 
 async def _history(context: Context) -> Response:
@@ -48,7 +57,8 @@ async def _store_fix(context: Context) -> Response:
     body = context.body
     lon = body["lon"] if "lon" in body else body["lng"]
     fix = Fix(float(body["lat"]), float(lon), float(body.get("acc", 10)), "GNSS")
-    _record_fix(context, fix, "GNSS")
+    meta = {name: value for name, value in body.items() if name not in _POSITION_OF_A_FIX}
+    _record_fix(context, fix, {"meta": meta})
     return accepted()
 
 
@@ -65,18 +75,18 @@ async def _geocode(context: Context) -> Response:
 async def _wifi(context: Context) -> Response:
     points = location_input.access_points(context.body)
     fix, known = anchors.strongest_anchor(context.cloud, context.team, points)
-    return _answer(context, fix or radio_world().by_wifi(points), "WIFI", _anchors(known))
+    return _answer(context, fix or radio_world().by_wifi(points), known)
 
 
 async def _cell(context: Context) -> Response:
     found = location_input.cells(context.body)
     fix = radio_world().by_cells(found, fallback=context.query.get("fallback", True))
-    return _answer(context, fix, "CELL")
+    return _answer(context, fix)
 
 
 async def _single_cell(context: Context) -> Response:
     cell = msgspec.convert(dict(context.query), ReportedCell)
-    return _answer(context, radio_world().by_cells([cell], fallback=True), "CELL")
+    return _answer(context, radio_world().by_cells([cell], fallback=True))
 
 
 async def _ground_fix(context: Context) -> Response:
@@ -89,25 +99,27 @@ async def _ground_fix(context: Context) -> Response:
     fallback = query.get("fallback", True)
     by_cells = radio_world().by_cells(found, fallback=fallback) if found else None
     alternative = by_cells if by_wifi and query.get("alt") else None
-    sure = query.get("hiConf", False)
-    more = _anchors(known) | _alternative(by_wifi, alternative, context.principal, sure=sure)
-    return _answer(context, by_wifi or by_cells, "GROUND_FIX", more)
+    return _answer(context, by_wifi or by_cells, known, alternative)
 
 
 def _answer(
-    context: Context, fix: Fix | None, service: str, more: dict[str, object] | None = None
+    context: Context,
+    fix: Fix | None,
+    known: Sequence[Mapping[str, str]] = (),
+    alternative: Fix | None = None,
 ) -> Response:
+    """Store a position and answer with it; `known` are the anchors that were heard."""
     if fix is None:
         raise not_found("no position found for this scan")
-    _record_fix(context, fix, service)
+    anchored = {"anchors": known} if known else {}
+    _record_fix(context, fix, anchored)
     if not context.query.get("doReply", True):
         return PlainTextResponse("")
-    sure = context.query.get("hiConf", False)
-    return JSON({**_to_resource(fix, context.principal, sure=sure), **(more or {})})
-
-
-def _anchors(known: list[dict[str, str]]) -> dict[str, object]:
-    return {"anchors": known} if known else {}
+    answer = {**_to_resource(context, fix), **anchored}
+    if alternative is not None:
+        distance_m = round(_distance_m(fix, alternative), 1)
+        answer["alt"] = {"loc": _to_resource(context, alternative), "dist": distance_m}
+    return JSON(answer)
 
 
 def _distance_m(one: Fix, other: Fix) -> float:
@@ -117,46 +129,50 @@ def _distance_m(one: Fix, other: Fix) -> float:
     return 6_371_000 * math.hypot(north, east)
 
 
-def _alternative(
-    fix: Fix | None, other: Fix | None, principal: Principal, *, sure: bool
-) -> dict[str, object]:
-    if fix is None or other is None:
-        return {}
-    distance_m = round(_distance_m(fix, other), 1)
-    return {"alt": {"loc": _to_resource(other, principal, sure=sure), "dist": distance_m}}
-
-
-def _to_resource(fix: Fix, principal: Principal, *, sure: bool) -> dict[str, object]:
-    method = fix.method + ("_EVAL" if principal.kind is CredentialKind.EVALUATION_TOKEN else "")
+def _to_resource(context: Context, fix: Fix) -> dict[str, object]:
+    sure = context.query.get("hiConf", False)
     return {
         "lat": fix.lat,
         "lon": fix.lon,
         "uncertainty": round(fix.uncertainty_m * (NINETY_FIVE_PERCENT if sure else 1), 3),
-        "fulfilledWith": method,
+        "fulfilledWith": _method(context, fix),
     }
 
 
-def _record_fix(context: Context, fix: Fix, service: str) -> None:
-    """Store the position if the request names a device; numbers are texts in the history."""
+def _method(context: Context, fix: Fix) -> str:
+    trial = context.principal.kind is CredentialKind.EVALUATION_TOKEN
+    return fix.method + ("_EVAL" if trial else "")
+
+
+def _record_fix(context: Context, fix: Fix, more: Mapping[str, object]) -> None:
+    """Store the position if the request names a device, with the fields of `more`."""
     device = context.principal.device_id or context.headers.get("x-custom-device-id", "")
     if not device:
         return
     table = context.cloud.table(FIXES)
     at = context.cloud.clock.time()
     now = iso(at)
+    method = _method(context, fix)
     resource = {
-        "id": f"{table.next_number():012d}",
+        "id": str(uuid.uuid4()),
         "deviceId": device,
-        "serviceType": service,
+        "serviceType": method if method in _IN_HISTORY else fix.method,
         "insertedAt": now,
-        "lat": str(fix.lat),
-        "lon": str(fix.lon),
-        "uncertainty": str(fix.uncertainty_m),
+        "lat": decimal_text(fix.lat),
+        "lon": decimal_text(fix.lon),
+        "uncertainty": decimal_text(fix.uncertainty_m),
+        "meta": {},
+        **more,
     }
     row = StoredFix(team=context.team, at=at, fix=with_meta(resource, now))
-    table.put(resource["id"], row)
+    table.put(str(resource["id"]), row)
     if len(table) > _MOST_FIXES:
         table.delete(next(iter(table)))
+
+
+def decimal_text(number: float) -> str:
+    """Return a number as the text of the history: digits and a point, never an exponent."""
+    return f"{number:.8f}".rstrip("0").rstrip(".")
 
 
 _ADDRESS: Schema = {
@@ -257,6 +273,6 @@ OPERATIONS = (
     declare(
         "POST /v1/location/gnss", "StoreGNSSFix", "Store a position of the device's own.",
         _store_fix, tag="Location", access=LEGACY_LOCATION, parameters=(_DEVICE,),
-        body=location_input.FIX, answers={202: None},
+        body=location_input.FIX, max_body=_LARGEST_FIX, answers={202: None},
     ),
 )  # fmt: skip

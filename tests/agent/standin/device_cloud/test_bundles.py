@@ -22,6 +22,13 @@ async def test_a_modem_image_is_offered_to_a_modem_of_any_age(standin: StandIn) 
         await report(standin, job_id, "REJECTED")
 
 
+async def test_a_bundle_names_its_files_and_has_no_empty_text(standin: StandIn) -> None:
+    await upload(standin, bundle(files={"a.bin": b"a" * 10, "b.bin": b"b" * 5}))
+    (item,) = (await call(standin, "GET", "/firmwares")).json()["items"]
+    assert (item["filenames"], item["size"], item["name"]) == (["a.bin", "b.bin"], 15, "test")
+    assert "description" not in item
+
+
 def hostile_zip(name: str, content: bytes = b"x", manifest: object = None) -> bytes:
     packed = io.BytesIO()
     given = {"fwversion": "1", "files": [{"file": name, "type": "application"}]}
@@ -39,6 +46,7 @@ def hostile_zip(name: str, content: bytes = b"x", manifest: object = None) -> by
         bundle()[:-10],
         hostile_zip("../../etc/passwd"),
         hostile_zip("a/b.bin"),
+        hostile_zip("a.bin", b""),
         hostile_zip("bomb.bin", bytes(20 * 1024 * 1024)),
         hostile_zip("a.bin", manifest=[]),
         hostile_zip("a.bin", manifest={"files": []}),
@@ -51,6 +59,7 @@ def hostile_zip(name: str, content: bytes = b"x", manifest: object = None) -> by
         "cut",
         "traversal",
         "folder",
+        "nothing in the file",
         "bomb",
         "list",
         "none",

@@ -35,6 +35,33 @@ async def test_a_job_is_pending_for_its_device_alone_until_it_has_ended(standin:
     assert one.json()["statusDetail"] == "fine"
 
 
+async def test_no_text_of_a_job_is_empty_and_its_files_are_named_relative_to_the_host(
+    standin: StandIn,
+) -> None:
+    files = {"a.bin": b"slot 0", "b.bin": b"slot 1"}
+    bundle_id = await upload(standin, bundle("mcuboot", files=files))
+    texts = {"name", "description", "statusDetail"}
+
+    async def shown(job_id: str) -> dict:
+        job = (await call(standin, "GET", f"/fota-jobs/{job_id}")).json()
+        (listed,) = (await call(standin, "GET", "/fota-jobs")).json()["items"]
+        assert listed == job
+        return job
+
+    job_id = await job(standin, bundle_id, name="", description="")
+    bare = await shown(job_id)
+    assert not texts & set(bare)
+    place = f"{standin.team_id}/{bundle_id}"
+    assert bare["firmware"]["uris"] == [f"{place}/a.bin", f"{place}/b.bin"]
+    assert bare["firmware"]["host"] == standin.urls["downloads"]
+    cancelled = await call(standin, "PUT", f"/fota-jobs/{job_id}/cancel?reason=too%20soon")
+    assert (cancelled.status_code, cancelled.headers["content-length"]) == (202, "0")
+    assert (await shown(job_id))["statusDetail"] == "too soon"
+    await call(standin, "DELETE", f"/fota-jobs/{job_id}")
+    named = await shown(await job(standin, bundle_id, name="spring", description="all of them"))
+    assert (named["name"], named["description"]) == ("spring", "all of them")
+
+
 @pytest.mark.contract("D5.2", "D5.3")
 async def test_jobs_bundles_and_executions_have_versions_that_if_match_checks(
     standin: StandIn,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from location_scans import LEGACY, PLACES, cells_at, scan_at, url
 from standin import StandIn
 
 from agent.standin.core.schema import check
+from agent.standin.device_cloud.location.location import decimal_text
 from agent.standin.device_cloud.routes import every_operation
 
 
@@ -48,6 +53,33 @@ async def test_every_legacy_path_is_there(standin: StandIn, suffix: str) -> None
         json=None if suffix == "pgps" else body,
     )
     assert answer.status_code == 200, answer.text
+
+
+@given(st.floats(-1e9, 1e9))
+def test_a_number_of_the_history_is_a_text_without_an_exponent(number: float) -> None:
+    text = decimal_text(number)
+    assert re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?", text)
+    assert float(text) == pytest.approx(number, abs=5.1e-9)
+
+
+@pytest.mark.contract("D8.3")
+async def test_the_history_shows_a_position_of_the_device_s_own_in_its_words(
+    standin: StandIn,
+) -> None:
+    header = standin.bearer("service_token") | {"X-Custom-Device-Id": "kit-1"}
+    for fix in ({"lat": -1e-7, "lng": 10.5, "acc": 1e9, "alt": 12.5}, {"lat": 0, "lon": -180}):
+        sent = await standin.client.post(LEGACY.format("gnss"), headers=header, json=fix)
+        assert (sent.status_code, sent.headers["content-length"]) == (202, "0")
+    history = await standin.client.get(LEGACY.format("history"), headers=standin.bearer("api_key"))
+    newest, oldest = history.json()["items"]
+    assert (newest["lat"], newest["lon"], newest["uncertainty"]) == ("0", "-180", "10")
+    assert (oldest["lat"], oldest["lon"], oldest["uncertainty"]) == (
+        *("-0.0000001", "10.5"),
+        "1000000000",
+    )
+    assert [one["serviceType"] for one in (newest, oldest)] == ["GNSS", "GNSS"]
+    assert [one["meta"] for one in (newest, oldest)] == [{}, {"alt": 12.5}]
+    assert newest["id"] != oldest["id"] == str(uuid.UUID(oldest["id"]))
 
 
 async def test_the_switches_of_a_location_call(standin: StandIn) -> None:
