@@ -9,11 +9,13 @@ from starlette.responses import Response
 from agent.standin import keys
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.access import OPEN
+from agent.standin.device_cloud.devices.onboarding import certificate_for
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.refusals import forbidden, not_found
-from agent.standin.device_cloud.resource import Resource, answer_one, with_meta
-from agent.standin.device_cloud.shapes import OBJECT, WHOLE
+from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
+from agent.standin.device_cloud.shapes import OBJECT, TEXT, WHOLE
 from agent.standin.principal import Principal
 from agent.standin.state import TEAMS, USERS, Cloud
 
@@ -69,6 +71,16 @@ async def _service_key_and_token(context: Context) -> Response:
     )
 
 
+async def _create_device(context: Context) -> Response:
+    made = certificate_for(f"account-{context.team}", context.cloud.clock.now())
+    return JSON({name: made[name] for name in _OF_A_DEVICE})
+
+
+async def _delete_device(context: Context) -> Response:
+    context.check_if_match(_to_resource(context.cloud, context.principal).version)
+    return accepted()
+
+
 def _require_deprecated_paths(cloud: Cloud) -> None:
     if not cloud.settings.account_paths and cloud.clock.now() >= EARLIEST_REMOVAL:
         raise not_found("this path was removed; organization auth tokens replace service tokens")
@@ -100,6 +112,12 @@ def _to_resource(cloud: Cloud, principal: Principal) -> Resource:
     return with_meta(resource, CREATED_AT)
 
 
+_OF_A_DEVICE = ("clientCert", "privateKey")
+_CREDENTIALS: Schema = {
+    "type": "object",
+    "required": [*_OF_A_DEVICE],
+    "properties": dict.fromkeys(_OF_A_DEVICE, TEXT),
+}
 OPERATIONS = (
     declare(
         "GET /v1/status", "FetchStatus", "Whether the service is up.", _status,
@@ -121,5 +139,14 @@ OPERATIONS = (
         parameters=(
             Parameter(name="service", schema={"type": "string", "enum": [*keys.SERVICES]}),
         ),
+    ),
+    declare(
+        "POST /v1/devices/account", "CreateAccountDevice",
+        "The credentials of the account's own MQTT client.", _create_device,
+        tag="Account", answers={200: _CREDENTIALS},
+    ),
+    declare(
+        "DELETE /v1/devices/account", "DeleteAccountDevice", "Withdraw them.", _delete_device,
+        tag="Account", answers={202: None},
     ),
 )  # fmt: skip

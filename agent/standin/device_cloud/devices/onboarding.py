@@ -147,14 +147,14 @@ async def _create_certificate(context: Context) -> Response:
     code = context.raw.decode("utf-8", "replace").strip()
     if not 1 <= len(code) <= _LONGEST_CODE:
         raise refusals.bad_request("the body is the ownership code")
-    made = _certificate(device_id, cloud.clock.now())
+    made = certificate_for(device_id, cloud.clock.now())
     with _bad_keys_refused():
         credentials.register(cloud, context.team, device_id, made["clientCert"])
     cloud.table(OWNERSHIP).put(device_id.casefold(), Ownership(context.team, code))
     return JSON({"clientId": device_id, **made}, 201)
 
 
-def _certificate(device_id: str, now: dt.datetime) -> dict[str, str]:
+def certificate_for(device_id: str, now: dt.datetime) -> dict[str, str]:
     """Return the CA, the bundle of device and intermediate certificate, and the private key."""
     from cryptography.hazmat.primitives import serialization
 
