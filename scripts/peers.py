@@ -1,27 +1,40 @@
 """Install released third-party tools into `.peers`, for the tests that run them unmodified.
 
-They have an environment of their own, from a hashed lock: the project depends on none of them.
+They have an environment of their own, from hashed locks: the project depends on none of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
+NPM = PEERS / "npm"
 LOCK = ROOT / "requirements-peers.lock"
+NPM_LOCK = ROOT / "tests/peers/npm/package-lock.json"
 
 
 def main() -> int:
+    whole = True
+    for lock, folder, install in ((LOCK, PEERS, _with_pip), (NPM_LOCK, NPM, _with_npm)):
+        stamp = folder / "installed.sha256"
+        wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
+        if stamp.is_file() and stamp.read_text().strip() == wanted:
+            continue
+        if install():
+            stamp.write_text(wanted + "\n")
+        else:
+            whole = False
+    return 0 if whole else 1
+
+
+def _with_pip() -> bool:
     python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    stamp = PEERS / "installed.sha256"
-    wanted = hashlib.sha256(LOCK.read_bytes()).hexdigest()
-    if stamp.is_file() and stamp.read_text().strip() == wanted:
-        return 0
     if not python.is_file():
         subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
@@ -33,10 +46,29 @@ def main() -> int:
     built = ["--no-build-isolation", "--use-pep517"]  # an older pip warns of its other way
     for step in (["-r", str(build)], [*built, "-r", str(LOCK)]):
         if subprocess.run([*pip, "install", "--require-hashes", *step], check=False).returncode:
-            print("could not install the tools: check the connection to the package index")
-            return 1
-    stamp.write_text(wanted + "\n")
-    return 0
+            return _failed()
+    return True
+
+
+def _with_npm() -> bool:
+    npm = shutil.which("npm")
+    if npm is None:
+        print("npm is missing, so the client in JavaScript is left out: ./scripts/setup has it")
+        return False
+    NPM.mkdir(parents=True, exist_ok=True)
+    for source in (NPM_LOCK, NPM_LOCK.with_name("package.json")):
+        shutil.copy(source, NPM)
+    # The lock holds a digest of each package. Of what the client names besides, only what it
+    # loads is in it: the rest is the software of another cloud, 200 MB of it.
+    command = [npm, "ci", "--ignore-scripts", "--legacy-peer-deps", "--no-audit", "--no-fund"]
+    if subprocess.run([*command, "--loglevel=error"], cwd=NPM, check=False).returncode:
+        return _failed()
+    return True
+
+
+def _failed() -> bool:
+    print("could not install the tools: check the connection to the package index")
+    return False
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ PACKAGES = {
     "modemmanager": "another one; the udev rule of docs/howto/running.md keeps it off real kits",
     "strace": "the order of writes and syncs of the outbox, traced",
     "chromium": "pages of the documentation, looked at",
+    "npm": "a released client in JavaScript, as a peer of the stand-in cloud, and its Node.js",
 }
 
 
@@ -36,14 +37,16 @@ def main() -> int:
         for name, purpose in PACKAGES.items():
             print(f"  {name:18} {purpose}")
         return 0
+    # A Node.js from elsewhere brings its own npm, and Debian's conflicts with it.
+    packages = [name for name in PACKAGES if name != "npm" or shutil.which("npm") is None]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"]
-    installed = ["dpkg-query", "-W", "-f", "${db:Status-Status}\n", *PACKAGES]
+    installed = ["dpkg-query", "-W", "-f", "${db:Status-Status}\n", *packages]
     state = subprocess.run(installed, capture_output=True, text=True, check=False)
     if state.returncode == 0 and set(state.stdout.split()) == {"installed"}:
         return 0
     subprocess.run([*apt, "update"], env=environment, check=True)
-    command = [*apt, "install", "-y", "--no-install-recommends", *PACKAGES]
+    command = [*apt, "install", "-y", "--no-install-recommends", *packages]
     subprocess.run(command, env=environment, check=True)
     return 0
 
