@@ -1,0 +1,390 @@
+"""Spoil lines that the tests of each clause run, and see whether those very tests notice.
+
+    scripts/mutate [CLAUSE ...]     go on with the run: of these clauses, by default of all
+    scripts/mutate --survivors      try those that survived once more, and say whose tests notice
+    scripts/mutate --write          keep what was killed and by which test in tests/mutants.tsv
+    scripts/mutate --short          the short form for CI: some of tests/mutants.tsv, each with its
+                                    test; a minute or two
+
+A mutant is judged by the tests that carry the mark of its clause and run its statement, the fastest
+first. For each clause some are drawn, as many of the stand-in's half as of the agent's: from the
+lines that the tests of the fewest other clauses run, because there the clause itself is at stake;
+each in another function and by another operator where there are enough. A draw depends on SEED and
+the text of a line, so that a change elsewhere leaves it alone. How a line is spoilt stands in
+scripts/mutants.py. A clause whose tests run no line is one about the tree: entries are taken away.
+
+What was found is kept below --state and a stopped run goes on there; what a mended test file or a
+changed line makes doubtful is measured and tried again. Whoever survives is looked at: the tests
+are mended, or it gets a row with its reason in tests/survivors.toml. Exit code 1 if one has none,
+if a row there is out of date, or if more than 3 in 100 survive. "timed out" is told apart: there
+only the time that a test may take told of the mutant.
+
+mutmut and cosmic-ray do not do this: the one judges a mutant by every test that runs its function,
+the other by one command for all; neither knows the clauses nor spoils what a subprocess runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, TypeVar
+
+import clauses
+import environment
+from mutants import Mutant, mutants
+from mutation_trees import Measured, Measurements, Tree, marked_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+SEED = 20261122
+PER_CLAUSE = 4
+MOST_SURVIVORS = 0.03
+_POOL = 40  # mutants of a half from which a clause's are drawn
+_SHORT = 16
+_ROOT = environment.ROOT
+_RECORD = _ROOT / "tests" / "mutants.tsv"
+_SURVIVORS = _ROOT / "tests" / "survivors.toml"
+_ENTRIES = ("README.md", "docs", "fixtures", "scripts")  # what pytest itself can do without
+_FIELDS = ("file", "function", "line", "operator", "change", "nth")
+
+
+class Draw:
+    """The mutants of each clause, and the tests that judge each."""
+
+    def __init__(self, measured: list[Measured]) -> None:
+        self.tests = [test for test in measured if test.outcome == "passed"]
+        self._mutants: dict[str, list[Mutant]] = {}
+        self._taken: set[str] = set()
+
+    @cached_property
+    def covering(self) -> dict[tuple[str, int], dict[str, list[Measured]]]:
+        """The tests that run a line, by clause."""
+        found: dict[tuple[str, int], dict[str, list[Measured]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for test in self.tests:
+            for file, lines in test.lines.items():
+                for line in lines:
+                    for clause in test.clauses:
+                        found[file, line][clause].append(test)
+        return found
+
+    def of(self, clause: str) -> list[Mutant]:
+        """Return what is drawn for a clause; to be called in the order of the clauses."""
+        lines = {place for place, tests in self.covering.items() if clause in tests}
+        candidates = [
+            one
+            for file in sorted({file for file, _ in lines})
+            for one in self._of_file(file)
+            if (file, one.statement) in lines and one.name not in self._taken
+        ]
+        if not candidates:
+            return [Mutant(name, "", "", "removed", "", 0, 0, 0, 0, "") for name in _ENTRIES]
+        halves = [
+            [one for one in candidates if one.file.startswith("agent/standin/") is standin]
+            for standin in (False, True)
+        ]
+        chosen: list[Mutant] = []
+        for count, half in zip((PER_CLAUSE // 2, PER_CLAUSE), halves, strict=True):
+            chosen += self._chosen(clause, half, count - len(chosen), chosen)
+        chosen += self._chosen(clause, halves[0], PER_CLAUSE - len(chosen), chosen)
+        self._taken |= {one.name for one in chosen}
+        return chosen
+
+    def judges(self, clause: str, mutant: Mutant) -> list[Measured]:
+        if mutant.operator == "removed":
+            return [test for test in self.tests if clause in test.clauses]
+        return self.covering[mutant.file, mutant.statement][clause]
+
+    def neighbours(self, clause: str, mutant: Mutant) -> list[Measured]:
+        """Return the tests of other clauses that run a mutant's statement."""
+        tests = self.covering[mutant.file, mutant.statement]
+        named = {test.test: test for name in tests if name != clause for test in tests[name]}
+        own = {test.test for test in tests[clause]}
+        return [test for name, test in named.items() if name not in own]
+
+    def _of_file(self, file: str) -> list[Mutant]:
+        if file not in self._mutants:
+            self._mutants[file] = mutants(file, (_ROOT / file).read_bytes())
+        return self._mutants[file]
+
+    def _chosen(
+        self, clause: str, half: list[Mutant], count: int, before: list[Mutant]
+    ) -> list[Mutant]:
+        half = [one for one in half if one not in before]
+        shared = {one.name: len(self.covering[one.file, one.statement]) for one in half}
+        bound = sorted(shared.values())[:_POOL][-1] if half else 0
+        pool = [one for one in half if shared[one.name] <= bound]
+        pool.sort(key=lambda one: _rank(clause, one.name))
+        chosen: list[Mutant] = []
+        for is_new in (
+            lambda one, all_: (
+                not any(
+                    one.function == other.function or one.operator == other.operator
+                    for other in all_
+                )
+            ),
+            lambda one, all_: not any(one.function == other.function for other in all_),
+            lambda one, all_: one not in all_,
+        ):
+            for one in pool:
+                if len(chosen) < count and is_new(one, [*before, *chosen]):
+                    chosen.append(one)
+        return chosen
+
+
+class Results:
+    """What became of each mutant, one line of JSON each, the last of a mutant counting."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        rows = path.read_text().splitlines() if path.is_file() else []
+        self.rows = {(row["clause"], row["mutant"]): row for row in map(json.loads, rows)}
+
+    def get(self, clause: str, mutant: Mutant, judges: list[Measured]) -> dict | None:
+        """Return the result; none where it survived tests that have changed since."""
+        row = self.rows.get((clause, mutant.name))
+        if row and row["verdict"] == "survived" and row["judges"] != _digest(judges):
+            return None
+        return row
+
+    def add(self, clause: str, mutant: Mutant, judges: list[Measured], verdict: str, by: str):
+        row = {
+            "clause": clause, "mutant": mutant.name, "verdict": verdict, "by": by,
+            "commit": _commit(), "judges": _digest(judges),
+            **{field: getattr(mutant, field) for field in _FIELDS},
+        }  # fmt: skip
+        self.rows[clause, mutant.name] = row
+        with self.path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        return row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="scripts/mutate", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("clauses", nargs="*", metavar="CLAUSE")
+    parser.add_argument("--state", type=Path, default=_ROOT / ".mutate", help="where it is kept")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants that are tried at once")
+    parser.add_argument("--survivors", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--short", action="store_true")
+    chosen = parser.parse_args()
+    known = clauses.clauses()
+    if unknown := set(chosen.clauses) - set(known):
+        parser.error(f"there is no clause {', '.join(sorted(unknown))}: see tests/clauses.toml")
+    if stale := _stale():
+        print("tests/survivors.toml names what is not in the code (any more):", *stale, sep="\n  ")
+        return 1
+    try:
+        if chosen.short:
+            return _short(chosen.state)
+        return _campaign(chosen, chosen.clauses or list(known))
+    except KeyboardInterrupt:
+        print("\nstopped; the same command goes on from here")
+        return 130
+
+
+def _campaign(chosen: argparse.Namespace, names: list[str]) -> int:
+    trees: SimpleQueue[Tree] = SimpleQueue()
+    for number in range(chosen.jobs):
+        tree = Tree(chosen.state / f"tree-{number}")
+        tree.refresh()
+        trees.put(tree)
+    measurements = Measurements(chosen.state / "measured")
+    measured: list[Measured] = []
+    with _pool(chosen.jobs) as pool:
+        files = marked_files()
+        for number, tests in enumerate(pool.map(_in_a_tree(trees, measurements.of), files), 1):
+            print(f"\rmeasured {number} of {len(files)} test files", end="", flush=True)
+            measured += tests
+    print()
+    for test in measured:
+        if test.outcome not in {"passed", "skipped"}:
+            print(f"left out, since it {test.outcome} without a mutant: {test.test}")
+    draw = Draw(measured)
+    drawn = [(clause, one) for clause in clauses.clauses() for one in draw.of(clause)]
+    drawn = [(clause, one) for clause, one in drawn if clause in names]
+    results = Results(chosen.state / "results.jsonl")
+
+    def judge(work: tuple[str, Mutant], tree: Tree) -> dict:
+        clause, one = work
+        tests = draw.judges(clause, one)
+        row = results.get(clause, one, tests)
+        if row and not (chosen.survivors and row["verdict"] == "survived"):
+            return row
+        verdict, by = tree.judge(one, tests)
+        if verdict == "survived" and chosen.survivors:
+            _, by = tree.judge(one, draw.neighbours(clause, one))
+        return results.add(clause, one, tests, verdict, by)
+
+    with _pool(chosen.jobs) as pool:
+        judged = enumerate(pool.map(_in_a_tree(trees, judge), drawn), 1)
+        rows = [_shown(row, f"{number}/{len(drawn)}") for number, row in judged]
+    if chosen.write:
+        _write(rows)
+    return _told(rows)
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[ThreadPoolExecutor]:
+    """Hold a pool that, interrupted, drops what waits; what runs comes to its end."""
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _in_a_tree(
+    trees: SimpleQueue[Tree], work: Callable[[Work, Tree], Result]
+) -> Callable[[Work], Result]:
+    """Return a function that does a work in whatever tree is free."""
+
+    def run(one: Work) -> Result:
+        tree = trees.get()
+        try:
+            return work(one, tree)
+        finally:
+            trees.put(tree)
+
+    return run
+
+
+def _shown(row: dict, place: str) -> dict:
+    print(f"{place} {row['clause']} {row['verdict']}: {row['mutant']}", flush=True)
+    if row["by"]:
+        print(f"    {row['by']}", flush=True)
+    return row
+
+
+def _told(rows: list[dict]) -> int:
+    """Print the figures of each clause and what is left to do; return the exit code."""
+    verdicts: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        verdicts[row["clause"]][row["verdict"]] += 1
+    print("\n| clause | mutants | killed | timed out | survived |\n|---|---|---|---|---|")
+    total = sum(verdicts.values(), Counter())
+    for clause, counts in {**verdicts, "all": total}.items():
+        kinds = (str(counts[kind]) for kind in ("killed", "timed out", "survived"))
+        print(f"| {clause} | {counts.total()} | {' | '.join(kinds)} |")
+    accepted = {tuple(row[field] for field in _ACCEPTED) for row in _accepted()}
+    alone = [
+        row
+        for row in rows
+        if row["verdict"] == "survived" and tuple(row[f] for f in _ACCEPTED) not in accepted
+    ]
+    print(f"\nseed {SEED}, {_commit()}")
+    for row in alone:
+        noticed = f" (noticed by {row['by']})" if row["by"] else ""
+        print(f"{row['clause']}: survived without a reason{noticed}: {row['mutant']}")
+    return int(bool(alone) or total["survived"] > MOST_SURVIVORS * total.total())
+
+
+_ACCEPTED = ("clause", "file", "line", "operator", "change")
+
+
+def _accepted() -> list[dict]:
+    if not _SURVIVORS.is_file():
+        return []
+    return tomllib.loads(_SURVIVORS.read_text()).get("survivor", [])
+
+
+def _stale() -> list[str]:
+    """Return the rows of accepted survivors that fit no line of the code."""
+    return [
+        " | ".join(row[field] for field in _ACCEPTED)
+        for row in _accepted()
+        if not any(
+            (one.line, one.operator, one.change) == (row["line"], row["operator"], row["change"])
+            for one in _mutants_of(row["file"])
+        )
+    ]
+
+
+def _mutants_of(file: str) -> list[Mutant]:
+    path = _ROOT / file
+    return mutants(file, path.read_bytes()) if path.is_file() else []
+
+
+def _write(rows: list[dict]) -> None:
+    with _RECORD.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(["clause", *_FIELDS, "verdict", "by"])
+        for row in rows:
+            writer.writerow(
+                [row["clause"], *(row[field] for field in _FIELDS), row["verdict"], row["by"]]
+            )
+
+
+def _short(state: Path) -> int:
+    """Try some of the recorded mutants again, each with the test that noticed it."""
+    with _RECORD.open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = [row for row in rows if row["verdict"] == "killed" and "::" in row["by"]]
+    rows.sort(key=lambda row: _rank("short", "".join(row[field] for field in _FIELDS)))
+    chosen: list[tuple[Mutant, Measured]] = []
+    for row in rows:
+        known = (one for one in _mutants_of(row["file"]) if _is_of(one, row))
+        mutant = next(known, None)
+        if mutant and (_ROOT / row["by"].partition("::")[0]).is_file() and len(chosen) < _SHORT:
+            chosen.append((mutant, Measured(row["by"], [row["clause"]], "passed", 0)))
+    if len(chosen) < _SHORT:
+        print(f"only {len(chosen)} recorded mutants fit the code: scripts/mutate --write")
+        return 1
+    tree = Tree(state / "tree-short")
+    tree.refresh()
+    verdict, by = tree.fails({test.test: test for _, test in chosen}.values())
+    if verdict != "survived":
+        print(f"without a mutant: {verdict} {by}")
+        return 1
+    unnoticed = 0
+    for number, (mutant, test) in enumerate(chosen, 1):
+        verdict, _ = tree.judge(mutant, [test])
+        print(f"{number}/{_SHORT} {verdict}: {mutant.name}\n    {test.test}", flush=True)
+        unnoticed += verdict == "survived"
+    return int(unnoticed > 0)
+
+
+def _is_of(mutant: Mutant, row: dict[str, str]) -> bool:
+    return all(str(getattr(mutant, field)) == row[field] for field in _FIELDS)
+
+
+def _rank(*words: str) -> str:
+    return hashlib.sha256(" ".join([str(SEED), *words]).encode()).hexdigest()
+
+
+def _digest(tests: list[Measured]) -> str:
+    files = sorted({test.test.partition("::")[0] for test in tests})
+    content = b"".join((_ROOT / file).read_bytes() for file in files)
+    names = "".join(sorted(test.test for test in tests)).encode()
+    return hashlib.sha256(content + names).hexdigest()[:16]
+
+
+def _commit() -> str:
+    said = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=_ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return said.stdout.strip()
+
+
+if __name__ == "__main__":
+    environment.enter(environment.DEVELOPMENT)
+    sys.exit(main())
