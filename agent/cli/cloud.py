@@ -73,6 +73,11 @@ def command() -> None:
 )
 @click.option("--split", is_flag=True, help="A port for each host; each refuses others' routes.")
 @click.option(
+    "--strict",
+    is_flag=True,
+    help="As --split, and what devices and builds push is refused at `api`, too.",
+)
+@click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Keep the state in this SQLite file; without it, in memory.",
@@ -156,6 +161,7 @@ class _ServeOptions:
     host: str
     port: int
     split: bool
+    strict: bool
     state: Path | None
     devices: int
     faults: tuple[str, ...]
@@ -189,7 +195,9 @@ async def _serve(given: _ServeOptions) -> int:
         stopped = opened.enter_context(first_signal(*ending))
         keys = given.state.parent / f"{given.state.name}.keys" if given.state else folder
         address = f"{given.host}:{given.port}"
-        serve = serving(cloud, host=given.host, port=given.port, split=given.split)
+        serve = serving(
+            cloud, host=given.host, port=given.port, split=given.split, strict=given.strict
+        )
         await _start(opened, serve, address)
         ready = ready_line(cloud, keys)
         if given.connect_proxy is not None and given.ca_file is not None:

@@ -21,7 +21,7 @@ from agent.standin import control
 from agent.standin.core import connections
 from agent.standin.core.dispatch import Dispatcher
 from agent.standin.core.guard import HostGuard
-from agent.standin.core.operation import ALSO_AT_API, Host
+from agent.standin.core.operation import Host
 from agent.standin.core.responses import Refused
 from agent.standin.device_cloud import routes as device_cloud
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
@@ -38,15 +38,21 @@ _STOP_S = 2.0
 
 @contextlib.asynccontextmanager
 async def serving(
-    cloud: Cloud, *, host: str = "127.0.0.1", port: int = 0, split: bool = False
+    cloud: Cloud,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    split: bool = False,
+    strict: bool = False,
 ) -> AsyncIterator[Cloud]:
     """Serve `cloud` until the block ends; `cloud.urls` is filled before it begins.
 
-    With `split`, `port` is the device cloud's and every other host gets a free one. Raises
-    OSError if the address cannot be listened on.
+    With `split`, `port` is the device cloud's and every other host gets a free one; with `strict`,
+    too, and none takes what another is for. Raises OSError if the address cannot be listened on.
     """
     apps: Mapping[Host | None, ASGIApp]
-    apps = dict(_apps_by_host(cloud).items()) if split else {None: _one_app(cloud)}
+    split = split or strict
+    apps = dict(_apps_by_host(cloud, strict=strict)) if split else {None: _one_app(cloud)}
     sockets: dict[Host | None, socket.socket] = {}
     tasks: list[asyncio.Task[None]] = []
     servers: list[_Server] = []
@@ -110,10 +116,10 @@ def base_url(listening: socket.socket, scheme: str = "http") -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def collect(cloud: Cloud) -> dict[Host, list[Route]]:
-    """Return the routes of both halves by host."""
+def collect(cloud: Cloud, *, strict: bool = False) -> dict[Host, list[Route]]:
+    """Return the routes of both halves by host; with `strict` each at its own alone."""
     by_host: dict[Host, list[Route]] = {host: [] for host in Host}
-    for half in (device_cloud.routes(cloud), observability.routes(cloud)):
+    for half in (device_cloud.routes(cloud), observability.routes(cloud, strict=strict)):
         for host, routes in half.items():
             by_host[host] += routes
     return by_host
@@ -132,14 +138,10 @@ def _one_app(cloud: Cloud) -> ASGIApp:
     return _app(cloud, [route for host in Host for route in routes[host]])
 
 
-def _apps_by_host(cloud: Cloud) -> dict[Host, ASGIApp]:
-    """Return an application for each host, without the routes of the others."""
-    routes = collect(cloud)
-    apps: dict[Host, ASGIApp] = {}
-    for host in Host:
-        also = ALSO_AT_API if host is Host.API else ()
-        apps[host] = _app(cloud, [*routes[host], *(route for h in also for route in routes[h])])
-    return apps
+def _apps_by_host(cloud: Cloud, *, strict: bool) -> Iterator[tuple[Host, ASGIApp]]:
+    """Yield an application for each host, without the routes of the others."""
+    for host, routes in collect(cloud, strict=strict).items():
+        yield host, _app(cloud, routes)
 
 
 def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:

@@ -9,6 +9,7 @@
         await standin.client.get("/v1/devices", headers=standin.bearer("api_key"))
 
 `running_standin()` is the same without pytest; `split=True` gives each host a port of its own,
+`strict=True` as well, and none takes what another is for,
 `devices=N` a fleet, `state=PATH` a file, `faults=[…]` as `--fault` takes them.
 """
 
@@ -70,13 +71,14 @@ async def running_standin(
     folder: Path,
     *,
     split: bool = False,
+    strict: bool = False,
     devices: int = 0,
     state: Path | None = None,
     faults: Sequence[str] = (),
 ) -> AsyncIterator[StandIn]:
     cloud = open_cloud(state, devices=devices)
     set_faults(cloud, faults)
-    async with serving(cloud, split=split):
+    async with serving(cloud, split=split, strict=strict):
         base = cloud.urls["device_cloud"]
         async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=60) as client:
             yield StandIn(cloud, credentials(cloud, folder), client)

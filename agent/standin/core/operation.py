@@ -24,10 +24,6 @@ class Host(StrEnum):
     DOWNLOADS = "downloads"
 
 
-# Third-party tools know one base URL for these, so the address of the API serves them as well.
-ALSO_AT_API = (Host.CHUNKS, Host.FILES)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """A parameter of the query, the path or a header.

@@ -195,8 +195,9 @@ def _signed(
     max_body: int = DEFAULT_MAX_BODY,
 ) -> ServedOperation:
     return ServedOperation(
-        operation=operation, handler=handler, access=Access.OPEN, hosts=hosts, max_body=max_body
-    )
+        operation=operation, handler=handler, access=Access.OPEN, hosts=hosts, also=(Host.API,),
+        max_body=max_body,
+    )  # fmt: skip
 
 
 def find_upload(cloud: Cloud, secret: str) -> Upload:

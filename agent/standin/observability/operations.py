@@ -79,6 +79,8 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
 
     access: Access = Access.USER
     hosts: tuple[Host, ...] = (Host.API,)
+    also: tuple[Host, ...] = ()
+    """Hosts that serve it too, since tools know one address for several; a strict one does not."""
     role: Role = Role.MEMBER
     """The lowest role that a user needs."""
     before: Callable[[JSONValue], None] | None = None

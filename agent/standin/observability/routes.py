@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent.standin.core.openapi import document as openapi_document
-from agent.standin.core.operation import ALSO_AT_API, Host, Operation
+from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.observability import file_storage, uploads
 from agent.standin.observability.access import Access
@@ -70,12 +70,12 @@ def every_operation() -> list[ServedOperation]:
     return [_ITSELF, *sorted(operations, key=lambda one: one.operation.path.count("{"))]
 
 
-def routes(cloud: Cloud) -> dict[Host, list[Route]]:
-    """Return the routes of this half."""
+def routes(cloud: Cloud, *, strict: bool = False) -> dict[Host, list[Route]]:
+    """Return the routes of this half; with `strict` each operation at its own hosts alone."""
     by_host: dict[Host, list[Route]] = {}
     for served in every_operation():
         route = served.endpoint(cloud)
-        for host in served.hosts:
+        for host in {*served.hosts} if strict else {*served.hosts, *served.also}:
             by_host.setdefault(host, []).append(route)
     return by_host
 
@@ -86,9 +86,7 @@ def document(urls: tuple[tuple[str, str], ...] = ()) -> dict[str, object]:
     url_of = dict(urls)
     server = url_of.get(Host.API, "/")
     served_by = {
-        served.operation.name: url_of.get(served.hosts[0], server)
-        for served in every_operation()
-        if not {Host.API, *ALSO_AT_API} & {*served.hosts}
+        served.operation.name: url_of.get(served.hosts[0], server) for served in every_operation()
     }
     return openapi_document(
         [served.operation for served in every_operation()],

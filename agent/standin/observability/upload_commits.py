@@ -13,6 +13,7 @@ import msgspec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
+from agent.standin.core.operation import Host
 from agent.standin.core.schema import Schema
 from agent.standin.observability import file_storage, tables
 from agent.standin.observability.file_storage import MAX_FILE, TRANSITIONS, UploadEvent
@@ -63,6 +64,7 @@ class UploadKind:
     limit: int
     key_path: str | None
     user_path: str
+    host: Host = Host.INGRESS
     fields: dict[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
 
@@ -96,7 +98,7 @@ KINDS = (
     UploadKind(name="MAR", limit=64 * _MEBIBYTE, key_path="mar", user_path="mar",
          fields=dict(IDENTITY["properties"]), required=tuple(IDENTITY["required"])),
     UploadKind(name="ANDROID_BUG_REPORT", limit=MAX_FILE, key_path="bugreport",
-         user_path="bugreports"),
+         user_path="bugreports", host=Host.FILES),
     UploadKind(name="CUSTOM_DATA_RECORDING", limit=16 * _MEBIBYTE, key_path="custom-data-recording",
          user_path="custom-data-recording",
          fields={
@@ -108,12 +110,12 @@ KINDS = (
          },
          required=("start_time", "mimetypes", "reason", "device")),
     UploadKind(name="SYMBOL_FILE", limit=MAX_FILE, key_path=None, user_path="symbols",
-         fields={"software_version": _BUILD}),
+         host=Host.FILES, fields={"software_version": _BUILD}),
     UploadKind(name="SBOM", limit=64 * _MEBIBYTE, key_path=None, user_path="sboms",
-         fields={"software_version": VERSION, "software_type": VERSION},
+         host=Host.FILES, fields={"software_version": VERSION, "software_type": VERSION},
          required=("software_version", "software_type")),
     UploadKind(name="OTA_PAYLOAD", limit=MAX_FILE, key_path=None, user_path="releases/ota_payload",
-         fields={
+         host=Host.FILES, fields={
              "software_version": _SOFTWARE,
              "hardware_version": VERSION,
              "notes": {"type": "string"},

@@ -42,8 +42,8 @@ _PREPARED_PARTS = item_schema(
     object_schema(part_urls={"type": "array", "items": TEXT}, complete_upload_url=TEXT, token=TEXT)
 )
 _ACCEPTED = {202: {JSON_TYPE: OPEN}}
-_EVERY_HOST = (Host.API, Host.INGRESS, Host.FILES)
-_DEVICE_HOSTS = (Host.INGRESS, Host.FILES)
+_HOSTS = (Host.INGRESS, Host.FILES)
+_API = (Host.API,)
 
 
 def operations() -> list[ServedOperation]:
@@ -71,11 +71,11 @@ def _preparing() -> list[ServedOperation]:
     )  # fmt: skip
     return [
         ServedOperation(operation=with_key, handler=_prepare, access=Access.PROJECT_KEY,
-            hosts=_DEVICE_HOSTS, before=_refuse_too_large),
+            hosts=_HOSTS, also=_API, before=_refuse_too_large),
         ServedOperation(operation=as_user, handler=_prepare, role=Role.PROJECT_MANAGER,
-            hosts=_EVERY_HOST, before=_refuse_too_large),
+            hosts=_HOSTS, also=_API, before=_refuse_too_large),
         ServedOperation(operation=in_parts, handler=_prepare_parts, role=Role.PROJECT_MANAGER,
-            hosts=_EVERY_HOST, before=_refuse_too_large),
+            hosts=_HOSTS, also=_API, before=_refuse_too_large),
     ]  # fmt: skip
 
 
@@ -85,7 +85,12 @@ def _find_symbols_operation() -> ServedOperation:
         name="FindSymbols", summary="Say whether symbols of a build are there", tag="files",
         parameters=(_BUILD_ID,), answers={200: {JSON_TYPE: item_schema(object_schema(id=NUMBER))}},
     )  # fmt: skip
-    return ServedOperation(operation=operation, handler=_find_symbols, hosts=_EVERY_HOST)
+    return ServedOperation(
+        operation=operation,
+        handler=_find_symbols,
+        hosts=(Host.FILES,),
+        also=(Host.API, Host.INGRESS),
+    )
 
 
 def _trace_import() -> ServedOperation:
@@ -93,7 +98,7 @@ def _trace_import() -> ServedOperation:
         method="POST", path="/api/v0/upload/trace-import", name="ImportTrace", tag="files",
         summary="Import a trace", bodies={JSON_TYPE: _TRACE}, answers=_ACCEPTED, refusals=(429,),
     )  # fmt: skip
-    return _with_key(operation, _import_trace)
+    return _with_key(operation, _import_trace, Host.INGRESS)
 
 
 def _committing(kind: upload_commits.UploadKind) -> list[ServedOperation]:
@@ -111,18 +116,18 @@ def _committing(kind: upload_commits.UploadKind) -> list[ServedOperation]:
     elif kind.key_path is not None:
         path = f"/api/v0/upload/{kind.key_path}"
         with_key = replace(as_user, path=path, name=name, refusals=(404, 409, 429))
-        served.append(_with_key(with_key, handler))
+        served.append(_with_key(with_key, handler, kind.host))
     manager = Role.PROJECT_MANAGER
     return [
         *served,
-        ServedOperation(operation=as_user, handler=handler, role=manager, hosts=_EVERY_HOST),
-    ]
+        ServedOperation(operation=as_user, handler=handler, role=manager, hosts=(kind.host,),
+            also=(Host.API, *_HOSTS)),
+    ]  # fmt: skip
 
 
-def _with_key(operation: Operation, handler: Handler) -> ServedOperation:
-    return ServedOperation(
-        operation=operation, handler=handler, access=Access.PROJECT_KEY, hosts=_DEVICE_HOSTS
-    )
+def _with_key(operation: Operation, handler: Handler, host: Host) -> ServedOperation:
+    return ServedOperation(operation=operation, handler=handler, access=Access.PROJECT_KEY,
+        hosts=(host,), also=(Host.API, *_HOSTS))  # fmt: skip
 
 
 def _coredump(commit: Handler) -> ServedOperation:
@@ -152,7 +157,8 @@ def _coredump(commit: Handler) -> ServedOperation:
         operation=operation,
         handler=handler,
         access=Access.PROJECT_KEY,
-        hosts=_DEVICE_HOSTS,
+        hosts=(Host.INGRESS,),
+        also=(Host.API, Host.FILES),
         max_body=push.MAX_COREDUMP + 64 * 1024,
         own_body=True,
     )

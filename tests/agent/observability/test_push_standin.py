@@ -40,8 +40,8 @@ EVENT = bytes.fromhex(
 
 @pytest.fixture
 async def cloud(tmp_path: Path) -> AsyncIterator[StandIn]:
-    """A stand-in whose hosts each refuse the others' routes."""
-    async with running_standin(tmp_path / "cloud", split=True) as running:
+    """A stand-in of which no host takes what another is for."""
+    async with running_standin(tmp_path / "cloud", strict=True) as running:
         yield running
 
 

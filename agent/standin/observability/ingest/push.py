@@ -93,12 +93,11 @@ def operations() -> list[ServedOperation]:
         },
         refusals=(404,),
     )
-    device_hosts = (Host.INGRESS, Host.API)
     return [
         ServedOperation(operation=events, handler=_push_events, access=Access.PROJECT_KEY,
-               hosts=device_hosts, max_body=MAX_EVENTS_BODY),
+               hosts=(Host.INGRESS,), also=(Host.API,), max_body=MAX_EVENTS_BODY),
         ServedOperation(operation=chunks, handler=_push_chunks, access=Access.PROJECT_KEY,
-               hosts=(Host.CHUNKS,), max_body=MAX_CHUNKS_BODY),
+               hosts=(Host.CHUNKS,), also=(Host.API,), max_body=MAX_CHUNKS_BODY),
         ServedOperation(operation=queue, handler=_task, access=Access.USER_OR_PROJECT_KEY,
                hosts=(Host.API, Host.INGRESS)),
     ]  # fmt: skip

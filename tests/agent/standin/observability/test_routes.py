@@ -31,6 +31,56 @@ async def test_the_four_hosts_are_told_apart(tmp_path) -> None:
             assert answer.status_code == status, host
 
 
+_DEVICE = {
+    "device_serial": "kit-1",
+    "hardware_version": "a",
+    "software_type": "b",
+    "software_version": "1.0.0",
+}
+_PUSHED = [
+    ("ingress", "/api/v0/events", {"json": []}),
+    ("ingress", "/api/v0/upload/coredump", {"content": b"CORE"}),
+    ("ingress", "/api/v0/upload/elf_coredump", {"json": {"device": _DEVICE}}),
+    ("ingress", "/api/v0/upload/mar", {"json": _DEVICE}),
+    ("ingress", "/api/v0/upload/trace-import", {"json": {}}),
+    ("chunks", "/api/v0/chunks/kit-1", {"content": b"\x08\0\0"}),
+    ("files", "/api/v0/upload/bugreport", {"json": {}}),
+]
+"""What devices push: the host that it is for, its path, and a body that is at most refused."""
+
+
+@pytest.mark.contract("O1.4", "O5.1", "O5.2", "O5.3")
+@pytest.mark.parametrize(("own", "path", "body"), _PUSHED, ids=[path for _, path, _ in _PUSHED])
+async def test_strictly_told_apart_a_push_is_taken_by_its_own_host_alone(
+    tmp_path, own, path, body
+) -> None:
+    async with running_standin(tmp_path, strict=True) as standin:
+        device = with_project_key(standin)
+        takes = {
+            host
+            for host in ("api", "chunks", "ingress", "files")
+            if (await device("POST", path, host, **body)).status_code != 404
+        }
+    assert takes == {own}
+
+
+@pytest.mark.contract("O1.4", "O5.3")
+async def test_strictly_told_apart_a_build_s_files_are_for_the_files_host(tmp_path) -> None:
+    async with running_standin(tmp_path, strict=True) as standin:
+        user = with_token(standin)
+        for own, path in (
+            ("files", "~/symbols"),
+            ("files", "~/releases/ota_payload"),
+            ("ingress", "~/coredumps"),
+        ):
+            takes = {
+                host
+                for host in ("api", "chunks", "ingress", "files")
+                if (await user("POST", path, host, json={})).status_code not in {404, 405}
+            }
+            assert takes == {own}, path
+
+
 def test_an_operation_has_one_name_and_one_path() -> None:
     every = every_operation()
     assert len({served.operation.name for served in every}) == len(every)
