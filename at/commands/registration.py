@@ -180,8 +180,13 @@ def _is_act(value: Value) -> bool:
     )
 
 
-def _is_rac(value: Value) -> bool:
-    """Return whether a value is a routing area, not a cause type: quoted, or "0" and a digit."""
+def _is_rac(value: Value, following: Value) -> bool:
+    """Return whether a value is a routing area, not a cause type: quoted, or "0" and a digit.
+
+    An absent one is followed by the cause type (Quectel, before a registration).
+    """
+    if value.absent:
+        return not following.absent and not following.quoted
     return value.quoted or (
         value.text is not None and len(value.text) == 2 and value.text[0] == "0"
     )
@@ -228,7 +233,7 @@ def _eps(fields: Fields, n: int | None, stat: int) -> EpsRegistration:
         rac = fields.optional_hexadecimal("rac", 4)  # Novatel and Telit: area, then cell
     ci = _cell(fields, tac)
     act = fields.optional_integer("act", 0, 99)
-    if fields.left == 5 or (fields.left in {1, 3} and _is_rac(fields.peek())):
+    if fields.left == 5 or (fields.left in {1, 3} and _is_rac(fields.peek(), fields.peek(1))):
         rac = fields.optional_hexadecimal("rac", 4)  # u-blox, Quectel: <rac_or_mme>
     if fields.left not in {0, 2, 4} and fields.left > 0:
         raise fields.fail("the end", "is missing")

@@ -42,6 +42,7 @@ BITS = st.text("01", min_size=8, max_size=8)
         ("+C5GREG: 2,1,1E00,79D904,11,6,ABCDEF", {"act": 11, "allowed_nssai": "ABCDEF"}),
         ("+CEREG: 0,90", {"n": 0, "stat": 90}),
         ("+CEREG: 1,1,", {"n": 1, "stat": 1, "tac": None}),
+        ("+CEREG: 3,,,,,0,15", {"n": None, "rac": None, "cause_type": 0, "reject_cause": 15}),
         ('+CEREG: 3,3,"002F","0012BEEF",7,0,13', {"cause_type": 0, "reject_cause": 13}),
         (
             '+CEREG: 5,1,"00B7","00011B07",7,,,"00000010","00101000"',
