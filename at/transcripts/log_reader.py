@@ -49,6 +49,8 @@ class LogLine:
     side: Side
     text: str
     at_s: float | None = None
+    number: int = field(default=0, compare=False)
+    """The line of the file on which it begins, from 1; 0 where the log is a transcript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +68,29 @@ class ReadLog:
 
 def read_log(data: bytes) -> ReadLog:
     """Return what a log says. Raises TranscriptError, which names the kind that it looks like."""
+    return _read(data, any_text=False)
+
+
+def read_lines(data: bytes) -> tuple[LogLine, ...]:
+    """Return the lines of any text, a modem's log or not. Raises TranscriptError if it is none."""
+    return _read(data, any_text=True).lines
+
+
+def _read(data: bytes, *, any_text: bool) -> ReadLog:
     text = _decoded(data)
     if _TRANSCRIPT.match(text):
         transcript = parse_transcript(text.lstrip())
         return ReadLog(tuple(_steps(transcript)), "transcript", True, transcript.header)
-    heads = [_without_leads(line) for line in _LINE_END.split(text) if line.strip()]
+    lines = enumerate(_LINE_END.split(text), start=1)
+    heads = [_without_leads(line, number) for number, line in lines if line.strip()]
     if not heads:
         raise TranscriptError("the log is empty: no line that was sent or received")
     sample = [head for head in heads if _AT_WITHIN.search(head.text)][:_SAMPLE_LINES]
     shape = max(log_shapes.SHAPES, key=lambda shape: _score(shape, sample))
-    _refuse_foreign(shape, heads)
+    if not any_text:
+        _refuse_foreign(shape, heads)
+    elif b"\0" in data and not data.startswith(tuple(bom for bom, _ in _BOMS)):
+        raise TranscriptError("this is no text: a log is needed", hint=_READ)
     return ReadLog(tuple(_Joiner(shape).lines(heads)), shape.name, shape.rest is not Rest.LOG)
 
 
@@ -98,9 +113,10 @@ class _Head:
     text: str
     at_s: float | None
     raw: str
+    number: int
 
 
-def _without_leads(line: str) -> _Head:
+def _without_leads(line: str, number: int) -> _Head:
     text = raw = _COLOUR.sub("", line).replace("\x00", "")
     at_s: float | None = None
     leads = list(log_shapes.LEADS)
@@ -113,7 +129,7 @@ def _without_leads(line: str) -> _Head:
         at_s = _seconds(match) if at_s is None else at_s
     if kit_log and at_s is None and kit_log[1] and (clock := log_shapes.CLOCK.match(kit_log[1])):
         at_s = _seconds(clock)
-    return _Head(text.strip(), at_s, raw)
+    return _Head(text.strip(), at_s, raw, number)
 
 
 def _seconds(match: re.Match[str]) -> float | None:
@@ -189,8 +205,8 @@ class _Joiner:
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         self._payloads = Payloads()
-        self._open: dict[Side, tuple[list[str], float | None]] = {}
-        """What stands in a quote that is open, by side, and since when."""
+        self._open: dict[Side, tuple[list[str], _Head]] = {}
+        """What stands in a quote that is open, by side, and the line on which it begins."""
 
     def lines(self, heads: Iterable[_Head]) -> Iterator[LogLine]:
         """Yield the records, oldest first."""
@@ -198,11 +214,11 @@ class _Joiner:
             side, text = _marked(self._shape, head.text)
             for piece, answers in _pieces(side, text):
                 later = Side.RECEIVED if answers else side
-                yield from self._line(later, piece, head.at_s)
+                yield from self._line(later, piece, head)
         for side in tuple(self._open):
             yield from self._end(side)
 
-    def _line(self, side: Side | None, text: str, at_s: float | None) -> Iterator[LogLine]:
+    def _line(self, side: Side | None, text: str, head: _Head) -> Iterator[LogLine]:
         within = side or next(iter(self._open), None)
         if within is Side.SENT and (final_result(text) or _NEW_COMMAND.fullmatch(text)):
             yield from self._end(Side.SENT)
@@ -212,11 +228,11 @@ class _Joiner:
             yield from self._end(Side.RECEIVED)  # its end was lost
         if side is Side.LOG:
             if text:
-                yield LogLine(side, text, at_s)
+                yield LogLine(side, text, head.at_s, head.number)
             return
         if side is Side.RECEIVED and self._shape.rest is Rest.BY_LOOK:
             text = text.removeprefix("> ")
-        parts = self._open.setdefault(side, ([], at_s))[0]
+        parts = self._open.setdefault(side, ([], head))[0]
         parts.append(text)
         is_data = side is Side.SENT and self._payloads.phase is Phase.DATA
         odd = text.count('"') % 2 == 1 and not is_data
@@ -233,15 +249,15 @@ class _Joiner:
 
     def _end(self, side: Side) -> Iterator[LogLine]:
         """Yield what is open on a side."""
-        parts, at_s = self._open.pop(side, ([], None))
+        parts, head = self._open.pop(side, ([], None))
         text = "\n".join(parts)
-        if not text:
+        if not text or head is None:
             return
         if side is Side.SENT:
             self._payloads.sent(text.encode("utf-8", "surrogateescape"))
         else:
             self._payloads.received(text.encode("utf-8", "surrogateescape"))
-        yield LogLine(side, text, at_s)
+        yield LogLine(side, text, head.at_s, head.number)
 
 
 def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
