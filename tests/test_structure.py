@@ -54,6 +54,7 @@ ROOMS = {
 IO_MODULES = {"asyncio", "socket", "serial", "serial_asyncio", "threading", "time", "pty", "select"}
 AT_IO = {
     "__init__",  # its names, `open_modem` among them, are found when they are used
+    "causes",
     "checkup",
     "device_uuid",
     "discovery",

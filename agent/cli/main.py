@@ -74,6 +74,7 @@ MODEM = LazyGroup(
         "check": Entry(
             "modem.check", "Is it alive, what is it, may it be used, is it on the network?"
         ),
+        "why": Entry("modem.why", "Why is it not on the network? Live, or from a log."),
         "at": Entry("modem.at", "Send AT commands and print their answers."),
         "term": Entry("modem.term", "A terminal that marks answers, notices and log lines."),
         "signal": Entry("modem.signal", "Signal levels of the serving cell; --watch follows them."),

@@ -1,0 +1,109 @@
+"""`cellagent modem why`: why the modem does not do its work, live or from a log."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.session import Session
+
+if TYPE_CHECKING:
+    from at.causes.diagnosis import Cause
+
+_SHOWN = 3
+_WIDTH = 80
+_INDENT = " " * 10
+_COMMAND = re.compile(r"cellagent modem (?:[^';,]|'[^']*')+?(?=[;,]| with | instead | shows |$)")
+_BLANK = "\N{NO-BREAK SPACE}"
+
+
+@click.command(
+    cls=AgentCommand,
+    name="why",
+    epilog="Example: cellagent modem why --port /dev/ttyACM0",
+)
+@click.argument("log", metavar="[LOG|-]", required=False)
+async def command(session: Session, log: str | None) -> None:
+    """Say why the kit is not on the network, or does not do what was asked of it.
+
+    Without LOG the kit is asked: that changes no setting and takes up to 15 seconds. With LOG a
+    transcript or any log that a terminal, a tool or the firmware wrote is read, and no port is
+    opened. Causes come best first: each says how sure it is, the line that it rests on, and one
+    thing to do.
+    """
+    if log is not None:
+        from at.causes.diagnosis import causes_of_log
+
+        causes, origin = causes_of_log(_read(log)), "standard input" if log == "-" else log
+    else:
+        from at.causes.live import causes_of_modem
+
+        async with session.modem() as modem:
+            causes, origin = await causes_of_modem(modem), modem.name
+    shown = [with_options(cause.next, session) for cause in causes]
+    if session.json:
+        found = zip(causes, shown, strict=True)
+        emit({"causes": [cause.to_json() | {"next": step} for cause, step in found]})
+        return
+    say(f"{origin}:")
+    for cause, step in list(zip(causes, shown, strict=True))[:_SHOWN]:
+        for line in describe(cause, step):
+            say(line)
+
+
+def _read(log: str) -> bytes:
+    return sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes()
+
+
+def with_options(step: str, session: Session) -> str:
+    """Return a next step whose commands name the port and the profile in use."""
+    options = (("--port", session.port), ("--profile", session.profile_name))
+    given = "".join(f" {name} {shlex.quote(value)}" for name, value in options if value)
+    for verb in ("at", "why", "signal"):
+        step = step.replace(f"cellagent modem {verb} ", f"cellagent modem {verb}{given} ")
+        step = step.removesuffix(f"cellagent modem {verb}") + (
+            f"cellagent modem {verb}{given}" if step.endswith(f"cellagent modem {verb}") else ""
+        )
+    return step
+
+
+def describe(cause: Cause, step: str) -> list[str]:
+    """Return a cause as lines for a person, 80 columns wide but for what is to be copied."""
+    where = f"line {cause.number}" if cause.number else "for"
+    return [
+        "",
+        *textwrap.wrap(
+            f"{cause.certainty:<9} {cause.cause}: {cause.says}",
+            _WIDTH,
+            subsequent_indent=_INDENT,
+            break_long_words=False,
+        ),
+        *([f"{_INDENT}{where}: {_cut(cause.evidence)}"] if cause.evidence else []),
+        *_wrapped(f"try: {step}"),
+    ]
+
+
+def _wrapped(step: str) -> list[str]:
+    """Return a step as lines; a command in it stays on one, so that it can be copied."""
+    kept = _COMMAND.sub(lambda match: match[0].replace(" ", _BLANK), step)
+    lines = textwrap.wrap(
+        kept,
+        _WIDTH,
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_BLANK, " ") for line in lines]
+
+
+def _cut(line: str) -> str:
+    room = _WIDTH - 2 * len(_INDENT)
+    return line if len(line) <= room else f"{line[: room - 1]}…"

@@ -1,0 +1,1 @@
+"""Why a modem does not do its work: evidence of its lines, held against a table of causes."""

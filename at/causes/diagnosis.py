@@ -1,0 +1,118 @@
+"""From a modem's lines to the causes that the table names for them, best first. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from at.causes.evidence import Evidence, Fact
+from at.causes.table import ABSENT, ANY, LINE, Certainty, Expected, Row, Table, load
+from at.protocol.command_redaction import without_secrets
+from at.transcripts.log_reader import read_lines
+
+MOST = 5
+_ORDER = {certainty: place for place, certainty in enumerate(Certainty)}
+_FACT = re.compile(r"\{([^{}]+)\}")
+_LIMITS = re.compile(r"([<>]) (-?\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why it does not work: `says` one sentence, `evidence` the line it rests on, `next` one step.
+
+    `number` is the line's place in the log, from 1.
+    """
+
+    cause: str
+    certainty: str
+    says: str
+    evidence: str
+    next: str
+    number: int
+
+    def to_json(self) -> dict[str, str]:
+        """Return it in the shape of `modem why --json`."""
+        names = ("cause", "certainty", "says", "evidence", "next")
+        return {name: getattr(self, name) for name in names}
+
+
+def causes_of_log(log: bytes) -> list[Cause]:
+    """Return the causes that a log shows. Raises TranscriptError if it is no text."""
+    table = load()
+    evidence = Evidence(table)
+    for line in read_lines(log):
+        evidence.add(line.text, line.number, line.at_s)
+    return causes(evidence.facts(), table)
+
+
+def causes(facts: Mapping[str, Fact], table: Table) -> list[Cause]:
+    """Return the causes that hold for these facts, best first; `alone` rows where none does."""
+    found: dict[str, Cause] = {}
+    for row in sorted(table.rows, key=lambda row: _ORDER[row.certainty]):
+        if (cause := _cause(row, facts)) is not None:
+            found.setdefault(cause.cause, cause)
+    if not found:
+        found = _first(_cause(row, facts) for row in table.alone)
+    return list(found.values())[:MOST]
+
+
+def _first(candidates: Iterable[Cause | None]) -> dict[str, Cause]:
+    cause = next(filter(None, candidates), None)
+    return {} if cause is None else {cause.cause: cause}
+
+
+def _cause(row: Row, facts: Mapping[str, Fact]) -> Cause | None:
+    """Return the cause of a row by its newest evidence, None if it does not hold."""
+    held = [fact for wanted in row.when if (fact := _rests_on(wanted, facts)) is not None]
+    taken_back = max((facts[name].order for name in row.until if name in facts), default=-1)
+    fact = max(held, key=lambda fact: fact.order, default=None)
+    if fact is None or fact.order < taken_back:
+        return None
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] == LINE:
+            return str(fact.value)
+        if match[1] == "pem":
+            return f": {facts['pem_defect'].value}" if "pem_defect" in facts else ""
+        return str(facts[match[1]].value) if match[1] in facts else "?"
+
+    return Cause(
+        cause=_FACT.sub(value, row.cause),
+        certainty=row.certainty.value,
+        says=_FACT.sub(value, row.says),
+        evidence=without_secrets(fact.line),
+        next=row.next,
+        number=fact.number,
+    )
+
+
+def _rests_on(wanted: Mapping[str, Expected], facts: Mapping[str, Fact]) -> Fact | None:
+    """Return the fact that a set of conditions rests on, the first; None if one does not hold."""
+    first: Fact | None = None
+    for name, expected in wanted.items():
+        fact = facts.get(str(expected) if name == LINE else name)
+        if not (name == LINE and fact is not None) and not _holds(fact, expected):
+            return None
+        first = first or fact
+    return first or _NOTHING
+
+
+def _holds(fact: Fact | None, expected: Expected) -> bool:
+    if fact is None:
+        return expected == ABSENT or (isinstance(expected, list) and ABSENT in expected)
+    if isinstance(expected, list):
+        return fact.value in expected
+    if not isinstance(expected, str):
+        return fact.value == expected
+    if match := _LIMITS.fullmatch(expected):
+        if not isinstance(fact.value, int | float):
+            return False
+        limit = float(match[2])
+        return fact.value < limit if match[1] == "<" else fact.value > limit
+    if expected.startswith("/"):
+        return re.search(expected[1:-1], str(fact.value)) is not None
+    return expected in {ANY, fact.value}
+
+
+_NOTHING = Fact("", "", 0, 0)

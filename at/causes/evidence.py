@@ -1,0 +1,346 @@
+"""Facts of a modem's lines: each with the line that it rests on, the newest of a name alone. Pure.
+
+A named answer or notice is read by the typed command of its name, a command says what it set, an
+error stands under the command's name ("%CMNG!"), and firmware's own words are found by the patterns
+of the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from at.causes.line_content import (
+    bands_of,
+    command_in,
+    named_in,
+    result_in,
+    split_command,
+    values_of,
+)
+from at.causes.table import Table, Words
+from at.causes.written_pem import defect_of
+
+Value = int | float | str
+_OFF = frozenset({0, 4, 20, 44})
+_TURN_OFF = frozenset(map(str, _OFF))
+_REGISTERED = frozenset({1, 5})
+_TRYING = frozenset({0, 2, 4})
+_LONG_S, _SLOW_S = 60, 120
+_ZEROS = frozenset("0.:")
+"""What stands where an address would, if there is none."""
+_TELL_OF_OFF = frozenset(
+    {"+CFUN", "+CEREG", "%XMONITOR", "+COPS", "+CGATT", "%CONEVAL", "+CESQ", "+CSQ"}
+)
+# Of these the set form is as the read reply.
+_SETTINGS = frozenset(
+    {"+CFUN", "%XSYSTEMMODE", "%XBANDLOCK", "+COPS", "+CGDCONT", "+CGAUTH", "+CPSMS", "+CEREG"}
+)
+_COUNTED = {"boot": "boots", "rrc_idle": "drops"}
+_CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A value, the line that says it and that line's number, from 1; `order` grows with time."""
+
+    value: Value
+    line: str
+    number: int
+    order: int
+
+
+class Evidence:
+    """The facts of the lines that were added, in order."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._facts: dict[str, Fact] = {}
+        self._order = 0
+        self._line, self._number = "", 0
+        self._at_s: float | None = None
+        self._pending = ""
+        """The command that waits for its result."""
+        self._sent_as = "", 0
+        self._before: dict[str, Fact] = {}
+        self._slow = self._card_errors = 0
+        self._searching_since: float | None = None
+        self._searches = False
+
+    def add(self, text: str, number: int, at_s: float | None = None) -> None:
+        """Add a line, or a text in quotes over several of them, with its time in seconds."""
+        self._at_s = at_s
+        whole = text
+        for offset, line in enumerate(text.split("\n")):
+            self._line, self._number = line.strip(), number + offset
+            self._order += 1
+            self._read(line, whole if offset == 0 else line)
+
+    def facts(self) -> Mapping[str, Fact]:
+        """Return the facts of what was added so far, with those that follow from several."""
+        self._conclude()
+        return self._facts
+
+    # --- one line
+
+    def _read(self, line: str, whole: str) -> None:
+        self._search_words(line)
+        command, rest = command_in(whole)
+        if command:
+            self._note_sent(command)
+        else:
+            rest = line
+        named = list(named_in(rest))
+        for name, body in named:
+            self._note_answer(name, body)
+        if (result := result_in(rest, behind=bool(named or command))) is not None:
+            self._finish(*result)
+
+    def _note_sent(self, command: str) -> None:
+        self._pending = command
+        self._sent_as = self._line, self._number
+        self._before = dict(self._facts)
+        if "answered" not in self._facts:
+            count = self._facts.get("silent")
+            self._set("silent", int(count.value) + 1 if count else 1)
+        if self._pending.upper().startswith("AT%CMNG=0"):
+            self._facts.pop("pem_defect", None)
+            if defect := defect_of(self._pending):
+                self._set("pem_defect", defect)
+        name, _, written = split_command(command)
+        if written and not (name == "+CFUN" and written in _TURN_OFF):
+            self._take(name, written)  # many a log leaves the answer out
+
+    def _note_answer(self, name: str, body: str) -> None:
+        values = values_of(name, body, self._pending)
+        if values is not None:
+            self._answered()
+            self._set_all(name, values)
+            if name in _TELL_OF_OFF and not self._is_on:
+                self._set("off_seen", 1)
+
+    def _answered(self) -> None:
+        self._facts.pop("silent", None)
+        self._set("answered", 1)
+
+    def _finish(self, word: str, code: str) -> None:
+        """Note how the command that waits ended."""
+        self._answered()
+        name, _, written = split_command(self._pending)
+        error: Value = "ERROR"
+        if code:
+            known = {words.upper(): code for words, code in self._table.cme_texts.items()}
+            error = int(code) if code.isdigit() else known.get(code.upper(), code)
+            self._set("error" if isinstance(error, int) and error >= 512 else "cme", error)
+        if name:
+            if word == "OK":
+                self._accept(name, written)
+            else:
+                self._forget(name)
+                if error == "ERROR":  # it says nothing without its command
+                    self._line, self._number = self._sent_as
+                self._set(f"{name}!", error)
+                if name in _CARD_READS and self._is_on:
+                    self._card_errors += 1
+                    self._set("sim_errors", self._card_errors)
+        self._pending = ""
+
+    def _accept(self, name: str, written: str) -> None:
+        """Note that the modem took a command: what it set is as if it had been read."""
+        self._facts.pop(f"{name}!", None)
+        if name in _CARD_READS:
+            self._card_errors = 0
+            self._facts.pop("sim_errors", None)
+        if name == "+CPIN" and written:
+            self._set("sim_ready", 1)
+        if name in {"%CMNG", "%KEYGEN"} and not written.startswith("1"):
+            self._set("written", 1)
+        if written:
+            self._take(name, written)
+
+    def _take(self, name: str, written: str) -> None:
+        """Note what a command sets as if it had been read; the command is the evidence."""
+        shown = self._line, self._number
+        self._line, self._number = self._sent_as
+        self._take_values(name, written)
+        self._line, self._number = shown
+
+    def _take_values(self, name: str, written: str) -> None:
+        if name not in _SETTINGS:
+            return
+        if name == "%XBANDLOCK":
+            self._band_lock(written.partition(",")[2] if written[:1] != "0" else "")
+            return
+        if name == "+COPS" and written.startswith("0"):
+            written = "0"
+        values = values_of(name, written, f"AT{name}?")
+        if values is not None:
+            self._set_all(name, values)
+
+    def _forget(self, name: str) -> None:
+        """Undo what a command would have set, for it was refused."""
+        short = {key for field, key in self._table.same.items() if field.startswith(f"{name}.")}
+        for key in [*self._facts]:
+            if key.startswith(f"{name}.") or key in short:
+                if key in self._before:
+                    self._facts[key] = self._before[key]
+                else:
+                    del self._facts[key]
+
+    @property
+    def _is_on(self) -> bool:
+        fun = self._facts.get("fun")
+        name, _, written = split_command(self._pending)
+        if name == "+CFUN" and written in _TURN_OFF:
+            return False  # on its way
+        return fun is not None and fun.value not in _OFF
+
+    # --- facts
+
+    def _search_words(self, line: str) -> None:
+        for words in self._table.words:
+            if match := words.pattern.search(line):
+                self._set(words.fact, _told(words, match))
+
+    def _set_all(self, name: str, values: Mapping[str, object]) -> None:
+        if name == "%XBANDLOCK":
+            self._band_lock(self._line)
+        for field, value in values.items():
+            key = f"{name}.{field}"
+            short = self._table.same.get(key)
+            if isinstance(value, int | float | str):
+                self._set(key, value)
+                if short:
+                    self._set(short, value)
+            elif not short:
+                self._facts.pop(key, None)
+        self._refusal(name, values)
+        if name == "+CGPADDR":
+            self._address(values)
+        elif name == "+COPS" and "networks" in values:
+            self._networks(values["networks"])
+
+    def _set(self, name: str, value: Value) -> None:
+        if name == "address" and _ZEROS.issuperset(str(value)):
+            return
+        before = self._facts.get(name)
+        self._facts[name] = Fact(value, self._line, self._number, self._order)
+        if name == "stat" and isinstance(value, int):
+            self._note_status(value, None if before is None else before.value)
+        elif name == "fun" and isinstance(value, int):
+            if before is None or before.value != value:
+                self._note_mode(value)
+        elif name in _COUNTED:
+            count = self._facts.get(_COUNTED[name])
+            self._set(_COUNTED[name], int(count.value) + 1 if count else 1)
+        elif name == "address":
+            self._facts.pop("no_address", None)
+
+    def _note_status(self, stat: int, before: Value | None) -> None:
+        if stat in _REGISTERED:
+            if self._seconds_searched() > _SLOW_S:
+                self._slow += 1
+                self._set("slow_searches", self._slow)
+            if before not in _REGISTERED:
+                for refused in ("emm", "esm", "emm_last", "esm_last", "tried"):
+                    self._facts.pop(refused, None)
+            self._set("registered", 1)
+            self._set("sim_ready", 1)
+            self._searching_since, self._searches = None, False
+            self._facts.pop("drops", None)
+        elif stat in _TRYING and (stat != 0 or self._is_on):
+            if not self._searches:
+                self._searches, self._searching_since = True, self._at_s
+        else:
+            self._searches, self._searching_since = False, None
+
+    def _note_mode(self, fun: int) -> None:
+        self._facts.pop("off_seen", None)
+        if fun in _OFF:
+            for level in ("rsrp_dbm", "snr_db"):
+                self._facts.pop(level, None)
+            refused = self._facts.get("stat")
+            if self._searches or (refused is not None and refused.value == 3):
+                self._set("tried", self._search_length() or "unknown")
+            self._searches, self._searching_since = False, None
+            if fun == 0:
+                self._slow = 0
+                self._facts.pop("boots", None)
+                self._facts.pop("slow_searches", None)
+        else:
+            self._facts.pop("tried", None)
+            self._facts.pop("searched", None)
+
+    def _search_length(self) -> str:
+        """Return how long the modem searches in vain: "long", "short", "unknown"; "" for not."""
+        if not self._searches:
+            return ""
+        seconds = self._seconds_searched()
+        if "searched" in self._facts or seconds >= _LONG_S:
+            return "long"
+        return "short" if seconds else "unknown"
+
+    def _seconds_searched(self) -> float:
+        if self._searching_since is None or self._at_s is None:
+            return 0.0
+        return self._at_s - self._searching_since
+
+    def _refusal(self, name: str, values: Mapping[str, object]) -> None:
+        """Note the cause number of +CEREG or +CEER; 0 is none."""
+        cause = values.get("reject_cause")
+        if name == "+CEREG" and values.get("cause_type") == 0 and isinstance(cause, int) and cause:
+            if values.get("stat") not in _REGISTERED:
+                self._set("emm", cause)
+        elif name == "+CEER" and isinstance(values.get("cause"), int) and values["cause"]:
+            module = str(values.get("module")).lower()
+            if module in {"emm", "esm"}:
+                number = values["cause"]
+                assert isinstance(number, int)
+                self._set(f"{module}_last", number)
+
+    def _address(self, values: Mapping[str, object]) -> None:
+        given = f"{values.get('ipv4') or ''}{values.get('ipv6') or ''}"
+        if _ZEROS.issuperset(given):
+            self._facts.pop("address", None)
+            self._set("no_address", 1)
+
+    def _networks(self, networks: object) -> None:
+        found = networks if isinstance(networks, list) else []
+        stats = [one.get("stat") for one in found if isinstance(one, dict)]
+        self._set("plmns_found", len(stats))
+        self._set("plmns_forbidden", int(bool(stats) and set(stats) == {3}))
+
+    def _band_lock(self, text: str) -> None:
+        """Note the bands of a lock, and whether the modem has any of them."""
+        bands = bands_of(text)
+        for name in ("band_lock", "band_count", "band_lock_supported"):
+            self._facts.pop(name, None)
+        if bands:
+            self._set("band_lock", ", ".join(map(str, sorted(bands))))
+            self._set("band_count", len(bands))
+            self._judge_bands(bands)
+
+    def _judge_bands(self, bands: set[int]) -> None:
+        known = self._facts.get("%XCBAND.bands")
+        if known is not None:
+            supported = {int(band) for band in str(known.value).split(", ") if band}
+            self._set("band_lock_supported", int(bool(bands & supported)))
+
+    # --- what follows from several
+
+    def _conclude(self) -> None:
+        self._facts.pop("search", None)
+        about = self._facts.get("stat")
+        length: Value = self._search_length()
+        if not length and (tried := self._facts.get("tried")) is not None:
+            length = tried.value  # it was switched off after that
+        if length and about is not None:
+            self._facts["search"] = Fact(length, about.line, about.number, about.order)
+
+
+def _told(words: Words, match: re.Match[str]) -> Value:
+    if words.value is not None:
+        return words.value
+    told = next((group for group in match.groups() if group), match[0])
+    return int(told) if re.fullmatch("[0-9]{1,6}", told) else told

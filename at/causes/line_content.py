@@ -1,0 +1,132 @@
+"""What a line of a log holds: a command, named answers and notices, a result. Pure.
+
+People paste lines with all kinds of things around them, so a line is searched, not matched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from at.commands.catalog import command_of, readers_of
+from at.protocol import notices
+from at.protocol.errors import AtError, ParseError
+from at.protocol.values import as_json
+
+_SENT = re.compile(
+    r"(?<![\w+%#])AT[+%#*^&][A-Z][A-Z0-9_]*(?:=\?|\?|=(?:[^\s\"<]*(?:\"[^\"]*\"?)?)*)?",
+    re.IGNORECASE,
+)
+_BARE_AT = re.compile(r"(?:[>\]\"'$]\s*|^)AT(?:E[01]|I)?[\"'<\]]?(?:$|<|\\[rn])")
+_NAMED = re.compile(r"(?<![\w\"'+%#])([+%#][A-Z][A-Z0-9_]{1,20}):(?!\s*-)", re.IGNORECASE)
+_NUMBERED = re.compile(r"\+CM[ES] ERROR: *(\d+|[A-Za-z][A-Za-z0-9 ]*)")
+_WORDS = (
+    re.compile(r"\W*(OK|ERROR)\W*$"),
+    re.compile(r".*(?:\bAT<|<<|\bRX:?|<-|→)\W*(OK|ERROR)(?=$|\W)"),
+)
+_WORD_BEHIND = re.compile(r".*\s(OK|ERROR)\W*$", re.DOTALL)
+_TAIL = re.compile(r"\s{2,}.*|\s*(?:<|\\r|\\n|[}\]|]|[␍␊]|\bOK\b|\bERROR\b).*", re.DOTALL)
+
+
+def command_in(text: str) -> tuple[str, str]:
+    """Return the command of a line, "" for none, and what stands behind it."""
+    if sent := _SENT.search(text):
+        return sent[0], text[sent.end() :]
+    return ("AT", "") if _BARE_AT.search(text) else ("", text)
+
+
+def result_in(text: str, *, behind: bool) -> tuple[str, str] | None:
+    """Return the word and the code of a line that ends an answer, None for another line.
+
+    `behind`: other things of the exchange stand before it on the line.
+    """
+    if error := _NUMBERED.search(text):
+        return "ERROR", error[1].strip()
+    patterns = (*_WORDS, _WORD_BEHIND) if behind else _WORDS
+    match = next(filter(None, (pattern.match(text.strip()) for pattern in patterns)), None)
+    return (match[1], "") if match else None
+
+
+def values_of(name: str, body: str, pending: str = "") -> dict[str, object] | None:
+    """Return the fields of a named answer or notice, None if it breaks each grammar of its name.
+
+    `pending` is the command that waits. What is whole but of no use has an "error" alone.
+    """
+    found = (_fields(name, f"{name}: {one}", pending) for one in _candidates(body))
+    return next((fields for fields in found if fields is not None), None)
+
+
+def split_command(command: str) -> tuple[str, str, str]:
+    """Return the name, the mark and the parameters of a command, "" for what it has not."""
+    match = re.fullmatch(
+        r"AT([+%#*^&][A-Z0-9_]+)(=\?|\?|=)?(.*)", command, re.IGNORECASE | re.DOTALL
+    )
+    if match is None:
+        return "", "", ""
+    mark = match[2] or ""
+    return match[1].upper(), mark, match[3] if mark == "=" else ""
+
+
+def named_in(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the named answers and notices of a line, each with what stands behind the colon."""
+    found = list(_NAMED.finditer(text))
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    for match, end in zip(found, ends, strict=False):
+        if not match[1].upper().startswith("+CM"):  # an error is no answer
+            yield match[1].upper(), text[match.end() : end].strip()
+
+
+def _candidates(body: str) -> Iterator[str]:
+    """Yield what may be the fields of a line, the longest first; logs write all kinds of ends."""
+    yield body
+    if (cut := _TAIL.sub("", body)) != body:
+        yield cut
+    word = body.partition(" ")[0].rstrip(".;")
+    if word not in {body, cut} and not word.endswith(",") and word:
+        yield word
+
+
+def _fields(name: str, line: str, pending: str) -> dict[str, object] | None:
+    """Return the fields of an answer or a notice, None if it breaks every grammar of its name."""
+    typed = command_of(pending) if pending.upper().startswith(f"AT{name}") else None
+    for reader in [
+        *([typed] if typed is not None and typed.prefix == name else []),
+        *readers_of(name),
+    ]:
+        try:
+            return _flat(as_json(reader.parse([line])))
+        except ParseError:
+            continue
+        except AtError as wrong:  # it is whole, and its content is of no use
+            return {"error": type(wrong).__name__}
+    if notices.is_known(name):
+        notice = notices.parse(name, line)
+        if not isinstance(notice, notices.Malformed):
+            return _flat(as_json(getattr(notice, "value", None)))
+    return None
+
+
+def _flat(value: object) -> dict[str, object]:
+    """Return the fields of a record; those of its first item, if it is a list of records."""
+    if not isinstance(value, dict):
+        return {}
+    flat: dict[str, object] = {}
+    for name, item in value.items():
+        if isinstance(item, list) and item and isinstance(item[0], dict) and name != "networks":
+            flat |= item[0]
+        elif isinstance(item, list) and name != "networks":
+            flat[name] = ", ".join(map(str, item))
+        else:
+            flat[name] = item
+    return flat
+
+
+def bands_of(text: str) -> set[int]:
+    """Return the bands of a lock: bits in quotes, the last of which is band 1, or a list."""
+    bands: set[int] = set()
+    for quoted in re.findall(r'"([0-9, ]*)"', text):
+        if re.fullmatch("[01]{4,}", quoted):
+            bands |= {place + 1 for place, bit in enumerate(reversed(quoted)) if bit == "1"}
+        else:
+            bands |= {int(band) for band in quoted.replace(" ", "").split(",") if band}
+    return bands

@@ -1,0 +1,99 @@
+"""Asks a modem what its causes rest on: reads alone, but for +CEREG's level, which is put back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from at.causes.diagnosis import Cause, causes
+from at.causes.evidence import Evidence
+from at.causes.table import load
+from at.driver.modem import Modem
+from at.driver.stream import Stream
+from at.protocol.errors import AtError, CommandTimeout
+from at.protocol.notices import Notice
+
+_ALL_S, _EACH_S, _PUT_BACK_S = 14.0, 4.0, 3.0
+WATCH_S = 8.0
+"""How long a search is watched, which may just have begun."""
+_QUESTIONS = (
+    *("AT+CGMR", "AT+CFUN?", "AT+CEREG?", "AT+CPIN?", "AT%XSIM?", "AT%XSYSTEMMODE?", "AT+COPS?"),
+    *("AT%XCBAND=?", "AT%XBANDLOCK?", "AT+CEER", "AT%XVBAT", "AT%XTEMP?", "AT+CGSN=1"),
+    *("AT+CPSMS?", "AT+CEDRXS?", "AT+CEDRXRDP", "AT+CGDCONT?", "AT+CGATT?"),
+)
+# These tell of a radio that is on, and %CONEVAL of one that listens.
+_WHILE_ON = ("AT%XMONITOR", "AT+CESQ", "AT+CGPADDR=0", "AT+CCLK?", "AT%CONEVAL")
+_ON = frozenset({1, 2, 21})
+_SEARCHING, _AGAIN_S = 2, 1.0
+_REGISTERED = frozenset({1, 5})
+_WITH_CAUSE = 5
+"""The level of +CEREG at which it tells the network's number."""
+
+
+async def causes_of_modem(modem: Modem, *, watch_s: float = WATCH_S) -> list[Cause]:
+    """Return the causes that a modem shows, after `_ALL_S` seconds by what it has told till then.
+
+    A modem that searches may just have begun: it is watched for `watch_s` seconds.
+
+    Raises LinkLost, NoAnswer. A question that is refused or not answered is no cause by itself.
+    """
+    with modem.notices() as notices:
+        asked = _Asked(modem, notices)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ALL_S):
+                await asked.ask_all(watch_s)
+        return causes(asked.evidence.facts(), load())
+
+
+class _Asked:
+    """The evidence of the answers so far, and of the notices that came meanwhile."""
+
+    def __init__(self, modem: Modem, notices: Stream[Notice]) -> None:
+        self._modem = modem
+        self._notices = notices
+        self.evidence = Evidence(load())
+
+    async def ask_all(self, watch_s: float) -> None:
+        for question in _QUESTIONS:
+            await self._ask(question)
+        if self._value("fun") not in _ON:
+            return
+        end = asyncio.get_running_loop().time() + watch_s
+        while self._value("stat") == _SEARCHING and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(_AGAIN_S)
+            await self._ask("AT+CEREG?")
+        for question in _WHILE_ON:
+            await self._ask(question)
+        level = self._value("+CEREG.n")
+        if self._value("stat") in _REGISTERED or level in {None, 3, _WITH_CAUSE}:
+            return
+        try:
+            await self._modem.execute(f"AT+CEREG={_WITH_CAUSE}", timeout_s=_EACH_S)
+            await self._ask("AT+CEREG?")
+        finally:
+            await asyncio.shield(self._put_back(f"AT+CEREG={level}"))
+
+    def _value(self, name: str) -> object:
+        fact = self.evidence.facts().get(name)
+        return None if fact is None else fact.value
+
+    async def _ask(self, question: str) -> None:
+        try:
+            answer = await self._modem.execute(question, timeout_s=_EACH_S)
+        except CommandTimeout:
+            return
+        while self._notices.queue:
+            self._add(self._notices.queue.get().line)
+        self._add(question)
+        for line in answer.lines:
+            self._add(line)
+        final = answer.final or ""
+        self._add(final if answer.code is None else f"{final}: {answer.code}")
+
+    def _add(self, line: str) -> None:
+        self.evidence.add(line, 0)
+
+    async def _put_back(self, command: str) -> None:
+        with contextlib.suppress(AtError, TimeoutError):
+            async with asyncio.timeout(_PUT_BACK_S):
+                await self._modem.execute(command)

@@ -1,0 +1,121 @@
+"""The table of causes as it stands in `table.toml`, which explains its own columns. Pure."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+
+Expected = int | str | list[int | str]
+"""What a fact must be: a number, a text, a comparison, or any of a list."""
+ANY, ABSENT = "*", "-"
+LINE = "line"
+"""The name under which a condition holds the pattern of a line."""
+
+
+class Certainty(Enum):
+    """How sure a cause is, the surest first."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: if any of the sets of facts in `when` holds, `cause` does."""
+
+    cause: str
+    certainty: Certainty
+    when: list[dict[str, Expected]]
+    says: str
+    next: str
+    source: str
+    until: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A pattern, the name of the fact that its lines tell, and its value, None for the group's."""
+
+    pattern: re.Pattern[str]
+    fact: str
+    value: int | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The whole table. `words` come from [[text]] and from the patterns of rows alike."""
+
+    rows: tuple[Row, ...]
+    alone: tuple[Row, ...]
+    """Rows for where no other holds."""
+    same: Mapping[str, str]
+    cme_texts: Mapping[str, int]
+    words: tuple[Words, ...]
+
+
+@cache
+def load() -> Table:
+    """Return the table that is part of the program."""
+    return read(files("at.causes").joinpath("table.toml").read_text("utf-8"))
+
+
+def read(text: str) -> Table:
+    """Return the table of a TOML text. Raises ValueError, TypeError, KeyError or re.error."""
+    file = tomllib.loads(text)
+    rows = [row for fact, numbers in file["numbers"].items() for row in _numbered(fact, numbers)]
+    rows += [_row(**row) for row in file["row"]]
+    patterns = {str(wanted[LINE]) for row in rows for wanted in row.when if LINE in wanted}
+    words = [_words(**words) for words in file["text"]]
+    words += [_words(line, line) for line in sorted(patterns)]
+    alone = tuple(_row(**row) for row in file["alone"])
+    return Table(tuple(rows), alone, file["same"], file["cme_texts"], tuple(words))
+
+
+def _words(line: str, fact: str, value: int | str | None = None) -> Words:
+    return Words(re.compile(line, re.IGNORECASE), fact, value)
+
+
+def _row(
+    cause: str,
+    certainty: str,
+    when: list[dict[str, Expected]],
+    says: str,
+    next: str,  # noqa: A002 - the table's column
+    source: str,
+    until: list[str] | tuple[str, ...] = (),
+) -> Row:
+    return Row(cause, Certainty(certainty), when, says, next, source, tuple(until))
+
+
+def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row]:
+    """Yield the rows of the cause numbers of a standard, and one for numbers that it lacks.
+
+    A number that is told later on request (`old`) may be an earlier failure's: likely at most.
+    """
+    causes = {
+        int(key): words
+        for key, words in numbers.items()
+        if key.isdigit() and isinstance(words, list)
+    }
+    others: list[int | str] = [number for number in range(1, 256) if number not in causes]
+    source, until = str(numbers["source"]), numbers["until"]
+    for name, certainty in ((fact, "certain"), (str(numbers["old"]), "likely")):
+        for number, (title, plainly, step) in causes.items():
+            says = f'The network\'s cause is {fact.upper()} {number}, "{title}": {plainly}.'
+            when: list[dict[str, Expected]] = [{name: number}]
+            yield _row(f"{fact}-{number}", certainty, when, says, step, source, list(until))
+        yield _row(
+            f"{fact}-{{{name}}}",
+            "possible",
+            [{name: others}],
+            f"The network gave the {numbers['title']} cause {{{name}}}, which is not known here.",
+            "Give this number to the SIM's provider.",
+            source,
+            list(until),
+        )

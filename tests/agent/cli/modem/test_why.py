@@ -1,0 +1,86 @@
+"""`cellagent modem why`, as a person or a program calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import completed as cellagent
+
+DENIED = "AT+CFUN=1\nOK\n+CEREG: 2\n+CEREG: 3,,,,0,15\n"
+_SHAPE = ["cause", "certainty", "says", "evidence", "next"]
+
+
+def causes(run: subprocess.CompletedProcess[str]) -> list[dict[str, str]]:
+    assert run.returncode == 0, run.stderr
+    (report,) = [json.loads(line) for line in run.stdout.splitlines()]
+    assert list(report) == ["causes"]
+    assert all(list(cause) == _SHAPE for cause in report["causes"])
+    return list(report["causes"])
+
+
+@pytest.mark.parametrize("as_input", [True, False])
+def test_a_log_is_read_from_a_file_and_from_standard_input(tmp_path: Path, as_input: bool) -> None:
+    log = tmp_path / "putty.log"
+    log.write_text(DENIED)
+    name = "-" if as_input else str(log)
+    found = causes(cellagent("modem", "why", name, "--json", stdin=DENIED if as_input else ""))
+    assert [(one["cause"], one["certainty"]) for one in found] == [("emm-15", "certain")]
+    assert found[0]["evidence"] == "+CEREG: 3,,,,0,15"
+
+
+def test_a_person_sees_cause_line_and_a_command_to_copy(tmp_path: Path) -> None:
+    log = tmp_path / "putty.log"
+    log.write_text("AT+CFUN?\n+CFUN: 4\nOK\n")
+    said = cellagent("modem", "why", str(log), "--port", "/dev/ttyACM7").stdout
+    assert "certain   modem-off: The modem is off: functional mode 4.\n" in said
+    assert "line 2: +CFUN: 4\n" in said
+    assert "try: cellagent modem at --port /dev/ttyACM7 AT+CFUN=1\n" in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_no_secret_of_a_log_is_shown(tmp_path: Path) -> None:
+    log = tmp_path / "putty.log"
+    log.write_text('AT+CFUN=4\nOK\nAT+CPIN="4711"\nERROR\nAT%CMNG=0,1,3,"deadbeef"\nERROR\n')
+    run = cellagent("modem", "why", str(log), "--json")
+    assert "4711" not in run.stdout
+    assert "deadbeef" not in run.stdout
+
+
+def test_a_kit_is_asked_and_left_as_it_was(tmp_path: Path) -> None:
+    port = str(tmp_path / "kit")
+    kit = ("modem", "virtual", "--instant", "--fault", "not-registered=3", "--pty", port)
+    script = (
+        "import subprocess, sys\n"
+        "def say(*words):\n"
+        f"    run = [sys.executable, '-m', 'agent', 'modem', *words, '--port', {port!r}]\n"
+        "    print(subprocess.run(run, capture_output=True, text=True, check=True).stdout)\n"
+        "say('at', 'AT+CEREG=2', 'AT+CFUN=1')\n"
+        "say('why')\n"
+        "say('at', 'AT+CEREG?', 'AT+CMEE?')\n"
+    )
+    said = cellagent(*kit, "--", sys.executable, "-c", script).stdout
+    assert "certain   emm-15: " in said
+    assert "+CEREG: 2,3" in said
+    assert "+CMEE: 1" in said  # `modem at` shows what it raised itself
+
+
+def test_a_kit_that_is_off_is_told_to_be_switched_on() -> None:
+    (found,) = causes(cellagent("modem", "why", "--json", "--port", "virtual:"))
+    assert found["cause"] in {"registered", "modem-off"}
+
+
+@pytest.mark.parametrize(("content", "said"), [(b"", "empty"), (b"\x00\x01\x02\xff", "no text")])
+def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    log = tmp_path / "image.bin"
+    log.write_bytes(content)
+    run = cellagent("modem", "why", str(log))
+    assert run.returncode == 1
+    assert said in run.stderr
+    assert "Traceback" not in run.stderr
+    missing = cellagent("modem", "why", str(tmp_path / "nowhere"))
+    assert missing.returncode in {1, 2}
+    assert "Traceback" not in missing.stderr

@@ -1,0 +1,67 @@
+"""Every log of troubles.txt has its cause; none is called certain that is not."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.causes.diagnosis import causes_of_log
+from at.causes.table import Certainty, load
+from at.protocol.errors import TranscriptError
+
+_LOGS = Path(__file__).with_name("troubles.txt").read_text("utf-8").split("\n=== ")[1:]
+TROUBLES = [(log.partition("\n")[0], log.partition("\n")[2]) for log in _LOGS]
+
+
+@pytest.mark.parametrize(("cause", "log"), TROUBLES, ids=[cause for cause, _ in TROUBLES])
+def test_a_log_of_trouble_has_its_cause_among_the_first_two(cause: str, log: str) -> None:
+    found = causes_of_log(log.encode())
+    right = cause.removesuffix("!")
+    place = [one.cause for one in found].index(right)
+    assert place < 2, found
+    assert (found[place].certainty == "certain") is cause.endswith("!")
+    for one in found:
+        assert one.evidence in log
+        assert one.next
+        assert one.says.endswith(".")
+        assert not set("{}?") & set(one.says + one.cause)
+
+
+def test_the_troubles_are_sixty_and_more() -> None:
+    assert len(TROUBLES) >= 60
+
+
+@given(
+    log=st.sampled_from([log for _, log in TROUBLES]),
+    data=st.data(),
+)
+def test_no_cut_and_no_order_of_a_log_raises(log: str, data: st.DataObject) -> None:
+    lines = data.draw(st.permutations(log.splitlines()))
+    text = "\n".join(lines)
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, len(text)))
+    try:
+        found = causes_of_log(text[begin:end].encode())
+    except TranscriptError:
+        assert not text[begin:end].strip()
+        return
+    assert 1 <= len(found) <= 5
+    order = [one.certainty for one in found]
+    assert order == sorted(order, key=[kind.value for kind in Certainty].index)
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_have_causes_or_are_no_text(data: bytes) -> None:
+    with contextlib.suppress(TranscriptError):
+        assert causes_of_log(data)
+
+
+def test_every_row_names_facts_that_are_known() -> None:
+    table = load()
+    assert len({row.cause for row in table.rows}) > 100
+    for row in (*table.rows, *table.alone):
+        assert all((row.says, row.next, row.source, row.when))
