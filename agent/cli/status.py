@@ -84,6 +84,12 @@ def lines_of(status: AgentStatus, now: float) -> Iterator[str]:
     delivered = outbox.counts.get("delivered", 0)
     shown = f"{outbox.waiting} waiting{parked}, {delivered} delivered"
     yield from _concern(outbox, shown, now, indent="")
+    for lane in outbox.failing or []:
+        held = f"{lane.held} held apart, " if lane.held else ""
+        again = f"next try in {_age(lane.next_try - now)}" if lane.next_try > now else "tries now"
+        tries = f"{lane.failures} tries in {_age(now - lane.since)}"
+        text = f"{lane.kind} of {lane.device or '-'}: {tries}"
+        yield from _wrapped("!   ", f"{text}, {held}{again}: {lane.what}")
     for kit in status.kits:
         yield ""
         link = kit.concern(LinkStatus)

@@ -24,9 +24,11 @@ from agent.daemon.metrics import MetricsServer
 from agent.daemon.snapshot import (
     AgentProcess,
     AgentStatus,
+    FailingLane,
     HousekeepingStatus,
     KitStatus,
     OutboxStatus,
+    State,
 )
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
 from agent.daemon.supervisor import supervise
@@ -293,13 +295,36 @@ class OutboxDelivery:
     async def status(self) -> OutboxStatus:
         """Return the status of the outbox, with its totals."""
         totals = await self.outbox.atransact(lambda store: store.totals())
-        return msgspec.structs.replace(
+        status = msgspec.structs.replace(
             self._concern.status,
             waiting=totals.waiting,
             parked=totals.parked,
             bytes=totals.bytes,
             counts=totals.counts,
         )
+        failing = [
+            FailingLane(
+                device,
+                kind.value,
+                str(lane.error) or repr(lane.error),
+                round(_unix_time(lane.since), 3),
+                lane.tries,
+                round(_unix_time(lane.next_try), 3),
+                lane.held,
+            )
+            for (device, kind), lane in self._delivery.schedule.trouble().items()
+        ]
+        if failing:
+            # What passed last may have been another lane's: it ends no trouble of these.
+            first = min(failing, key=lambda lane: lane.since)
+            status.state, status.failing = State.TROUBLE, failing
+            status.since, status.failures = first.since, first.failures
+            status.trouble = status.trouble or first.what
+        return status
+
+
+def _unix_time(monotonic_s: float) -> float:
+    return time.time() - (time.monotonic() - monotonic_s)
 
 
 class _StatusSender:

@@ -160,6 +160,20 @@ class FotaStatus(ConcernStatus, tag="fota"):
     last: LastJob | None = None
 
 
+class FailingLane(msgspec.Struct, frozen=True):
+    """Why items of one device and kind are not delivered. Times are Unix times."""
+
+    device: str
+    kind: str
+    what: str
+    since: float
+    failures: int
+    """Tries in a row that failed."""
+    next_try: float
+    held: int
+    """Messages that failed alone: each waits apart, and the others pass it."""
+
+
 class OutboxStatus(ConcernStatus, tag="outbox", omit_defaults=False):
     """The outbox and its delivery."""
 
@@ -167,6 +181,7 @@ class OutboxStatus(ConcernStatus, tag="outbox", omit_defaults=False):
     parked: int = 0
     bytes: int = 0
     counts: dict[str, int] = {}
+    failing: list[FailingLane] | msgspec.UnsetType = msgspec.UNSET
 
 
 class HousekeepingStatus(ConcernStatus, tag="housekeeping"):

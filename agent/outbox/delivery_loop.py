@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +17,6 @@ from agent.outbox.items import Item
 from agent.outbox.outbox import Outbox
 from agent.outbox.schedule import Lane, Schedule
 from agent.tasks import WaitForEvent, cancel_and_wait, wait_for_event
-from at.protocol.errors import AtError
 
 IDLE_S = 5.0
 """The longest time between two looks at the outbox and at what other processes handed off."""
@@ -99,7 +98,7 @@ class Delivery:
         finally:
             await self._stop()
 
-    async def _start_ready(self) -> list[Lane]:
+    async def _start_ready(self) -> Mapping[Lane, bool]:
         """Start a request for each lane that is ready; return all lanes."""
         self._changed.clear()
         try:
@@ -110,10 +109,12 @@ class Delivery:
             self._handoff_failed = True
         else:
             self._handoff_failed = False
-        lanes = await self._outbox.atransact(lambda store: store.lanes())
+        held = self.schedule.held()
+        lanes = await self._outbox.atransact(lambda store: store.lanes(held))
         for lane in self.schedule.ready(lanes, self._clock()):
             self.schedule.started(lane)
-            task = asyncio.create_task(self._deliver(lane), name=f"deliver {lane[1]} {lane[0]}")
+            sent = self._deliver(lane, fresh=lanes[lane])
+            task = asyncio.create_task(sent, name=f"deliver {lane[1]} {lane[0]}")
             self._running[task] = lane
             task.add_done_callback(self._ended)
         return lanes
@@ -122,30 +123,40 @@ class Delivery:
         lane = self._running.pop(task)
         self.schedule.ended(lane)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # The outbox itself failed, or a defect of ours: the lane waits, the others go on.
+            # The outbox itself failed: the lane waits, the others go on.
             _log.error("%s of %s: %s", lane[1], lane[0] or "-", error)
-            self._back_off(lane, FailureKind.LATER, error, 1)
+            self._back_off(lane, FailureKind.LATER, error)
         self._changed.set()
 
-    def _back_off(self, lane: Lane, kind: FailureKind, error: BaseException, count: int) -> None:
-        now, jitter = self._clock(), self._jitter()
-        self.schedule.failed(lane, kind, error, count=count, now=now, jitter=jitter)
+    def _back_off(
+        self, lane: Lane, kind: FailureKind, error: BaseException, items: Sequence[Item] = ()
+    ) -> None:
+        self.schedule.failed(
+            lane,
+            kind,
+            error,
+            messages=_messages(items),
+            items=len(items),
+            now=self._clock(),
+            jitter=self._jitter(),
+        )
 
     async def _stop(self) -> None:
         await cancel_and_wait(*self._running)
         # Not awaited: this may be a cancellation, and the work is done all the same.
         self._outbox.submit(lambda store: store.release_all())
 
-    async def _deliver(self, lane: Lane) -> None:
-        count, size = self.schedule.limits(lane)
-        items = await self._outbox.atransact(lambda store: store.next_batch(*lane, count, size))
+    async def _deliver(self, lane: Lane, *, fresh: bool) -> None:
+        selection = self.schedule.select(lane, fresh=fresh, now=self._clock())
+        items = await self._outbox.atransact(lambda store: store.next_batch(*lane, selection))
         if not items:
+            self.schedule.gone(lane, selection)
             return
         ids = [item.id for item in items]
         self.done.requests += 1
         try:
             await self._sender.send(items)
-        except (AgentError, AtError) as error:
+        except Exception as error:  # noqa: BLE001 - a defect of ours may be one item's, too
             await self._failed(lane, items, error)
         except BaseException:
             self._outbox.submit(lambda store: store.release(ids))
@@ -153,18 +164,25 @@ class Delivery:
         else:
             await self._outbox.atransact(lambda store: store.remove_delivered(ids))
             self.done.items += len(ids)
-            self.schedule.delivered(lane)
+            self.schedule.delivered(lane, _messages(items))
 
-    async def _failed(self, lane: Lane, items: list[Item], error: AgentError | AtError) -> None:
+    async def _failed(self, lane: Lane, items: list[Item], error: Exception) -> None:
         kind = classify_failure(error, len(items))
-        self._back_off(lane, kind, error, len(items))
+        self._back_off(lane, kind, error, items)
         _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, kind.value)
-        if kind is not FailureKind.REFUSED:
-            ids = [item.id for item in items]
+        message, ids = items[0].message, [item.id for item in items]
+        if kind is not FailureKind.REFUSED or items[-1].message != message:
             await self._outbox.atransact(lambda store: store.release(ids))
             return
         self.done.refusals += 1
-        number, reason = items[0].id, str(error)
-        if await self._outbox.atransact(lambda store: store.count_refusal(number, reason)):
+        reason, at_fault = str(error), self.schedule.at_fault(lane, message)
+        if await self._outbox.atransact(
+            lambda store: store.count_refusal(ids, reason, at_fault=at_fault)
+        ):
+            self.schedule.forget(lane, message)
             self.done.parked += 1
             _log.error("%s of %s is parked after its last refusal: %s", lane[1], lane[0], error)
+
+
+def _messages(items: Sequence[Item]) -> list[int]:
+    return list(dict.fromkeys(item.message for item in items))

@@ -26,7 +26,7 @@ class ItemEvent(Enum):
     ACCEPTED = "accepted by the service"
     RELEASED = "released: its request failed through no fault of its own"
     REFUSED = "refused"
-    GIVEN_UP = "refused once too often"
+    GIVEN_UP = "refused, or its message, once too often by a service that took others"
     DAMAGED = "found damaged on the disk"
     RETRIED = "retried by a person"
     AGED = "older than max_age_s"
@@ -38,6 +38,7 @@ TRANSITIONS = Transitions(
     {
         (ItemState.WAITING, ItemEvent.TAKEN): ItemState.IN_FLIGHT,
         (ItemState.WAITING, ItemEvent.DAMAGED): ItemState.PARKED,
+        (ItemState.WAITING, ItemEvent.GIVEN_UP): ItemState.PARKED,
         (ItemState.WAITING, ItemEvent.AGED): ItemState.EXPIRED,
         (ItemState.WAITING, ItemEvent.REMOVED): ItemState.DROPPED,
         (ItemState.WAITING, ItemEvent.REPEATED): ItemState.DUPLICATE,

@@ -99,6 +99,22 @@ class Item:
     meta: Mapping[str, JSONValue]
     idempotency_key: str
     """The same at every try, also after a crash: the service can recognise a second delivery."""
+    message: int
+    """The id of the first chunk of its message; of what is no chunk, its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a lane's next request may hold: items that follow one another, of whole messages."""
+
+    items: int
+    bytes: int
+    """Bounds of the request; one item is taken whatever its size."""
+    messages: int = 1 << 30
+    apart: frozenset[int] = frozenset()
+    """Messages that are not sent now: the request ends before one."""
+    alone: frozenset[int] = frozenset()
+    """Messages that share a request with no other."""
 
 
 class ListedItem(msgspec.Struct, frozen=True):

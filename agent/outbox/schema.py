@@ -60,8 +60,8 @@ LAST_ID = "last id"
 CLOCK = "clock"
 """The name in `about` of how the host's clock stood, as `tables.BootClock`."""
 IN_DOUBT = "in doubt "
-"""The prefix of a name in `about`, before kind and device. The value is the last item of a request
-that may or may not have arrived."""
+"""The prefix of a name in `about`, before kind and device. The value is the first and the last item
+of a request that may or may not have arrived."""
 COLUMNS = "id, kind, device, message, captured, added, meta, body, crc"
 _NUMBER = re.compile(r"[0-9]{1,18}")
 # One connection by construction (SQLite before 3.51.3 has a race between two); the WAL is

@@ -9,20 +9,29 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.config.profile import OutboxSettings
 from agent.outbox.dedup import Deduplicator
 from agent.outbox.item_state import ItemEvent
-from agent.outbox.items import Item, ItemKind, ListedItem, NewItem, OutboxTotals, Receipt
+from agent.outbox.items import (
+    Item,
+    ItemKind,
+    ListedItem,
+    NewItem,
+    OutboxTotals,
+    Receipt,
+    Selection,
+)
 from agent.outbox.quota import Quota
 from agent.outbox.schema import LARGEST_INTEGER, Row, row_crc
 from agent.outbox.tables import BootClock, OutboxTables
 
 SMALLEST_STEP_S = 30.0
 """Less is drift, or a correction by the network."""
+NOTHING_HELD: Mapping[tuple[str, ItemKind], Collection[int]] = {}
 _EXPIRE_EVERY_S = 60.0
 _CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value
 
@@ -124,31 +133,65 @@ class Store:
 
     # Taking and settling
 
-    def lanes(self) -> list[tuple[str, ItemKind]]:
-        """Return device and kind of everything that waits."""
-        waiting = self.tables.waiting
-        return [(device, ItemKind(kind)) for (device, kind), count in waiting.items() if count > 0]
+    def lanes(
+        self, held: Mapping[tuple[str, ItemKind], Collection[int]] = NOTHING_HELD
+    ) -> dict[tuple[str, ItemKind], bool]:
+        """Return device and kind of everything that waits: with whether it is more than `held`.
 
-    def take(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
-        """Take the next waiting items of a lane, in order and at least one: they are in flight."""
+        `held` are messages by their numbers.
+        """
+        lanes = [(device, ItemKind(kind)) for (device, kind), n in self.tables.waiting.items() if n]
+        return {lane: not held.get(lane) or self._holds_more(lane, held[lane]) for lane in lanes}
+
+    def _holds_more(self, lane: tuple[str, ItemKind], held: Collection[int]) -> bool:
+        rows = self.tables.db.execute(
+            "SELECT message FROM items WHERE id >= ? AND state = 0 AND device = ? AND kind = ?",
+            (self.tables.first_id.get((lane[0], lane[1].value), 0), lane[0], lane[1].value),
+        )
+        return any(message not in held for (message,) in rows)
+
+    def take(
+        self,
+        device: str,
+        kind: ItemKind,
+        max_items: int,
+        max_bytes: int,
+        *,
+        messages: int = 1 << 30,
+        apart: Collection[int] = (),
+        alone: Collection[int] = (),
+    ) -> list[Item]:
+        """Take the next waiting items of a lane, in order and at least one: they are in flight.
+
+        What bounds a request is said at `Selection`.
+        """
         tables = self.tables
         batch: list[Item] = []
-        size = 0
+        size = taken = 0
         damaged: list[int] = []
         lane = device, kind.value
-        for number, captured, refusals, meta, body, crc in tables.db.execute(
-            "SELECT id, captured, refusals, meta, body, crc FROM items "
+        for number, message, captured, refusals, meta, body, crc in tables.db.execute(
+            "SELECT id, message, captured, refusals, meta, body, crc FROM items "
             "WHERE id >= ? AND state = 0 AND device = ? AND kind = ? ORDER BY id LIMIT ?",
             (tables.first_id.get(lane, 0), *lane, tables.waiting[lane]),
         ):
             if number in tables.in_flight:
                 continue
+            if message in apart:
+                if batch:
+                    break
+                continue
+            if batch and message != batch[-1].message:
+                if taken == messages or message in alone or batch[-1].message in alone:
+                    break
+                taken += 1
             if row_crc(kind.value, device, captured, meta, body) != crc:
                 damaged.append(number)
                 continue
             if batch and (len(batch) >= max_items or size + len(body) > max_bytes):
                 break
             size += len(body)
+            taken = max(taken, 1)
             batch.append(
                 Item(
                     number,
@@ -159,6 +202,7 @@ class Store:
                     refusals,
                     json.loads(meta) if meta else {},
                     f"{tables.id}-{number}",
+                    message,
                 )
             )
             if len(batch) >= max_items:
@@ -166,25 +210,33 @@ class Store:
         if damaged:
             tables.counts["unreadable"] += len(damaged)
             tables.move(damaged, ItemEvent.DAMAGED, "its bytes were damaged on the disk")
-        if batch:
+        if batch and not apart:
             tables.first_id[lane] = batch[0].id
         tables.move([item.id for item in batch], ItemEvent.TAKEN)
         return batch
 
-    def next_batch(self, device: str, kind: ItemKind, max_items: int, max_bytes: int) -> list[Item]:
+    def next_batch(self, device: str, kind: ItemKind, selection: Selection) -> list[Item]:
         """Take what goes into the next request of a lane.
 
         If it is not known whether the last request arrived, also after a crash, these are the same
         items again and no more: the service recognises the request by its id.
         """
-        items = self.take(device, kind, max_items, max_bytes)
-        last = self.tables.in_doubt.get((device, kind.value))
-        again = [item for item in items if last is not None and item.id <= last]
+        items = self.take(
+            device,
+            kind,
+            selection.items,
+            selection.bytes,
+            messages=selection.messages,
+            apart=selection.apart,
+            alone=selection.alone,
+        )
+        first, last = self.tables.in_doubt.get((device, kind.value), (1, 0))
+        again = [item for item in items if first <= item.id <= last]
         if again:
-            self.release([item.id for item in items[len(again) :]])
+            self.release([item.id for item in items if not first <= item.id <= last])
             items = again
         if items:
-            self.tables.mark_in_doubt((device, kind.value), items[-1].id)
+            self.tables.mark_in_doubt((device, kind.value), items[0].id, items[-1].id)
         return items
 
     def remove_delivered(self, ids: Sequence[int]) -> None:
@@ -200,15 +252,22 @@ class Store:
         """Release every item that is in flight."""
         self.release(list(self.tables.in_flight))
 
-    def count_refusal(self, number: int, reason: str) -> bool:
-        """Count a permanent refusal of one item; return whether it is parked now."""
-        row = self.tables.db.execute(
-            "UPDATE items SET refusals = refusals + 1, reason = ? WHERE id = ? RETURNING refusals",
-            (reason, number),
+    def count_refusal(self, ids: Sequence[int], reason: str, *, at_fault: bool) -> bool:
+        """Count a refusal of items of one message; return whether it is parked now.
+
+        It is parked as a whole, and only if it is `at_fault`: the service took others since.
+        """
+        tables = self.tables
+        for number in ids:
+            tables.db.execute("UPDATE items SET refusals = refusals + 1 WHERE id = ?", (number,))
+        row = tables.db.execute(
+            "SELECT message, refusals FROM items WHERE id = ?", (ids[0],)
         ).fetchone()
-        given_up = row is not None and row[0] >= self._limits.park_after
-        self.tables.move([number], ItemEvent.GIVEN_UP if given_up else ItemEvent.REFUSED, reason)
-        return given_up
+        if at_fault and row is not None and row[1] >= self._limits.park_after:
+            tables.move(tables.message_ids(row[0]), ItemEvent.GIVEN_UP, reason)
+            return True
+        tables.move(ids, ItemEvent.REFUSED)
+        return False
 
     # For people
 

@@ -90,14 +90,15 @@ class OutboxTables:
         row = self.db.execute("SELECT value FROM about WHERE name = ?", (LAST_ID,)).fetchone()
         self.last_id: int = max(newest, int(row[0]) if row else 0)
         self._id_deleted = False
-        self.in_doubt: dict[tuple[str, str], int] = {}
-        """Lane whose last request may or may not have arrived -> the last item of that request."""
+        self.in_doubt: dict[tuple[str, str], tuple[int, int]] = {}
+        """Lane whose last request may or may not have arrived -> its first and its last item."""
         for name, value in self.db.execute(
             "SELECT name, value FROM about WHERE name GLOB ?", (f"{IN_DOUBT}*",)
         ).fetchall():
-            if isinstance(name, str) and str(value).isdecimal():  # else it is damaged
+            numbers = [int(word) for word in str(value).split() if word.isdecimal()]
+            if isinstance(name, str) and numbers:  # else it is damaged; one alone was the last
                 kind, _, device = name.removeprefix(IN_DOUBT).partition(" ")
-                self.in_doubt[device, kind] = int(value)
+                self.in_doubt[device, kind] = (numbers[0] if numbers[1:] else 0), numbers[-1]
         row = self.db.execute("SELECT value FROM about WHERE name = ?", (CLOCK,)).fetchone()
         self.clock: BootClock | None = None
         if row is not None:
@@ -173,12 +174,13 @@ class OutboxTables:
         if not parked:
             self.first_id[device, kind] = min(number, self.first_id.get((device, kind), number))
 
-    def mark_in_doubt(self, lane: tuple[str, str], last: int) -> None:
-        """Record that a request whose last item is `last` may or may not arrive."""
-        if self.in_doubt.get(lane) != last:
-            self.in_doubt[lane] = last
+    def mark_in_doubt(self, lane: tuple[str, str], first: int, last: int) -> None:
+        """Record that a request from item `first` to `last` may or may not arrive."""
+        if self.in_doubt.get(lane) != (first, last):
+            self.in_doubt[lane] = first, last
             name = f"{IN_DOUBT}{lane[1]} {lane[0]}"
-            self.db.execute("INSERT OR REPLACE INTO about VALUES(?, ?)", (name, str(last)))
+            value = f"{first} {last}"
+            self.db.execute("INSERT OR REPLACE INTO about VALUES(?, ?)", (name, value))
 
     def set_clock(self, clock: BootClock) -> None:
         """Record how the host's clock stands."""
@@ -188,7 +190,7 @@ class OutboxTables:
 
     def clear_in_doubt(self, ids: Sequence[int]) -> None:
         """Record that the requests whose last item is one of `ids` have arrived."""
-        for lane in [lane for lane, last in self.in_doubt.items() if last in ids]:
+        for lane in [lane for lane, (_, last) in self.in_doubt.items() if last in ids]:
             del self.in_doubt[lane]
             name = f"{IN_DOUBT}{lane[1]} {lane[0]}"
             self.db.execute("DELETE FROM about WHERE name = ?", (name,))

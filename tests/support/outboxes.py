@@ -67,12 +67,17 @@ def waiting(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -
     return items
 
 
-def refused(box: Outbox, reason: str, kind: ItemKind = ItemKind.CHUNK) -> bool:
-    """Let the service refuse the oldest item of a kit; return whether it is parked now."""
+def refused(
+    box: Outbox, reason: str, kind: ItemKind = ItemKind.CHUNK, *, at_fault: bool = True
+) -> bool:
+    """Let the service refuse the oldest message of a kit; return whether it is parked now.
+
+    Where it is `at_fault`, the service took another since it first refused this one.
+    """
 
     def refuse(store: Store) -> bool:
         (item,) = store.take("kit", kind, 1, 1 << 40)
-        return store.count_refusal(item.id, reason)
+        return store.count_refusal([item.id], reason, at_fault=at_fault)
 
     return box.transact(refuse)
 

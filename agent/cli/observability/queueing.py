@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import emit_or_say, note
-from agent.errors import AgentError, CredentialError, Unavailable
+from agent.errors import AgentError, CredentialError, ServiceRefusal, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,16 +96,21 @@ async def flush(session: Session, outbox: Outbox) -> tuple[Delivery, DeliveryCou
 
 
 def raise_trouble(delivery: Delivery) -> None:
-    """Raise CredentialError or Unavailable if something keeps items from being delivered."""
+    """Raise CredentialError, Unavailable or AgentError if something keeps items waiting."""
     if delivery.schedule.blocked:
         raise CredentialError(
             delivery.schedule.blocked,
             hint="what was queued is kept: put it right, then `cellagent outbox flush`",
         )
-    failing = delivery.schedule.trouble()
-    if failing:
+    for lane in delivery.schedule.trouble().values():
+        if isinstance(lane.error, ServiceRefusal):
+            raise AgentError(
+                f"the service refuses it, so far: {lane.error}",
+                hint="it is kept, as the service may be wrong: `cellagent outbox flush` tries "
+                "again, `cellagent outbox drop` removes it",
+            )
         raise Unavailable(
-            f"queued, not delivered: {next(iter(failing.values()))}",
+            f"queued, not delivered: {lane.error}",
             hint="it is kept on disk: `cellagent outbox flush`, or `cellagent run`, tries again",
         )
 

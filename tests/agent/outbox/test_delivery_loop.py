@@ -7,7 +7,9 @@ import random
 from pathlib import Path
 
 import pytest
-from outboxes import Clock, chunk, event, outbox
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from outboxes import Clock, chunk, chunks, event, outbox
 
 from agent.config.profile import OutboxSettings
 from agent.errors import (
@@ -16,14 +18,17 @@ from agent.errors import (
     Conflict,
     Forbidden,
     InvalidRequest,
+    NotFound,
     PayloadTooLarge,
     RateLimited,
     ServerTrouble,
     Unreachable,
 )
-from agent.outbox import Outbox
+from agent.outbox import ItemKind, NewItem, Outbox, delivery_loop
 from agent.outbox.delivery_loop import Delivery
+from agent.outbox.delivery_requests import request_id
 from agent.outbox.items import Item
+from agent.outbox.schedule import LIMITS
 
 
 class Service:
@@ -70,6 +75,14 @@ class Rig:
 
     async def flush(self, patience_s: float = 1e9):
         return await self.delivery.flush(patience_s=patience_s)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def long_looks():
+    """Look at the outbox when something is due, not each few seconds of the tests' clock."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery_loop, "IDLE_S", 3600.0)
+        yield
 
 
 @pytest.fixture
@@ -246,3 +259,135 @@ async def test_a_defect_in_the_sender_sets_only_its_lane_back(box: Outbox):
     service.answer = lambda items: None
     await rig.flush()
     assert service.taken["kit"] == [chunk(1).body]
+
+
+POISON = {
+    "refused": InvalidRequest("bad", status=400),
+    "fault": ServerTrouble("500", status=500),
+    "reset": Unreachable("reset"),
+    "defect": ZeroDivisionError("a defect"),
+}
+
+
+class Poisoned(Service):
+    """Takes all requests but those that hold poison; a kill ends some of them half-way."""
+
+    def __init__(self, poison: dict[bytes, str], kills: set[int] = frozenset()) -> None:  # type: ignore[assignment]
+        super().__init__()
+        self.poison = poison
+        self.kills = kills
+        self.ids: dict[str, list[bytes]] = {}
+
+    async def send(self, items: list[Item]) -> None:
+        number = len(self.requests)
+        self.requests.append(len(items))
+        await asyncio.sleep(0)
+        bodies = [item.body for item in items]
+        assert self.ids.setdefault(request_id(items), bodies) == bodies
+        if number in self.kills and number % 2:
+            raise asyncio.CancelledError
+        for body in bodies:
+            if body in self.poison:
+                raise POISON[self.poison[body]]
+        self.taken.setdefault(items[0].device, []).extend(bodies)
+        if number in self.kills:
+            raise asyncio.CancelledError
+
+
+async def deliver_good(folder: Path, service: Poisoned, good: set[bytes]) -> float:
+    """Deliver, by a new process after each kill, until all that is good arrived; return seconds."""
+    for _ in range(200):
+        with outbox(folder, OutboxSettings(min_free_bytes=0, park_after=3)) as box:
+            rig = Rig(box, service)
+            while True:
+                rounds = rig.clock.now
+                delivering = asyncio.ensure_future(rig.flush(patience_s=3600.0))
+                await asyncio.wait([delivering])
+                if good <= set(service.taken.get("kit", ())):
+                    return rig.clock.now
+                if len(service.requests) in {at + 1 for at in service.kills}:
+                    service.kills = service.kills - {len(service.requests) - 1}
+                    break
+                rig.clock.now = max(rig.clock.now, rounds + 3600.0)
+                assert rig.clock.now < 30 * 86400.0, "good items wait"
+    raise AssertionError("killed too often")
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(st.sampled_from(["good", "good", "good", *POISON]), min_size=1, max_size=40),
+    st.sampled_from(list(ItemKind)),
+    st.sampled_from([1, 2, 3, 7, 100]),
+    st.sets(st.integers(0, 60), max_size=4),
+)
+async def test_all_that_is_good_arrives_in_order_within_a_bound_whatever_else_waits(
+    tmp_path_factory: pytest.TempPathFactory,
+    moods: list[str],
+    kind: ItemKind,
+    batch: int,
+    kills: set[int],
+) -> None:
+    """Each poisoned message costs at most 40 requests: its share of the division, its own tries."""
+    folder = tmp_path_factory.mktemp("box")
+    messages: list[list[NewItem]] = []
+    for number, _ in enumerate(moods):
+        if kind is ItemKind.CHUNK:
+            messages.append(chunks(bytes([2, number]) * (1 + number % 5 * 12)))
+        else:
+            messages.append([NewItem(kind, "kit", b'{"n":%d}' % number)])
+    poison = {
+        each[len(each) // 2].body: mood
+        for each, mood in zip(messages, moods, strict=True)
+        if mood != "good"
+    }
+    good = [
+        item.body
+        for each, mood in zip(messages, moods, strict=True)
+        if mood == "good"
+        for item in each
+    ]
+    before = LIMITS[kind]
+    LIMITS[kind] = (batch, before[1])
+    try:
+        with outbox(folder) as box:
+            await box.aput([item for each in messages for item in each])
+        service = Poisoned(poison, kills)
+        await deliver_good(folder, service, set(good))
+    finally:
+        LIMITS[kind] = before
+    came = list(dict.fromkeys(body for body in service.taken.get("kit", []) if body in set(good)))
+    assert came == good
+    items = sum(map(len, messages))
+    assert len(service.requests) <= items + 40 * len(poison) + 40 * len(kills)
+
+
+@pytest.mark.contract("O5.1")
+@pytest.mark.parametrize(
+    "error",
+    [
+        *[NotFound("<html>", status=status) for status in (404, 410)],
+        *[InvalidRequest("<html>", status=status) for status in (400, 405, 415, 418, 451)],
+        PayloadTooLarge("<html>", status=413),
+        *[ServerTrouble("", status=status) for status in (500, 502, 503)],
+        Unreachable("reset"),
+        ZeroDivisionError("a defect"),
+    ],
+    ids=lambda error: str(getattr(error, "status", None) or error),
+)
+@pytest.mark.parametrize("kind", [ItemKind.EVENT, ItemKind.CHUNK])
+async def test_a_service_that_is_wrong_for_a_day_parks_nothing_and_is_asked_seldom(
+    box: Outbox, error: Exception, kind: ItemKind
+) -> None:
+    made = [chunk(at) if kind is ItemKind.CHUNK else event(at) for at in range(100)]
+    await box.aput(made)
+    service = Service(lambda items: error)
+    rig = Rig(box, service)
+    await rig.flush(patience_s=86400.0)
+    assert len(service.requests) < 100
+    assert box.transact(lambda store: store.totals()).parked == 0
+    service.answer = lambda items: None
+    done = await rig.flush(patience_s=7200.0)
+    assert service.taken["kit"] == [each.body for each in made]
+    assert done.parked == 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from outboxes import chunks, event, outbox
+from outboxes import bodies, chunk, chunks, event, outbox
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind
@@ -26,6 +26,10 @@ def age(store: Store) -> None:
     store.add([event(2)], NOW + 120.0)
 
 
+def refuse(store: Store) -> None:
+    store.count_refusal([1], "no", at_fault=True)
+
+
 def damage(store: Store) -> None:
     store.tables.db.execute("UPDATE items SET body = x'00' WHERE id = 1")
     assert store.take("kit", ItemKind.EVENT, 1, 1 << 20) == []
@@ -35,8 +39,8 @@ DO: dict[str, tuple[Callable[[Store], object], ItemState]] = {
     "take": (take, ItemState.IN_FLIGHT),
     "deliver": (lambda store: store.remove_delivered([1]), ItemState.DELIVERED),
     "release": (lambda store: store.release_all(), ItemState.WAITING),
-    "refuse": (lambda store: store.count_refusal(1, "no"), ItemState.WAITING),
-    "give up": (lambda store: store.count_refusal(1, "no"), ItemState.PARKED),
+    "refuse": (refuse, ItemState.WAITING),
+    "give up": (refuse, ItemState.PARKED),
     "damage": (damage, ItemState.PARKED),
     "retry": (lambda store: store.retry_parked(), ItemState.WAITING),
     "age": (age, ItemState.EXPIRED),
@@ -85,6 +89,23 @@ def test_the_chunks_of_a_repeated_message_end_as_duplicates(tmp_path: Path) -> N
         found = box.transact(lambda store: [store.tables.state_of(at + 1) for at in range(8)])
         assert found == [ItemState.WAITING] * len(sent) + [None] * (8 - len(sent))
         assert box.transact(lambda store: store.totals()).counts["duplicates"] == len(sent)
+
+
+def test_a_message_is_given_up_as_a_whole_with_the_chunks_that_were_not_sent(
+    tmp_path: Path,
+) -> None:
+    sent = chunks(bytes(range(60)))
+    with outbox(tmp_path, LIMITS) as box:
+        box.put([*sent, chunk(1)])
+        for _ in range(2):
+            box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 1, 1 << 20))
+            box.transact(refuse)
+        found = box.transact(lambda store: [store.tables.state_of(at + 1) for at in range(5)])
+        parked = [ItemState.PARKED] * len(sent)
+        assert len(sent) > 1
+        assert found[: len(sent) + 1] == [*parked, ItemState.WAITING]
+        box.transact(lambda store: store.retry_parked())
+        assert bodies(box) == [each.body for each in [*sent, chunk(1)]]
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,77 @@
-"""Which lane sends next, how much at once, and how long it waits after a failure."""
+"""Which lane sends next and what, and how long it waits after a failure."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import PayloadTooLarge, ServerTrouble
+from agent.errors import AgentError, InvalidRequest, PayloadTooLarge, RateLimited, ServerTrouble
 from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.outbox import ItemKind
 from agent.outbox.failures import FailureKind
-from agent.outbox.schedule import Schedule
+from agent.outbox.schedule import TRANSITIONS, TRIES, LaneEvent, LaneState, Schedule
+
+LANE = ("kit", ItemKind.EVENT)
+REFUSAL = InvalidRequest("400", status=400)
+FAULT = ServerTrouble("500", status=500)
+
+
+class Lane:
+    """One lane whose requests a test answers: `messages` wait in it, each an item."""
+
+    def __init__(self, messages: int = 100, lane: tuple[str, ItemKind] = LANE) -> None:
+        self.schedule = Schedule()
+        self.lane = lane
+        self.waits = list(range(1, messages + 1))
+        self.now = 0.0
+
+    @property
+    def fresh(self) -> bool:
+        return bool(set(self.waits) - self.schedule.held().get(self.lane, frozenset()))
+
+    @property
+    def state(self) -> LaneState:
+        return self.schedule._record(self.lane).state
+
+    def request(self) -> list[int]:
+        """Return what is sent next, once the lane may send."""
+        due = self.schedule.next_time({self.lane: self.fresh})
+        assert due is not None
+        self.now = max(self.now, due)
+        assert self.schedule.ready({self.lane: self.fresh}, self.now) == [self.lane]
+        chosen = self.schedule.select(self.lane, fresh=self.fresh, now=self.now)
+        batch: list[int] = []
+        for number in (each for each in self.waits if each not in chosen.apart):
+            if batch and (
+                len(batch) >= min(chosen.messages, chosen.items) or number in chosen.alone
+            ):
+                break
+            batch.append(number)
+            if number in chosen.alone:
+                break
+        return batch
+
+    def fail(self, kind: FailureKind, error: AgentError, times: int = 1) -> list[int]:
+        for _ in range(times):
+            batch = self.request()
+            self.schedule.failed(
+                self.lane, kind, error, messages=batch, items=len(batch), now=self.now, jitter=0.0
+            )
+        return batch
+
+    def take(self) -> list[int]:
+        batch = self.request()
+        self.schedule.delivered(self.lane, batch)
+        self.waits = [number for number in self.waits if number not in batch]
+        return batch
 
 
 def test_a_device_sends_one_request_at_a_time_the_crash_first():
     schedule = Schedule()
-    lanes = [("kit", kind) for kind in ItemKind] + [("other", ItemKind.CHUNK)]
+    lanes = dict.fromkeys([*(("kit", kind) for kind in ItemKind), ("other", ItemKind.CHUNK)], True)
     first = schedule.ready(lanes, now=0.0)
     assert set(first) == {("kit", ItemKind.COREDUMP), ("other", ItemKind.CHUNK)}
     for lane in first:
@@ -23,29 +79,161 @@ def test_a_device_sends_one_request_at_a_time_the_crash_first():
     assert schedule.ready(lanes, now=0.0) == []
     assert schedule.next_time(lanes) is None
     schedule.ended(("kit", ItemKind.COREDUMP))
-    (again,) = schedule.ready([("kit", ItemKind.CHUNK), ("kit", ItemKind.EVENT)], now=0.0)
-    assert again == ("kit", ItemKind.EVENT)
+    left = {("kit", ItemKind.CHUNK): True, ("kit", ItemKind.EVENT): True}
+    assert schedule.ready(left, now=0.0) == [("kit", ItemKind.EVENT)]
 
 
 def test_a_request_grows_again_up_to_the_bounds_of_its_call():
-    schedule, lane = Schedule(), ("kit", ItemKind.CHUNK)
-    assert schedule.limits(lane) == (MAX_CHUNKS, MAX_CHUNKS_BYTES)
+    lane = Lane(lane=("kit", ItemKind.CHUNK))
+    chosen = lane.schedule.select(lane.lane, fresh=True, now=0.0)
+    assert (chosen.items, chosen.bytes) == (MAX_CHUNKS, MAX_CHUNKS_BYTES)
     error = PayloadTooLarge("", status=413)
-    schedule.failed(lane, FailureKind.SMALLER, error, count=9, now=0.0, jitter=0.0)
-    assert schedule.limits(lane) == (4, MAX_CHUNKS_BYTES)
-    sizes = []
-    for _ in range(6):
-        schedule.delivered(lane)
-        sizes.append(schedule.limits(lane)[0])
-    assert sizes == [8, 16, 32, 64, 100, 100]
+    for size in (100, 50, 25, 12):
+        assert len(lane.fail(FailureKind.SMALLER, error)) == size
+    assert [len(lane.take()) for _ in range(4)] == [6, 12, 24, 48]
+    assert lane.now == 0.0
 
 
 @given(st.integers(0, 60), st.floats(0.0, 1.0))
 def test_the_wait_after_a_failure_doubles_up_to_an_hour(failures, jitter):
-    schedule, lane = Schedule(), ("kit", ItemKind.EVENT)
+    schedule = Schedule()
     for _ in range(failures + 1):
-        schedule.failed(
-            lane, FailureKind.LATER, ServerTrouble("503"), count=1, now=5.0, jitter=jitter
-        )
+        schedule.failed(LANE, FailureKind.LATER, FAULT, messages=[1], now=5.0, jitter=jitter)
     wait = min(10.0 * 2.0**failures, 3600.0)
-    assert schedule.next_time([lane]) == pytest.approx(5.0 + wait * (1 + jitter / 4))
+    assert schedule.next_time({LANE: True}) == pytest.approx(5.0 + wait * (1 + jitter / 4))
+
+
+def test_a_fault_is_tried_three_times_then_divided_until_one_message_is_alone():
+    lane = Lane()
+    sizes, times = [], []
+    for _ in range(11):
+        sizes.append(len(lane.fail(FailureKind.FAULT, FAULT)))
+        times.append(lane.now)
+    assert sizes == [100, 100, 100, 50, 25, 12, 6, 3, 1, 1, 1]
+    assert times == [0, 10, 30, 40, 50, 60, 70, 80, 90, 90, 130]
+    assert lane.state is LaneState.PROBING
+
+
+@pytest.mark.parametrize(("kind", "tries"), TRIES.items())
+def test_one_message_at_fault_is_found_among_a_hundred_wherever_it_is(kind, tries):
+    for bad in range(1, 101):
+        lane = Lane()
+        requests = 0
+        while not lane.schedule.held():
+            requests += 1
+            if bad in lane.request():
+                lane.fail(kind, FAULT)
+            else:
+                lane.take()
+        assert lane.schedule.held() == {LANE: {bad}}
+        assert requests <= 2 * tries + 8
+        probe = next((number for number in lane.waits if number != bad), bad)
+        assert lane.take() == [probe]
+
+
+def test_a_message_that_fails_alone_lets_the_next_one_pass_and_waits_longer_each_time():
+    lane = Lane(2)
+    assert lane.fail(FailureKind.REFUSED, REFUSAL) == [1, 2]
+    assert lane.fail(FailureKind.REFUSED, REFUSAL) == [1]
+    assert (lane.state, lane.now) == (LaneState.PROBING, 0.0)
+    assert not lane.schedule.at_fault(LANE, 1)
+    assert lane.take() == [2]
+    assert lane.state is LaneState.FLOWING
+    assert lane.schedule.at_fault(LANE, 1)
+    times = []
+    for _ in range(14):
+        assert lane.fail(FailureKind.REFUSED, REFUSAL) == [1]
+        times.append(lane.now)
+        assert lane.state is LaneState.FLOWING
+    assert [after - at for at, after in pairwise(times)] == [
+        min(2.0**n, 3600.0) for n in range(1, 14)
+    ]
+    lane.waits += [3]
+    assert lane.take() == [3]  # it waits for nobody
+    lane.schedule.forget(LANE, 1)
+    assert lane.schedule.trouble() == {}
+
+
+def test_a_service_that_is_wrong_is_asked_twice_a_wait_the_oldest_message_first():
+    lane = Lane(100)
+    sizes = [len(lane.fail(FailureKind.REFUSED, REFUSAL)) for _ in range(7)]
+    assert sizes == [100, 50, 25, 12, 6, 3, 1]
+    rounds = [(lane.fail(FailureKind.REFUSED, REFUSAL)[0], lane.state, lane.now)]
+    rounds += [
+        (lane.fail(FailureKind.REFUSED, REFUSAL)[0], lane.state, lane.now) for _ in range(30)
+    ]
+    down, probing = LaneState.DOWN, LaneState.PROBING
+    assert rounds[:5] == [
+        (2, down, 0), (1, probing, 10), (3, down, 10), (1, probing, 30), (4, down, 30),
+    ]  # fmt: skip
+    assert rounds[-1][2] - rounds[-3][2] == 3600.0
+    assert not any(lane.schedule.at_fault(LANE, number) for number in range(101))
+    came = []
+    while lane.waits:
+        came += lane.take()
+    assert came == list(range(1, 101))
+
+
+def test_what_is_new_is_tried_at_once_behind_the_one_message_that_failed():
+    lane = Lane(1)
+    lane.fail(FailureKind.REFUSED, REFUSAL, times=9)
+    assert lane.state is LaneState.PROBING
+    now = lane.now
+    lane.waits += [2]
+    assert lane.take() == [2]
+    assert lane.now == now
+
+
+def test_a_lane_that_was_down_goes_on_if_its_suspect_was_dropped():
+    lane = Lane(3)
+    lane.fail(FailureKind.REFUSED, REFUSAL, times=3)
+    assert lane.state is LaneState.DOWN
+    lane.waits = [2, 3]
+    assert lane.fail(FailureKind.REFUSED, REFUSAL) == [3]
+    assert lane.state is LaneState.PROBING
+    assert lane.take() in ([2], [3])
+    assert lane.state is LaneState.FLOWING
+
+
+def test_a_selection_of_what_is_gone_leaves_nothing_held():
+    lane = Lane(1)
+    lane.fail(FailureKind.REFUSED, REFUSAL)
+    lane.waits = []
+    lane.now = 60.0
+    chosen = lane.schedule.select(LANE, fresh=False, now=lane.now)
+    lane.schedule.gone(LANE, chosen)
+    assert lane.schedule.held() == {}
+
+
+def test_the_trouble_of_a_lane_says_since_when_how_often_and_when_it_is_tried_again():
+    lane = Lane(1)
+    lane.fail(FailureKind.FAULT, FAULT, times=2)
+    found = lane.schedule.trouble()[LANE]
+    assert (found.error, found.since, found.tries, found.next_try) == (FAULT, 0.0, 2, 30.0)
+    lane.fail(FailureKind.FAULT, FAULT, times=3)
+    found = lane.schedule.trouble()[LANE]
+    assert (found.since, found.tries, found.held) == (30.0, 3, 1)
+    assert found.next_try == lane.now + 40.0
+    lane.waits += [2]
+    lane.take()
+    assert lane.schedule.trouble()[LANE] == found  # the others pass; this one still fails
+    lane.schedule.try_now()
+    assert lane.schedule.next_time({LANE: False}) == 0.0
+    lane.take()
+    assert lane.schedule.trouble() == {}
+
+
+def test_a_wait_that_the_service_asks_for_is_kept_whatever_comes_of_it():
+    for kind in (FailureKind.FAULT, FailureKind.AWAY, FailureKind.LATER):
+        lane = Lane(2)
+        asked = RateLimited("429", status=429, retry_after_s=120.0)
+        times = []
+        for _ in range(6):
+            lane.fail(kind, asked)
+            times.append(lane.now)
+        assert all(after - at >= 120.0 for at, after in pairwise(times))
+
+
+def test_every_state_and_event_is_in_the_table():
+    assert {state for state, _ in TRANSITIONS} == set(LaneState)
+    assert {event for _, event in TRANSITIONS} == set(LaneEvent)

@@ -8,6 +8,7 @@ from outboxes import bodies, chunk, event, outbox, refused, totals
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, Outbox
+from agent.outbox.items import Selection
 
 
 def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back(tmp_path: Path):
@@ -31,7 +32,8 @@ def test_a_number_that_the_database_does_not_take_is_no_item_and_no_bound(tmp_pa
 def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: Path):
     with outbox(tmp_path, OutboxSettings(min_free_bytes=0, park_after=3)) as box:
         box.put([chunk(1), chunk(2)])
-        assert [refused(box, "why") for _ in range(3)] == [False, False, True]
+        assert [refused(box, "why", at_fault=False) for _ in range(5)] == [False] * 5
+        assert refused(box, "why")
         assert bodies(box) == [chunk(2).body]
         assert [item.parked for item in box.transact(lambda store: store.list_items())] == [
             "why",
@@ -51,9 +53,10 @@ def test_a_request_is_bounded_by_items_and_bytes_and_holds_at_least_one(tmp_path
 
 
 def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path: Path):
-    def batch(box: Outbox, count: int = 100) -> list[int]:
+    def batch(box: Outbox, count: int = 100, *apart: int) -> list[int]:
         box.transact(lambda store: store.release_all())
-        found = box.transact(lambda store: store.next_batch("kit", ItemKind.EVENT, count, 1 << 20))
+        selection = Selection(count, 1 << 20, apart=frozenset(apart))
+        found = box.transact(lambda store: store.next_batch("kit", ItemKind.EVENT, selection))
         return [item.id for item in found]
 
     with outbox(tmp_path) as box:
@@ -71,8 +74,13 @@ def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path:
         box.transact(lambda store: store.drop([]))
     with outbox(tmp_path) as box:
         box.transact(lambda store: store.drop(rest))  # by a person: nothing of it is there any more
-        box.put([event(7), event(8)])
-        assert len(batch(box)) == 2
+        box.put([event(7), event(8), event(9)])
+        probe = batch(box, 1, 8)
+        assert probe == [9]
+    with outbox(tmp_path) as box:
+        assert batch(box) == probe  # also where an older one waits that was held apart
+        box.transact(lambda store: store.remove_delivered(probe))
+        assert batch(box) == [8, 10]
 
 
 def test_a_body_that_changed_on_the_disk_is_parked_not_sent(tmp_path: Path):

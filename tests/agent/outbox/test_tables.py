@@ -37,7 +37,7 @@ def run(tables: OutboxTables, step: tuple) -> None:  # type: ignore[type-arg]
         case "clear", ids:
             tables.clear_in_doubt(ids)
         case "doubt", lane, last:
-            tables.mark_in_doubt(lane, last)
+            tables.mark_in_doubt(lane, 1, last)
         case ("flush",):
             tables.flush()
 
