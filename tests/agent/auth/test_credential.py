@@ -27,7 +27,7 @@ async def test_the_preferred_kind_is_used_where_it_is_taken() -> None:
         Keyring([jwt_]).choose(Either(), Scheme.API_KEY)
 
 
-@pytest.mark.contract("O4.3", "D10.7")
+@pytest.mark.contract("O4.3", "D10.7", "D1.5")
 def test_no_kind_goes_to_a_host_that_is_not_its_own() -> None:
     @dataclass(frozen=True, slots=True)
     class Wrong(Call[None]):
@@ -56,7 +56,7 @@ async def test_basic_sends_email_and_secret_and_warns() -> None:
         Basic("a:b", Secret("user-key-1"), is_password=False)
 
 
-@pytest.mark.contract("O4.3")
+@pytest.mark.contract("O4.3", "C7")
 async def test_the_project_key_goes_under_the_configured_header_to_its_own_paths_only() -> None:
     credential = ProjectKey(Secret("project-key-of-the-test"), header="Memfault-Project-Key")
     assert await credential.headers(Push()) == {"memfault-project-key": "project-key-of-the-test"}

@@ -24,6 +24,14 @@ def test_what_is_no_device_is_named(raw: Any, named: str) -> None:
         Device.of(raw)
 
 
+@pytest.mark.contract("D2.3", "D5.1")
+@pytest.mark.parametrize("version", ["1", "12.3", "a:b/c d", "W/0000000000000001"])
+def test_a_version_is_kept_as_it_came_and_the_etag_precedes_it(version: str) -> None:
+    raw = {"id": "a", "type": "Generic", "$meta": {"version": version}}
+    assert Device.of(raw).version == version
+    assert Device.of(raw, "another").version == "another"
+
+
 @pytest.mark.contract("D2.1", "D5.3")
 def test_a_device_may_lack_nearly_everything_and_have_more() -> None:
     device = Device.of(

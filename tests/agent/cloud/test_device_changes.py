@@ -17,7 +17,8 @@ async def test_a_change_may_depend_on_the_version(cloud: DeviceCloud) -> None:
     renamed = await cloud.device(seed.GENERIC)
     assert renamed.name == "first"
     assert renamed.version != device.version
-    await cloud.rename(seed.GENERIC, "third")
+    await cloud.rename(seed.GENERIC, "Third: Left of THE Bench")
+    assert (await cloud.device(seed.GENERIC)).name == "Third: Left of THE Bench"
     for change in (
         cloud.set_tags(seed.GENERIC, ["a"], version=device.version),
         cloud.update_state(seed.GENERIC, desired={"x": 1}, version=device.version),

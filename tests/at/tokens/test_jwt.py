@@ -109,7 +109,7 @@ def test_the_token_itself_shows_in_no_repr_and_no_json():
     assert as_json(token)["claims"]["sub"] == "a test device"
 
 
-@pytest.mark.contract("D10.5")
+@pytest.mark.contract("D10.5", "C4")
 def test_the_command_carries_what_the_manual_says():
     assert MakeJwt().encode() == 'AT%JWT=0,0,"",""'
     assert MakeJwt("dev", "team", 60).encode() == 'AT%JWT=0,60,"dev","team"'

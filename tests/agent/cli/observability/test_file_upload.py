@@ -19,7 +19,7 @@ async def test_a_file_of_a_build_is_uploaded(online, tmp_path):
     assert code == 2
 
 
-@pytest.mark.contract("O5.3")
+@pytest.mark.contract("O5.3", "O5.6")
 async def test_a_file_that_is_there_is_not_sent_again_unless_asked_to(online, tmp_path):
     path = tmp_path / "report.zip"
     path.write_bytes(bytes(1000))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 from command_line import cellagent, private_text
+from observability import deploy, make_release
 from running_agent import agent_on, kit_to_crash
 from standin import StandIn
 
@@ -30,6 +32,35 @@ async def test_resources_are_created_listed_changed_and_deleted(
     assert (gone.code, gone.lines[-1]["error"]["kind"]) == (1, "not-found")
     key = await cellagent("observe", "project-key", "--json")
     assert key.lines == [{"project_key": standin.credentials["project_key"]}]
+
+
+@pytest.mark.contract("O5.6", "O1.2")
+async def test_each_of_the_ten_kinds_has_its_commands(standin_profile: str) -> None:
+    kinds = (
+        "organization", "project", "release", "cohort", "device",
+        "deployment", "event", "trace", "issue", "install",
+    )  # fmt: skip
+    listings = await asyncio.gather(
+        *(cellagent("observe", kind, "list", "--json") for kind in kinds)
+    )
+    assert {
+        kind: listing.err for kind, listing in zip(kinds, listings, strict=True)
+    } == dict.fromkeys(kinds, "")
+    assert {listing.code for listing in listings} == {0}
+
+
+@pytest.mark.contract("O5.6", "O5.4")
+async def test_the_latest_release_is_none_for_a_device_that_runs_it(
+    standin_profile: str, standin: StandIn
+) -> None:
+    await make_release(standin, "2.0.0")
+    await deploy(standin, "2.0.0")
+    asked = ("observe", "latest-release", "kit-1", "nrf9161dk", "modem-app", "--json")
+    for current, version in ((), "2.0.0"), (("--current", "1.0.0"), "2.0.0"):
+        (told,) = (await cellagent(*asked, *current)).lines
+        assert told["release"]["version"] == version
+    (told,) = (await cellagent(*asked, "--current", "2.0.0")).lines
+    assert told == {"release": None}
 
 
 @pytest.mark.contract("O1.1")

@@ -69,6 +69,7 @@ async def test_a_zephyr_dump_needs_the_identity_that_it_does_not_hold(offline, t
     assert (code, told["queued"]) == (0, 1)
 
 
+@pytest.mark.contract("O5.2", "O5.6")
 async def test_a_dump_under_wrong_names_is_sent_again_when_asked_to(offline, tmp_path):
     path = tmp_path / "crash.bin"
     path.write_bytes(header() + arch())
