@@ -9,7 +9,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 
-@pytest.mark.contract("C9")
+@pytest.mark.contract("C9", "C2")
 async def test_the_fixture_opens_a_recorded_modem(modem_from_transcript) -> None:
     async with modem_from_transcript(
         "fixtures/transcripts/identity.transcript", strict=False

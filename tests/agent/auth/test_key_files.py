@@ -38,7 +38,7 @@ async def test_a_host_made_device_token_always_names_the_device(p256: Path) -> N
         DeviceKey(p256, "")
 
 
-@pytest.mark.contract("D10.4")
+@pytest.mark.contract("D10.4", "C2")
 async def test_each_service_has_its_own_key_and_the_team_as_audience(tmp_path: Path) -> None:
     files = {
         name: str(pem(tmp_path / name, ec.generate_private_key(ec.SECP256R1())))

@@ -230,7 +230,7 @@ def own_ca(folder: Path) -> tuple[Path, ssl.SSLContext]:
     return folder / "ca.pem", context
 
 
-@pytest.mark.contract("D1.1")
+@pytest.mark.contract("D1.1", "C2")
 async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) -> None:
     ca_file, context = own_ca(tmp_path)
     ok = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")

@@ -36,6 +36,7 @@ from at.tokens.attestation import (
 )
 
 
+@pytest.mark.contract("C2")
 @pytest.mark.parametrize("aad", [None, b""], ids=["body as external text", "no external text"])
 def test_a_generated_key_is_read_and_verified_whichever_way_the_device_signs(aad):
     answer = read_generated_key(keygen(request(null=False), aad=aad))

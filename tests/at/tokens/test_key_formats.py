@@ -51,6 +51,7 @@ def test_what_is_no_key_on_p256_is_refused(bad: bytes) -> None:
         load_public_key(bad)
 
 
+@pytest.mark.contract("C2")
 @given(st.binary(max_size=40), st.integers(0, 63), st.integers(1, 255))
 def test_a_signature_with_a_changed_byte_does_not_verify(data: bytes, at: int, mask: int) -> None:
     signature = raw(IDENTITY, data)

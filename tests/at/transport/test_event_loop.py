@@ -27,6 +27,7 @@ def open_to_all(path: str) -> None:
     Path(path).chmod(0o666)
 
 
+@pytest.mark.contract("C2")
 @BOTH
 async def test_bytes_go_both_ways_and_what_waited_at_open_is_kept(
     kind: type[SerialTransport],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 
+import pytest
 from command_line import json_objects as cellagent
 from zephyr_dumps import arch, header
 
