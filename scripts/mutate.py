@@ -7,11 +7,8 @@
                                     test; a minute or two
 
 A mutant is judged by the tests that carry the mark of its clause and run its statement, the fastest
-first. For each clause some are drawn, as many of the stand-in's half as of the agent's: from the
-lines that the tests of the fewest other clauses run, because there the clause itself is at stake;
-each in another function and by another operator where there are enough. A draw depends on SEED and
-the text of a line, so that a change elsewhere leaves it alone. How a line is spoilt stands in
-scripts/mutants.py. A clause whose tests run no line is one about the tree: entries are taken away.
+first. How a line is spoilt stands in scripts/mutants.py, and which lines are in mutant_draw.py. A
+clause whose tests run no line is one about the tree: entries are taken away.
 
 What was found is kept below --state and a stopped run goes on there; what a mended test file or a
 changed line makes doubtful is measured and tried again. Whoever survives is looked at: the tests
@@ -35,13 +32,13 @@ import tomllib
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
 import clauses
 import environment
+from mutant_draw import SEED, Draw, rank
 from mutants import Mutant, mutants
 from mutation_trees import Measured, Measurements, Tree, marked_files
 
@@ -51,101 +48,12 @@ if TYPE_CHECKING:
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-SEED = 20261122
-PER_CLAUSE = 4
 MOST_SURVIVORS = 0.03
-_POOL = 40  # mutants of a half from which a clause's are drawn
 _SHORT = 16
 _ROOT = environment.ROOT
 _RECORD = _ROOT / "tests" / "mutants.tsv"
 _SURVIVORS = _ROOT / "tests" / "survivors.toml"
-_ENTRIES = ("README.md", "docs", "fixtures", "scripts")  # what pytest itself can do without
 _FIELDS = ("file", "function", "line", "operator", "change", "nth")
-
-
-class Draw:
-    """The mutants of each clause, and the tests that judge each."""
-
-    def __init__(self, measured: list[Measured]) -> None:
-        self.tests = [test for test in measured if test.outcome == "passed"]
-        self._mutants: dict[str, list[Mutant]] = {}
-        self._taken: set[str] = set()
-
-    @cached_property
-    def covering(self) -> dict[tuple[str, int], dict[str, list[Measured]]]:
-        """The tests that run a line, by clause."""
-        found: dict[tuple[str, int], dict[str, list[Measured]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        for test in self.tests:
-            for file, lines in test.lines.items():
-                for line in lines:
-                    for clause in test.clauses:
-                        found[file, line][clause].append(test)
-        return found
-
-    def of(self, clause: str) -> list[Mutant]:
-        """Return what is drawn for a clause; to be called in the order of the clauses."""
-        lines = {place for place, tests in self.covering.items() if clause in tests}
-        candidates = [
-            one
-            for file in sorted({file for file, _ in lines})
-            for one in self._of_file(file)
-            if (file, one.statement) in lines and one.name not in self._taken
-        ]
-        if not candidates:
-            return [Mutant(name, "", "", "removed", "", 0, 0, 0, 0, "") for name in _ENTRIES]
-        halves = [
-            [one for one in candidates if one.file.startswith("agent/standin/") is standin]
-            for standin in (False, True)
-        ]
-        chosen: list[Mutant] = []
-        for count, half in zip((PER_CLAUSE // 2, PER_CLAUSE), halves, strict=True):
-            chosen += self._chosen(clause, half, count - len(chosen), chosen)
-        chosen += self._chosen(clause, halves[0], PER_CLAUSE - len(chosen), chosen)
-        self._taken |= {one.name for one in chosen}
-        return chosen
-
-    def judges(self, clause: str, mutant: Mutant) -> list[Measured]:
-        if mutant.operator == "removed":
-            return [test for test in self.tests if clause in test.clauses]
-        return self.covering[mutant.file, mutant.statement][clause]
-
-    def neighbours(self, clause: str, mutant: Mutant) -> list[Measured]:
-        """Return the tests of other clauses that run a mutant's statement."""
-        tests = self.covering[mutant.file, mutant.statement]
-        named = {test.test: test for name in tests if name != clause for test in tests[name]}
-        own = {test.test for test in tests[clause]}
-        return [test for name, test in named.items() if name not in own]
-
-    def _of_file(self, file: str) -> list[Mutant]:
-        if file not in self._mutants:
-            self._mutants[file] = mutants(file, (_ROOT / file).read_bytes())
-        return self._mutants[file]
-
-    def _chosen(
-        self, clause: str, half: list[Mutant], count: int, before: list[Mutant]
-    ) -> list[Mutant]:
-        half = [one for one in half if one not in before]
-        shared = {one.name: len(self.covering[one.file, one.statement]) for one in half}
-        bound = sorted(shared.values())[:_POOL][-1] if half else 0
-        pool = [one for one in half if shared[one.name] <= bound]
-        pool.sort(key=lambda one: _rank(clause, one.name))
-        chosen: list[Mutant] = []
-        for is_new in (
-            lambda one, all_: (
-                not any(
-                    one.function == other.function or one.operator == other.operator
-                    for other in all_
-                )
-            ),
-            lambda one, all_: not any(one.function == other.function for other in all_),
-            lambda one, all_: one not in all_,
-        ):
-            for one in pool:
-                if len(chosen) < count and is_new(one, [*before, *chosen]):
-                    chosen.append(one)
-        return chosen
 
 
 class Results:
@@ -338,7 +246,7 @@ def _short(state: Path) -> int:
     with _RECORD.open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     rows = [row for row in rows if row["verdict"] == "killed" and "::" in row["by"]]
-    rows.sort(key=lambda row: _rank("short", "".join(row[field] for field in _FIELDS)))
+    rows.sort(key=lambda row: rank("short", "".join(row[field] for field in _FIELDS)))
     chosen: list[tuple[Mutant, Measured]] = []
     for row in rows:
         known = (one for one in _mutants_of(row["file"]) if _is_of(one, row))
@@ -364,10 +272,6 @@ def _short(state: Path) -> int:
 
 def _is_of(mutant: Mutant, row: dict[str, str]) -> bool:
     return all(str(getattr(mutant, field)) == row[field] for field in _FIELDS)
-
-
-def _rank(*words: str) -> str:
-    return hashlib.sha256(" ".join([str(SEED), *words]).encode()).hexdigest()
 
 
 def _digest(tests: list[Measured]) -> str:

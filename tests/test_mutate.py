@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import mutate  # noqa: E402 - its folder is no package
 import mutation_trees  # noqa: E402
+from mutant_draw import Draw  # noqa: E402
 from mutants import mutants  # noqa: E402
 from mutation_trees import Measured, Tree  # noqa: E402
 
@@ -107,7 +108,7 @@ def measured(test: str, clauses: list[str], lines: dict[str, list[int]]) -> Meas
 def test_a_clause_gets_mutants_of_both_halves_from_the_lines_that_are_its_own() -> None:
     agent, standin = "agent/cloud/device.py", "agent/standin/device_cloud/resource.py"
     lines = [one.statement for one in mutants(standin, (ROOT / standin).read_bytes())]
-    draw = mutate.Draw(
+    draw = Draw(
         [
             measured("tests/test_a.py::test_all", ["D1.1", "D1.2"], {agent: [*range(200)]}),
             measured("tests/test_a.py::test_own", ["D1.2"], {standin: [*range(200)]}),
@@ -127,7 +128,7 @@ def test_no_mutant_of_lines_that_others_run_is_drawn_while_there_are_enough_of_i
     found = mutants(file, (ROOT / file).read_bytes())
     shared = {one.statement for one in found[: len(found) // 2]}
     own = {one.statement for one in found} - shared
-    draw = mutate.Draw(
+    draw = Draw(
         [
             measured("tests/test_a.py::test_all", ["D1.1"], {file: sorted(shared | own)}),
             measured("tests/test_a.py::test_shared", ["D1.2"], {file: sorted(shared)}),

@@ -1,0 +1,116 @@
+"""Which mutants are tried for each clause, and which tests judge them.
+
+From the lines that the tests of a clause run some are drawn: as many of the stand-in's half as of
+the agent's, from lines that the tests of the fewest other clauses run, since there the clause
+itself is at stake. A draw depends on SEED and the text of a line, so that a change elsewhere leaves
+it alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import environment
+from mutants import Mutant, mutants
+
+if TYPE_CHECKING:
+    from mutation_trees import Measured
+
+SEED = 20261122
+PER_CLAUSE = 4
+_POOL = 40  # mutants of a half from which a clause's are drawn
+_ROOT = environment.ROOT
+_ENTRIES = ("README.md", "docs", "fixtures", "scripts")  # what pytest itself can do without
+
+
+class Draw:
+    """The mutants of each clause, and the tests that judge each."""
+
+    def __init__(self, measured: list[Measured]) -> None:
+        self.tests = [test for test in measured if test.outcome == "passed"]
+        self._mutants: dict[str, list[Mutant]] = {}
+        self._taken: set[str] = set()
+
+    @cached_property
+    def covering(self) -> dict[tuple[str, int], dict[str, list[Measured]]]:
+        """The tests that run a line, by clause."""
+        found: dict[tuple[str, int], dict[str, list[Measured]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for test in self.tests:
+            for file, lines in test.lines.items():
+                for line in lines:
+                    for clause in test.clauses:
+                        found[file, line][clause].append(test)
+        return found
+
+    def of(self, clause: str) -> list[Mutant]:
+        """Return what is drawn for a clause; to be called in the order of the clauses."""
+        lines = {place for place, tests in self.covering.items() if clause in tests}
+        candidates = [
+            one
+            for file in sorted({file for file, _ in lines})
+            for one in self._of_file(file)
+            if (file, one.statement) in lines and one.name not in self._taken
+        ]
+        if not candidates:
+            return [Mutant(name, "", "", "removed", "", 0, 0, 0, 0, "") for name in _ENTRIES]
+        halves = [
+            [one for one in candidates if one.file.startswith("agent/standin/") is standin]
+            for standin in (False, True)
+        ]
+        chosen: list[Mutant] = []
+        for count, half in zip((PER_CLAUSE // 2, PER_CLAUSE), halves, strict=True):
+            chosen += self._chosen(clause, half, count - len(chosen), chosen)
+        chosen += self._chosen(clause, halves[0], PER_CLAUSE - len(chosen), chosen)
+        self._taken |= {one.name for one in chosen}
+        return chosen
+
+    def judges(self, clause: str, mutant: Mutant) -> list[Measured]:
+        if mutant.operator == "removed":
+            return [test for test in self.tests if clause in test.clauses]
+        return self.covering[mutant.file, mutant.statement][clause]
+
+    def neighbours(self, clause: str, mutant: Mutant) -> list[Measured]:
+        """Return the tests of other clauses that run a mutant's statement."""
+        tests = self.covering[mutant.file, mutant.statement]
+        named = {test.test: test for name in tests if name != clause for test in tests[name]}
+        own = {test.test for test in tests[clause]}
+        return [test for name, test in named.items() if name not in own]
+
+    def _of_file(self, file: str) -> list[Mutant]:
+        if file not in self._mutants:
+            self._mutants[file] = mutants(file, (_ROOT / file).read_bytes())
+        return self._mutants[file]
+
+    def _chosen(
+        self, clause: str, half: list[Mutant], count: int, before: list[Mutant]
+    ) -> list[Mutant]:
+        half = [one for one in half if one not in before]
+        shared = {one.name: len(self.covering[one.file, one.statement]) for one in half}
+        bound = sorted(shared.values())[:_POOL][-1] if half else 0
+        pool = [one for one in half if shared[one.name] <= bound]
+        pool.sort(key=lambda one: rank(clause, one.name))
+        chosen: list[Mutant] = []
+        for is_new in (
+            lambda one, all_: (
+                not any(
+                    one.function == other.function or one.operator == other.operator
+                    for other in all_
+                )
+            ),
+            lambda one, all_: not any(one.function == other.function for other in all_),
+            lambda one, all_: one not in all_,
+        ):
+            for one in pool:
+                if len(chosen) < count and is_new(one, [*before, *chosen]):
+                    chosen.append(one)
+        return chosen
+
+
+def rank(*words: str) -> str:
+    """Return the place of a mutant in a draw: by SEED, the same each time."""
+    return hashlib.sha256(" ".join([str(SEED), *words]).encode()).hexdigest()
