@@ -15,6 +15,7 @@ from at.causes.line_content import (
     bands_of,
     command_in,
     named_in,
+    numbered_in,
     result_in,
     split_command,
     values_of,
@@ -26,6 +27,7 @@ Value = int | float | str
 _OFF = frozenset({0, 4, 20, 44})
 _TURN_OFF = frozenset(map(str, _OFF))
 _REGISTERED = frozenset({1, 5})
+_DENIED = 3
 _TRYING = frozenset({0, 2, 4})
 _LONG_S, _SLOW_S = 60, 120
 _ZEROS = frozenset("0.:")
@@ -35,7 +37,7 @@ _TELL_OF_OFF = frozenset(
 )
 # Of these the set form is as the read reply.
 _SETTINGS = frozenset(
-    {"+CFUN", "%XSYSTEMMODE", "%XBANDLOCK", "+COPS", "+CGDCONT", "+CGAUTH", "+CPSMS", "+CEREG"}
+    {"+CFUN", "%XSYSTEMMODE", "%XBANDLOCK", "+COPS", "+CGDCONT", "+CGAUTH", "+CPSMS"}
 )
 _COUNTED = {"boot": "boots", "rrc_idle": "drops"}
 _CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID"})
@@ -94,7 +96,8 @@ class Evidence:
         named = list(named_in(rest))
         for name, body in named:
             self._note_answer(name, body)
-        if (result := result_in(rest, behind=bool(named or command))) is not None:
+        result = result_in(rest, behind=bool(named or command)) or numbered_in(line)
+        if result is not None:
             self._finish(*result)
 
     def _note_sent(self, command: str) -> None:
@@ -243,12 +246,15 @@ class Evidence:
                 self._slow += 1
                 self._set("slow_searches", self._slow)
             if before not in _REGISTERED:
-                for refused in ("emm", "esm", "emm_last", "esm_last", "tried"):
+                for refused in ("emm", "esm", "emm_last", "esm_last", "tried", "refused"):
                     self._facts.pop(refused, None)
             self._set("registered", 1)
             self._set("sim_ready", 1)
             self._searching_since, self._searches = None, False
             self._facts.pop("drops", None)
+        elif stat == _DENIED:
+            self._searches, self._searching_since = False, None
+            self._set("refused", 1)
         elif stat in _TRYING and (stat != 0 or self._is_on):
             if not self._searches:
                 self._searches, self._searching_since = True, self._at_s
@@ -260,8 +266,7 @@ class Evidence:
         if fun in _OFF:
             for level in ("rsrp_dbm", "snr_db"):
                 self._facts.pop(level, None)
-            refused = self._facts.get("stat")
-            if self._searches or (refused is not None and refused.value == 3):
+            if self._searches or "refused" in self._facts:
                 self._set("tried", self._search_length() or "unknown")
             self._searches, self._searching_since = False, None
             if fun == 0:

@@ -14,18 +14,24 @@ from at.protocol.errors import AtError, ParseError
 from at.protocol.values import as_json
 
 _SENT = re.compile(
-    r"(?<![\w+%#])AT[+%#*^&][A-Z][A-Z0-9_]*(?:=\?|\?|=(?:[^\s\"<]*(?:\"[^\"]*\"?)?)*)?",
+    r"(?<![\w+%#])AT[+%#*^&][A-Z][A-Z0-9_]*+(?!\s*:)(?:=\?|\?|=(?:[^\s\"<]*(?:\"[^\"]*\"?)?)*)?",
     re.IGNORECASE,
 )
 _BARE_AT = re.compile(r"(?:[>\]\"'$]\s*|^)AT(?:E[01]|I)?[\"'<\]]?(?:$|<|\\[rn])")
-_NAMED = re.compile(r"(?<![\w\"'+%#])([+%#][A-Z][A-Z0-9_]{1,20}):(?!\s*-)", re.IGNORECASE)
-_NUMBERED = re.compile(r"\+CM[ES] ERROR: *(\d+|[A-Za-z][A-Za-z0-9 ]*)")
+_NAMED = re.compile(r"(?<![\w+%#])(?:AT)?([+%#][A-Z][A-Z0-9_]{1,20}):(?!\s*-)", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"\+CM[ES] ERROR: *(\d+|[A-Za-z][A-Za-z0-9 ]*)|\bCM[ES] ERROR:? *(\d+)", re.IGNORECASE
+)
 _WORDS = (
     re.compile(r"\W*(OK|ERROR)\W*$"),
     re.compile(r".*(?:\bAT<|<<|\bRX:?|<-|→)\W*(OK|ERROR)(?=$|\W)"),
 )
 _WORD_BEHIND = re.compile(r".*\s(OK|ERROR)\W*$", re.DOTALL)
-_TAIL = re.compile(r"\s{2,}.*|\s*(?:<|\\r|\\n|[}\]|]|[␍␊]|\bOK\b|\bERROR\b).*", re.DOTALL)
+_HIDDEN = re.compile(r'"[0-9A-F]*[X*?]+[0-9A-FX*?]*"', re.IGNORECASE)
+"""A value that the one who keeps the log made unreadable."""
+_TAIL = re.compile(
+    r"\s{2,}.*|,?\s*\.\.\..*|\s*(?:<|\\r|\\n|[}\]|]|[␍␊]|\bOK\b|\bERROR\b).*", re.DOTALL
+)
 
 
 def command_in(text: str) -> tuple[str, str]:
@@ -40,11 +46,17 @@ def result_in(text: str, *, behind: bool) -> tuple[str, str] | None:
 
     `behind`: other things of the exchange stand before it on the line.
     """
-    if error := _NUMBERED.search(text):
-        return "ERROR", error[1].strip()
+    if (error := numbered_in(text)) is not None:
+        return error
     patterns = (*_WORDS, _WORD_BEHIND) if behind else _WORDS
     match = next(filter(None, (pattern.match(text.strip()) for pattern in patterns)), None)
     return (match[1], "") if match else None
+
+
+def numbered_in(text: str) -> tuple[str, str] | None:
+    """Return "ERROR" and the code of an error with a number or words, anywhere on a line."""
+    error = _NUMBERED.search(text)
+    return None if error is None else ("ERROR", (error[1] or error[2]).strip())
 
 
 def values_of(name: str, body: str, pending: str = "") -> dict[str, object] | None:
@@ -72,12 +84,16 @@ def named_in(text: str) -> Iterator[tuple[str, str]]:
     found = list(_NAMED.finditer(text))
     ends = [*(match.start() for match in found[1:]), len(text)]
     for match, end in zip(found, ends, strict=False):
-        if not match[1].upper().startswith("+CM"):  # an error is no answer
-            yield match[1].upper(), text[match.end() : end].strip()
+        if match[1].upper().startswith("+CM"):
+            continue  # an error is no answer
+        body = text[match.end() : end].strip()
+        quote = text[match.start() - 1 : match.start()]
+        yield match[1].upper(), body.partition(quote)[0] if quote in {'"', "'"} else body
 
 
 def _candidates(body: str) -> Iterator[str]:
     """Yield what may be the fields of a line, the longest first; logs write all kinds of ends."""
+    body = _HIDDEN.sub('""', body)
     yield body
     if (cut := _TAIL.sub("", body)) != body:
         yield cut
