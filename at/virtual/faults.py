@@ -69,9 +69,32 @@ FAULTS = {
     "keygen-failed": Fault("%KEYGEN fails with error ARG", 523.0, most=999, whole=True),
     "no-time": Fault("the network never gives a time"),
     "no-sim": Fault("there is no SIM"),
+    "sim-failed": Fault("the SIM does not work"),
+    "sim-pin": Fault("the SIM waits for its PIN"),
+    "sim-puk": Fault("the SIM waits for its PUK"),
+    "sim-blocked": Fault("the PUK of the SIM is blocked"),
+    "sim-locked": Fault("the device is locked to other SIMs"),
     "supply": Fault("%XVBAT reads ARG millivolts", 3000.0, most=100_000, whole=True),
     "temperature": Fault("%XTEMP reads ARG degrees", 70.0, least=-100, most=300, whole=True),
     "weak-signal": Fault("every cell is ARG dB weaker", 40.0, most=200, whole=True),
+    "weak": Fault("cells are heard, ARG dB too weak to register", 10.0, most=50, whole=True),
+    "interference": Fault("cells are strong, their SNR ARG dB lower", 40.0, most=60, whole=True),
+    "denied": Fault("the network refuses it with EMM cause ARG", 15.0, most=255, whole=True),
+    "apn-refused": Fault(
+        "the network refuses its data connection with ESM cause ARG", 27.0, most=255, whole=True
+    ),
+    "no-address": Fault("registers, and gets no IP address"),
+    "forbidden": Fault("all networks are forbidden to its SIM"),
+    "band-locked": Fault("locked to band ARG, in which it hears no cell", 13.0, 1, 88, whole=True),
+    "plmn-locked": Fault("the network ARG was chosen by hand, and is not here", "99999"),
+    "wrong-mode": Fault("starts in the system mode ARG, which nothing here serves", "0,1,0,0"),
+    "psm-refused": Fault("the network grants no PSM"),
+    "edrx-refused": Fault("the network grants no eDRX"),
+    "supply-low": Fault("its supply is too low: it goes offline by itself"),
+    "overheated": Fault("it is too hot: it goes offline by itself"),
+    "reset-loop": Fault("it was reset too often, and does not attach for half an hour"),
+    "no-imei": Fault("no IMEI was written in production"),
+    "not-calibrated": Fault("its radio was not calibrated in production"),
     "not-registered": Fault("never registers: +CEREG stays at ARG", 2.0, most=90, whole=True),
     "old-firmware": Fault("the modem firmware is ARG", "mfw_nrf9160_1.2.8"),
     "no-cells": Fault("cell measurements find nothing"),
@@ -105,6 +128,11 @@ class Faults:
 
     def __contains__(self, name: str) -> bool:
         return name in self._on
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of those that are on."""
+        return frozenset(self._on)
 
     def number(self, name: str) -> float:
         """Return the argument of a fault that takes a number."""
@@ -239,6 +267,36 @@ class LineFaults:
         return data
 
 
+@dataclass(frozen=True, slots=True)
+class CardFault:
+    """A SIM that cannot be used, as the modem tells of it: %XSIM, +CPIN ("" for none), an error."""
+
+    cause: int
+    code: str
+    error: int
+
+
+_CARDS = {
+    "no-sim": CardFault(9, "", 10),
+    "sim-failed": CardFault(9, "", 13),
+    "sim-pin": CardFault(1, "SIM PIN", 11),
+    "sim-puk": CardFault(3, "SIM PUK", 12),
+    "sim-blocked": CardFault(5, "", 13),
+    "sim-locked": CardFault(7, "PH-NET PIN", 5),
+}
+_EVENTS = {
+    "supply-low": "ME BATTERY LOW",
+    "overheated": "ME OVERHEATED",
+    "reset-loop": "RESET LOOP",
+    "no-imei": "NO IMEI",
+    "not-calibrated": "RF CALIBRATION NOT DONE",
+}
+_OFFLINE = frozenset({"supply-low", "overheated"})
+_SEARCHES_FOR_EVER = frozenset({*_EVENTS, "weak"})
+_ESM_FAILURE, _PLMN_NOT_ALLOWED = 19, 11  # EMM causes of TS 24.301
+_TOO_LOW_MV, _TOO_HOT_C, _NEARER_DB = 2950, 88, 30
+
+
 class KitFaults:
     """The effect of faults on the kit: what it has, measures, keeps and refuses."""
 
@@ -247,13 +305,88 @@ class KitFaults:
 
     @property
     def has_sim(self) -> bool:
-        """Whether there is a SIM."""
-        return "no-sim" not in self.on
+        """Whether there is a SIM that can be used."""
+        return self.card is None
+
+    @property
+    def card(self) -> CardFault | None:
+        """What is wrong with the SIM, None for nothing."""
+        return next((fault for name, fault in _CARDS.items() if name in self.on), None)
 
     @property
     def registration(self) -> int | None:
         """The status at which +CEREG stays, None where it goes on."""
+        if self.reject is not None:
+            return 3
+        if self.on.names & _SEARCHES_FOR_EVER:
+            return 2
         return self.on.whole("not-registered")
+
+    @property
+    def reject(self) -> int | None:
+        """The EMM cause with which the network refuses."""
+        if "apn-refused" in self.on:
+            return _ESM_FAILURE
+        if "forbidden" in self.on:
+            return _PLMN_NOT_ALLOWED
+        return self.on.whole("denied")
+
+    @property
+    def esm_cause(self) -> int | None:
+        """The ESM cause with which the network refuses."""
+        return self.on.whole("apn-refused")
+
+    @property
+    def event(self) -> str:
+        """The text of %MDMEV once the radio is on, "" for none."""
+        return next((text for name, text in _EVENTS.items() if name in self.on), "")
+
+    @property
+    def goes_offline(self) -> bool:
+        """Whether the modem switches itself off."""
+        return bool(self.on.names & _OFFLINE)
+
+    @property
+    def locked_band(self) -> int | None:
+        """The band that it is locked to at the start."""
+        return self.on.whole("band-locked")
+
+    @property
+    def locked_plmn(self) -> str:
+        """The network that was chosen by hand before the start, "" for none."""
+        return self.on.text("plmn-locked") if "plmn-locked" in self.on else ""
+
+    @property
+    def wrong_mode(self) -> tuple[int, ...] | None:
+        """The system mode in which it starts, and in which it never registers."""
+        if "wrong-mode" not in self.on:
+            return None
+        return tuple(int(flag) for flag in self.on.text("wrong-mode").split(",") if flag.isdigit())
+
+    @property
+    def has_imei(self) -> bool:
+        """Whether it has an IMEI."""
+        return "no-imei" not in self.on
+
+    @property
+    def gives_address(self) -> bool:
+        """Whether a registered kit gets an IP address."""
+        return "no-address" not in self.on
+
+    @property
+    def grants_psm(self) -> bool:
+        """Whether the network grants PSM."""
+        return "psm-refused" not in self.on
+
+    @property
+    def grants_edrx(self) -> bool:
+        """Whether the network grants eDRX."""
+        return "edrx-refused" not in self.on
+
+    @property
+    def snr_lower_db(self) -> int:
+        """How much lower the signal to noise ratio is than the level would have it."""
+        return self.on.whole("interference") or 0
 
     @property
     def network_has_time(self) -> bool:
@@ -262,18 +395,20 @@ class KitFaults:
 
     def heard(self, cells: Sequence[MeasuredCell]) -> list[MeasuredCell]:
         """Return cells as the modem measures them."""
-        weaker_db = self.on.whole("weak-signal") or 0
+        weaker_db = (self.on.whole("weak-signal") or 0) + (self.on.whole("weak") or 0)
+        if "interference" in self.on:
+            weaker_db -= _NEARER_DB
         weaker = (replace(cell, rsrp_dbm=cell.rsrp_dbm - weaker_db) for cell in cells)
         return [] if "no-cells" in self.on else list(weaker)
 
     def supply_mv(self, usual: int) -> int:
         """Return the supply voltage that is measured."""
-        found = self.on.whole("supply")
+        found = _TOO_LOW_MV if "supply-low" in self.on else self.on.whole("supply")
         return usual if found is None else found
 
     def temperature_c(self, usual: int) -> int:
         """Return the temperature that is measured."""
-        found = self.on.whole("temperature")
+        found = _TOO_HOT_C if "overheated" in self.on else self.on.whole("temperature")
         return usual if found is None else found
 
     def firmware(self, installed: str) -> str:

@@ -116,6 +116,8 @@ class Session:
     band_lock: str = ""
     logins: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Protocol and user name of +CGAUTH by context; the password is not kept."""
+    plmn_lock: str = ""
+    """The network that was chosen by hand."""
     wifi_mode: int = 0
     wifi_fields: int = 0x7FF
 
@@ -190,7 +192,13 @@ class VirtualKit:
         self.unix_offset_s = unix_time - now
         self.random = random.Random(options.seed)  # noqa: S311 - for faults, not for keys
         self.world = load_world()
-        self.session = Session(booted_at=now)
+        self.session = Session(booted_at=now, plmn_lock=self.faults.locked_plmn)
+        if (band := self.faults.locked_band) is not None:
+            self.session.band_lock = f"{1 << (band - 1):088b}"
+        if (mode := self.faults.wrong_mode) is not None and len(mode) == len(
+            self.saved.system_mode
+        ):
+            self.saved.system_mode = (mode[0], mode[1], mode[2], mode[3])
         self.restarts = 0
         self.notices: list[str] = []
         """Notices in the order in which they arose; the owner of the line removes them."""
@@ -237,6 +245,15 @@ class VirtualKit:
     def registered(self) -> bool:
         """Whether the kit is registered, at home or roaming."""
         return self.session.registration in {1, 5}
+
+    @property
+    def is_served(self) -> bool:
+        """Whether there is a network that the kit may use, as it is set."""
+        band, lock = self.faults.locked_band, self.session.band_lock
+        locked = band is not None and lock[-band:][:1] == "1"
+        locked = locked or bool(self.session.plmn_lock)
+        mode = self.faults.wrong_mode
+        return bool(self.cells_in_range()) and not locked and self.saved.system_mode != mode
 
     @property
     def access_technology(self) -> int:

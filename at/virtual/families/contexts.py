@@ -31,7 +31,7 @@ def contexts(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _context(kit: VirtualKit, cid: int, family: str, name: str) -> str:
-    address = _ADDRESS if cid == 0 and kit.registered else ""
+    address = _address(kit) if cid == 0 else ""
     return f'+CGDCONT: {cid},"{family}","{name}","{address}",0,0'
 
 
@@ -58,8 +58,11 @@ def addresses(kit: VirtualKit, request: CommandRequest) -> Reply:
         request.number(0, 0, 10)
     elif request.form is not RequestForm.RUN:
         raise BadRequest
-    address = _ADDRESS if kit.registered else ""
-    return ok(f'+CGPADDR: 0,"{address}"')
+    return ok(f'+CGPADDR: 0,"{_address(kit)}"')
+
+
+def _address(kit: VirtualKit) -> str:
+    return _ADDRESS if kit.registered and kit.faults.gives_address else ""
 
 
 def activation(kit: VirtualKit, request: CommandRequest) -> Reply:

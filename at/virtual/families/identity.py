@@ -45,6 +45,8 @@ def serial_number(kit: VirtualKit, request: CommandRequest) -> Reply:
         return fail()
     imei = kit.saved.imei
     kind = request.number(0, 0, 3, default=0) if request.form is RequestForm.SET else 0
+    if kind in {1, 2} and not kit.faults.has_imei:
+        return fail()
     if kind == 0:
         return ok(imei)
     return ok(f'+CGSN: "{(imei, imei[:14] + "25", "25")[kind - 1]}"')

@@ -11,6 +11,8 @@ _RADIO_CONNECTION_ACTIVE = 516
 def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+COPS: the operator, the list of a scan, or a choice."""
     if request.form is RequestForm.READ:
+        if kit.session.plmn_lock:
+            return ok(f'+COPS: 1,2,"{kit.session.plmn_lock}"')
         if not kit.registered:
             return ok("+COPS: 0")
         plmn = kit.cells_in_range()[0].cell.plmn
@@ -26,6 +28,8 @@ def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
             raise BadRequest
     elif mode == 3:
         request.number(1, 0, 2)
+    elif mode == 0:
+        kit.session.plmn_lock = ""
     return ok()
 
 
@@ -38,7 +42,7 @@ def forced_scan(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def _scan(kit: VirtualKit, request: CommandRequest) -> Reply:
     networks = {measured.cell.plmn: None for measured in kit.cells_in_range()} if kit.active else {}
-    stat = 2 if kit.registered else 1
+    stat = 3 if kit.faults.reject is not None else 2 if kit.registered else 1
     entries = ",".join(f'({stat},"","","{plmn}",{kit.access_technology})' for plmn in networks)
     return ok(f"{request.name}: {entries}", takes_s=kit.delay(8.0))
 

@@ -2,7 +2,7 @@
 
 Once a connection is released, T3412 starts. With power saving, the modem sleeps from the end of
 T3324 to the end of T3412; with eDRX alone, between two paging windows. The simulated network
-grants every request. `VirtualOptions.instant` does not shorten sleeps.
+grants every request, but for the faults. `VirtualOptions.instant` does not shorten sleeps.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def notify_cycle(kit: VirtualKit) -> None:
 
 def cycle_in_use(kit: VirtualKit) -> str:
     """Return the paging cycle that the network granted, as bits; "" for none."""
-    return kit.saved.edrx.get(_technology(kit), "") if kit.registered else ""
+    granted = kit.registered and kit.faults.grants_edrx
+    return kit.saved.edrx.get(_technology(kit), "") if granted else ""
 
 
 def _cycle_fields(kit: VirtualKit) -> str:
@@ -114,7 +115,7 @@ def _technology(kit: VirtualKit) -> str:
 def granted(kit: VirtualKit) -> tuple[str, str]:
     """Return active time and extended periodic update, as bits; off without power saving."""
     mode, periodic_update, active_time = kit.saved.psm
-    return (active_time, periodic_update) if mode else (_OFF, _OFF)
+    return (active_time, periodic_update) if mode and kit.faults.grants_psm else (_OFF, _OFF)
 
 
 def sleep_notices(kit: VirtualKit, request: CommandRequest) -> Reply:

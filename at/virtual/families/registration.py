@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import clock, network, power_saving, signal
-from at.virtual.kit import Reply, VirtualKit, ok
+from at.virtual.kit import ModemMode, Reply, VirtualKit, ok
 
 HOME, SEARCHING, NO_SIM = 1, 2, 90
 _UPDATE_S = 2.0  # how long the connection of a tracking area update lasts
-_UE_REJECTED = 15  # EMM cause of TS 24.301: no suitable cells in the tracking area
+_NO_SUITABLE_CELL = 15  # EMM cause of TS 24.301: no suitable cells in the tracking area
+_EVENT_S = 5.0  # how often trouble that lasts is told again (chosen)
 _RESELECTION_S = 10.0  # how often the modem looks for a better cell
 
 
@@ -58,8 +59,10 @@ def begin(kit: VirtualKit) -> None:
         step(0.4, _no_sim)
         return
     step(0.3, _sim_ready)
+    if kit.faults.event:
+        step(0.5, _event)
     step(1.2, _searching)
-    if kit.faults.registration is None and kit.cells_in_range():
+    if kit.faults.registration is None and kit.is_served:
         step(3.4, _connected)
         step(3.7, _network_time)
         step(3.9, _registered)
@@ -87,14 +90,35 @@ def _no_sim(kit: VirtualKit) -> None:
     _notify_registration(kit)
 
 
+def _event(kit: VirtualKit) -> None:
+    """Tell of the modem's own trouble, again and again; of its supply or heat it goes offline."""
+    session = kit.session
+    if session.subscriptions.mdmev:
+        kit.notify(f"%MDMEV: {kit.faults.event}")
+    if kit.faults.goes_offline:
+        end(kit)
+        session.fun = ModemMode.FLIGHT
+        session.sim_up = False
+
+    def again() -> None:
+        if kit.session is session and kit.active:
+            _event(kit)
+
+    kit.schedule(_EVENT_S, again)
+
+
 def _searching(kit: VirtualKit) -> None:
     fixed = kit.faults.registration
     stat = SEARCHING if fixed is None else fixed
     kit.session.registration = stat
     if stat == 3:
-        kit.session.reject = (0, _UE_REJECTED)
-        if kit.session.subscriptions.cnec in {8, 24}:
-            kit.notify(f"+CNEC_EMM: {_UE_REJECTED}")
+        cause = kit.faults.reject
+        kit.session.reject = (0, _NO_SUITABLE_CELL if cause is None else cause)
+        cnec = kit.session.subscriptions.cnec
+        if cnec in {8, 24}:
+            kit.notify(f"+CNEC_EMM: {kit.session.reject[1]}")
+        if cnec in {16, 24} and kit.faults.esm_cause is not None:
+            kit.notify(f"+CNEC_ESM: {kit.faults.esm_cause},0")
     _notify_registration(kit)
 
 
@@ -193,6 +217,8 @@ def extended_error(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is not RequestForm.RUN:
         raise BadRequest
     cause = kit.session.reject
+    if cause and kit.faults.esm_cause is not None:
+        return ok(f'+CEER: "ESM {kit.faults.esm_cause}"')
     return ok(f'+CEER: "{f"EMM {cause[1]}" if cause else "OTHER 0"}"')
 
 

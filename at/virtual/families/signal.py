@@ -5,6 +5,7 @@ from __future__ import annotations
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.families import power_saving
 from at.virtual.kit import NTN_NB_IOT, Reply, VirtualKit, ok
+from at.virtual.radio_world import MeasuredCell
 
 
 def signal(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -47,12 +48,17 @@ def monitor(kit: VirtualKit, request: CommandRequest) -> Reply:
     serving, cell = cells[0], cells[0].cell
     further = ",0,0,0,0" if kit.access_technology == NTN_NB_IOT else ""
     active_time, periodic_update = power_saving.granted(kit)
+    cycle = power_saving.cycle_in_use(kit)
     return ok(
         f'%XMONITOR: {stat},"","","{cell.plmn}","{cell.tac:04X}",{kit.access_technology},'
         f'{cell.band},"{cell.eci:08X}",{cell.pci},{cell.earfcn},{serving.rsrp_index},'
-        f'{serving.snr_index},"{power_saving.cycle_in_use(kit)}","{active_time}","{periodic_update}",'
+        f'{_snr(kit, serving)},"{cycle}","{active_time}","{periodic_update}",'
         f'"{power_saving.T3412}"{further}'
     )
+
+
+def _snr(kit: VirtualKit, serving: MeasuredCell) -> int:
+    return max(0, serving.snr_index - kit.faults.snr_lower_db)
 
 
 def evaluate(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -72,7 +78,7 @@ def evaluate(kit: VirtualKit, request: CommandRequest) -> Reply:
     energy = 5 + (serving.rsrp_dbm > -110) + (serving.rsrp_dbm > -95)
     return ok(
         f"%CONEVAL: 0,{int(kit.session.connected)},{energy},{serving.rsrp_index},"
-        f'{serving.rsrq_index},{serving.snr_index},"{cell.eci:08X}","{cell.plmn}",{cell.pci},'
+        f'{serving.rsrq_index},{_snr(kit, serving)},"{cell.eci:08X}","{cell.plmn}",{cell.pci},'
         f"{cell.earfcn},{cell.band},1,0,{max(-20, min(23, -serving.rsrp_dbm - 90))},1,1,"
         f"{round(15 - serving.rsrp_dbm)}",
         takes_s=kit.delay(0.3),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
 from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 
-NOT_INSERTED = 10
-_CARD_FAILURE = 9
-"""The cause in %XSIM where the card fails, and where there is none."""
+_CARD_ON = {ModemMode.NORMAL, ModemMode.RECEIVE_ONLY, ModemMode.LTE_ON, ModemMode.UICC_ON}
 _RETRIES = {"SIM PIN": 3, "SIM PIN2": 3, "SIM PUK": 10, "SIM PUK2": 10}
 _READ_BINARY, _STATUS = 176, 242
 _COMMANDS = {_READ_BINARY, 178, 192, 203, 214, 219, 220, _STATUS}
@@ -19,6 +17,9 @@ def pin(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CPIN: an error until the SIM is up."""
     if request.form is not RequestForm.READ:
         raise BadRequest
+    card = kit.faults.card
+    if card is not None and card.code and kit.session.fun in _CARD_ON:
+        return ok(f"+CPIN: {card.code}")
     return ok("+CPIN: READY") if kit.session.sim_up else _no_sim(kit)
 
 
@@ -41,15 +42,16 @@ def card(kit: VirtualKit, request: CommandRequest) -> Reply:
 def sim_state(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XSIM."""
     if request.form is RequestForm.READ:
-        if not kit.faults.has_sim and kit.session.fun is not ModemMode.OFF:
-            return ok(f"%XSIM: 0,{_CARD_FAILURE}")
+        if (fault := kit.faults.card) is not None and kit.session.fun is not ModemMode.OFF:
+            return ok(f"%XSIM: 0,{fault.cause}")
         return ok(f"%XSIM: {int(kit.session.sim_up)}")
     kit.session.subscriptions.xsim = request.number(0, 0, 1)
     return ok()
 
 
 def _no_sim(kit: VirtualKit) -> Reply:
-    return fail() if kit.faults.has_sim else fail(NOT_INSERTED)
+    fault = kit.faults.card
+    return fail() if fault is None else fail(fault.error)
 
 
 def _imsi(kit: VirtualKit) -> str:

@@ -30,6 +30,13 @@ class Bench:
         return self.modem.data_to_send().decode("latin-1")
 
 
+def told(fault: str, line: str) -> str:
+    """Return what a kit prints that asks for what can be refused, is switched on and asked."""
+    bench = Bench(fault)
+    first = ("AT%MDMEV=1", "AT+CPSMS=1", 'AT+CEDRXS=2,4,"0101"', "AT+CEREG=5", "AT+CFUN=1", "AT")
+    return "".join(bench.ask(one, wait_s=2) for one in first) + bench.ask(line, wait_s=9)
+
+
 def late(fault: str, command: int) -> bool:
     bench = Bench(f"{fault}=5")
     answers = [bench.ask("AT") for _ in range(command)]
@@ -106,6 +113,32 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     "keygen-failed": lambda: code("keygen-failed", "AT%KEYGEN=1,2,0", 523),
     "no-time": lambda: on("no-time", "AT+CCLK?") == "ERROR\r\n",
     "no-sim": lambda: "+CEREG: 5,90\r\n" in on("no-sim", "AT+CEREG?", "AT+CPIN?"),
+    **{
+        name: lambda name=name, line=line, answer=answer: answer in told(name, line)
+        for name, line, answer in (
+            ("sim-failed", "AT%XSIM?", "%XSIM: 0,9\r\n"),
+            ("sim-pin", "AT+CPIN?", "+CPIN: SIM PIN\r\n"),
+            ("sim-puk", "AT+CPIN?", "+CPIN: SIM PUK\r\n"),
+            ("sim-blocked", "AT%XSIM?", "%XSIM: 0,5\r\n"),
+            ("sim-locked", "AT+CPIN?", "+CPIN: PH-NET PIN\r\n"),
+            ("weak", "AT+CEREG?", "+CEREG: 5,2,"),
+            ("interference", "AT%XMONITOR", "%XMONITOR: 1,"),
+            ("denied", "AT+CEREG?", "+CEREG: 5,3,,,,0,15\r\n"),
+            ("apn-refused", "AT+CEER", '+CEER: "ESM 27"\r\n'),
+            ("no-address", "AT+CGPADDR=0", '+CGPADDR: 0,""\r\n'),
+            ("forbidden", "AT+COPS=?", "+COPS: (3,"),
+            ("band-locked", "AT+CEREG?", "+CEREG: 5,2,"),
+            ("plmn-locked", "AT+COPS?", '+COPS: 1,2,"99999"\r\n'),
+            ("wrong-mode", "AT%XSYSTEMMODE?", "%XSYSTEMMODE: 0,1,0,0\r\n"),
+            ("psm-refused", "AT%XMONITOR", '"11100000","11100000"'),
+            ("edrx-refused", "AT+CEDRXRDP", "+CEDRXRDP: 0\r\n"),
+            ("supply-low", "AT+CFUN?", "+CFUN: 4\r\n"),
+            ("overheated", "AT+CFUN?", "+CFUN: 4\r\n"),
+            ("reset-loop", "AT+CEREG?", "%MDMEV: RESET LOOP\r\n"),
+            ("no-imei", "AT+CGSN=1", "ERROR\r\n"),
+            ("not-calibrated", "AT+CEREG?", "%MDMEV: RF CALIBRATION NOT DONE\r\n"),
+        )
+    },
     "supply": lambda: on("supply=2900", "AT%XVBAT") == "%XVBAT: 2900\r\nOK\r\n",
     "temperature": lambda: on("temperature=-20", "AT%XTEMP?") == "%XTEMP: -20\r\nOK\r\n",
     "weak-signal": lambda: rsrp("weak-signal=9") == rsrp("slow=0") - 9,
