@@ -72,6 +72,8 @@ class FetchCurrentJob(Call["dict[str, JSONValue] | None"]):
 class UpdateJob(StatusCall):
     """UpdateFOTAJobExecution: what became of a job. The same final state twice is no error."""
 
+    # What it says of a job that is deleted, final or another's; other statuses are about no job.
+    accepts: ClassVar[frozenset[int]] = frozenset({400, 404, 409, 410, 412, 422})
     service: ClassVar[str] = "fota"
 
     device_id: str
@@ -92,6 +94,18 @@ class UpdateJob(StatusCall):
             body["details"] = self.details
         path = f"{_executions(self.device_id)}/{path_segment(self.job_id, 'a job id')}"
         return Request("PATCH", path, json=body)
+
+    def parse(self, response: Response) -> None:
+        """Raise NotFound if the job is not this device's to report on any more.
+
+        Raises BadAnswer for a refusal that is no JSON: a proxy's, or another server's.
+        """
+        if response.status in self.accepts:
+            response.json()
+            raise NotFound(
+                f"the device cloud takes no report on job {self.job_id}: {response.status}",
+                status=response.status,
+            )
 
     def serves(self) -> str:
         """Return the device that the call is made for, "" where a user refuses for it."""

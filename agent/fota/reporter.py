@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from agent.errors import AgentError, ServiceRefusal
+from agent.errors import AgentError, NotFound
 from agent.fota import jobs
 from agent.fota.journal import JobResult, Journal
 
@@ -20,7 +20,7 @@ class JobSource(Protocol):
         """Return the pending job, None where there is none."""
 
     async def report(self, job_id: str, status: jobs.JobStatus, detail: str) -> None:
-        """Report a state. Raises ServiceRefusal (the job is not ours any more), Unavailable."""
+        """Report a state. Raises NotFound (the job is not ours any more), AgentError (later)."""
 
 
 class UpdateObserver:
@@ -48,14 +48,14 @@ class JobReporter:
         self._observer = observer
 
     async def report(self, status: jobs.JobStatus, detail: str) -> None:
-        """Report a state of the open job. Raises ServiceRefusal, Unavailable."""
+        """Report a state of the open job. Raises NotFound, AgentError."""
         opened = self._journal.job
         reported = jobs.TRANSITIONS[opened.reported, status]
         await self._cloud.report(opened.job_id, reported, jobs.detail_text(detail))
         self._journal.update(reported=reported)
 
     async def end(self, status: jobs.JobStatus, detail: str) -> JobResult:
-        """Close the open job with its result, then report it. Raises Unavailable."""
+        """Close the open job with its result, then report it. Raises AgentError."""
         opened = self._journal.job
         result = JobResult(
             job_id=opened.job_id,
@@ -70,7 +70,7 @@ class JobReporter:
         return self._journal.result_of(result.job_id) or result
 
     async def deliver(self) -> None:
-        """Report the results that the cloud has not acknowledged. Raises Unavailable."""
+        """Report the results that the cloud has not acknowledged. Raises AgentError."""
         for result in self._journal.results:
             if not result.delivered:
                 await self._report_result(result)
@@ -114,5 +114,5 @@ class JobReporter:
             raise jobs.JobWithdrawn
 
     async def _report_result(self, result: JobResult) -> None:
-        with contextlib.suppress(ServiceRefusal):  # deleted or cancelled meanwhile
+        with contextlib.suppress(NotFound):  # deleted or cancelled meanwhile
             await self._cloud.report(result.job_id, result.status, result.detail)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent.errors import RefusedByRule, ServiceRefusal
+from agent.errors import NotFound, RefusedByRule
 from agent.fota import jobs, verification
 from agent.fota.allowed_hosts import AllowedHosts, job_target
 from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
@@ -143,8 +143,8 @@ class UpdateRunner:
     async def pull(self) -> JobResult | None:
         """Carry the pending job to its end; None where there is none.
 
-        Raises Unavailable where the cloud or the download host is out of reach (call again
-        later), at.AtError where the kit is (call again later as well), RefusedByRule for the
+        Raises AgentError where the cloud or the download host is out of reach, or another server
+        answers in its place (call again later), at.AtError where the kit is (call again later as well), RefusedByRule for the
         firmware gate.
         """
         done = await self._go_on_installing()
@@ -206,7 +206,7 @@ class UpdateRunner:
             await self._installation.install(package)
         except jobs.JobEnded as ended:
             return await self._reporter.end(ended.status, ended.detail)
-        except (jobs.JobWithdrawn, ServiceRefusal):
+        except (jobs.JobWithdrawn, NotFound):
             return self._reporter.close_withdrawn()
         except DownloadInterrupted as away:
             return await self._later(away)

@@ -42,6 +42,28 @@ def test_what_is_no_job_is_a_bad_answer(body: bytes) -> None:
         FETCH.parse(Response(200, {}, body))
 
 
+@pytest.mark.contract("D9.2")
+@pytest.mark.parametrize("status", [400, 404, 409, 410, 412, 422])
+def test_a_report_is_refused_by_the_services_own_answer_alone(status: int) -> None:
+    call = UpdateJob("kit", "job-1", "FAILED", "why")
+    assert status in call.accepts
+    for body in (b'{"code":40410,"message":"no such job"}', b'["no such job"]'):
+        with pytest.raises(NotFound, match="job-1"):
+            call.parse(Response(status, {}, body))
+    for body in (b"", b"<html>404</html>", b"404 page not found", b"\xff{}"):
+        with pytest.raises(BadAnswer, match="expected JSON"):
+            call.parse(Response(status, {"content-type": "text/html"}, body))
+
+
+@pytest.mark.parametrize("status", [401, 403, 405, 408, 413, 415, 418, 425, 429, 451])
+def test_a_status_that_is_about_no_job_is_no_answer_to_a_report(status: int) -> None:
+    assert status not in UpdateJob("kit", "job-1", "FAILED").accepts
+
+
+def test_a_report_that_is_taken_has_no_answer() -> None:
+    assert UpdateJob("kit", "job-1", "FAILED").parse(Response(202, {}, b"")) is None
+
+
 def test_a_report_names_state_and_detail() -> None:
     request = UpdateJob("kit", "job-1", "FAILED", "why").request()
     assert (request.method, request.path) == ("PATCH", "/v1/fota-job-executions/kit/job-1")

@@ -53,6 +53,33 @@ async def test_what_another_server_answers_withdraws_no_job(
     assert len(here.kit.installed) == 1
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadAnswer("expected JSON, got 20 bytes of text/html", status=404),
+        InvalidRequest("405 Method Not Allowed", status=405),
+        InvalidRequest("418 I'm a teapot", status=418),
+    ],
+    ids=["a page", "405", "418"],
+)
+@pytest.mark.parametrize("reported", [JobStatus.IN_PROGRESS, JobStatus.SUCCEEDED])
+async def test_a_report_that_another_server_refuses_ends_no_job_and_is_sent_again(
+    tmp_path: Path, error: AgentError, reported: JobStatus
+) -> None:
+    class Wrong(FileBackedCloud):
+        async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
+            if status is reported:
+                raise error
+            await super().report(job_id, status, detail)
+
+    async with scene(tmp_path) as here:
+        with pytest.raises(type(error)):
+            await here.pull(cloud=Wrong(tmp_path))
+        await here.pull()
+        assert here.cloud.statuses == ["IN_PROGRESS", "SUCCEEDED"]
+    assert len(here.kit.installed) == 1
+
+
 class LosingCloud(FileBackedCloud):
     """A device cloud that no final report reaches."""
 
