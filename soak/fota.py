@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from download_server import Fault, file_server
 from file_backed_kit import FileBackedCloud, FileBackedKit, make_runner
-from fota_kills import HERE
+from fota_kills import HERE, MUST_BE_ZERO
 from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
 from manual_clock import ManualClock
 from measure import Row
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 NAME = "fota"
 SEED = 20261121
-MUST_BE_ZERO = ("unfinished", "unverified_installs", "false_successes", "different_results")
 
 
 def run(smoke: bool) -> Iterator[Row]:

@@ -144,8 +144,8 @@ class UpdateRunner:
         """Carry the pending job to its end; None where there is none.
 
         Raises AgentError where the cloud or the download host is out of reach, or another server
-        answers in its place (call again later), at.AtError where the kit is (call again later as well), RefusedByRule for the
-        firmware gate.
+        answers in its place (call again later), at.AtError where the kit is (call again later as
+        well), RefusedByRule for the firmware gate.
         """
         done = await self._go_on_installing()
         await self._reporter.deliver()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import os
 import random
@@ -25,10 +26,13 @@ HERE = Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parent)]
 
 from download_server import FileServer, file_server  # noqa: E402
-from file_backed_kit import Edges, FileBackedCloud, FileBackedKit, make_runner  # noqa: E402
+from file_backed_kit import Edges, FileBackedCloud, FileBackedKit, Programmer, make_runner  # noqa: E402
 from signed_images import signed_image  # noqa: E402
 
 MOST_PULLS = 15
+MUST_BE_ZERO = (
+    "unfinished", "unverified_installs", "false_successes", "false_failures", "different_results",
+)  # fmt: skip
 FINAL = {"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT"}
 
 
@@ -79,7 +83,7 @@ class Bench:
         self.counts: dict[str, int] = dict.fromkeys(
             (
                 "cases", "kills", "unfinished", "unverified_installs", "false_successes",
-                "different_results", "failed_pulls", "most_installs",
+                "false_failures", "different_results", "failed_pulls", "most_installs",
             ),
             0,
         )  # fmt: skip
@@ -110,11 +114,13 @@ class Bench:
                 self.counts["failed_pulls"] += 1
         results = {tuple(report) for report in cloud.reports if report[1] in FINAL}
         state = json.loads((folder / "kit.json").read_text())
-        good = state.get("version") == "2.0.1+0"
+        board = hashlib.sha256(Programmer(folder).board).hexdigest()
+        good = self.sha256 == board or state.get("version") == "2.0.1+0"
         counts = self.counts
         counts["unfinished"] += not results
         counts["different_results"] += len(results) > 1
         counts["false_successes"] += not good and any(one[1] == "SUCCEEDED" for one in results)
+        counts["false_failures"] += good and any(one[1] == "FAILED" for one in results)
         counts["unverified_installs"] += any(sha != self.sha256 for sha in kit.installed)
         counts["most_installs"] = max(counts["most_installs"], len(kit.installed))
 
@@ -130,22 +136,22 @@ class Bench:
             self.finish(killed, mood)
         return edges
 
-    def random_instants(self, count: int, draw: random.Random) -> None:
+    def random_instants(self, count: int, draw: random.Random, mood: str = "good") -> None:
         folder = self.scene()
         began = time.perf_counter()
-        waited(child(lambda: pull(folder)))
+        waited(child(lambda: pull(folder, mood=mood)))
         length = time.perf_counter() - began
         landed = 0
         for _ in range(count * 10):
             if landed == count:
                 break
             killed = self.scene()
-            pid = child(lambda where=killed: pull(where))  # type: ignore[misc]
+            pid = child(lambda where=killed: pull(where, mood=mood))  # type: ignore[misc]
             time.sleep(draw.random() * length * 0.95)
             os.kill(pid, signal.SIGKILL)
             # A child that had ended already was not killed: it does not count.
             landed += waited(pid) == -signal.SIGKILL
-            self.finish(killed)
+            self.finish(killed, mood)
         self.counts["kills"] += landed
 
 
@@ -163,14 +169,14 @@ def main() -> int:
             port = int(os.read(ours, 20))
             bench = Bench(root, port, image)
             found: dict[str, Any] = {"seed": given.seed}
-            found["edges"] = bench.every_edge("good") + bench.every_edge("reverts")
+            found["edges"] = sum(map(bench.every_edge, ("good", "reverts", "programmed")))
             bench.random_instants(given.random, random.Random(given.seed))
+            bench.random_instants(given.random // 4, random.Random(given.seed), "programmed")
         finally:
             os.kill(server, signal.SIGKILL)
             os.waitpid(server, 0)
     sys.stdout.write(json.dumps({**found, **bench.counts}) + "\n")
-    bad = ("unfinished", "unverified_installs", "false_successes", "different_results")
-    return int(any(bench.counts[name] for name in bad))
+    return int(any(bench.counts[name] for name in MUST_BE_ZERO))
 
 
 if __name__ == "__main__":

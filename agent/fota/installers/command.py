@@ -12,7 +12,7 @@ import asyncio
 import os
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agent import programs
 from agent.fota.installers import base
@@ -37,8 +37,6 @@ class CommandInstaller:
     name: str = "command"
     types: frozenset[FirmwareType] = frozenset(FirmwareType)
     port: str = ""
-    _seen: str = field(default="", init=False)
-    """The version that the program read back, "" where it named none."""
 
     def fetches_itself(self, job: Job) -> bool:  # noqa: ARG002 - the seam's
         """No: the program gets a proven image."""
@@ -53,9 +51,8 @@ class CommandInstaller:
         return ""
 
     async def running(self, kind: FirmwareType) -> base.RunningVersion | None:
-        """Return what of this type runs: the kit's own word over AT, else the program's."""
-        by_at = None if self.modem is None else await base.running_by_at(self.modem, kind)
-        return by_at or (base.RunningVersion(self._seen) if self._seen else None)
+        """Return what of this type runs, by the kit's own word over AT."""
+        return None if self.modem is None else await base.running_by_at(self.modem, kind)
 
     async def install(self, package: base.Package, progress: base.ProgressCallback) -> str:
         """Run the program to its end, or to the end of its time; return what it read back."""
@@ -76,11 +73,12 @@ class CommandInstaller:
         except OSError as error:
             raise base.InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error
         assert process.stdout is not None
-        last = self._seen = ""
+        last = seen = ""
 
         def read_line(line: str) -> None:
+            nonlocal seen
             if match := _VERSION.fullmatch(line):
-                self._seen = match[1]
+                seen = match[1]
             progress(line, 0, 0)
 
         try:
@@ -96,14 +94,13 @@ class CommandInstaller:
         if code != 0:
             reason = f": {last}" if last else ""
             raise base.InstallFailed(f"{words[0]} ended with exit code {code}{reason}")
-        if await self.running(package.job.kind) is None and not self._reported_by_at(
-            package.job.kind
-        ):
+        kind = package.job.kind
+        if not seen and await self.running(kind) is None and not self._reported_by_at(kind):
             raise base.InstallFailed(
-                f"neither the kit nor {words[0]} tells which {package.job.kind.value} runs now: "
+                f"neither the kit nor {words[0]} tells which {kind.value} runs now: "
                 'the program has to print "version: X" as it reads it back'
             )
-        return self._seen
+        return seen
 
     def _reported_by_at(self, kind: FirmwareType) -> bool:
         """Return whether the restarted kit may report its version over AT."""

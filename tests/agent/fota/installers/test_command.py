@@ -35,8 +35,9 @@ async def install(
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> None:
     installer = CommandInstaller(words, timeout_s, None)
-    await installer.install(package(folder), progress)
-    assert await installer.running(FirmwareType.APP) == RunningVersion("1.0.0")
+    assert await installer.install(package(folder), progress) == "1.0.0"
+    # Somebody may flash the kit afterwards: of what runs then, the program's word tells nothing.
+    assert await installer.running(FirmwareType.APP) is None
 
 
 async def test_the_program_gets_the_path_as_one_argument_and_no_shell(tmp_path: Path) -> None:
@@ -130,5 +131,5 @@ async def test_two_builds_are_two_arguments(tmp_path: Path) -> None:
     job = Job("j", FirmwareType.BOOT, "h", ("a", "b"), 2, "1.0.0")
     words = (sys.executable, "-c", "import sys; print('version=' + str(len(sys.argv)))", "{image}")
     installer = CommandInstaller(words, 30, None)
-    await installer.install(Package(job, paths, "", "1.0.0"), lambda *_: None)
-    assert await installer.running(FirmwareType.BOOT) == RunningVersion("3")
+    seen = await installer.install(Package(job, paths, "", "1.0.0"), lambda *_: None)
+    assert seen == "3"
