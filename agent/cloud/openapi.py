@@ -13,6 +13,11 @@ from agent.json_value import JSONValue
 SIMPLE_TOKEN = "Simple Token"
 JSON_WEB_TOKEN = "JSON Web Token"
 
+_NAMES = {
+    name.replace(" ", ""): name
+    for name in (SIMPLE_TOKEN, JSON_WEB_TOKEN, "Evaluation Token", "Organization Auth Token")
+}
+"""By the name without blanks, which a valid document has: OpenAPI takes no blank there."""
 _DECLARED_AS = {
     Scheme.API_KEY: SIMPLE_TOKEN,
     Scheme.DEVICE_JWT: JSON_WEB_TOKEN,
@@ -35,7 +40,8 @@ class OpenApi:
         # An operation without `security` has the document's; an empty list means none.
         security = operation.get("security", self.document.get("security"))
         choices = security if isinstance(security, list) else []
-        return frozenset(name for each in choices if isinstance(each, dict) for name in each)
+        names = (name for each in choices if isinstance(each, dict) for name in each)
+        return frozenset(_NAMES.get(name, name) for name in names)
 
     def takes(self, method: str, path: str, scheme: Scheme) -> bool:
         """Return whether an operation declares the kind of credential that `scheme` is."""

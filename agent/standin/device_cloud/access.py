@@ -35,6 +35,21 @@ class Access:
     service: str = ""
     """The service that a proxy's JWT has to be for."""
 
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The names of the schemes as components of the document."""
+        return tuple(map(component, self.schemes))
+
+    @property
+    def description(self) -> str:
+        """The schemes by the names that the service gives them."""
+        return f"Credential: {' or '.join(self.schemes)}." if self.schemes else ""
+
+
+def component(scheme: str) -> str:
+    """Return the name of a scheme without blanks, which OpenAPI takes in no component's name."""
+    return scheme.replace(" ", "")
+
 
 OPEN = Access()
 USER = Access((SIMPLE_TOKEN,))

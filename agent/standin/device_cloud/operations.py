@@ -206,8 +206,8 @@ def declare(
         name=name,
         summary=summary,
         tag=tag,
-        description=_IF_MATCH if takes_if_match else "",
-        security=access.schemes,
+        description=f"{access.description} {_IF_MATCH if takes_if_match else ''}".strip(),
+        security=access.components,
         parameters=(*parameters, *implied),
         bodies=bodies or ({JSON_TYPE: body} if body is not None else {}),
         answers={

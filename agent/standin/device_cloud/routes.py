@@ -19,11 +19,11 @@ from agent.standin.device_cloud.shapes import OBJECT
 from agent.standin.state import Cloud
 
 _SCHEMES = {
-    access.SIMPLE_TOKEN: "The API key of a user in a team.",
-    access.JSON_WEB_TOKEN: "A JWT of a device, or of a proxy server with a service key. ES256"
+    access.SIMPLE_TOKEN: "the API key of a user in a team.",
+    access.JSON_WEB_TOKEN: "a JWT of a device, or of a proxy server with a service key. ES256"
     " only.",
-    access.EVALUATION_TOKEN: "Deprecated: a JWT for location, for 30 days.",
-    access.ORGANIZATION_TOKEN: "An organization auth token, for the projects of one organization.",
+    access.EVALUATION_TOKEN: "a JWT for location, for 30 days; deprecated.",
+    access.ORGANIZATION_TOKEN: "a credential for the projects of one organization.",
 }
 # A component, not a parameter of operations: no schema describes which value fits, so a tool that
 # generates values from the document would only generate refusals.
@@ -90,7 +90,11 @@ def document(base_url: str, now_s: float, provisioning_url: str = "") -> dict[st
         server=base_url,
         components={
             "securitySchemes": {
-                name: {"type": "http", "scheme": "bearer", "description": text}
+                access.component(name): {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": f"{name}: {text}",
+                }
                 for name, text in _SCHEMES.items()
             },
             "schemas": {"Error": _ERROR},

@@ -16,16 +16,21 @@ async def test_the_document_is_openapi_3_and_open_to_everyone(standin: StandIn) 
     document = answer.json()
     assert answer.status_code == 200
     assert document["openapi"].startswith("3.")
-    assert {"Simple Token", "JSON Web Token"} <= set(document["components"]["securitySchemes"])
+    schemes = document["components"]["securitySchemes"]
+    for name in ("Simple Token", "JSON Web Token"):
+        # A component's name holds no blank; what the service calls it stands beside it.
+        assert schemes[name.replace(" ", "")]["description"].startswith(f"{name}: ")
+    report = document["paths"]["/v1/fota-job-executions/{device_id}/{job_id}"]["patch"]
+    assert "Credential: Simple Token or JSON Web Token." in report["description"]
 
 
 @pytest.mark.contract("D1.5")
 async def test_an_operation_takes_exactly_the_schemes_that_it_declares(standin: StandIn) -> None:
     document = (await standin.client.get("/v1/openapi.json")).json()
     credentials = {
-        "Simple Token": "api_key",
-        "Organization Auth Token": "organization_auth_token",
-        "Evaluation Token": "evaluation_token",
+        "SimpleToken": "api_key",
+        "OrganizationAuthToken": "organization_auth_token",
+        "EvaluationToken": "evaluation_token",
     }
     standin.cloud.settings.bulk_s = 1e9
     for path, operations in document["paths"].items():
