@@ -9,13 +9,12 @@ from starlette.responses import Response
 from agent.standin import keys
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.devices.onboarding import certificate_for
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.refusals import forbidden, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
-from agent.standin.device_cloud.shapes import OBJECT, TEXT, WHOLE
+from agent.standin.device_cloud.shapes import MOMENT, OBJECT, TEXT, TEXTS, answer, resource
 from agent.standin.principal import Principal
 from agent.standin.state import TEAMS, USERS, Cloud
 
@@ -112,30 +111,48 @@ def _to_resource(cloud: Cloud, principal: Principal) -> Resource:
     return with_meta(resource, CREATED_AT)
 
 
+_PLAN = answer(
+    name=TEXT,
+    proxyUsageDeclarations={"type": "object", "additionalProperties": {"type": "integer"}},
+    currentMonthCosts={"type": "array", "items": OBJECT},
+    currentMonthTotalCost={"type": "number"},
+    serviceKeys={
+        "type": "array",
+        "items": answer(service=TEXT, enabled={"type": "boolean"}, createdAt=MOMENT),
+    },
+)
+_ACCOUNT = resource(
+    mqttEndpoint=TEXT,
+    mqttTopicPrefix=TEXT,
+    team=answer(tenantId=TEXT, name=TEXT),
+    role=TEXT,
+    userId=TEXT,
+    tags=TEXTS,
+    plan=_PLAN,
+)
+_STATUS = answer(status=TEXT, login={"type": "boolean"})
+_TOKEN = answer(token=TEXT, createdAt=MOMENT)
+_KEY = answer(serviceKey=TEXT, service=TEXT, token=TEXT, createdAt=MOMENT)
 _OF_A_DEVICE = ("clientCert", "privateKey")
-_CREDENTIALS: Schema = {
-    "type": "object",
-    "required": [*_OF_A_DEVICE],
-    "properties": dict.fromkeys(_OF_A_DEVICE, TEXT),
-}
+_CREDENTIALS = answer(**dict.fromkeys(_OF_A_DEVICE, TEXT))
 OPERATIONS = (
     declare(
         "GET /v1/status", "FetchStatus", "Whether the service is up.", _status,
-        tag="Account", access=OPEN, answers={200: OBJECT},
+        tag="Account", access=OPEN, answers={200: _STATUS},
     ),
     declare(
         "GET /v1/account", "FetchAccountInfo", "The team, its plan, the user's role.", _account,
-        tag="Account", answers={200: WHOLE},
+        tag="Account", answers={200: _ACCOUNT},
     ),
     declare(
         "GET /v1/account/service-token", "FetchServiceToken",
         "A service token; organization auth tokens replace it.", _service_token,
-        tag="Account", deprecated=True, answers={200: OBJECT},
+        tag="Account", deprecated=True, answers={200: _TOKEN},
     ),
     declare(
         "POST /v1/account/service-key-and-token", "CreateServiceKeyAndToken",
         "A new service key in place of the old one.", _service_key_and_token,
-        tag="Account", deprecated=True, changes=True, answers={200: OBJECT},
+        tag="Account", deprecated=True, changes=True, answers={200: _KEY},
         parameters=(
             Parameter(name="service", schema={"type": "string", "enum": [*keys.SERVICES]}),
         ),

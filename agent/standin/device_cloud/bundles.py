@@ -24,7 +24,7 @@ from agent.standin.device_cloud.operations import BYTES, Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, told, with_meta
-from agent.standin.device_cloud.shapes import FLAG, LIST, OBJECT, TEXT, WHOLE
+from agent.standin.device_cloud.shapes import FLAG, MOMENT, TEXT, TEXTS, answer, list_of, resource
 from agent.standin.device_cloud.tables import BUNDLES, FILES, PREDICTIONS, Bundle
 from agent.standin.state import Cloud
 
@@ -209,18 +209,31 @@ _ZIP: Schema = {
 }
 _BASE64: Schema = {**_ZIP, "format": "firmware-bundle-base64", "contentEncoding": "base64"}
 _ONE = "/v1/firmwares/{bundle_id}"
+_BUNDLE = resource(
+    "name",
+    "description",
+    bundleId=TEXT,
+    name=TEXT,
+    description=TEXT,
+    type=TEXT,
+    version=TEXT,
+    lastModified=MOMENT,
+    size={"type": "integer"},
+    filenames=TEXTS,
+)
 OPERATIONS = (
     declare(
         "GET /v1/firmwares", "ListFirmware", "Bundles.", _listed, tag="FOTA",
-        parameters=(Parameter(name="modemOnly", schema=FLAG), *PAGES), answers={200: LIST},
+        parameters=(Parameter(name="modemOnly", schema=FLAG), *PAGES),
+        answers={200: list_of(_BUNDLE)},
     ),
     declare(
         "POST /v1/firmwares", "UploadFirmware", "A bundle, as a zip with a manifest.", _upload,
         tag="FOTA", bodies={"application/zip": _ZIP, BYTES: _ZIP, "text/plain": _BASE64},
-        max_body=LARGEST_ZIP, answers={202: OBJECT},
+        max_body=LARGEST_ZIP, answers={202: answer(uris=TEXTS)},
     ),
     declare(
-        f"GET {_ONE}", "FetchFirmware", "A bundle.", _fetch, tag="FOTA", answers={200: WHOLE},
+        f"GET {_ONE}", "FetchFirmware", "A bundle.", _fetch, tag="FOTA", answers={200: _BUNDLE},
     ),
     declare(
         f"DELETE {_ONE}", "DeleteFirmware", "Delete a bundle.", _delete, tag="FOTA",

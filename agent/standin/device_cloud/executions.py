@@ -16,7 +16,7 @@ from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
-from agent.standin.device_cloud.shapes import LIST, TEXT, TEXTS, WHOLE
+from agent.standin.device_cloud.shapes import MOMENT, TEXT, TEXTS, list_of, of, resource
 from agent.standin.state import Cloud
 
 FINAL = frozenset({"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT", "CANCELLED"})
@@ -175,19 +175,31 @@ def _store(cloud: Cloud, row: tables.Execution, status: str, detail: str) -> Non
 
 
 _DEVICE = "/v1/fota-job-executions/{device_id}"
+_SHOWN = resource(
+    "statusDetail",
+    tenantId=TEXT,
+    deviceId=TEXT,
+    jobId=TEXT,
+    executionId=TEXT,
+    status=TEXT,
+    statusDetail=TEXT,
+    createdAt=MOMENT,
+    lastUpdatedAt=MOMENT,
+    jobDocument=of(tables.JobDocument),
+)
 OPERATIONS = (
     declare(
         f"GET {_DEVICE}/current", "FetchCurrentPendingFOTAJobExecution",
         "The oldest execution that waits for a device.", _current, tag="FOTA", access=FOTA_DEVICE,
-        parameters=(Parameter(name="firmwareType", schema=TEXT),), answers={200: WHOLE},
+        parameters=(Parameter(name="firmwareType", schema=TEXT),), answers={200: _SHOWN},
     ),
     declare(
         f"GET {_DEVICE}", "ListFOTAJobExecutions", "A device's executions.", _listed,
-        tag="FOTA", parameters=PAGES, answers={200: LIST},
+        tag="FOTA", parameters=PAGES, answers={200: list_of(_SHOWN)},
     ),
     declare(
         f"GET {_DEVICE}/{{job_id}}", "FetchFOTAJobExecution", "An execution.", _fetch,
-        tag="FOTA", answers={200: WHOLE},
+        tag="FOTA", answers={200: _SHOWN},
     ),
     declare(
         f"PATCH {_DEVICE}/{{job_id}}", "UpdateFOTAJobExecution", "Report how it goes.", _update,
@@ -196,6 +208,6 @@ OPERATIONS = (
     declare(
         "GET /v1/fota-job-execution-statuses/{job_id}", "ListFOTAJobExecutionStatuses",
         "A job's executions.", _list_of_job, tag="FOTA",
-        parameters=(Parameter(name="status", schema=TEXTS), *PAGES), answers={200: LIST},
+        parameters=(Parameter(name="status", schema=TEXTS), *PAGES), answers={200: list_of(_SHOWN)},
     ),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, told, with_meta
-from agent.standin.device_cloud.shapes import LIST, OBJECT, TEXT, WHOLE
+from agent.standin.device_cloud.shapes import MOMENT, TEXT, TEXTS, answer, list_of, of, resource
 from agent.standin.device_cloud.tables import JOBS, Job, JobFirmware, JobTarget
 from agent.standin.state import Cloud
 
@@ -51,7 +51,9 @@ JOB: Schema = {
         "name": {"type": "string", "maxLength": 64},
         "description": {"type": "string", "maxLength": 1024},
         # A released tool sends the text.
-        "autoApply": {"enum": [True, False, "true", "false"]},
+        "autoApply": {
+            "anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["true", "false"]}]
+        },
     },
 }
 
@@ -199,16 +201,33 @@ def _store(cloud: Cloud, row: Job) -> None:
 
 
 _ONE = "/v1/fota-jobs/{job_id}"
+_SHOWN = resource(
+    "name",
+    "description",
+    "statusDetail",
+    "completedAt",
+    jobId=TEXT,
+    name=TEXT,
+    description=TEXT,
+    status=TEXT,
+    statusDetail=TEXT,
+    target=of(JobTarget),
+    firmware=answer(**of(JobFirmware)["properties"], uris=TEXTS),
+    executionStats={"type": "object", "additionalProperties": {"type": "integer"}},
+    createdAt=MOMENT,
+    lastUpdatedAt=MOMENT,
+    completedAt=MOMENT,
+)
 OPERATIONS = (
     declare(
         "POST /v1/fota-jobs", "CreateFOTAJob", "Update devices.", _create,
-        tag="FOTA", body=JOB, answers={201: OBJECT},
+        tag="FOTA", body=JOB, answers={201: answer(jobId=TEXT)},
     ),
     declare(
         "GET /v1/fota-jobs", "ListFOTAJobs", "Jobs, newest first.", _listed,
-        tag="FOTA", parameters=PAGES, answers={200: LIST},
+        tag="FOTA", parameters=PAGES, answers={200: list_of(_SHOWN)},
     ),
-    declare(f"GET {_ONE}", "FetchFOTAJob", "A job.", _fetch, tag="FOTA", answers={200: WHOLE}),
+    declare(f"GET {_ONE}", "FetchFOTAJob", "A job.", _fetch, tag="FOTA", answers={200: _SHOWN}),
     declare(
         f"DELETE {_ONE}", "DeleteFOTAJob", "Delete a job.", _delete,
         tag="FOTA", answers={202: None},

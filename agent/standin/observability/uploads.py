@@ -224,8 +224,8 @@ _TRACE: Schema = {
         **upload_commits.IDENTITY["properties"],
         "reason": {"type": ["string", "integer", "null"]},
         "captured_date": {"type": "string", "maxLength": 64},
-        "processes": {"type": "array"},
-        "threads": {"type": "array"},
+        "processes": {"type": "array", "items": {}},
+        "threads": {"type": "array", "items": {}},
     },
 }
 

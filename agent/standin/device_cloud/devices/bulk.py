@@ -21,7 +21,7 @@ from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import Resource, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
-from agent.standin.device_cloud.shapes import LIST, WHOLE
+from agent.standin.device_cloud.shapes import MOMENT, TEXT, list_of, resource
 from agent.standin.state import Cloud
 from agent.standin.store import TableOf
 
@@ -279,14 +279,24 @@ def _ulid(now_s: float) -> str:
     return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
+_FIELDS = {
+    "bulkOpsRequestId": TEXT,
+    "endpoint": TEXT,
+    "status": {"type": "string", "enum": [*BulkStatus]},
+    "requestedAt": MOMENT,
+    "completedAt": MOMENT,
+    "uploadedDataUrl": TEXT,
+    "errorSummaryUrl": TEXT,
+}
+_SHOWN = resource("completedAt", "errorSummaryUrl", **_FIELDS)
 OPERATIONS = (
     declare(
         "GET /v1/bulk-ops-requests", "ListBulkOpsRequests", "Bulk requests, newest first.",
-        _listed, tag="Onboarding", parameters=PAGES, answers={200: LIST},
+        _listed, tag="Onboarding", parameters=PAGES, answers={200: list_of(_SHOWN)},
     ),
     declare(
         "GET /v1/bulk-ops-requests/{request_id}", "FetchBulkOpsRequest",
-        "How far a bulk request is.", _fetch, tag="Onboarding", answers={200: WHOLE},
+        "How far a bulk request is.", _fetch, tag="Onboarding", answers={200: _SHOWN},
     ),
     declare(
         "GET /v1/bulk-ops-files/{request_id}/{name}", "FetchBulkOpsFile",

@@ -24,7 +24,16 @@ from agent.standin.device_cloud.operations import Context, DeviceCloudOperation,
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.resource import Resource, answer_one, require, with_meta
-from agent.standin.device_cloud.shapes import FLAG, LIST, OBJECT, TEXTS, WHOLE
+from agent.standin.device_cloud.shapes import (
+    FLAG,
+    MOMENT,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    answer,
+    list_of,
+    resource,
+)
 from agent.standin.device_cloud.tables import CLAIMED, COMMANDS, Claimed, Command, Rule
 from agent.standin.state import Cloud
 from agent.standin.store import TableOf
@@ -160,14 +169,15 @@ def _rules(path: str, key: str) -> tuple[DeviceCloudOperation, ...]:
 
     name: Schema = {"type": "string", "minLength": 1}
     rule: Schema = {"type": "object", "required": [key], "properties": {key: name, "tags": TAGS}}
+    shown = resource(**{"id": TEXT, key: name, "tags": TAGS})
     return (
         declare(
             f"GET {path}", f"ListProvisioningBy{word}", "What was stored.", listed,
-            tag="Provisioning", parameters=PAGES, answers={200: LIST},
+            tag="Provisioning", parameters=PAGES, answers={200: list_of(shown)},
         ),
         declare(
             f"POST {path}", f"CreateProvisioningBy{word}", "Store one.", create,
-            tag="Provisioning", body=rule, answers={201: WHOLE},
+            tag="Provisioning", body=rule, answers={201: shown},
         ),
     )  # fmt: skip
 
@@ -289,14 +299,21 @@ def _answer_of_kit(
     return {kind: {"csr": base64.urlsafe_b64encode(signed).rstrip(b"=").decode()}}
 
 
-_CLAIMED: Schema = {
-    "type": "object",
-    "required": ["claimedIds", "failed"],
-    "properties": {
-        "claimedIds": TEXTS,
-        "failed": {"type": "array", "items": OBJECT},
-    },
-}
+_FAILED: Schema = {"type": "array", "items": answer(row={"type": "integer"}, message=TEXT)}
+_CLAIMED = answer(claimedIds=TEXTS, failed=_FAILED)
+_SHOWN = resource(id=TEXT, tenantId=TEXT, tags=TEXTS, commands=TEXTS)
+_SHOWN_COMMAND = resource(
+    "response",
+    "answeredBy",
+    id=TEXT,
+    deviceId=TEXT,
+    description=TEXT,
+    request=OBJECT,
+    status=TEXT,
+    createdAt=MOMENT,
+    response=OBJECT,
+    answeredBy=TEXT,
+)
 _ONE = "/v1/claimed-devices/{device}"
 _COMMANDS = _ONE + "/provisioning"
 OPERATIONS = (
@@ -304,15 +321,15 @@ OPERATIONS = (
         "POST /v1/claimed-devices", "ClaimDeviceOwnership", "Claim by attestation token.", _claim,
         tag="Provisioning", parameters=(Parameter(name="dryrun", schema=FLAG),),
         bodies={JSON_TYPE: CLAIM, "text/csv": CLAIMS.schema}, own_body=True, refusals=(409,),
-        answers={200: _CLAIMED, 201: {"anyOf": [WHOLE, _CLAIMED]}, 202: None},
+        answers={200: _CLAIMED, 201: {"anyOf": [_SHOWN, _CLAIMED]}, 202: None},
     ),
     declare(
         "GET /v1/claimed-devices", "ListClaimedDevices", "Claimed devices.", _listed,
-        tag="Provisioning", parameters=PAGES, answers={200: LIST},
+        tag="Provisioning", parameters=PAGES, answers={200: list_of(_SHOWN)},
     ),
     declare(
         f"GET {_ONE}", "FetchClaimedDevice", "One.", _fetch,
-        tag="Provisioning", answers={200: WHOLE},
+        tag="Provisioning", answers={200: _SHOWN},
     ),
     declare(
         f"DELETE {_ONE}", "UnclaimDevice", "Let go.", _unclaim,
@@ -320,15 +337,17 @@ OPERATIONS = (
     ),
     declare(
         f"POST {_COMMANDS}", "CreateDeviceProvisioningCommand", "A command for a device.",
-        _create_command, tag="Provisioning", body=COMMAND, answers={201: WHOLE},
+        _create_command, tag="Provisioning", body=COMMAND,
+        answers={201: _SHOWN_COMMAND},
     ),
     declare(
         f"GET {_COMMANDS}", "ListDeviceProvisioningCommands", "A device's commands.",
-        _list_commands, tag="Provisioning", parameters=PAGES, answers={200: LIST},
+        _list_commands, tag="Provisioning", parameters=PAGES,
+        answers={200: list_of(_SHOWN_COMMAND)},
     ),
     declare(
         f"GET {_COMMANDS}/{{command}}", "FetchDeviceProvisioningCommand", "A command.",
-        _fetch_command, tag="Provisioning", answers={200: WHOLE},
+        _fetch_command, tag="Provisioning", answers={200: _SHOWN_COMMAND},
     ),
     *_rules("/v1/provisioning-rules", "name"),
     *_rules("/v1/provisioning/tags", "tag"),

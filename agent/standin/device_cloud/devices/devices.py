@@ -19,8 +19,8 @@ from agent.standin.device_cloud.devices.registry import TAGS, merge, registry, t
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one
-from agent.standin.device_cloud.shapes import FLAG, LIST, TEXT, TEXTS
-from agent.standin.device_cloud.tables import Device
+from agent.standin.device_cloud.shapes import FLAG, TEXT, TEXTS, list_of, of, resource
+from agent.standin.device_cloud.tables import Device, DeviceFields
 from agent.standin.state import Cloud
 
 _LINE: Schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[^\\r\\n]+$"}
@@ -191,6 +191,19 @@ _TRANSFORM = Parameter(
     description="A JSONata expression; one that is none, or that ends in an error, is 400.",
 )
 _DEVICE = "/v1/devices/{device_id}"
+_SHOWN: Schema = {
+    "anyOf": [
+        resource(
+            "subType",
+            "gatewayId",
+            "cloudMqttEnabled",
+            "state",
+            **of(DeviceFields)["properties"],
+            tenantId=TEXT,
+        ),
+        {"description": "Whatever the transform yields."},
+    ]
+}
 OPERATIONS = (
     declare(
         "GET /v1/devices", "ListDevices", "The team's devices, page by page.", _list_devices,
@@ -210,11 +223,12 @@ OPERATIONS = (
             _TRANSFORM,
             *PAGES,
         ),
-        answers={200: LIST},
+        answers={200: list_of(_SHOWN)},
     ),
     declare(
         f"GET {_DEVICE}", "FetchDevice", "One device, or what a transform makes of it.",
-        _fetch_device, tag="Devices", access=DEVICE, parameters=(_TRANSFORM,), answers={200: {}},
+        _fetch_device, tag="Devices", access=DEVICE, parameters=(_TRANSFORM,),
+        answers={200: _SHOWN},
     ),
     declare(
         f"DELETE {_DEVICE}", "DeleteDevice", "Forget a device.", _delete,

@@ -17,7 +17,7 @@ from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.resource import accepted, with_meta
-from agent.standin.device_cloud.shapes import LIST, MOMENT, TEXT
+from agent.standin.device_cloud.shapes import MOMENT, TEXT, list_of, resource
 from agent.standin.device_cloud.tables import MESSAGES, Message
 from agent.standin.state import Cloud
 
@@ -30,7 +30,7 @@ _MOST = 100_000
 MESSAGE: Schema = {
     "type": "object",
     "required": ["message"],
-    "properties": {"message": {"type": ["object", "array", "string"]}},
+    "properties": {"message": {"type": ["object", "array", "string"], "items": {}}},
     "description": "`topic` may be added, a text: one of the device's own, d/<id>/d2c,"
     " d/<id>/d2c/bulk for a list or d/<id>/d2c/bin for base64.",
 }
@@ -115,6 +115,7 @@ def _app_id(message: object) -> object:
     return message.get("appId") if isinstance(message, dict) else None
 
 
+_SENT = resource(tenantId=TEXT, topic=TEXT, deviceId=TEXT, receivedAt=MOMENT, message={})
 OPERATIONS = (
     declare(
         "POST /v1/devices/{device_id}/messages", "SendDeviceMessage",
@@ -133,6 +134,6 @@ OPERATIONS = (
             Parameter(name="topic", schema=TEXT),
             *PAGES,
         ),
-        answers={200: LIST},
+        answers={200: list_of(_SENT)},
     ),
 )  # fmt: skip

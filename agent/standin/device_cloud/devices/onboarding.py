@@ -23,7 +23,7 @@ from agent.standin.device_cloud.devices.registry import TAGS, registry
 from agent.standin.device_cloud.operations import Context, Handler, declare
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
-from agent.standin.device_cloud.shapes import TEXT, WHOLE
+from agent.standin.device_cloud.shapes import MOMENT, TEXT, answer, resource
 from agent.standin.device_cloud.tables import OWNERSHIP, Ownership
 from agent.standin.jwt import private_pem
 
@@ -223,17 +223,16 @@ async def _dissociate(context: Context) -> Response:
     return accepted()
 
 
-_OPERATION_ID: Schema = {
-    "type": "object",
-    "required": ["bulkOpsRequestId"],
-    "properties": {"bulkOpsRequestId": {"type": "string", "minLength": 26, "maxLength": 26}},
-}
-_PARTS = ("clientId", "caCert", "clientCert", "privateKey")
-_CERTIFICATE: Schema = {
-    "type": "object",
-    "required": [*_PARTS],
-    "properties": dict.fromkeys(_PARTS, TEXT),
-}
+_OPERATION_ID = answer(bulkOpsRequestId={"type": "string", "minLength": 26, "maxLength": 26})
+_CERTIFICATE = answer(clientId=TEXT, caCert=TEXT, clientCert=TEXT, privateKey=TEXT)
+_ROW = answer(row={"type": "integer"}, deviceId=TEXT, error=TEXT)
+_IN_PROJECT = resource(
+    "errorSummary",
+    bulkOpsRequestId=TEXT,
+    status=TEXT,
+    requestedAt=MOMENT,
+    errorSummary=answer(errors={"type": "array", "items": _ROW}),
+)
 _ASSOCIATION = "/v1/association/{device_id}"
 OPERATIONS = (
     declare(
@@ -280,6 +279,6 @@ OPERATIONS = (
     declare(
         f"GET {_CREATE}/{{request_id}}", "FetchProjectDevices",
         "How far the making of devices is.", _fetch_in_project,
-        tag="Onboarding", access=PROJECT, answers={200: WHOLE},
+        tag="Onboarding", access=PROJECT, answers={200: _IN_PROJECT},
     ),
 )  # fmt: skip

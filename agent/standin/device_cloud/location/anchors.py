@@ -15,7 +15,7 @@ from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
-from agent.standin.device_cloud.shapes import LIST, WHOLE
+from agent.standin.device_cloud.shapes import list_of, of, resource
 from agent.standin.device_cloud.tables import ANCHORS, Anchor
 from agent.standin.state import Cloud
 
@@ -111,6 +111,7 @@ def _to_resource(row: Anchor) -> Resource:
 
 _EVERY, _ONE = "/v1/location/anchors", "/v1/location/anchors/{mac_address}"
 _ADDRESS = (Parameter(name="mac_address", schema=location_input.MAC, where="path", required=True),)
+_ANCHOR = resource(**of(Anchor)["properties"])
 OPERATIONS = (
     declare(
         f"POST {_EVERY}", "CreateAnchor", "Tell where an access point is.", _create,
@@ -118,11 +119,11 @@ OPERATIONS = (
     ),
     declare(
         f"GET {_EVERY}", "ListAnchors", "The anchors of the team.", _listed,
-        tag="Location", parameters=PAGES, answers={200: LIST},
+        tag="Location", parameters=PAGES, answers={200: list_of(_ANCHOR)},
     ),
     declare(
         f"GET {_ONE}", "FetchAnchor", "One anchor.", _fetch,
-        tag="Location", parameters=_ADDRESS, answers={200: WHOLE},
+        tag="Location", parameters=_ADDRESS, answers={200: _ANCHOR},
     ),
     declare(
         f"PATCH {_ONE}", "UpdateAnchor", "Move or rename an anchor.", _update,

@@ -20,7 +20,7 @@ from agent.standin.device_cloud.location import location_input, orbits
 from agent.standin.device_cloud.location.radio_world import Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.operations import BYTES, Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
-from agent.standin.device_cloud.shapes import OBJECT
+from agent.standin.device_cloud.shapes import OBJECT, TEXT, answer
 from agent.standin.device_cloud.tables import PREDICTIONS
 
 DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
@@ -286,7 +286,8 @@ def operations(
             declare(
                 f"GET {prefix}{suffix}", f"{kind}Fetch{suffix.upper()}",
                 "Where the prediction file is.", _pgps, tag="Location", access=access,
-                parameters=(wanted,), answers={200: OBJECT}, deprecated=deprecated,
+                parameters=(wanted,), answers={200: answer(host=TEXT, path=TEXT)},
+                deprecated=deprecated,
             )
             for suffix in ("pgps", "pgnss")
         ),

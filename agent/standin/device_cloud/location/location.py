@@ -23,7 +23,7 @@ from agent.standin.device_cloud.operations import Context, DeviceCloudOperation,
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import accepted, with_meta
-from agent.standin.device_cloud.shapes import FLAG, LIST, MOMENT, OBJECT, TEXT
+from agent.standin.device_cloud.shapes import FLAG, MOMENT, TEXT, answer, list_of, resource
 from agent.standin.device_cloud.tables import FIXES, StoredFix
 from agent.standin.principal import CredentialKind
 
@@ -175,22 +175,36 @@ def decimal_text(number: float) -> str:
     return f"{number:.8f}".rstrip("0").rstrip(".")
 
 
-_ADDRESS: Schema = {
-    "type": "object",
-    "required": ["lat", "lon", "uncertainty", "formatted", "address"],
-    "properties": {"formatted": TEXT, "address": OBJECT},
-}
-_POSITION: Schema = {
-    "type": "object",
-    "required": ["lat", "lon", "uncertainty"],
-    "properties": {
-        "lat": {"type": "number"},
-        "lon": {"type": "number"},
-        "uncertainty": {"type": "number"},
-        "fulfilledWith": TEXT,
-        "anchors": {"type": "array", "items": {"type": "object", "required": ["macAddress"]}},
-    },
-}
+_NUMBER: Schema = {"type": "number"}
+_ADDRESS = answer(
+    lat=_NUMBER,
+    lon=_NUMBER,
+    uncertainty=_NUMBER,
+    formatted=TEXT,
+    address=answer(country=TEXT, state=TEXT, city=TEXT),
+)
+_PLACE = {"lat": _NUMBER, "lon": _NUMBER, "uncertainty": _NUMBER, "fulfilledWith": TEXT}
+_ANCHORS: Schema = {"type": "array", "items": answer("name", macAddress=TEXT, name=TEXT)}
+_POSITION = answer(
+    "anchors",
+    "alt",
+    **_PLACE,
+    anchors=_ANCHORS,
+    alt=answer(loc=answer(**_PLACE), dist=_NUMBER),
+)
+_FOUND = resource(
+    "anchors",
+    id=TEXT,
+    deviceId=TEXT,
+    serviceType=TEXT,
+    insertedAt=MOMENT,
+    lat=TEXT,
+    lon=TEXT,
+    uncertainty=TEXT,
+    # A generated client would name its model as that of `$meta`, but for the title.
+    meta={"type": "object", "title": "Reported"},
+    anchors=_ANCHORS,
+)
 _NO_REPLY: dict[str, Schema] = {"text/plain": {"type": "string", "maxLength": 0}}
 """What `doReply=false` leaves of an answer."""
 # A query holds single values only.
@@ -259,7 +273,7 @@ OPERATIONS = (
             Parameter(name="end", schema=MOMENT),
             *PAGES,
         ),
-        answers={200: LIST},
+        answers={200: list_of(_FOUND)},
     ),
     *anchors.OPERATIONS,
     declare(

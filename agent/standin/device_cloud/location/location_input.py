@@ -122,7 +122,7 @@ ASSISTANCE: Schema = {
             "not": {"required": ["eci"]},
             "properties": {
                 "types": {"items": {"not": {"enum": [8]}}},
-                "filtered": {"enum": [False]},
+                "filtered": {"not": {"enum": [True]}},
             },
         },
     ],

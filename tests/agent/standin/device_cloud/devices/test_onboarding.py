@@ -153,4 +153,4 @@ def test_what_is_created_is_answered_with_its_id_or_its_resource() -> None:
         assert schema["required"] == ["bulkOpsRequestId"]
     for name in ("CreateDeviceProvisioningCommand", "CreateProvisioningByName"):
         (schema,) = OPERATIONS[name].answers[201].values()
-        assert schema["required"] == ["$meta"]
+        assert "$meta" in schema["required"]
