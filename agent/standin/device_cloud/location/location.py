@@ -192,6 +192,7 @@ _POSITION = answer(
     anchors=_ANCHORS,
     alt=answer(loc=answer(**_PLACE), dist=_NUMBER),
 )
+# And `meta`, an object, which generated clients cannot tell from `$meta` by their names for it.
 _FOUND = resource(
     "anchors",
     id=TEXT,
@@ -201,8 +202,6 @@ _FOUND = resource(
     lat=TEXT,
     lon=TEXT,
     uncertainty=TEXT,
-    # A generated client would name its model as that of `$meta`, but for the title.
-    meta={"type": "object", "title": "Reported"},
     anchors=_ANCHORS,
 )
 _NO_REPLY: dict[str, Schema] = {"text/plain": {"type": "string", "maxLength": 0}}
