@@ -16,6 +16,8 @@ from observability import (
 )
 from standin import StandIn
 
+from agent.standin.state import PROJECTS
+
 USERS = {"password": with_password, "user key": with_user_key, "token": with_token}
 
 
@@ -50,6 +52,10 @@ async def test_an_organization_token_opens_one_organization(standin: StandIn) ->
     assert error_of(refused)["http_code"] == 403
     users = await with_password(standin).data("/api/v0/organizations")
     assert {one["slug"] for one in users} == {"acme", "umbrella"}
+    others = await with_password(standin).data("/api/v0/organizations/umbrella/projects")
+    every = {(one.organization, one.slug) for one in standin.cloud.table(PROJECTS).values()}
+    for organization, listed in (("acme", slugs), ("umbrella", [one["slug"] for one in others])):
+        assert sorted(listed) == sorted(slug for home, slug in every if home == organization)
 
 
 @pytest.mark.contract("O4.2")
