@@ -13,23 +13,24 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import environment
 from mutants import Mutant, mutants
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mutation_trees import Measured
 
 SEED = 20261122
 PER_CLAUSE = 4
 _POOL = 40  # mutants of a half from which a clause's are drawn
-_ROOT = environment.ROOT
 _ENTRIES = ("README.md", "docs", "fixtures", "scripts")  # what pytest itself can do without
 
 
 class Draw:
     """The mutants of each clause, and the tests that judge each."""
 
-    def __init__(self, measured: list[Measured]) -> None:
+    def __init__(self, measured: list[Measured], root: Path) -> None:
+        self.root = root  # of the tree that was measured
         self.tests = [test for test in measured if test.outcome == "passed"]
         self._mutants: dict[str, list[Mutant]] = {}
         self._taken: set[str] = set()
@@ -83,7 +84,7 @@ class Draw:
 
     def _of_file(self, file: str) -> list[Mutant]:
         if file not in self._mutants:
-            self._mutants[file] = mutants(file, (_ROOT / file).read_bytes())
+            self._mutants[file] = mutants(file, (self.root / file).read_bytes())
         return self._mutants[file]
 
     def _chosen(

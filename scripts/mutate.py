@@ -59,28 +59,36 @@ _FIELDS = ("file", "function", "line", "operator", "change", "nth")
 class Results:
     """What became of each mutant, one line of JSON each, the last of a mutant counting."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, root: Path) -> None:
         self.path = path
+        self.root = root
         rows = path.read_text().splitlines() if path.is_file() else []
         self.rows = {(row["clause"], row["mutant"]): row for row in map(json.loads, rows)}
 
     def get(self, clause: str, mutant: Mutant, judges: list[Measured]) -> dict | None:
         """Return the result; none where it survived tests that have changed since."""
         row = self.rows.get((clause, mutant.name))
-        if row and row["verdict"] == "survived" and row["judges"] != _digest(judges):
+        if row and row["verdict"] == "survived" and row["judges"] != self._digest(judges):
             return None
         return row
 
     def add(self, clause: str, mutant: Mutant, judges: list[Measured], verdict: str, by: str):
         row = {
             "clause": clause, "mutant": mutant.name, "verdict": verdict, "by": by,
-            "commit": _commit(), "judges": _digest(judges),
+            "commit": _commit(), "judges": self._digest(judges),
             **{field: getattr(mutant, field) for field in _FIELDS},
         }  # fmt: skip
         self.rows[clause, mutant.name] = row
         with self.path.open("a") as file:
             file.write(json.dumps(row) + "\n")
         return row
+
+    def _digest(self, tests: list[Measured]) -> str:
+        """Return what is another as soon as there are other tests, or a file of theirs is."""
+        files = sorted({test.test.partition("::")[0] for test in tests})
+        content = b"".join((self.root / file).read_bytes() for file in files)
+        names = "".join(sorted(test.test for test in tests)).encode()
+        return hashlib.sha256(content + names).hexdigest()[:16]
 
 
 def main() -> int:
@@ -118,7 +126,7 @@ def _campaign(chosen: argparse.Namespace, names: list[str]) -> int:
     measurements = Measurements(chosen.state / "measured")
     measured: list[Measured] = []
     with _pool(chosen.jobs) as pool:
-        files = marked_files()
+        files = marked_files(tree.folder)
         for number, tests in enumerate(pool.map(_in_a_tree(trees, measurements.of), files), 1):
             print(f"\rmeasured {number} of {len(files)} test files", end="", flush=True)
             measured += tests
@@ -126,10 +134,10 @@ def _campaign(chosen: argparse.Namespace, names: list[str]) -> int:
     for test in measured:
         if test.outcome not in {"passed", "skipped"}:
             print(f"left out, since it {test.outcome} without a mutant: {test.test}")
-    draw = Draw(measured)
+    draw = Draw(measured, tree.folder)
     drawn = [(clause, one) for clause in clauses.clauses() for one in draw.of(clause)]
     drawn = [(clause, one) for clause, one in drawn if clause in names]
-    results = Results(chosen.state / "results.jsonl")
+    results = Results(chosen.state / "results.jsonl", tree.folder)
 
     def judge(work: tuple[str, Mutant], tree: Tree) -> dict:
         clause, one = work
@@ -272,13 +280,6 @@ def _short(state: Path) -> int:
 
 def _is_of(mutant: Mutant, row: dict[str, str]) -> bool:
     return all(str(getattr(mutant, field)) == row[field] for field in _FIELDS)
-
-
-def _digest(tests: list[Measured]) -> str:
-    files = sorted({test.test.partition("::")[0] for test in tests})
-    content = b"".join((_ROOT / file).read_bytes() for file in files)
-    names = "".join(sorted(test.test for test in tests)).encode()
-    return hashlib.sha256(content + names).hexdigest()[:16]
 
 
 def _commit() -> str:

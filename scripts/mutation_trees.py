@@ -17,6 +17,7 @@ import tempfile
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -190,35 +191,64 @@ class Tree:
 
 
 class Measurements:
-    """What each test file runs, kept until it or a line of what it runs is another."""
+    """What each test file runs: measured once, and again when the file is another.
+
+    Where only the code has changed since, lines keep what ran them as they move; a changed line
+    counts as not run until its tests are measured again.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        self.sources = folder / "sources"  # the code as it was measured, by digest
+        self.sources.mkdir(parents=True, exist_ok=True)
 
     def of(self, file: str, tree: Tree) -> list[Measured]:
         kept = self.folder / (file.replace("/", "-") + ".json")
-        content = json.loads(kept.read_text()) if kept.is_file() else {"inputs": {"": "none"}}
-        if all(_file_digest(name) == digest for name, digest in content["inputs"].items()):
-            return [Measured(**row) for row in content["tests"]]
+        digest = _digest((tree.folder / file).read_bytes())
+        if kept.is_file():
+            content = json.loads(kept.read_text())
+            if content["file"] == digest:
+                tests = [Measured(**row) for row in content["tests"]]
+                for name, source in content["sources"].items():
+                    self._move(tests, name, source, tree.folder / name)
+                return tests
         tests = tree.measure(file)
-        inputs = sorted({file, *(name for test in tests for name in test.lines)})
-        digests = {name: _file_digest(name) for name in inputs}
+        sources = {}
+        for name in sorted({name for test in tests for name in test.lines}):
+            text = (tree.folder / name).read_bytes()
+            sources[name] = _digest(text)
+            (self.sources / sources[name]).write_bytes(text)
         rows = [asdict(test) for test in tests]
-        kept.write_text(json.dumps({"inputs": digests, "tests": rows}))
+        kept.write_text(json.dumps({"file": digest, "sources": sources, "tests": rows}))
         return tests
 
+    def _move(self, tests: list[Measured], name: str, source: str, path: Path) -> None:
+        after = path.read_bytes() if path.is_file() else b""
+        if _digest(after) == source:
+            return
+        before = (self.sources / source).read_bytes()
+        place = moved_lines(before, after)
+        for test in tests:
+            if name in test.lines:
+                test.lines[name] = [place[line] for line in test.lines[name] if line in place]
 
-def marked_files() -> list[str]:
+
+def moved_lines(before: bytes, after: bytes) -> dict[int, int]:
+    """Return where each line that is still there stands now, both counted from 1."""
+    lines = before.splitlines(), after.splitlines()
+    blocks = SequenceMatcher(None, *lines, autojunk=False).get_matching_blocks()
+    return {a + n + 1: b + n + 1 for a, b, size in blocks for n in range(size)}
+
+
+def marked_files(root: Path) -> list[str]:
     """Return the test files in which a clause's mark stands, but for those of other tools."""
-    paths = sorted((ROOT / "tests").rglob("test_*.py"))
-    names = [str(path.relative_to(ROOT)) for path in paths if "contract(" in path.read_text()]
+    paths = sorted((root / "tests").rglob("test_*.py"))
+    names = [str(path.relative_to(root)) for path in paths if "contract(" in path.read_text()]
     return [name for name in names if not name.startswith("tests/peers/")]
 
 
-def _file_digest(name: str) -> str:
-    path = ROOT / name
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _test_of(context: str) -> str:

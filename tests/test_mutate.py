@@ -113,7 +113,8 @@ def test_a_clause_gets_mutants_of_both_halves_from_the_lines_that_are_its_own() 
             measured("tests/test_a.py::test_all", ["D1.1", "D1.2"], {agent: [*range(200)]}),
             measured("tests/test_a.py::test_own", ["D1.2"], {standin: [*range(200)]}),
             measured("tests/test_b.py::test_tree", ["C3"], {}),
-        ]
+        ],
+        ROOT,
     )
     halves = [one.file.startswith("agent/standin/") for one in draw.of("D1.2")]
     assert halves == [False, False, True, True]
@@ -132,7 +133,8 @@ def test_no_mutant_of_lines_that_others_run_is_drawn_while_there_are_enough_of_i
         [
             measured("tests/test_a.py::test_all", ["D1.1"], {file: sorted(shared | own)}),
             measured("tests/test_a.py::test_shared", ["D1.2"], {file: sorted(shared)}),
-        ]
+        ],
+        ROOT,
     )
     assert {one.statement for one in draw.of("D1.1")} <= own
 
@@ -181,12 +183,25 @@ def test_a_mutant_is_killed_or_survives_or_runs_out_of_time_and_is_taken_back(
     assert door.read_bytes() == source
 
 
+def test_a_line_keeps_what_ran_it_as_it_moves_until_it_is_changed(tree: Tree) -> None:
+    measurements = mutation_trees.Measurements(tree.folder / "measured")
+    door, file = tree.folder / "agent" / "door.py", "tests/test_door.py"
+    (first, _) = measurements.of(file, tree)
+    assert first.lines == {"agent/door.py": [3, 5]}
+    door.write_text("import os\n" + TURNING_DOOR.replace("while angle < 3", "while angle < 2"))
+    (first, _) = measurements.of(file, tree)
+    assert first.lines == {"agent/door.py": [6]}
+    (tree.folder / file).write_text(TEST + "\n")
+    (first, _) = measurements.of(file, tree)
+    assert first.lines == {"agent/door.py": [4, 6]}
+
+
 def test_a_survivor_is_tried_again_once_its_tests_are_others(tmp_path: Path) -> None:
     one = mutants("agent/door.py", DOOR)[0]
-    results = mutate.Results(tmp_path / "results.jsonl")
+    results = mutate.Results(tmp_path / "results.jsonl", ROOT)
     results.add("D1.1", one, [], "survived", "")
     results.add("D1.2", one, [], "killed", "tests/test_states.py::test_x")
-    later = mutate.Results(tmp_path / "results.jsonl")
+    later = mutate.Results(tmp_path / "results.jsonl", ROOT)
     tests = [measured("tests/test_states.py::test_x", ["D1.1"], {})]
     assert later.get("D1.1", one, []) is not None
     assert later.get("D1.1", one, tests) is None
