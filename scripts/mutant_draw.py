@@ -1,9 +1,9 @@
 """Which mutants are tried for each clause, and which tests judge them.
 
 From the lines that the tests of a clause run some are drawn: as many of the stand-in's half as of
-the agent's, from lines that the tests of the fewest other clauses run, since there the clause
-itself is at stake. A draw depends on SEED and the text of a line, so that a change elsewhere leaves
-it alone.
+the agent's, each half being its code as its own tests run it; and from lines that the tests of the
+fewest other clauses run, since there the clause itself is at stake. A draw depends on SEED and the
+text of a line, so that a change elsewhere leaves it alone.
 """
 
 from __future__ import annotations
@@ -50,25 +50,30 @@ class Draw:
 
     def of(self, clause: str) -> list[Mutant]:
         """Return what is drawn for a clause; to be called in the order of the clauses."""
-        lines = {place for place, tests in self.covering.items() if clause in tests}
-        candidates = [
-            one
-            for file in sorted({file for file, _ in lines})
-            for one in self._of_file(file)
-            if (file, one.statement) in lines and one.name not in self._taken
-        ]
-        if not candidates:
+        halves = [self._candidates(clause, standin=standin) for standin in (False, True)]
+        if not any(halves):
             return [Mutant(name, "", "", "removed", "", 0, 0, 0, 0, "") for name in _ENTRIES]
-        halves = [
-            [one for one in candidates if one.file.startswith("agent/standin/") is standin]
-            for standin in (False, True)
-        ]
         chosen: list[Mutant] = []
         for count, half in zip((PER_CLAUSE // 2, PER_CLAUSE), halves, strict=True):
             chosen += self._chosen(clause, half, count - len(chosen), chosen)
         chosen += self._chosen(clause, halves[0], PER_CLAUSE - len(chosen), chosen)
         self._taken |= {one.name for one in chosen}
         return chosen
+
+    def _candidates(self, clause: str, *, standin: bool) -> list[Mutant]:
+        """Return the mutants of a half of a clause: of its code, run by the tests of that half."""
+        lines = {
+            (file, line)
+            for (file, line), tests in self.covering.items()
+            if file.startswith("agent/standin/") is standin
+            and any(_is_standin_s(one) is standin for one in tests.get(clause, ()))
+        }
+        return [
+            one
+            for file in sorted({file for file, _ in lines})
+            for one in self._of_file(file)
+            if (file, one.statement) in lines and one.name not in self._taken
+        ]
 
     def judges(self, clause: str, mutant: Mutant) -> list[Measured]:
         if mutant.operator == "removed":
@@ -110,6 +115,10 @@ class Draw:
                 if len(chosen) < count and is_new(one, [*before, *chosen]):
                     chosen.append(one)
         return chosen
+
+
+def _is_standin_s(test: Measured) -> bool:
+    return test.test.startswith("tests/agent/standin/")
 
 
 def rank(*words: str) -> str:

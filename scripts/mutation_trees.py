@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mutants import Mutant
 
 ROOT = environment.ROOT
+_OTHER_TOOLS = ("tests/peers/", "tests/agent/standin/test_schemathesis.py")
 _NOTHING_BROKE = {0, 5}  # exit codes of pytest; with 5 there was no test
 _AWAY = ".away"  # the place of an entry that is taken away
 _PATIENCE_S = 60.0  # for one test; most take milliseconds
@@ -241,10 +242,10 @@ def moved_lines(before: bytes, after: bytes) -> dict[int, int]:
 
 
 def marked_files(root: Path) -> list[str]:
-    """Return the test files in which a clause's mark stands, but for those of other tools."""
+    """Return the test files in which a clause's mark stands, but for those that run other tools."""
     paths = sorted((root / "tests").rglob("test_*.py"))
     names = [str(path.relative_to(root)) for path in paths if "contract(" in path.read_text()]
-    return [name for name in names if not name.startswith("tests/peers/")]
+    return [name for name in names if not name.startswith(_OTHER_TOOLS)]
 
 
 def _digest(content: bytes) -> str:

@@ -107,11 +107,15 @@ def measured(test: str, clauses: list[str], lines: dict[str, list[int]]) -> Meas
 
 def test_a_clause_gets_mutants_of_both_halves_from_the_lines_that_are_its_own() -> None:
     agent, standin = "agent/cloud/device.py", "agent/standin/device_cloud/resource.py"
-    lines = [one.statement for one in mutants(standin, (ROOT / standin).read_bytes())]
     draw = Draw(
         [
             measured("tests/test_a.py::test_all", ["D1.1", "D1.2"], {agent: [*range(200)]}),
-            measured("tests/test_a.py::test_own", ["D1.2"], {standin: [*range(200)]}),
+            measured(
+                "tests/agent/standin/test_b.py::test_it",
+                ["D1.2"],
+                {standin: [*range(200)], agent: [*range(200)]},
+            ),
+            measured("tests/test_a.py::test_served", ["D1.1"], {standin: [*range(200)]}),
             measured("tests/test_b.py::test_tree", ["C3"], {}),
         ],
         ROOT,
@@ -120,8 +124,7 @@ def test_a_clause_gets_mutants_of_both_halves_from_the_lines_that_are_its_own() 
     assert halves == [False, False, True, True]
     assert draw.of("D1.2") != draw.of("D1.2"), "none is drawn twice"
     assert {one.operator for one in draw.of("C3")} == {"removed"}
-    assert {one.file for one in draw.of("D1.1")} == {agent}
-    assert lines
+    assert {one.file for one in draw.of("D1.1")} == {agent}, "what serves it is no half of it"
 
 
 def test_no_mutant_of_lines_that_others_run_is_drawn_while_there_are_enough_of_its_own() -> None:
