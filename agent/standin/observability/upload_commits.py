@@ -331,9 +331,13 @@ def _commit_archive(context: RequestContext, kind: UploadKind, file: CommittedFi
 
 def _commit_symbols(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:
     build_id = gnu_build_id(file.data)
+    software = context.body.get("software_version")
     others = context.project.table(tables.FILES).values()
-    if any(one.kind == kind.name and one.md5 == file.md5 for one in others):
-        raise ObservabilityRefused(409, "this symbol file was already uploaded")
+    for one in others:
+        same = one.kind == kind.name and one.md5 == file.md5
+        # Without a build id the version says which dumps the file is for.
+        if same and (build_id or one.details.get("software_version") == software):
+            raise ObservabilityRefused(409, "this symbol file was already uploaded")
     _add_file(context, kind, file, gnu_build_id=build_id)
     return accepted_response(context)
 

@@ -8,6 +8,7 @@ import struct
 import pytest
 from observability import IDENTITY, upload, with_project_key, with_token
 from sdk_bytes import coredump
+from small_elf import small_elf
 from standin import StandIn
 
 
@@ -69,3 +70,25 @@ async def test_symbols_are_found_by_their_build_id_and_taken_once(standin: Stand
         assert answer.status_code == status
     found = await caller("HEAD", f"~/symbols-by-gnu-build-id/{build_id}", "files")
     assert found.status_code == 200
+
+
+@pytest.mark.contract("O5.3")
+async def test_symbols_without_a_build_id_are_taken_once_for_each_version_of_the_software(
+    standin: StandIn,
+) -> None:
+    caller = with_token(standin)
+    bare = b"\x7fELF\x01\x01\x01" + bytes(45)
+
+    async def sent(elf: bytes, **named: object) -> int:
+        body = {"software_version": named} if named else {}
+        return (await upload(caller, elf, "SYMBOL_FILE", "~/symbols", body, "~/upload")).status_code
+
+    one, two = {"software_type": "main", "version": "1"}, {"software_type": "main", "version": "2"}
+    other = {"software_type": "boot", "version": "1"}
+    assert [await sent(bare, **named) for named in (one, two, other, {})] == [202] * 4
+    assert [await sent(bare, **named) for named in (one, two, other, {})] == [409] * 4
+    assert await sent(bare + b"\0", **one) == 202
+    # A build id says by itself what a file belongs to.
+    whole = small_elf()
+    assert [await sent(whole, **named) for named in (one, two, {})] == [202, 409, 409]
+    assert len(await caller.data("~/files?kind=SYMBOL_FILE")) == 6
