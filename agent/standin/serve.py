@@ -83,6 +83,9 @@ async def serving(
                 server.should_exit = True
             _, late = await asyncio.wait(tasks, timeout=_STOP_S)
             for server in servers:
+                # A request that is unfinished by now never ends, and its task with it.
+                for unfinished in list(server.server_state.connections):
+                    unfinished.transport.abort()
                 server.force_exit = True
             if late:
                 _, stuck = await asyncio.wait(late, timeout=_STOP_S)
