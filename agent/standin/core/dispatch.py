@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
+from agent.standin.core.bodies import Body, BodyGivenUp, BodyRefused, BodyTooLarge
 from agent.standin.core.responses import MakeRefused, Refused
 from agent.standin.state import Cloud
 
@@ -85,19 +86,26 @@ class Dispatcher:
             route = self._match(scope)
             limit = getattr(route, "max_body", DEFAULT_MAX_BODY)
             if _declared_length(scope) > limit:
-                raise _BodyTooLarge(limit)
-            await route.handle(scope, _LimitedReceive(receive, limit), commit_and_send)
+                raise BodyTooLarge(limit)
+            body = Body(receive, limit)
+            try:
+                await route.handle(scope, body, commit_and_send)
+            finally:
+                body.release()
+            return
         except ClientDisconnect:
             return
         except Exception as error:
             if started:
                 raise
             answer = self._refused(scope, error).response()
-            self._commit()
-            if isinstance(error, _BodyTooLarge):
-                await _answer_and_linger(answer, receive, send)
-            else:
-                await answer(scope, receive, send)
+            lingers = isinstance(error, BodyRefused)
+        # The error is let go of before: its traceback holds what came of the body.
+        self._commit()
+        if lingers:
+            await _answer_and_linger(answer, receive, send)
+        else:
+            await answer(scope, receive, send)
 
     def _commit(self) -> None:
         """Write what a refused request changed; a full disk does not hide why it was refused."""
@@ -141,10 +149,12 @@ class Dispatcher:
     def _refused(self, scope: Scope, error: Exception) -> Refused:
         """Return the refusal that answers what a request raised; a defect becomes 500."""
         path = scope["path"]
-        if isinstance(error, _BodyTooLarge):
-            refused = self._refuse(path, 413, str(error))
+        if isinstance(error, BodyRefused):
+            refused = self._refuse(path, error.status, str(error))
             # The rest of the body is read up to a bound only.
             refused.headers["Connection"] = "close"
+            if isinstance(error, BodyGivenUp):
+                refused.headers["Retry-After"] = "2"
             return refused
         if isinstance(error, Refused):
             return error
@@ -154,31 +164,6 @@ class Dispatcher:
             return self._refuse(path, 507, f"the state file cannot be written: {error}")
         _log.error("defect while answering %s %s", scope["method"], path, exc_info=error)
         return self._refuse(path, 500, "internal error")
-
-
-class _BodyTooLarge(Exception):
-    """The body is larger than the route takes."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"a body here is {limit} bytes at most")
-
-
-class _LimitedReceive:
-    """The receiving side of a request; raises as soon as the body exceeds the limit."""
-
-    __slots__ = ("_left", "_limit", "_receive")
-
-    def __init__(self, receive: Receive, limit: int) -> None:
-        self._receive = receive
-        self._limit = self._left = limit
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                raise _BodyTooLarge(self._limit)
-        return message
 
 
 async def _answer_and_linger(answer: Response, receive: Receive, send: Send) -> None:
