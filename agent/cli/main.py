@@ -118,7 +118,7 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
     "scan": Entry("scan", "Scan the cells and the Wi-Fi around the kit."),
     "locate": Entry("locate", "Where the kit is."),
     "assist": Entry("assist", "A-GNSS and P-GPS assistance data."),
-    "device": Entry("device", "Devices at the device cloud."),
+    "device": Entry("device.command", "Devices at the device cloud."),
     "fota": Entry("fota", "The pending update of the kit: check, pull, install, report."),
     "report": Entry(
         "observability.report",

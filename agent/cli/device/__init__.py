@@ -1,0 +1,1 @@
+"""`cellagent device`: devices at the device cloud."""
