@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
 
-    from agent.cloud.conventions import Page
+    from agent.cloud.conventions import ListCall
     from agent.cloud.device import Device
     from agent.http import HttpClient, HttpTransport
 
@@ -73,22 +73,31 @@ class DeviceCloud:
     ) -> AsyncIterator[Device]:
         """Yield every device that the filter chooses, a page at a time."""
         picked = chosen or device_reads.Filter()
-        return _pages(
-            lambda token: self.client.send(
-                device_reads.ListDevices(picked, include_state=include_state, page_token=token)
-            )
-        )
+        return self.walk(device_reads.ListDevices(picked, include_state))
 
     def transformed_devices(
         self, transform: str, chosen: device_reads.Filter | None = None
     ) -> AsyncIterator[JSONValue]:
         """Yield the value of a JSONata expression for each device; None where it has none."""
         picked = chosen or device_reads.Filter()
-        return _pages(
-            lambda token: self.client.send(
-                device_reads.TransformDevices(transform, picked, page_token=token)
-            )
-        )
+        return self.walk(device_reads.TransformDevices(transform, picked))
+
+    async def walk(self, call: ListCall[T]) -> AsyncIterator[T]:
+        """Yield the items of a list from the page of `call` on.
+
+        Raises BadAnswer for a list without end: the same token again, or only empty pages.
+        """
+        empty = 0
+        while True:
+            page = await self.client.send(call)
+            for item in page.items:
+                yield item
+            if page.next_token is None:
+                return
+            empty = 0 if page.items else empty + 1
+            if page.next_token == call.page_token or empty >= MAX_EMPTY_PAGES:
+                raise BadAnswer("the list does not end: its pages lead nowhere")
+            call = replace(call, page_token=page.next_token)
 
     async def rename(self, device_id: str, name: str, *, version: str | None = None) -> None:
         """Change a device's name."""
@@ -275,11 +284,7 @@ class DeviceCloud:
         end: datetime | None = None,
     ) -> AsyncIterator[Message]:
         """Yield the stored messages, the newest first."""
-        return _pages(
-            lambda token: self.client.send(
-                ListMessages(device_id, app_id, start, end, page_token=token)
-            )
-        )
+        return self.walk(ListMessages(device_id, app_id, start, end))
 
     async def account(self) -> Account:
         """Return the team and the role of the API key."""
@@ -296,25 +301,6 @@ class DeviceCloud:
     async def openapi(self) -> OpenApi:
         """Return the cloud's own description of itself."""
         return await self.client.send(FetchOpenApi())
-
-
-async def _pages(fetch: Callable[[str | None], Awaitable[Page[T]]]) -> AsyncIterator[T]:
-    """Yield the items of all pages; `fetch` returns the page of a token, None for the first.
-
-    Raises BadAnswer for a list without end: the same token again, or only empty pages.
-    """
-    token: str | None = None
-    empty = 0
-    while True:
-        page = await fetch(token)
-        for item in page.items:
-            yield item
-        if page.next_token is None:
-            return
-        empty = 0 if page.items else empty + 1
-        if page.next_token == token or empty >= MAX_EMPTY_PAGES:
-            raise BadAnswer("the list does not end: its pages lead nowhere")
-        token = page.next_token
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from agent.call import Response, Scheme
+from agent.call import Call, Response, Scheme
 from agent.errors import UsageError
 from agent.json_value import JSONValue
 
@@ -57,6 +57,22 @@ class Page(Generic[T]):
     items: tuple[T, ...]
     total: int | None
     next_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListCall(Call[Page[T]]):
+    """Base of the calls for one page of a list: at most `page_limit` items, from a token on."""
+
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+
+    page_limit: int = field(default=LARGEST_PAGE, kw_only=True)
+    page_token: str | None = field(default=None, kw_only=True)
+    """`next_token` of the page before; None for the first page."""
+
+    def page_query(self) -> list[tuple[str, str]]:
+        """Return the parameters that choose the page."""
+        token = [] if self.page_token is None else [("pageNextToken", self.page_token)]
+        return [("pageLimit", str(self.page_limit)), *token]
 
 
 class _Page(msgspec.Struct, rename="camel"):

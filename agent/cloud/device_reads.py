@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.ble import characteristic_path, decode_value
-from agent.cloud.conventions import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
+from agent.cloud.conventions import USER_OR_DEVICE, ListCall, Page, device_path, read_page
 from agent.cloud.device import Device
 from agent.json_value import JSONValue
 
@@ -39,19 +39,15 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class ListDevices(Call[Page[Device]]):
+class ListDevices(ListCall[Device]):
     """One page of devices: GET /v1/devices (clause D4.1)."""
-
-    schemes = (Scheme.API_KEY,)
 
     filter: Filter = field(default_factory=Filter)
     include_state: bool = False
-    page_limit: int = LARGEST_PAGE
-    page_token: str | None = None
 
     def request(self) -> Request:
         """Return what to send."""
-        query = _page_query(self.filter, self.page_limit, self.page_token)
+        query = [*self.filter.query(), *self.page_query()]
         if self.include_state:
             query.append(("includeState", "true"))
         return Request("GET", "/v1/devices", query)
@@ -62,22 +58,18 @@ class ListDevices(Call[Page[Device]]):
 
 
 @dataclass(frozen=True, slots=True)
-class TransformDevices(Call[Page[JSONValue]]):
+class TransformDevices(ListCall[JSONValue]):
     """One page of the values of `transform`, one a device, as plain JSON with nulls (D4.2).
 
     The expression is sent as it is; the service answers a bad one with InvalidRequest.
     """
 
-    schemes = (Scheme.API_KEY,)
-
     transform: str
     filter: Filter = field(default_factory=Filter)
-    page_limit: int = LARGEST_PAGE
-    page_token: str | None = None
 
     def request(self) -> Request:
         """Return what to send, with the state, which the expression may read."""
-        query = _page_query(self.filter, self.page_limit, self.page_token)
+        query = [*self.filter.query(), *self.page_query()]
         query += [("includeState", "true"), ("transform", self.transform)]
         return Request("GET", "/v1/devices", query)
 
@@ -146,8 +138,3 @@ class FetchCharacteristicValue(Call[bytes]):
     def parse(self, response: Response) -> bytes:
         """Return the value. Raises BadAnswer."""
         return decode_value(response.json(), self.characteristic_id)
-
-
-def _page_query(chosen: Filter, limit: int, token: str | None) -> list[tuple[str, str]]:
-    query = [*chosen.query(), ("pageLimit", str(limit))]
-    return query if token is None else [*query, ("pageNextToken", token)]

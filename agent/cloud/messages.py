@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from agent.call import Call, Request, Response, Scheme, StatusCall
-from agent.cloud.conventions import LARGEST_PAGE, USER_OR_DEVICE, Page, device_path, read_page
+from agent.call import Request, Response, StatusCall
+from agent.cloud.conventions import USER_OR_DEVICE, ListCall, Page, device_path, read_page
 from agent.cloud.device import read_time
 from agent.errors import BadAnswer, UsageError
 from agent.json_value import JSONValue
@@ -45,21 +45,17 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class ListMessages(Call[Page[Message]]):
+class ListMessages(ListCall[Message]):
     """One page of messages, the newest first; from `start` (with it) to `end` (without)."""
-
-    schemes = (Scheme.API_KEY,)
 
     device_id: str = ""
     app_id: str = ""
     start: datetime | None = None
     end: datetime | None = None
-    page_limit: int = LARGEST_PAGE
-    page_token: str | None = None
 
     def request(self) -> Request:
         """Return what to send. Raises UsageError for a time without a zone."""
-        query = [("pageLimit", str(self.page_limit))]
+        query = self.page_query()
         for name, text in (("deviceId", self.device_id), ("appId", self.app_id)):
             if text:
                 query.append((name, text))
@@ -68,8 +64,6 @@ class ListMessages(Call[Page[Message]]):
                 if when.tzinfo is None:
                     raise UsageError(f"{name} has no time zone")
                 query.append((name, when.isoformat(timespec="milliseconds")))
-        if self.page_token is not None:
-            query.append(("pageNextToken", self.page_token))
         return Request("GET", "/v1/messages", query)
 
     def parse(self, response: Response) -> Page[Message]:
