@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
-from agent.cli.framework.terminal import overwrite_line, progress_bar
-from agent.errors import AgentError, RefusedByRule, UsageError
+from agent.cli.framework.terminal import must_ask, overwrite_line, progress_bar
+from agent.errors import AgentError, RefusedByRule
 from agent.fota.reporter import UpdateObserver
 
 if TYPE_CHECKING:
@@ -146,11 +146,10 @@ def status(session: Session, device_id: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask, whatever the kit may be in the middle of.")
 async def abandon(session: Session, reason: str, yes: bool) -> None:
     """Give up the job in work and report it FAILED (REJECTED if it was only just taken)."""
-    if not yes and not sys.stdin.isatty():
-        raise UsageError("nobody is there to ask", hint="--yes gives the job up without asking")
+    asks = must_ask(yes=yes)
     async with _runner(session) as runner:
         opened = runner.journal.open_job
-        if opened is not None and not yes:
+        if opened is not None and asks:
             click.confirm(
                 f"Give up job {opened.job_id} ({opened.step.value})?", abort=True, err=True
             )

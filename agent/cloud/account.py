@@ -56,6 +56,14 @@ class ServiceTokenIssued:
     token: Secret
     other: Mapping[str, JSONValue] = field(repr=False)
 
+    @property
+    def private_key(self) -> str:
+        """The PEM text of the service key that was made. Raises BadAnswer where there is none."""
+        for value in self.other.values():
+            if isinstance(value, str) and "PRIVATE KEY" in value:
+                return value
+        raise BadAnswer("the answer holds no private key")
+
 
 @dataclass(frozen=True, slots=True)
 class _ServiceTokenCall(Call[ServiceTokenIssued]):

@@ -101,6 +101,32 @@ def find_characteristic(services: Mapping[str, Service], wanted: str) -> Charact
     return matching[0]
 
 
+def find_descriptor(
+    services: Mapping[str, Service], path: str
+) -> tuple[Characteristic, Descriptor] | None:
+    """Return the descriptor with this path and its characteristic; None where there is none."""
+    for service in services.values():
+        for owner in service.characteristics.values():
+            for found in owner.descriptors.values():
+                if _plain(found.path) == _plain(path):
+                    return owner, found
+    return None
+
+
+def wire_id(services: Mapping[str, Service], characteristic: Characteristic) -> str:
+    """Return the id by which requests name a characteristic of the device.
+
+    It is the UUID, but the path where several services have one of that UUID.
+    """
+    same = [
+        each
+        for service in services.values()
+        for each in service.characteristics.values()
+        if _plain(each.uuid) == _plain(characteristic.uuid)
+    ]
+    return characteristic.uuid if len(same) == 1 else characteristic.path
+
+
 def encode_value(value: bytes) -> list[int]:
     """Return a value as the JSON that carries it: a list of the integers of its bytes."""
     return list(value)

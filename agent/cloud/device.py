@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from agent.cloud.ble import Characteristic, Service, find_characteristic, read_services
+from agent.cloud.ble import (
+    Characteristic,
+    Descriptor,
+    Service,
+    find_characteristic,
+    find_descriptor,
+    read_services,
+    wire_id,
+)
 from agent.errors import BadAnswer
 from agent.json_value import JSONValue
 
@@ -107,6 +115,14 @@ class Device:
     def characteristic(self, wanted: str) -> Characteristic:
         """Return the characteristic with this UUID or path. Raises NotFound, UsageError."""
         return find_characteristic(self.services, wanted)
+
+    def descriptor(self, path: str) -> tuple[Characteristic, Descriptor] | None:
+        """Return the descriptor with this path and its characteristic, None without one."""
+        return find_descriptor(self.services, path)
+
+    def wire_id(self, characteristic: Characteristic) -> str:
+        """Return the id by which requests name a characteristic of this device."""
+        return wire_id(self.services, characteristic)
 
 
 def read_time(text: str | None) -> datetime | None:

@@ -3,19 +3,59 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
+import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit_or_say
+from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session, device_cloud_command
+from agent.cli.framework.terminal import must_ask
 from agent.errors import RefusedByRule, UsageError
+from agent.json_value import JSONValue
 
 if TYPE_CHECKING:
     from agent.cloud import DeviceCloud
 
+F = TypeVar("F", bound=Callable[..., object])
+K = TypeVar("K")
+
+
+class _Json(click.ParamType[K]):
+    """A value that is written as JSON, of a type that msgspec knows."""
+
+    def __init__(self, name: str, kind: object) -> None:
+        self.name = name
+        self._kind = kind
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> K:
+        """Return the value. Raises click.BadParameter."""
+        try:
+            decoded: K = msgspec.json.decode(str(value), type=self._kind)
+        except (msgspec.DecodeError, RecursionError) as error:
+            self.fail(f"{str(value)[:80]!r} is no {self.name} ({error})", param, ctx)
+        return decoded
+
+
+_OBJECT: _Json[dict[str, JSONValue]] = _Json("JSON object", dict[str, JSONValue])
+_MESSAGE: _Json[object] = _Json("JSON object, list or text", dict | list | str)
+
 group = AgentGroup()
+_NO_WAIT = click.option("--no-wait", is_flag=True, help="Do not wait until it is registered.")
+
+
+def _pem(metavar: str) -> Callable[[F], F]:
+    return click.argument(
+        "pem",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar=metavar,
+        callback=lambda _context, _argument, path: path.read_text("utf-8", "replace"),
+    )
+
+
 _IF_MATCH = click.option(
     "--if-match", "version", metavar="VERSION", help="Only if this is still its version."
 )
@@ -68,14 +108,22 @@ async def write(
     force: bool,
     version: str | None,
 ) -> None:
-    """Write a characteristic of a BLE device.
+    """Write a characteristic of a BLE device, or one of its descriptors.
 
     BYTES are hex ("0a 00", "0a00") or numbers with commas ("10,0"). The characteristic is looked
-    up by its whole UUID or by <service>/<characteristic>. One whose properties have neither write
+    up by its whole UUID or by <service>/<characteristic>, a descriptor by
+    <service>/<characteristic>/<descriptor>. A characteristic whose properties have neither write
     nor writeWithoutResponse is written only with --force.
     """
     content = parse_bytes(value)  # before anything is asked
     device = await cloud.device(device_id)
+    found = device.descriptor(characteristic)
+    if found is not None:
+        owner, descriptor = found
+        await cloud.write_descriptor(
+            device_id, device.wire_id(owner), descriptor.uuid, content, version=version
+        )
+        return
     target = device.characteristic(characteristic)
     if not (target.is_writable or force):
         able = ", ".join(sorted(target.properties)) or "none"
@@ -83,18 +131,81 @@ async def write(
             f"{target.uuid} cannot be written: its properties are {able}",
             hint="add --force to send it all the same",
         )
-    await cloud.write(device_id, target.uuid, content, version=version)
+    await cloud.write(device_id, device.wire_id(target), content, version=version)
+
+
+@group.command(epilog="Example: cellagent device read DE:AD:BE:EF:00:01 UUID")
+@click.argument("device_id", metavar="ID")
+@click.argument("characteristic", metavar="UUID|PATH")
+@device_cloud_command
+async def read(session: Session, cloud: DeviceCloud, device_id: str, characteristic: str) -> None:
+    """Show the value of a characteristic as the cloud last saw it."""
+    value = await cloud.characteristic_value(device_id, characteristic)
+    emit_or_say(session, {"value": list(value)}, value.hex(" "))
+
+
+@group.command(
+    epilog="Example: cellagent device state nrf-358299840010349 --desired '{\"led\": true}'"
+)
+@click.argument("device_id", metavar="ID")
+@click.option("--desired", type=_OBJECT, metavar="JSON", help="Merged into what is desired.")
+@click.option("--reported", type=_OBJECT, metavar="JSON", help="Merged into what it reports.")
+@_IF_MATCH
+@device_cloud_command
+async def state(
+    _session: Session,
+    cloud: DeviceCloud,
+    device_id: str,
+    desired: dict[str, JSONValue] | None,
+    reported: dict[str, JSONValue] | None,
+    version: str | None,
+) -> None:
+    """Merge objects into the state of a device; null deletes a key.
+
+    What it reports is sent in its name, so that the kit has to be there.
+    """
+    if desired is None and reported is None:
+        raise UsageError(
+            "there is nothing to change", hint="--desired JSON, --reported JSON, or both"
+        )
+    await cloud.update_state(device_id, reported=reported, desired=desired, version=version)
+
+
+@group.command(
+    epilog="""Example: cellagent device message ID '{"appId": "TEMP", "data": "21.5"}'"""
+)
+@click.argument("device_id", metavar="ID")
+@click.argument("message", type=_MESSAGE, metavar="JSON")
+@click.option("--topic", default="", help="Instead of d/ID/d2c; …/bulk or …/bin after it.")
+@device_cloud_command
+async def message(
+    _session: Session, cloud: DeviceCloud, device_id: str, message: object, topic: str
+) -> None:
+    """Send a message in a device's name, whose kit has to be there.
+
+    It is an object; for the topic d/ID/d2c/bulk a list of them, for d/ID/d2c/bin base64 in quotes.
+    """
+    await cloud.send_message(device_id, message, topic=topic)
+
+
+@group.command(epilog="Example: cellagent device delete nrf-358299840010349 --yes")
+@click.argument("device_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_IF_MATCH
+@device_cloud_command
+async def delete(
+    _session: Session, cloud: DeviceCloud, device_id: str, yes: bool, version: str | None
+) -> None:
+    """Remove a device from the team, with its state and its key."""
+    if must_ask(yes=yes):
+        click.confirm(f"Remove {printable(device_id)} from its team?", abort=True, err=True)
+    await cloud.delete(device_id, version=version)
 
 
 @group.command(name="register-key", epilog="Example: cellagent device register-key ID key.pem")
 @click.argument("device_id", metavar="ID")
-@click.argument(
-    "pem",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="PUBLIC_KEY.pem",
-    callback=lambda _context, _argument, path: path.read_text("utf-8", "replace"),
-)
-@click.option("--no-wait", is_flag=True, help="Do not wait until it is registered.")
+@_pem("PUBLIC_KEY.pem")
+@_NO_WAIT
 @device_cloud_command
 async def register_key(
     session: Session, cloud: DeviceCloud, device_id: str, pem: str, no_wait: bool
@@ -103,14 +214,55 @@ async def register_key(
     from agent.cloud import PublicKey
 
     request_id = await cloud.register_public_keys([PublicKey(device_id, pem)])
-    status = "PENDING"
-    if not no_wait:
-        status = (await cloud.wait_for_bulk(request_id)).status
+    await _show_request(session, cloud, device_id, request_id, waits=not no_wait)
+
+
+@group.command(epilog="Example: cellagent device onboard ID certificate.pem --tag bench")
+@click.argument("device_id", metavar="ID")
+@_pem("CERTIFICATE.pem")
+@click.option("--subtype", default="", help="What kind of product it is.")
+@click.option("--tag", "tags", multiple=True, help="May be repeated.")
+@click.option(
+    "--firmware", "types", multiple=True, default=("APP", "MODEM"), show_default=True,
+    help="A kind that can be updated; may be repeated.",
+)  # fmt: skip
+@_NO_WAIT
+@device_cloud_command
+async def onboard(
+    session: Session,
+    cloud: DeviceCloud,
+    device_id: str,
+    pem: str,
+    subtype: str,
+    tags: tuple[str, ...],
+    types: tuple[str, ...],
+    no_wait: bool,
+) -> None:
+    """Bring a device into the team, with its certificate or its public key."""
+    from agent.cloud import NewDevice
+
+    request_id = await cloud.onboard([NewDevice(device_id, pem, subtype, tags, types)])
+    await _show_request(session, cloud, device_id, request_id, waits=not no_wait)
+
+
+async def _show_request(
+    session: Session, cloud: DeviceCloud, device_id: str, request_id: str, *, waits: bool
+) -> None:
+    status = (await cloud.wait_for_bulk(request_id)).status if waits else "PENDING"
     emit_or_say(
         session,
         {"device_id": device_id, "request": request_id, "status": status},
         f"{device_id}: {status.lower()} (bulk request {request_id})",
     )
+
+
+@group.command(name="bulk-request", epilog="Example: cellagent device bulk-request ID")
+@click.argument("request_id", metavar="ID")
+@device_cloud_command
+async def bulk_request(session: Session, cloud: DeviceCloud, request_id: str) -> None:
+    """Show what became of a bulk request that was not waited for."""
+    found = await cloud.bulk_operation(request_id)
+    emit_or_say(session, found.raw, f"bulk request {request_id}: {found.status.lower()}")
 
 
 def parse_bytes(text: str) -> bytes:

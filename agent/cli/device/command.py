@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import click
 
 from agent.cli.device import changes
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
+from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.session import Session, device_cloud_command
-from agent.cli.framework.terminal import TableWriter
+from agent.cli.framework.terminal import must_ask
+from agent.cli.observability.cycled_keys import check_storable, store_token
+from agent.errors import RefusedByRule
 
 if TYPE_CHECKING:
     from agent.cloud import Device, DeviceCloud
+    from agent.cloud.account import ServiceTokenIssued
+    from agent.cloud.conventions import ListCall
+    from agent.cloud.messages import Message
+
+T = TypeVar("T")
 
 
 def show_device(session: Session, device: Device) -> None:
@@ -43,6 +57,8 @@ def _describe(device: Device) -> None:
         for each in service.characteristics.values():
             properties = " ".join(sorted(each.properties))
             say(f"    {each.uuid}  [{each.value.hex(' ')}]  {properties}")
+            for descriptor in each.descriptors.values():
+                say(f"      descriptor {descriptor.uuid}  [{descriptor.value.hex(' ')}]")
 
 
 def updated(device: Device) -> str | None:
@@ -55,12 +71,48 @@ def command() -> None:
     """Devices at the device cloud: list, show, rename, write; keys; wait for changes."""
 
 
+_PAGE = click.option(
+    "--page", metavar="TOKEN", help='The page that the page before named; "" for the first.'
+)
+
+
+async def _list(
+    cloud: DeviceCloud,
+    call: ListCall[T],
+    add: Callable[[T], None],
+    out: ListWriter,
+    page: str | None,
+    per_page: int | None,
+    limit: int | None = None,
+) -> None:
+    """Write every item, at most `limit`; one page where one is asked for."""
+    if page is None and per_page is None:
+        left = limit
+        async for item in cloud.walk(call):
+            add(item)
+            left = left and left - 1
+            if left == 0:
+                break
+        out.end()
+        return
+    one = replace(call, page_limit=per_page or call.page_limit, page_token=page or None)
+    found = await cloud.client.send(one)
+    for item in found.items:
+        add(item)
+    following = "the last page"
+    if found.next_token is not None:
+        following = f"the next page: the same with --page {shlex.quote(found.next_token)}"
+    out.end_page({"total": found.total, "next": found.next_token}, following)
+
+
 @command.command(name="list", epilog="Example: cellagent device list --type BLE --json")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="BLE, Gateway, Generic.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only with one of these tags.")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only these devices.")
 @click.option("--state", "include_state", is_flag=True, help="With the state (only --json shows).")
 @click.option("--transform", metavar="EXPRESSION", help="A JSONata expression for each device.")
+@_PAGE
+@PER_PAGE
 @device_cloud_command
 async def list_(
     session: Session,
@@ -70,24 +122,27 @@ async def list_(
     ids: tuple[str, ...],
     include_state: bool,
     transform: str | None,
+    page: str | None,
+    per_page: int | None,
 ) -> None:
     """List the devices of the team. What a transform gives is printed as JSON."""
     from agent.cloud import Filter
+    from agent.cloud.device_reads import ListDevices, TransformDevices
 
     chosen = Filter(device_types=types, tags=tags, device_ids=ids)
     if transform is not None:
-        async for value in cloud.transformed_devices(transform, chosen):
-            emit(value)
+        values = TransformDevices(transform, chosen)
+        as_json = ListWriter(replace(session, json=True))
+        await _list(cloud, values, emit, as_json, page, per_page)
         return
-    table = TableWriter("id", "name", "type", "tags", "updated")
-    async for device in cloud.devices(chosen, include_state=include_state):
-        if session.json:
-            emit(device.raw)
-        else:
-            name = device.name if device.name != device.id else None
-            table.add(device.id, name, device.type, " ".join(device.tags), updated(device))
-    if not session.json:
-        table.flush()
+    out = ListWriter(session, "id", "name", "type", "tags", "updated")
+
+    def add(device: Device) -> None:
+        name = device.name if device.name != device.id else None
+        tags = " ".join(device.tags)
+        out.add(device.raw, device.id, name, device.type, tags, updated(device))
+
+    await _list(cloud, ListDevices(chosen, include_state), add, out, page, per_page)
 
 
 @command.command(epilog="Example: cellagent device show nrf-358299840010349")
@@ -155,25 +210,29 @@ async def wait(
     "--app", "app_id", default="", metavar="APP", help="Only this kind (TEMP, GNSS, ...)."
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@_PAGE
+@PER_PAGE
 @device_cloud_command
 async def messages(
-    session: Session, cloud: DeviceCloud, device_id: str, app_id: str, limit: int
+    session: Session,
+    cloud: DeviceCloud,
+    device_id: str,
+    app_id: str,
+    limit: int,
+    page: str | None,
+    per_page: int | None,
 ) -> None:
     """List the messages that were kept, the newest first."""
-    table = TableWriter("received", "device", "message")
-    left = limit
-    async for message in cloud.messages(device_id, app_id=app_id):
-        if session.json:
-            emit(message.raw)
-        else:
-            received = message.received_at
-            shown = received.isoformat(" ", "seconds") if received else None
-            table.add(shown, message.device_id, json.dumps(message.message))
-        left -= 1
-        if not left:
-            break
-    if not session.json:
-        table.flush()
+    from agent.cloud.messages import ListMessages
+
+    out = ListWriter(session, "received", "device", "message")
+
+    def add(message: Message) -> None:
+        received = message.received_at
+        shown = received.isoformat(" ", "seconds") if received else None
+        out.add(message.raw, shown, message.device_id, json.dumps(message.message))
+
+    await _list(cloud, ListMessages(device_id, app_id), add, out, page, per_page, limit)
 
 
 @command.command(epilog="Example: cellagent device scheme GET /v1/devices")
@@ -190,6 +249,13 @@ async def scheme(session: Session, cloud: DeviceCloud, method: str, path: str) -
     )
 
 
+@command.command(epilog="Example: cellagent device openapi > device-cloud.json")
+@device_cloud_command
+async def openapi(_session: Session, cloud: DeviceCloud) -> None:
+    """Print the cloud's own description of itself, OpenAPI as JSON."""
+    emit((await cloud.openapi()).document)
+
+
 @command.command(epilog="Example: cellagent device account")
 @device_cloud_command
 async def account(session: Session, cloud: DeviceCloud) -> None:
@@ -201,6 +267,68 @@ async def account(session: Session, cloud: DeviceCloud) -> None:
         f"team {found.team_name or '-'} ({found.team_id}), role {found.role or '-'}",
         f"plan {found.plan or '-'}",
     )
+
+
+@command.command(name="service-token", epilog="Example: cellagent device service-token")
+@click.option(
+    "--new-key",
+    type=click.Path(resolve_path=True, path_type=Path),
+    metavar="FILE",
+    help="Make a new service key, which ends the old one, and keep it in this new file.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before the old key ends.")
+@device_cloud_command
+async def service_token(
+    session: Session, cloud: DeviceCloud, new_key: Path | None, yes: bool
+) -> None:
+    """Fetch a service token and keep it for this profile; it is never printed. Deprecated.
+
+    The paths may be removed any time after July 1, 2026; an organization auth token replaces them.
+    """
+    configuration = session.configuration
+    check_storable(configuration)
+    if new_key is None:
+        issued = await cloud.service_token()
+    else:
+        if must_ask(yes=yes):
+            click.confirm("Make a new service key, which ends the old one?", abort=True, err=True)
+        issued = await _new_service_key(cloud, new_key)
+    stored = await store_token(configuration, "service_token", issued.token.reveal())
+    emit_or_say(
+        session,
+        {"file": str(stored), "key_file": str(new_key) if new_key else None},
+        "this profile has a service token",
+    )
+
+
+async def _new_service_key(cloud: DeviceCloud, path: Path) -> ServiceTokenIssued:
+    """Make a service key and keep it in a new file. Raises RefusedByRule where that exists."""
+    # Opened before the call: a key that cannot be kept would end the old one for nothing.
+    with _new_private_file(path) as file:
+        issued = await cloud.make_service_key_and_token()
+        file.write(issued.private_key.encode())
+    note(
+        f"the key is in {path}: "
+        f"`cellagent config set credentials.service_key_files.location {shlex.quote(str(path))}`"
+    )
+    return issued
+
+
+@contextmanager
+def _new_private_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file, 0600, which goes again where the block fails. Raises RefusedByRule."""
+    from agent.config.private_files import private_opener
+
+    try:
+        file = os.fdopen(private_opener(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+    except FileExistsError as error:
+        raise RefusedByRule(f"{path} exists and is not overwritten", hint="name another") from error
+    try:
+        with file:
+            yield file
+    except BaseException:
+        path.unlink()
+        raise
 
 
 for _change in changes.group.commands.values():

@@ -134,10 +134,13 @@ def run_command_line(root: click.Command) -> int:
         return stop.code if isinstance(stop.code, int) else 1
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as stop:
         from agent.cli.framework.signals import EXIT_INTERRUPTED
 
-        return _fail(as_json, EXIT_INTERRUPTED, "interrupted", "stopped by Ctrl-C", "")
+        # A question that click asked: it was answered with no, or not at all.
+        unanswered = isinstance(stop, click.Abort) and stop.__cause__ is None
+        message = "not done: the answer was not yes" if unanswered else "stopped by Ctrl-C"
+        return _fail(as_json, EXIT_INTERRUPTED, "interrupted", message, "")
     except click.ClickException as wrong:
         from agent.errors import UsageError
 

@@ -44,6 +44,18 @@ def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterat
         yield "  ".join(cells).rstrip()
 
 
+def must_ask(*, yes: bool) -> bool:
+    """Return whether to ask before what cannot be undone; `yes` is that of --yes.
+
+    Raises UsageError where nobody is there to ask.
+    """
+    if not yes and not sys.stdin.isatty():
+        from agent.errors import UsageError
+
+        raise UsageError("nobody is there to ask", hint="--yes does it without asking")
+    return not yes
+
+
 _BATCH = 100
 
 

@@ -25,10 +25,19 @@ async def store_cycled_key(configuration: Configuration, name: str, key: str) ->
 
     Notes what still has the old key. Raises ConfigError, OSError.
     """
+    path = await store_token(configuration, name, key)
+    note(f"the new key is kept in {path}; the old one has stopped")
+    return path
+
+
+async def store_token(configuration: Configuration, name: str, token: str) -> Path:
+    """Store the secret `name` for the profile, have a running agent take it; return the file.
+
+    Raises ConfigError, OSError.
+    """
     from agent.config.write import set_secret
 
-    path = set_secret(name, key, profile=configuration.name, file=configuration.file)
-    note(f"the new key is kept in {path}; the old one has stopped")
+    path = set_secret(name, token, profile=configuration.name, file=configuration.file)
     await _end_use_of_old_key(configuration, name)
     return path
 

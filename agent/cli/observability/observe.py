@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from typing import IO, TypeAlias
 
 import click
+import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
+from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import TableWriter, show_progress
+from agent.cli.framework.terminal import show_progress
 from agent.cli.observability.cycled_keys import check_storable, drop_ended_key, store_cycled_key
 from agent.errors import UsageError
 from agent.observability import Observability, Resource, ResourceKind, Scope
@@ -157,6 +159,8 @@ def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
     @click.option("--filter", "pairs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
     @click.option("--sort", default="", metavar="[-]FIELD", help="Ascending, or descending with -.")
     @click.option("--limit", type=click.IntRange(1), metavar="N", help="No more than N.")
+    @click.option("--page", type=click.IntRange(1), metavar="N", help="This page alone, from 1.")
+    @PER_PAGE
     @service_command
     async def list_(
         session: Session,
@@ -164,11 +168,18 @@ def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
         pairs: tuple[str, ...],
         sort: str,
         limit: int | None,
+        page: int | None,
+        per_page: int | None,
     ) -> None:
         filters: dict[str, list[str]] = {}
         for name, value in map(name_and_value, pairs):
             filters.setdefault(name, []).append(value)
-        await _list(session, service, kind, filters, sort, limit)
+        if page is None and per_page is None:
+            await _list(session, service, kind, filters, sort, limit)
+        elif limit is not None:
+            raise UsageError("--limit goes through the pages: leave out --page and --per-page")
+        else:
+            await _list_page(session, service, kind, filters, sort, page or 1, per_page or 20)
 
     @group.command(epilog=f"{example} show KEY", help=f"Show one {kind.name}.")
     @click.argument("key")
@@ -235,8 +246,7 @@ async def _list(
     sort: str,
     limit: int | None,
 ) -> None:
-    columns = COLUMNS[kind.name]
-    table = TableWriter(*(column.replace(".", " ") for column in columns))
+    add, out = _writer(session, kind)
     left = limit
     per_page = min(limit or LARGEST_PAGE, LARGEST_PAGE)
     async for resource in service.list(
@@ -246,16 +256,40 @@ async def _list(
         per_page=per_page,
         progress=functools.partial(show_progress, kind.plural),
     ):
-        if session.json:
-            emit(resource.raw)
-        else:
-            table.add(*(_value_at(resource.raw, column) for column in columns))
+        add(resource)
         if left is not None:
             left -= 1
             if not left:
                 break
-    if not session.json:
-        table.flush()
+    out.end()
+
+
+async def _list_page(
+    session: Session,
+    service: Observability,
+    kind: ResourceKind,
+    filters: Mapping[str, object],
+    sort: str,
+    page: int,
+    per_page: int,
+) -> None:
+    resources, at = await service.page(kind, filters, sort=sort, page=page, per_page=per_page)
+    add, out = _writer(session, kind)
+    for resource in resources:
+        add(resource)
+    where = f"page {at.page} of {at.page_count}, {at.total_count} {kind.plural} in all"
+    out.end_page(msgspec.to_builtins(at), where)
+
+
+def _writer(session: Session, kind: ResourceKind) -> tuple[Callable[[Resource], None], ListWriter]:
+    """Return what writes one resource of a kind, and the list that it is written to."""
+    columns = COLUMNS[kind.name]
+    out = ListWriter(session, *(column.replace(".", " ") for column in columns))
+
+    def add(resource: Resource) -> None:
+        out.add(resource.raw, *(_value_at(resource.raw, column) for column in columns))
+
+    return add, out
 
 
 def _print(session: Session, resource: Resource | None) -> None:
@@ -342,6 +376,13 @@ async def user_key(session: Session, cycle: bool, delete: bool) -> None:
         {"user_key": there, "file": str(stored_in) if stored_in else None},
         "you have a user API key" if there else "you have no user API key",
     )
+
+
+@command.command(epilog="Example: cellagent observe openapi > observability.json")
+async def openapi(session: Session) -> None:
+    """Print the service's own description of itself, OpenAPI as JSON."""
+    async with observability(session) as service:
+        emit(await service.openapi())
 
 
 @command.command(name="latest-release", epilog="Example: cellagent observe latest-release S hw app")

@@ -64,6 +64,27 @@ class FetchLatestRelease(Call[resources.Resource | None]):
         return resources.Resource(response.decode(dict[str, JSONValue]))
 
 
+@dataclass(frozen=True, slots=True)
+class FetchSchema(Call[dict[str, JSONValue]]):
+    """The service's OpenAPI document, where the stand-in publishes it; open to everyone."""
+
+    host = Host.API
+    schemes = (Scheme.NONE,)
+    max_bytes = 32 * 1024 * 1024
+
+    def request(self) -> Request:
+        """Return what to send."""
+        return Request("GET", "/api/v0/openapi.json")
+
+    def parse(self, response: Response) -> dict[str, JSONValue]:
+        """Return the document. Raises BadAnswer."""
+        return response.decode(dict[str, JSONValue])
+
+    def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
+        """Explain that a service may publish its description elsewhere."""
+        return "this service does not publish its description here" if status == 404 else ""
+
+
 class Observability:
     """Client of the observability service, for one organization and project.
 
@@ -99,7 +120,7 @@ class Observability:
             return await self.client.send(call)
 
         async for raw in paging.walk(fetch, progress):
-            yield resources.Resource(raw if isinstance(raw, dict) else {"value": raw})
+            yield resources.Resource.of(raw)
 
     async def page(
         self,
@@ -109,10 +130,11 @@ class Observability:
         sort: str = "",
         page: int = 1,
         per_page: int = 20,
-    ) -> paging.Envelope:
-        """Return one page of a kind."""
+    ) -> tuple[Sequence[resources.Resource], paging.Paging]:
+        """Return one page of a kind, and its position."""
         call = resources.ListResources(kind, self.scope, filters or {}, sort, page, per_page)
-        return await self.client.send(call)
+        found = await self.client.send(call)
+        return [resources.Resource.of(raw) for raw in found.data], found.paging
 
     async def get(self, kind: ResourceKind, key: str) -> resources.Resource:
         """Return one resource."""
@@ -169,6 +191,10 @@ class Observability:
     async def delete_user_key(self) -> None:
         """Delete the user's own API key: it stops working."""
         await self.client.send(keys.DeleteUserKey())
+
+    async def openapi(self) -> dict[str, JSONValue]:
+        """Return the service's own description of itself."""
+        return await self.client.send(FetchSchema())
 
     async def latest_release(
         self,

@@ -38,6 +38,11 @@ class Resource:
 
     raw: Mapping[str, JSONValue]
 
+    @classmethod
+    def of(cls, raw: JSONValue) -> Resource:
+        """Return the resource of an item of a list, whatever it is."""
+        return cls(raw if isinstance(raw, dict) else {"value": raw})
+
     def __getitem__(self, name: str) -> JSONValue:
         return self.raw[name]
 

@@ -6,8 +6,10 @@ so that the kit has to be looked for.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
+import pkgutil
 import shlex
 import sys
 from collections import Counter
@@ -18,16 +20,23 @@ from typing import Any
 
 import click
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 from served_cloud import served_cloud
 from served_kit import served
 
+import agent.cloud
+import agent.observability.api
+from agent.call import Call
 from agent.cli.cloud import write_standin_profile
 from agent.cli.framework.command import run_command_line
 from agent.cli.main import root
 from agent.config import load, write
 from agent.config.write import set_default_profile, set_value
+from agent.http import HttpClient
+from agent.standin.device_cloud import seed
 from at.ports.usb import SEGGER
 
 SESSION = Path(__file__).resolve().parents[2] / "interface" / "session.transcript"
@@ -39,9 +48,13 @@ GIVEN = {
     "console": "--seconds 0.1",
     "cloud serve": "-- true",
     "config set": "kit.baud 9600",
+    "device delete": "ID --yes",
     "device discover": "ID ID --no-wait",
+    "device message": "ID {{}}",
+    "device onboard": "ID {file} --no-wait",
     "device register-key": "ID {file} --no-wait",
     "device scheme": "GET /v1/devices",
+    "device state": "ID --desired {{}}",
     "device wait": "ID --deadline 0",
     "device write": "ID 1525 0a",
     "fota abandon": "--yes",
@@ -68,6 +81,53 @@ LASTS = {
 }
 READS_AGAIN = {"config set": "what it writes depends on what is in the file"}
 LISTS_AGAIN = {"provision run": "a board is looked up when its turn comes, as trays are swapped"}
+
+
+LED = f"{seed.LED_SERVICE}/{seed.LED_CHARACTERISTIC}"
+BUTTON_SETTING = f"{seed.LED_SERVICE}/{seed.BUTTON_CHARACTERISTIC}/2902"
+REACHED_BY = {
+    "CreateResource": "observe cohort create --field slug=reached",
+    "CycleProjectKey": "observe project-key --cycle",
+    "CycleUserKey": "observe user-key --cycle",
+    "DeleteDevice": "device delete no-such-device --yes",
+    "DeleteResource": "observe cohort delete no-such-cohort",
+    "DeleteResources": "observe cohort delete 100 101",
+    "DeleteUserKey": "observe user-key --delete",
+    "DiscoverServices": f"device discover {seed.GATEWAY} {seed.BLE} --no-wait",
+    "FetchAccount": "device account",
+    "FetchBulkOperation": "device bulk-request 01HZZZZZZZZZZZZZZZZZZZZZZZ",
+    "FetchCharacteristicValue": f"device read {seed.BLE} {LED}",
+    "FetchCurrentJob": "fota check",
+    "FetchDevice": f"device show {seed.BLE}",
+    "FetchLatestRelease": "observe latest-release k h s",
+    "FetchMe": "observe whoami",
+    "FetchOpenApi": "device openapi",
+    "FetchProjectKey": "observe project-key",
+    "FetchResource": "observe cohort show default",
+    "FetchSchema": "observe openapi",
+    "FetchServiceToken": "device service-token",
+    "FetchUserKey": "observe user-key",
+    "ListDevices": "device list --per-page 2",
+    "ListMessages": "device messages --per-page 2",
+    "ListResources": "observe cohort list --page 1 --per-page 2",
+    "MakeServiceKeyAndToken": "device service-token --new-key {folder}/key.pem --yes",
+    "OnboardDevices": "device onboard reached {folder}/public.pem --no-wait",
+    "PutRelation": "observe cohort relate default device k",
+    "RegisterPublicKeys": f"device register-key {seed.GENERIC} {{folder}}/public.pem --no-wait",
+    "SendMessage": f"device message {seed.GENERIC} '{{{{}}}}'",
+    "TransformDevice": f"device show {seed.BLE} --transform id",
+    "TransformDevices": "device list --transform id --per-page 2",
+    "UpdateCharacteristicValue": f"device write {seed.BLE} {LED} 0a00",
+    "UpdateDescriptorValue": f"device write {seed.BLE} {BUTTON_SETTING} 0100",
+    "UpdateDeviceName": f"device rename {seed.GENERIC} reached",
+    "UpdateDeviceState": f"device state {seed.GENERIC} --desired '{{{{}}}}'",
+    "UpdateDeviceTags": f"device tag {seed.GENERIC} reached",
+    "UpdateResource": "observe cohort update default --field name=reached",
+}
+"""A command that sends it, for each call of both clients."""
+BASES = {"Change", "ListCall", "ResourceCall", "ResourceChange"}
+OF_A_JOB_IN_WORK = {"UpdateJob"}
+"""Sent by `fota pull` and `fota abandon`, of which tests/agent/cli/test_fota.py has a job."""
 
 
 def leaves(command: click.Command = root, above: tuple[str, ...] = ()) -> Iterator[str]:
@@ -149,6 +209,49 @@ def asked(
         monkeypatch.setattr(sys, "stdin", nothing)
         yield counts
     log.handlers, log.level = before
+
+
+def test_every_call_of_both_clients_is_reached_by_a_command() -> None:
+    modules = [
+        importlib.import_module(found.name)
+        for package in (agent.cloud, agent.observability.api)
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+    ]
+    sent = {
+        name
+        for module in modules
+        for name, kind in vars(module).items()
+        if isinstance(kind, type)
+        and issubclass(kind, Call)
+        and kind.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+    assert sent - OF_A_JOB_IN_WORK - BASES == set(REACHED_BY)
+
+
+@pytest.mark.parametrize("call", REACHED_BY)
+def test_the_command_sends_the_call(
+    call: str,
+    asked: Counter[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    public = ec.generate_private_key(ec.SECP256R1()).public_key()
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    (tmp_path / "public.pem").write_bytes(public.public_bytes(encoding, form))
+    sent = []
+    send = HttpClient.send
+
+    async def recorded(client: HttpClient, call: Call[Any], **options: Any) -> Any:
+        sent.append(type(call).__name__)
+        return await send(client, call, **options)
+
+    monkeypatch.setattr(HttpClient, "send", recorded)
+    words = shlex.split(REACHED_BY[call].format(folder=tmp_path))
+    monkeypatch.setattr(sys, "argv", ["cellagent", *words])
+    run_command_line(root)
+    assert call in sent, capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", [name for name in leaves() if name not in LASTS])

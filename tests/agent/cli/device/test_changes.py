@@ -1,16 +1,25 @@
-"""`cellagent device` as it is run, against the stand-in."""
+"""`cellagent device`: what changes a device, as it is run against the stand-in."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import pty
 import shlex
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from command_line import cellagent
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from located_kit import LocatedKit
+from standin import StandIn
 
 from agent.standin.device_cloud import seed
+from agent.standin.device_cloud.devices.registry import registry, services
+from agent.standin.device_cloud.tables import Service
 
 
 @pytest.mark.contract("O5.6")
@@ -64,3 +73,135 @@ async def test_a_key_is_registered(standin_profile: str, tmp_path: Path) -> None
     assert missing.code == 1
     assert "none" in missing.err
     assert "Traceback" not in missing.err
+
+
+async def answered(answer: bytes, *arguments: str) -> tuple[int, str]:
+    """Run `cellagent` with a terminal as its input, at which `answer` is typed."""
+    ours, theirs = pty.openpty()
+    os.write(ours, answer)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", *arguments),
+            stdin=theirs,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await process.communicate()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    return process.returncode or 0, out.decode()
+
+
+async def test_a_device_is_deleted_after_a_yes_and_not_without(standin_profile: str) -> None:
+    delete = ("device", "delete", seed.GENERIC)
+    unasked = await cellagent(*delete, "--json")
+    assert (unasked.code, unasked.lines[-1]["error"]["kind"]) == (2, "usage")
+    assert "--yes" in unasked.lines[-1]["error"]["try"]
+    code, said = await answered(b"n\n", *delete)
+    assert code == 130
+    assert f"Remove {seed.GENERIC} from its team?" in said
+    assert "not done: the answer was not yes" in said
+    stale = await cellagent(*delete, "--yes", "--if-match", "old", "--json")
+    assert stale.lines[-1]["error"]["kind"] == "precondition-failed"
+    assert (await cellagent("device", "show", seed.GENERIC)).code == 0
+    assert (await answered(b"y\n", *delete))[0] == 0
+    assert (await cellagent("device", "show", seed.GENERIC)).code == 1
+    assert (await cellagent("device", "delete", seed.FREE_FORM, "--yes")).code == 0
+
+
+@pytest.mark.contract("D3.2", "D5.2")
+async def test_objects_are_merged_into_the_state(standin_profile: str, standin: StandIn) -> None:
+    state = ("device", "state", seed.GENERIC)
+    assert (await cellagent(*state, "--desired", '{"led": {"on": true, "dim": 3}}')).code == 0
+    assert (await cellagent(*state, "--desired", '{"led": {"dim": null}}')).code == 0
+    shown = await cellagent("device", "show", seed.GENERIC, "--transform", "state.desired.led")
+    assert shown.lines == [{"on": True}]
+    stale = await cellagent(*state, "--desired", "{}", "--if-match", "old", "--json")
+    assert stale.lines[-1]["error"]["kind"] == "precondition-failed"
+    for wrong in ("[1]", "{", '{"a": NaN}', "[" * 100_000):
+        refused = await cellagent(*state, "--desired", wrong, "--json")
+        assert refused.code == 2
+        assert "is no JSON object" in refused.lines[-1]["error"]["message"]
+    nothing = await cellagent(*state, "--json")
+    assert (nothing.code, nothing.lines[-1]["error"]["message"]) == (
+        2,
+        "there is nothing to change",
+    )
+
+
+async def test_a_kit_reports_and_sends_messages_in_its_own_name(
+    located_kit: LocatedKit,
+) -> None:
+    kit = located_kit
+    sent = await kit.run("device", "message", seed.GENERIC, '{"appId": "TEMP", "data": "21.5"}')
+    assert sent.code == 0, sent.err
+    topic = f"d/{seed.GENERIC}/d2c/bulk"
+    bulk = '[{"appId": "A"}, {"appId": "B"}]'
+    assert (await kit.run("device", "message", seed.GENERIC, bulk, "--topic", topic)).code == 0
+    listed = await kit.run("device", "messages", seed.GENERIC, "--json")
+    assert [one["message"]["appId"] for one in listed.lines] == ["B", "A", "TEMP"]
+    wrong = await kit.run("device", "message", seed.GENERIC, "21.5", "--json")
+    assert wrong.code == 2
+    reported = await kit.run("device", "state", seed.GENERIC, "--reported", '{"ready": true}')
+    assert reported.code == 0, reported.err
+
+
+@pytest.mark.contract("D3.5", "D6")
+async def test_a_descriptor_is_written_by_its_path(standin_profile: str) -> None:
+    path = f"{seed.LED_SERVICE}/{seed.BUTTON_CHARACTERISTIC}/2902"
+    assert (await cellagent("device", "write", seed.BLE, path.lower(), "01 00")).code == 0
+    assert "descriptor 2902  [01 00]" in (await cellagent("device", "show", seed.BLE)).out
+    missing = await cellagent("device", "write", seed.BLE, path + "1", "01 00", "--json")
+    assert (missing.code, missing.lines[-1]["error"]["kind"]) == (1, "not-found")
+
+
+@pytest.mark.contract("D3.5", "D6")
+async def test_the_path_chooses_among_services_that_have_the_same_characteristic(
+    standin_profile: str, standin: StandIn
+) -> None:
+    devices = registry(standin.cloud)
+    record = devices.get(standin.team_id, seed.BLE)
+    known = services(record)
+    twin = msgspec.structs.replace(
+        known[seed.LED_SERVICE].characteristics[seed.LED_CHARACTERISTIC],
+        path=f"FFFF/{seed.LED_CHARACTERISTIC}",
+    )
+    known["FFFF"] = Service("FFFF", {seed.LED_CHARACTERISTIC: twin})
+    record.fields.state = msgspec.to_builtins(known)
+    devices.change(record)
+    named = await cellagent("device", "write", seed.BLE, seed.LED_CHARACTERISTIC, "0a00", "--json")
+    assert "is ambiguous" in named.lines[-1]["error"]["message"]
+    path = f"FFFF/{seed.LED_CHARACTERISTIC}"
+    assert (await cellagent("device", "write", seed.BLE, path, "0a00")).code == 0
+    values = {
+        uuid: service.characteristics[seed.LED_CHARACTERISTIC].value
+        for uuid, service in services(devices.get(standin.team_id, seed.BLE)).items()
+    }
+    assert values == {seed.LED_SERVICE: [1, 0], "FFFF": [10, 0]}
+    assert (await cellagent("device", "read", seed.BLE, path)).out == "0a 00\n"
+
+
+@pytest.mark.contract("D9.3", "D10.8")
+async def test_a_device_is_onboarded_and_what_was_not_waited_for_is_shown_later(
+    standin_profile: str, standin: StandIn, tmp_path: Path
+) -> None:
+    public = ec.generate_private_key(ec.SECP256R1()).public_key()
+    file = tmp_path / "public.pem"
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    file.write_bytes(public.public_bytes(encoding, form))
+    options = ("--tag", "bench", "--tag", "left", "--firmware", "APP", "--subtype", "tracker")
+    onboard = ("device", "onboard", "new-kit", str(file), *options, "--json")
+    done = await cellagent(*onboard)
+    assert done.lines[0]["status"] == "SUCCEEDED", done.err
+    shown = (await cellagent("device", "show", "new-kit", "--json")).lines[0]
+    assert (shown["tags"], shown["subType"]) == (["bench", "left"], "tracker")
+    assert shown["firmware"]["supports"] == ["APP"]
+    standin.cloud.settings.bulk_s = 3600
+    later = (await cellagent(*onboard, "--no-wait")).lines[0]
+    assert later["status"] == "PENDING"
+    request = await cellagent("device", "bulk-request", later["request"], "--json")
+    assert request.lines[0]["bulkOpsRequestId"] == later["request"]
+    standin.clock.advance(3601)
+    people = await cellagent("device", "bulk-request", later["request"])
+    assert people.out == f"bulk request {later['request']}: succeeded\n"

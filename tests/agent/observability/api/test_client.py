@@ -121,8 +121,8 @@ async def test_every_page_is_walked_with_progress(service: Observability, standi
     found = await listed(service.list(EVENT, progress=lambda *now: told.append(now)))
     assert len(found) == len({each["id"] for each in found}) == 231
     assert told == [(100, 231), (200, 231), (231, 231)]
-    page = await service.page(EVENT)
-    assert (page.paging.per_page, page.paging.page, len(page.data)) == (20, 1, 20)
+    resources, at = await service.page(EVENT)
+    assert (at.per_page, at.page, len(resources)) == (20, 1, 20)
     for wrong in ({"per_page": 101}, {"per_page": 0}, {"page": 0}):
         with pytest.raises(UsageError):
             await service.page(EVENT, **wrong)

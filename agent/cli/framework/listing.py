@@ -1,0 +1,46 @@
+"""Lists of a service: the items as they come, whole or one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.framework.command import emit, note
+from agent.cli.framework.session import Session
+from agent.cli.framework.terminal import TableWriter
+
+if TYPE_CHECKING:
+    from agent.json_value import JSONValue
+
+PER_PAGE = click.option(
+    "--per-page", type=click.IntRange(1, 100), metavar="N", help="One page of at most N."
+)
+
+
+class ListWriter:
+    """Writes each item of a list: a row of a table, or with --json the item itself."""
+
+    def __init__(self, session: Session, *columns: str) -> None:
+        self._table = None if session.json else TableWriter(*columns)
+
+    def add(self, item: Mapping[str, JSONValue], *cells: object) -> None:
+        """Write an item; `cells` are its row."""
+        if self._table is None:
+            emit(item)
+        else:
+            self._table.add(*cells)
+
+    def end(self) -> None:
+        """Write the rows that wait."""
+        if self._table is not None:
+            self._table.flush()
+
+    def end_page(self, paging: Mapping[str, object], position: str) -> None:
+        """End one page: say which it was, with --json as an object `paging`."""
+        self.end()
+        if self._table is None:
+            emit({"paging": paging})
+        else:
+            note(position)
