@@ -124,14 +124,17 @@ async def _fetch_in_project(context: Context) -> Response:
 
 def _project_request(key: str, row: bulk.BulkRequest) -> Resource:
     has_begun = row.status is not bulk.BulkStatus.PENDING
+    ids = [fields[0] for fields in credentials.parse_rows(row.text)]
+    # Where some of the rows are done, it has succeeded, and names the others.
+    partly = row.has_ended and len(row.errors) < len(ids)
+    status = bulk.BulkStatus.SUCCEEDED if partly else row.status
     resource: dict[str, object] = {
         "bulkOpsRequestId": key,
         # A released tool takes any other status for the end.
-        "status": row.status if has_begun else bulk.BulkStatus.IN_PROGRESS,
+        "status": status if has_begun else bulk.BulkStatus.IN_PROGRESS,
         "requestedAt": iso(row.requested_at),
     }
     if row.errors:
-        ids = [fields[0] for fields in credentials.parse_rows(row.text)]
         parsed = (error.removeprefix("[").partition("]: ") for error in row.errors)
         resource["errorSummary"] = {
             "errors": [

@@ -117,14 +117,19 @@ async def test_devices_of_a_project_are_made_in_bulk_by_their_tokens(
     names = standin.organization, standin.project
     path = "/organizations/{}/projects/{}/long-range/devices/bulk".format(*names)
     owner = standin.bearer("organization_auth_token") | {"Content-Type": "text/csv"}
-    rows = f"{UUID},{registration(standin, key)}\nnrf-1,{registration(standin, key)}\n"
-    sent = await standin.client.post(
-        f"/v1{path}", headers=owner, content="deviceId,onboardingToken\n" + rows
-    )
-    assert sent.status_code == 202, sent.text
-    standin.clock.advance(1)
-    shown = (await standin.client.get(sent.headers["Location"], headers=owner)).json()
-    assert [one["row"] for one in shown["errorSummary"]["errors"]] == [1]
+    wrong = f"nrf-1,{registration(standin, key)}\n"
+    for rows, status, refused in (
+        (f"{UUID},{registration(standin, key)}\n" + wrong, "SUCCEEDED", [1]),
+        (wrong, "FAILED", [0]),
+    ):
+        sent = await standin.client.post(
+            f"/v1{path}", headers=owner, content="deviceId,onboardingToken\n" + rows
+        )
+        assert sent.status_code == 202, sent.text
+        standin.clock.advance(1)
+        shown = (await standin.client.get(sent.headers["Location"], headers=owner)).json()
+        assert shown["status"] == status
+        assert [one["row"] for one in shown["errorSummary"]["errors"]] == refused
     assert (await api.get(device_path(UUID)))["id"] == UUID
     assert (await api.call("GET", device_path("nrf-1"))).status_code == 404
 
