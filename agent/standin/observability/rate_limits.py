@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from agent.standin.faults import rate_limit
 from agent.standin.observability.project import Project
 from agent.standin.observability.refusals import too_many_requests
+from agent.standin.observability.tables import DEVICES
 from agent.standin.state import Cloud
 
 HOUR_S = 3600.0
@@ -34,7 +35,8 @@ class RateLimits:
 
     def count(self, project: Project, kind: str, serial: str) -> None:
         """Count one request of a device. Raises 429 with Retry-After beyond the limit."""
-        if kind not in self.allowed:
+        device = project.table(DEVICES).get(serial)
+        if kind not in self.allowed or (device and device.server_side_developer_mode):
             return
         most, window_s = self.allowed[kind]
         now = project.now

@@ -122,6 +122,7 @@ TRACE = object_schema(
     reason=TEXT,
     reason_code={"type": ["integer", "null"]},
     source={"type": "string", "enum": ["event", "coredump"]},
+    source_type={"type": "string", "enum": ["event", "coredump"]},
     issue=object_schema(id=NUMBER, title=TEXT),
     device=nullable(DEVICE_REF),
     release=nullable(RELEASE_REF),

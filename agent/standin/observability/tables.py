@@ -72,6 +72,10 @@ class Device(Struct, kw_only=True):
     last_seen_release: str | None = None
     config_revision: int | None = None
     """The revision of the configuration that it has confirmed."""
+    release: str | None = None
+    """The release that is handed out to this device alone, whatever its cohort gets."""
+    server_side_developer_mode: bool = False
+    """Whether no rate limit holds for it."""
 
 
 class Deployment(Struct, kw_only=True):

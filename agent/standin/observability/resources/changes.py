@@ -14,7 +14,10 @@ from agent.standin.principal import CredentialKind
 
 R = TypeVar("R", bound=Struct)
 _RELEASE_FIELDS = ("revision", "notes", "extra_info", "must_pass_through")
-_DEVICE_FIELDS = ("owner_ref", "nickname", "description", "cohort")
+_DEVICE_FIELDS = (
+    *("owner_ref", "nickname", "description", "cohort"),
+    *("release", "server_side_developer_mode"),
+)
 
 
 def create_release(context: RequestContext) -> tables.Release:
@@ -76,7 +79,7 @@ def create_device(context: RequestContext) -> tables.Device:
     project, serial = context.project, context.body["device_serial"]
     if serial in project.table(tables.DEVICES):
         raise conflict(f"device {serial} already exists")
-    _require_cohort(context)
+    _require_known(context)
     device = project.device(serial, context.body["hardware_version"])
     project.table(tables.DEVICES).put(serial, _given(context, device, *_DEVICE_FIELDS))
     return device
@@ -84,7 +87,7 @@ def create_device(context: RequestContext) -> tables.Device:
 
 def change_device(context: RequestContext, device: tables.Device) -> tables.Device:
     """Change the given fields of a device."""
-    _require_cohort(context)
+    _require_known(context)
     _given(context, device, "hardware_version", *_DEVICE_FIELDS).updated = context.project.now
     context.project.table(tables.DEVICES).put(device.device_serial, device)
     return device
@@ -176,6 +179,10 @@ def _given(context: RequestContext, record: R, *names: str) -> R:
     return record
 
 
-def _require_cohort(context: RequestContext) -> None:
-    if "cohort" in context.body and context.project.cohort(context.body["cohort"]) is None:
+def _require_known(context: RequestContext) -> None:
+    """Refuse a cohort or a release that is not there."""
+    project, body = context.project, context.body
+    if "cohort" in body and project.cohort(body["cohort"]) is None:
         raise unknown_reference("cohort", "This cohort")
+    if body.get("release") is not None and body["release"] not in project.table(tables.RELEASES):
+        raise unknown_reference("release", "This release")

@@ -132,7 +132,7 @@ def _newest(context: RequestContext) -> tables.Release | None:
     current = query.get("current_version")
     offers = [
         release
-        for release in _deployed(project, device.cohort, serial)
+        for release in _deployed(project, device)
         if any(_is_for(context, one) for one in release.artifacts) and _is_offered(release, current)
     ]
     # A release that must not be skipped comes first; a delta precedes a full release.
@@ -146,12 +146,17 @@ def _newest(context: RequestContext) -> tables.Release | None:
     )
 
 
-def _deployed(project: projects.Project, cohort: str, serial: str) -> list[tables.Release]:
-    """Return the full and delta releases that are deployed to a device."""
+def _deployed(project: projects.Project, device: tables.Device) -> list[tables.Release]:
+    """Return the full and delta releases that are deployed to a device, or the one of its own."""
+    own = changes.release_of(project, "", device.release or "")
+    if own is not None:
+        return [own]
     releases = [
         changes.release_of(project, deployment.delta_from, deployment.release)
         for deployment in project.table(tables.DEPLOYMENTS).values()
-        if deployment.cohort == cohort and deployment.is_active and _in_rollout(serial, deployment)
+        if deployment.cohort == device.cohort
+        and deployment.is_active
+        and _in_rollout(device.device_serial, deployment)
     ]
     return [release for release in releases if release is not None]
 

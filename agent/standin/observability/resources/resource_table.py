@@ -94,6 +94,8 @@ _DEVICE_FIELDS: dict[str, Schema] = {
     "nickname": _TEXT,
     "description": _TEXT,
     "cohort": SLUG,
+    "release": schemas.nullable(VERSION),
+    "server_side_developer_mode": {"type": "boolean"},
 }
 _DATES = {"created_date": "created", "updated_date": "updated"}
 _SEEN = {"created_date": "created", "first_seen": "created"}

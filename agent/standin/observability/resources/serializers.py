@@ -190,6 +190,7 @@ def trace(scope: Project, record: tables.Trace) -> JSONObject:
         "reason": record.reason,
         "reason_code": record.reason_code,
         "source": record.source,
+        "source_type": record.source,
         "software_type": record.software_type,
         "software_version": record.software_version,
         "trace_info": record.trace_info,

@@ -123,6 +123,7 @@ async def test_a_core_dump_in_chunks_becomes_a_trace(standin: StandIn, packed: b
     caller = with_token(standin)
     (one,) = await caller.data("~/traces")
     assert (one["reason"], one["source"]) == ("Hard Fault", "coredump")
+    assert one["source_type"] == "coredump"
     assert one["device"]["device_serial"] == "kit-9"
     (stored,) = await caller.data("~/coredumps")
     assert stored["size"] == len(dump)

@@ -105,3 +105,43 @@ async def test_a_release_that_must_not_be_skipped_comes_first(standin: StandIn) 
         query = LATEST | ({"current_version": current} if current else {})
         release = (await caller("GET", "/api/v0/releases/latest", params=query)).json()
         assert release["version"] == newest
+
+
+@pytest.mark.contract("O5.4")
+async def test_a_release_of_its_own_is_handed_out_to_one_device_until_it_is_taken_back(
+    standin: StandIn,
+) -> None:
+    device, user = with_project_key(standin), with_token(standin)
+    await make_release(standin, "1.0.0")
+    await make_release(standin, "2.0.0")
+    await deploy(standin, "1.0.0")
+    other = LATEST | {"device_serial": "kit-2"}
+    body = {"device_serial": "kit-1", "hardware_version": "nrf9161dk", "release": "2.0.0"}
+    assert (await user("POST", "~/devices", json=body)).status_code == 201
+
+    async def offered(query: dict[str, str]) -> str:
+        answer = await device("GET", "/api/v0/releases/latest", params=query)
+        return answer.json()["version"] if answer.status_code == 200 else ""
+
+    assert (await offered(LATEST), await offered(other)) == ("2.0.0", "1.0.0")
+    assert await offered(LATEST | {"current_version": "2.0.0"}) == ""
+    unknown = await user("PATCH", "~/devices/kit-1", json={"release": "3.0.0"})
+    assert unknown.status_code == 409
+    assert (await user("PATCH", "~/devices/kit-1", json={"release": None})).status_code == 200
+    assert await offered(LATEST) == "1.0.0"
+
+
+async def test_no_rate_limit_holds_for_a_device_in_developer_mode(standin: StandIn) -> None:
+    device, user = with_project_key(standin), with_token(standin)
+    await make_release(standin, "1.0.0")
+    await standin.control({"faults": ["rate-limit=1"]})
+
+    async def statuses() -> list[int]:
+        query = ("GET", "/api/v0/releases/latest")
+        return [(await device(*query, params=LATEST)).status_code for _ in range(2)]
+
+    assert await statuses() == [204, 429]
+    for mode, expected in ((True, [204, 204]), (False, [429, 429])):
+        change = {"server_side_developer_mode": mode}
+        assert (await user("PATCH", "~/devices/kit-1", json=change)).status_code == 200
+        assert await statuses() == expected
