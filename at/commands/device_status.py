@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from at.protocol.answer_or_notice import is_temperature_reply
 from at.protocol.command import Command, Form, OkCommand, Parameters
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
@@ -25,8 +26,16 @@ class Supply(Record):
 
 @dataclass(frozen=True, slots=True)
 class Temperature(Record):
-    """Answer of %XTEMP?, or its notice."""
+    """Answer of %XTEMP?."""
 
+    temperature_c: int
+
+
+@dataclass(frozen=True, slots=True)
+class TemperatureLevel(Record):
+    """%XTEMP as a notice: level 1 normal, 2 high, 3 critical, which switches the radio off."""
+
+    level: int
     temperature_c: int
 
 
@@ -34,7 +43,7 @@ class Temperature(Record):
 class TemperatureNotice(Notice):
     """%XTEMP as a notice."""
 
-    value: Temperature
+    value: TemperatureLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +135,16 @@ class ReadTemperature(Command[Temperature]):
     form: ClassVar[Form] = Form.READ
     prefix: ClassVar[str] = "%XTEMP"
 
+    def owns(self, line: str) -> bool:
+        """Return whether a line has no level; a notice, which has one, may come between."""
+        return is_temperature_reply(line)
+
     def parse(self, lines: Sequence[str]) -> Temperature:
         """Return degrees Celsius."""
-        return _temperature(only_row(lines, self.name))
+        fields = only_row(lines, self.name)
+        answer = Temperature(_degrees(fields))
+        fields.end()
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +157,7 @@ class ReadLowSupplyLevel(Command[LowSupply]):
 
     def parse(self, lines: Sequence[str]) -> LowSupply:
         """Return the level below which %XVBATLVL warns."""
-        return _low_supply(only_row(lines, self.name))
+        return _low_supply(only_row(lines, self.name), 3100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,24 +174,28 @@ class SetModemEvents(OkCommand):
         return (self.n,)
 
 
-def _temperature(fields: Fields) -> Temperature:
-    answer = Temperature(fields.integer("temperature", -100, 300))
-    fields.end()
-    return answer
+def _degrees(fields: Fields) -> int:
+    return fields.integer("temperature", -100, 300)
 
 
 def _temperature_notice(line: str, _context: str | None) -> TemperatureNotice:
-    return TemperatureNotice("%XTEMP", line, _temperature(Fields.of(line, "%XTEMP")))
-
-
-def _low_supply(fields: Fields) -> LowSupply:
-    answer = LowSupply(fields.integer("supply", 0, 10_000))
+    fields = Fields.of(line, "%XTEMP")
+    value = TemperatureLevel(fields.integer("level", 1, 3), _degrees(fields))
     fields.end()
+    return TemperatureNotice("%XTEMP", line, value)
+
+
+def _low_supply(fields: Fields, lowest: int) -> LowSupply:
+    answer = LowSupply(fields.integer("supply", 0, 5000))
+    fields.end()
+    if answer.supply_mv < lowest and (answer.supply_mv or lowest > 3000):
+        raise ParseError(f"%XVBATLOWLVL: {answer.supply_mv} is below {lowest} mV")
     return answer
 
 
 def _low_supply_notice(line: str, _context: str | None) -> LowSupplyNotice:
-    return LowSupplyNotice("%XVBATLOWLVL", line, _low_supply(Fields.of(line, "%XVBATLOWLVL")))
+    value = _low_supply(Fields.of(line, "%XVBATLOWLVL"), 3000)
+    return LowSupplyNotice("%XVBATLOWLVL", line, value)
 
 
 def _power_off(line: str, _context: str | None) -> PowerOffNotice:

@@ -1,13 +1,14 @@
 """Which lines are the reply of the command in flight, and which are notices of the same name.
 
-Two rules: a read reply of 3GPP TS 27.007 has `<n>` in front, its notice does not; and the nRF91's
-subscriptions answer OK alone.
+Three rules: a read reply of 3GPP TS 27.007 has `<n>` in front, its notice does not (and %XTEMP has
+a level as a notice alone); the nRF91's subscriptions answer OK alone; and a modem gives its answer
+in one piece, so that of two lines of one shape the last before OK is the reply.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -92,13 +93,26 @@ def is_connection_reply(line: str) -> bool:
     return len(parts) > 1 and parts[1] in {"0", "1"}
 
 
+def is_temperature_reply(line: str) -> bool:
+    """Return whether a line is the reply of AT%XTEMP?: a notice has a level before the degrees."""
+    return len(fields(line)) == 1
+
+
+# Names whose read reply and notice have different shapes.
+REPLY_SHAPES: Mapping[str, Callable[[str], bool]] = {
+    **dict.fromkeys(REGISTRATIONS, is_registration_reply),
+    "+CSCON": is_connection_reply,
+    "%XTEMP": is_temperature_reply,
+}
+# Names of which they have the same.
+ONE_SHAPE = frozenset({"%XSIM", "%XVBATLOWLVL"})
+
+
 def looks_like_notice(line: str) -> bool:
     """Return whether a line can only be a notice, whatever command was sent."""
     name = line_name(line)
-    if name in REGISTRATIONS:
-        return not is_registration_reply(line) and "(" not in line
-    if name == "+CSCON":
-        return not is_connection_reply(line) and "(" not in line
+    if is_reply := REPLY_SHAPES.get(name):
+        return not is_reply(line) and "(" not in line
     if name.startswith("#X"):
         return name not in Dialect.SERIAL_MODEM.traits.replies
     return name in NOTICES_ONLY
@@ -124,11 +138,7 @@ def owner_of(command: str) -> Owner:
     if tail.endswith("=?"):
         return Owner(name, _any)
     if tail.endswith("?"):
-        if name in REGISTRATIONS:
-            return Owner(name, is_registration_reply)
-        if name == "+CSCON":
-            return Owner(name, is_connection_reply)
-        return Owner(name, _any)
+        return Owner(name, REPLY_SHAPES.get(name, _any))
     if name in NOTICES_ONLY or (name in _LATER and "=" in tail):
         return Owner(name, _none, bare=False)
     return Owner(name, _any)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from at.protocol.answer_or_notice import (
     NOTICES_ONLY,
+    ONE_SHAPE,
     Owner,
     command_name,
     line_name,
@@ -347,6 +348,9 @@ class Exchange:
         elif own := self.offline and not looks_like_notice(line):
             self._state = TRANSITIONS[self._state, NAMED_LINE]
         if own:
+            if name in ONE_SHAPE and self._body:
+                earlier = self._body.pop()
+                self._classified.append(NoticeLine(name, earlier, self.contexts.get(name)))
             self._body.append(line)
             return
         notice = NoticeLine(name, line, self.contexts.get(name))

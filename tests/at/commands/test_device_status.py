@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from answers import assert_fields, notice_of, notice_value, value_of
 
+from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
 
 
@@ -13,6 +14,7 @@ from at.protocol.notices import Malformed
     [
         ("AT%XVBAT", ["%XVBAT: 5054"], {"vbat_mv": 5054}),
         ("AT%XTEMP?", ["%XTEMP: -24"], {"temperature_c": -24}),
+        ("AT%XVBATLOWLVL?", ["%XVBATLOWLVL: 3100"], {"supply_mv": 3100}),
     ],
 )
 def test_an_answer_becomes_its_fields(command, lines, part):
@@ -23,6 +25,9 @@ def test_an_answer_becomes_its_fields(command, lines, part):
     ("line", "part"),
     [
         ("%MDMEV: PRACH CE-LEVEL 0", {"text": "PRACH CE-LEVEL 0"}),
+        ("%XTEMP: 3,91", {"level": 3, "temperature_c": 91}),
+        ("%XVBATLOWLVL: 3000", {"supply_mv": 3000}),
+        ("%XVBATLOWLVL: 0", {"supply_mv": 0}),
     ],
 )
 def test_a_notice_becomes_its_fields(line, part):
@@ -33,7 +38,16 @@ def test_a_notice_becomes_its_fields(line, part):
     "line",
     [
         "%MDMEV:",
+        "%XTEMP: 85",
+        "%XTEMP: 4,91",
+        "%XVBATLOWLVL: 310",
+        "%XVBATLOWLVL: 5001",
     ],
 )
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
+
+
+def test_a_level_below_what_can_be_set_is_refused():
+    with pytest.raises(ParseError, match="below 3100"):
+        value_of("AT%XVBATLOWLVL?", "%XVBATLOWLVL: 0")

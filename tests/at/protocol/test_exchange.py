@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from at.commands.catalog import command_of
 from at.protocol.answer_or_notice import Owner
 from at.protocol.exchange import (
     Answer,
@@ -334,3 +335,24 @@ def test_whatever_happens_one_command_is_in_flight_or_none(
     assert not machine.in_flight
     machine.start("AT+CGMR")
     assert list(machine.feed(b"\r\nmfw\r\nOK\r\n"))[-1] == Answer(("mfw",), "OK")
+
+
+@pytest.mark.parametrize(
+    ("command", "notice", "reply"),
+    [
+        ("AT%XSIM?", "%XSIM: 0,9", "%XSIM: 1"),
+        ("AT%XTEMP?", "%XTEMP: 2,56", "%XTEMP: 56"),
+        ("AT%XVBATLOWLVL?", "%XVBATLOWLVL: 3204", "%XVBATLOWLVL: 3300"),
+    ],
+)
+def test_a_notice_of_the_name_that_is_read_comes_before_the_reply(
+    command: str, notice: str, reply: str
+) -> None:
+    for typed in (False, True):
+        machine = Exchange()
+        kind = command_of(command)
+        assert kind is not None
+        machine.start(command, Owner(kind.prefix, kind.owns, bare=False) if typed else None)
+        items = list(machine.feed(f"{notice}\r\n{reply}\r\nOK\r\n".encode()))
+        assert items == [NoticeLine(command[2:-1], notice), Answer((reply,), "OK")]
+        assert kind.parse((reply,))
