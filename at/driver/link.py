@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,6 +13,7 @@ from at.driver.turns import Turns
 from at.protocol import resynchronisation
 from at.protocol.answer_or_notice import Owner, command_name, looks_like_notice
 from at.protocol.dialect import Dialect, Terminator
+from at.protocol.doubled_answers import AWAIT_S, RecentAnswers, expects_line, tells_more
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
 from at.protocol.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown, final_result
 from at.protocol.framing import Prompt
@@ -22,7 +22,6 @@ from at.transport.base import Receiver, Transport
 T = TypeVar("T")
 
 _CTRL_Z = b"\x1a"
-_READ = re.compile(r"[^=]*[^=]\?")
 _RESTARTS_IN_A_ROW = 5
 _OUT_OF_STEP = (LinkState.SUSPECT, LinkState.IN_DATA_MODE, LinkState.RESTARTED)
 
@@ -67,6 +66,8 @@ class Link:
         self._outstanding = resynchronisation.OutstandingCommands()
         self._aborts = 0  # attempts to end what the modem holds, since a final result came
         self._may_hold = False  # half a command, an open quote, a data mode: since the last probe
+        self._recent = RecentAnswers()
+        self._held: Answer | None = None  # of the command in flight: another may follow
         self._waiter: asyncio.Future[Answer] | None = None
         self._payload: bytes | None = None  # to be sent when the modem prompts for it
         self._probe: _Probe | None = None
@@ -208,6 +209,7 @@ class Link:
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
         self._payload = payload
+        self._held = None
         typed = self.dialect.typed(line)
         self._machine.start(line, owner, prompt=payload is not None, typed=typed)
         timeout_s = min(timeout_s, self._deadline.left_s())
@@ -300,18 +302,8 @@ class Link:
         waiter = self._waiter
         if type(item) is Answer:
             self._hear()
-            probe = self._probe
-            if waiter is not None and probe is not None and not probe.accept(item):
-                self._machine.start(probe.command, probe.owner)
-                probe.others = True
-                # It was busy when the probe came: it has lost the probe, or will come to it.
-                lost = self.dialect.traits.drops_input_while_busy
-                seconds = resynchronisation.ABORT_S if lost else resynchronisation.PROBE_S
-                self._deadline.start_waiting(waiter, seconds)
-            elif waiter is not None and not waiter.done():
-                if item.final == "OK" and not item.lines and _READ.fullmatch(item.command or ""):
-                    self._change(LinkEvent.DOUBT)  # it may be another command's OK, sent twice
-                waiter.set_result(item)
+            if waiter is not None and not waiter.done():
+                (self._take if self._probe is None else self._take_probed)(item, waiter)
             return
         if isinstance(item, Prompt) and self._payload is not None:
             payload, self._payload = self._payload, None
@@ -322,6 +314,59 @@ class Link:
             self._hear()
             self._change(LinkEvent.DOUBT)  # one final result too many: another may follow
         self._on_item(item)
+
+    def _take_probed(self, answer: Answer, waiter: asyncio.Future[Answer]) -> None:
+        """Give an answer to the link's own question, if it is the one to it."""
+        probe, now = self._probe, self._loop.time()
+        assert probe is not None
+        if self._held is None and self._recent.has_name_of(answer, now):
+            self._held = answer
+            self._machine.await_another(answer)
+            self._loop.call_later(AWAIT_S, self._give_probed, probe, waiter)
+            return
+        self._recent.add(answer, now)
+        if probe.accept(answer):
+            waiter.set_result(answer)
+            return
+        self._machine.start(probe.command, probe.owner)
+        probe.others = True
+        # It was busy when the probe came: it has lost the probe, or will come to it.
+        lost = self.dialect.traits.drops_input_while_busy
+        seconds = resynchronisation.ABORT_S if lost else resynchronisation.PROBE_S
+        self._deadline.start_waiting(waiter, seconds)
+
+    def _give_probed(self, probe: _Probe, waiter: asyncio.Future[Answer]) -> None:
+        if self._held is not None and not waiter.done() and probe.accept(self._held):
+            waiter.set_result(self._held)
+
+    def _take(self, answer: Answer, waiter: asyncio.Future[Answer]) -> None:
+        """Give an answer to the command in flight, unless it may be another's that came twice."""
+        bare_ok = answer.final == "OK" and not answer.lines
+        needs_line = bare_ok and self._machine.owner.needs_line()
+        second = self._held is not None
+        expects = needs_line or (bare_ok and (second or expects_line(answer.command or "")))
+        now = self._loop.time()
+        is_copy = self._recent.may_be_copy(answer, now, expects_line=expects)
+        self._recent.add(answer, now)
+        if is_copy:
+            if not needs_line:
+                if self._held is None:
+                    self._loop.call_later(AWAIT_S, self._give_held, waiter)
+                if self._held is None or tells_more(answer, self._held):
+                    self._held = answer
+            self._machine.await_another(answer)
+            return
+        if expects:
+            self._change(LinkEvent.DOUBT)  # it may be another command's OK, sent twice
+        waiter.set_result(answer)
+
+    def _give_held(self, waiter: asyncio.Future[Answer]) -> None:
+        """Give the answer that was held back, if no other came."""
+        if self._held is not None and not waiter.done():
+            for item in self._machine.disown():
+                self._on_item(item)
+            self._change(LinkEvent.DOUBT)
+            waiter.set_result(self._held)
 
     def _hear(self) -> None:
         """Note a final result: the modem answers, and what it held is ended."""
@@ -401,6 +446,7 @@ class Link:
         self._raise_if_lost()
         waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
+        self._held = None
         self._probe = probe
         self._machine.start(probe.command, probe.owner)
         # A mute modem's time has to do for every way out, until each had its turn.

@@ -118,7 +118,12 @@ class Modem:
         line = self._checked(command.encode(), multiline=command.multiline)
         answer = await self._link.ask(
             line,
-            owner=Owner(command.prefix, command.owns, bare=not command.prefix),
+            owner=Owner(
+                command.prefix,
+                command.owns,
+                bare=not command.prefix,
+                needs_line=lambda: _needs_line(command),
+            ),
             timeout_s=command.timeout_s if timeout_s is None else timeout_s,
         )
         if answer.final != "OK":
@@ -304,6 +309,15 @@ async def open_modem(
         yield modem
     finally:
         await modem.close()
+
+
+def _needs_line(command: Command[T]) -> bool:
+    """Return whether an answer of OK alone is none for this command."""
+    try:
+        command.parse(())
+    except ParseError:
+        return True
+    return False
 
 
 async def _transfer(

@@ -106,6 +106,7 @@ REPLY_SHAPES: Mapping[str, Callable[[str], bool]] = {
 }
 # Names of which they have the same.
 ONE_SHAPE = frozenset({"%XSIM", "%XVBATLOWLVL"})
+_ONE_SHAPE_OR_NONE = ONE_SHAPE | {"+CIND", "+CEDRXS", "+CPIN"}  # the last of other makers' modems
 
 
 def looks_like_notice(line: str) -> bool:
@@ -118,16 +119,23 @@ def looks_like_notice(line: str) -> bool:
     return name in NOTICES_ONLY
 
 
+def is_reply_alone(name: str, line: str) -> bool:
+    """Return whether a line of this name can only be a reply, whatever command was sent."""
+    return name not in _ONE_SHAPE_OR_NONE and not looks_like_notice(line)
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
     """Which lines belong to a command: those of `name` that `owns` accepts.
 
-    `bare`: lines without a name belong to it, too ("mfw_nrf9160_1.3.5").
+    `bare`: lines without a name belong to it, too ("mfw_nrf9160_1.3.5"). `needs_line`: an OK
+    without a line is no answer to it.
     """
 
     name: str
     owns: Callable[[str], bool]
     bare: bool = True
+    needs_line: Callable[[], bool] = lambda: False
 
 
 def owner_of(command: str) -> Owner:
@@ -136,9 +144,9 @@ def owner_of(command: str) -> Owner:
     name = command_name(f"AT{text}" if text else command)
     tail = command.rstrip()
     if tail.endswith("=?"):
-        return Owner(name, _any)
+        return Owner(name, _any, bare=not name)
     if tail.endswith("?"):
-        return Owner(name, REPLY_SHAPES.get(name, _any))
+        return Owner(name, REPLY_SHAPES.get(name, _any), bare=not name)
     if name in NOTICES_ONLY or (name in _LATER and "=" in tail):
         return Owner(name, _none, bare=False)
     return Owner(name, _any)

@@ -15,6 +15,7 @@ from at.protocol.answer_or_notice import (
     ONE_SHAPE,
     Owner,
     command_name,
+    is_reply_alone,
     line_name,
     looks_like_notice,
     owner_of,
@@ -38,6 +39,7 @@ _ANNOUNCE_PDU = frozenset({"+CMT", "+CDS", "+CBM"})
 _PLAIN_NOTICES = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
 _PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 _HELD_ITEMS = 1000
+_TOLD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,8 @@ class Exchange:
         self._owner = Owner("", lambda _: True)
         self._echo: list[str] = []
         self._body: list[str] = []
+        self._told: dict[str, None] = {}  # the names of lines of the last answers
+        self._repeated = False  # a line of one of them came again: so will its final result
         self._announced: NoticeLine | None = None  # a message in hex follows it
         # Offline: the items since a line that may belong to an answer; True marks such lines.
         self._held: list[tuple[bool, Item]] = []
@@ -193,8 +197,18 @@ class Exchange:
         self._owner = owner or owner_of(command)
         self._echo = [line for line in (typed or command).splitlines() if line]
         self._body = []
+        self._repeated = False
         self.framer.multiline = self._owner.name
         self.framer.expects_prompt = prompt
+
+    @property
+    def owner(self) -> Owner:
+        """Which lines belong to the last command."""
+        return self._owner
+
+    def await_another(self, answer: Answer) -> None:
+        """Await the answer to the same command again: this one may be another command's."""
+        self.start(answer.command or "", self._owner)
 
     def abandon(self) -> list[Item]:
         """Drop the command in flight and an unfinished line; return the items held back."""
@@ -323,7 +337,7 @@ class Exchange:
         if self._echo and len(line) <= len(self._echo[0]) and self._is_echo(line):
             self._classified.append(Echo(line))
         elif (self._state is ANSWERED or self.offline) and (final := final_result(line)):
-            self._classified.append(self._answer(*final))
+            self._classified.append(self._final(line, *final))
         elif name := line_name(line):
             self._named_line(name, line)
         elif line in START_LINES:
@@ -335,7 +349,7 @@ class Exchange:
             self._offline_echo(line, line)
         elif self.offline and (command := unwrapped(line)) is not None:
             self._offline_echo(line, command)
-        elif self._takes_bare_lines():
+        elif self._takes_bare_lines() and "\\x" not in line and line.isprintable():
             self._body.append(line)
             if self._state is not ANSWERED:
                 self._held.append((True, Unknown(line)))
@@ -352,6 +366,10 @@ class Exchange:
                 earlier = self._body.pop()
                 self._classified.append(NoticeLine(name, earlier, self.contexts.get(name)))
             self._body.append(line)
+            return
+        if name in self._told and is_reply_alone(name, line):
+            self._repeated = self._state is ANSWERED
+            self._classified.append(Unknown(line))
             return
         notice = NoticeLine(name, line, self.contexts.get(name))
         if name in _ANNOUNCE_PDU:
@@ -375,8 +393,16 @@ class Exchange:
     def _takes_bare_lines(self) -> bool:
         return self._owner.bare if self._state is ANSWERED else self.offline
 
-    def _answer(self, final: str, code: int | None, text: str) -> Answer:
+    def _final(self, line: str, final: str, code: int | None, text: str) -> Answer | Unknown:
+        """Return the answer that a final result ends, unless it ends one that came again."""
+        if self._repeated and not self._body:
+            self._repeated = False
+            return Unknown(line)
         command, lines = self._command, tuple(self._body)
+        if not self.offline:
+            self._told.update(dict.fromkeys(filter(None, map(line_name, lines))))
+            while len(self._told) > _TOLD:
+                del self._told[next(iter(self._told))]
         if command is not None and final == "OK" and (name := command_name(command)):
             self.contexts[name] = command
         self._reset()

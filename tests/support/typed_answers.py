@@ -85,7 +85,7 @@ ANSWERS: dict[str, tuple[str, ...]] = {
     "AT%XTEMP?": ("%XTEMP: -24",),
     "AT%XVBATLOWLVL?": ("%XVBATLOWLVL: 3500",),
     "AT+CCLK?": ('+CCLK: "26/02/02,04:08:35+04"',),
-    'AT%JWT=0,,"",""': (f'%JWT: "{_JWT}"',),
+    'AT%JWT=0,0,"",""': (f'%JWT: "{_JWT}"',),
     "AT%JWT": (f'%JWT: "{_JWT}"',),
     "AT%KEYGEN=9,2,0": (f'%KEYGEN: "{_KEY}"',),
     "AT%ATTESTTOKEN": (f'%ATTESTTOKEN: "{_ATTESTATION}"',),

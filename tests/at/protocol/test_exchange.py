@@ -356,3 +356,37 @@ def test_a_notice_of_the_name_that_is_read_comes_before_the_reply(
         items = list(machine.feed(f"{notice}\r\n{reply}\r\nOK\r\n".encode()))
         assert items == [NoticeLine(command[2:-1], notice), Answer((reply,), "OK")]
         assert kind.parse((reply,))
+
+
+@pytest.mark.parametrize("noise", ["~x", "Ab", "\\xff\\xfe", "\x01\x02"])
+@pytest.mark.parametrize("command", ["AT+CEREG?", "AT+COPS=?"])
+def test_noise_is_no_line_of_an_answer(command: str, noise: str) -> None:
+    machine = Exchange()
+    machine.start(command)
+    reply = f"{command[2:].rstrip('=?')}: 0,1"
+    items = list(machine.feed(f"{noise}\r\n{reply}\r\n{noise}\r\nOK\r\n".encode()))
+    assert items == [Unknown(noise), Unknown(noise), Answer((reply,), "OK")]
+
+
+@pytest.mark.parametrize("noise", ["\\xff\\xfeabc", "ab\x7f"])
+def test_what_is_not_printable_is_no_line_of_an_answer_without_names(noise: str) -> None:
+    machine = Exchange()
+    machine.start("AT+CGMR")
+    items = list(machine.feed(f"{noise}\r\nmfw_nrf91x1_2.0.4\r\nOK\r\n".encode()))
+    assert items == [Unknown(noise), Answer(("mfw_nrf91x1_2.0.4",), "OK")]
+
+
+def test_a_reply_of_a_name_asked_before_and_its_ok_are_not_given_to_another_command() -> None:
+    machine = Exchange()
+    for command, reply in (("AT+CFUN?", "+CFUN: 1"), ("AT+CEREG?", "+CEREG: 5,1")):
+        machine.start(command)
+        list(machine.feed(f"{reply}\r\nOK\r\n".encode()))
+    machine.start("AT%MDMEV=2")
+    again = "+CFUN: 1\r\nOK\r\n+CEREG: 5,1\r\nOK\r\n"
+    assert list(machine.feed(again.encode())) == [
+        *map(Unknown, ("+CFUN: 1", "OK", "+CEREG: 5,1", "OK"))
+    ]
+    assert list(machine.feed(b"+CEREG: 5\r\nOK\r\n")) == [
+        NoticeLine("+CEREG", "+CEREG: 5", "AT+CEREG?"),
+        Answer((), "OK"),
+    ]

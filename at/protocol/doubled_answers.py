@@ -1,0 +1,78 @@
+"""Answers that may be another command's, come twice: what tells them, and what does not. Pure.
+
+A line that repeats bytes gives the final result of one command in the flight of a later one. Lines
+of a foreign name tell it (at.protocol.exchange). What has no name is told by its text and the time:
+an answer that came already, or an OK for a command that needs a line, a moment after another OK.
+Nothing tells the OK of one command from that of the next where both answer OK alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+from at.protocol.answer_or_notice import command_name, line_name
+from at.protocol.exchange import Answer
+
+COPY_S = 0.05
+"""How long after an answer a copy of it may come."""
+AWAIT_S = 0.1
+"""How long another answer is awaited behind one that may be a copy."""
+_RECENT = 32
+_SET = re.compile(r"[^=]*=(?!\?\s*\Z).*", re.DOTALL)
+
+
+class RecentAnswers:
+    """The last answers, each with its time in seconds."""
+
+    def __init__(self) -> None:
+        self._answers: deque[tuple[float, Answer]] = deque(maxlen=_RECENT)
+
+    def add(self, answer: Answer, now: float) -> None:
+        """Add an answer that was given to its command."""
+        self._answers.append((now, answer))
+
+    def has_name_of(self, answer: Answer, now: float) -> bool:
+        """Return whether one of these has lines of the same name: an answer may be its copy."""
+        name = _name(answer)
+        return name != "" and any(
+            now - then < COPY_S and name == _name(earlier) for then, earlier in self._answers
+        )
+
+    def may_be_copy(self, answer: Answer, now: float, *, expects_line: bool) -> bool:
+        """Return whether an answer may be a copy of one of these.
+
+        `expects_line`: it is an OK alone for a command whose answer has a line.
+        """
+        if answer.final == "OK" and not answer.lines and not expects_line:
+            return False
+        return any(
+            now - then < COPY_S
+            and earlier.final == answer.final
+            and (expects_line or (earlier == answer and not _is_own(earlier, answer)))
+            for then, earlier in self._answers
+        )
+
+
+def _name(answer: Answer) -> str:
+    return line_name(answer.lines[0]) if answer.lines else ""
+
+
+def tells_more(answer: Answer, other: Answer) -> bool:
+    """Return whether of two answers that may both be copies this is the better one to give."""
+    return _telling(answer) > _telling(other)
+
+
+def _telling(answer: Answer) -> tuple[bool, bool, bool]:
+    # Behind lines of the command's own name a refusal: who takes one for true tries again.
+    return _name(answer) != "", answer.final != "OK", answer.lines != ()
+
+
+def expects_line(command: str) -> bool:
+    """Return whether the answer to a command line has a line as a rule: all but set commands."""
+    return command_name(command) != "" and _SET.fullmatch(command) is None
+
+
+def _is_own(earlier: Answer, answer: Answer) -> bool:
+    """Return whether an answer is as right for its command as it was for the earlier one."""
+    return bool(answer.lines) and earlier.command == answer.command

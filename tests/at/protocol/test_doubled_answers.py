@@ -1,0 +1,82 @@
+"""Answers that come twice are not given to another command."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+
+import pytest
+import virtual_time
+from line_modem import LineModem
+
+from at.commands.identity import ReadImei
+from at.driver.modem import Modem
+from at.protocol.doubled_answers import COPY_S, RecentAnswers, expects_line, tells_more
+from at.protocol.exchange import Answer
+
+OK = Answer((), "OK", command="AT+A=1")
+ERROR = Answer((), "ERROR", command="AT+A=1")
+BODIES = {"AT+CGSN=1": '+CGSN: "352656100367872"', "AT+CGMR": "mfw_nrf91x1_2.0.4", "AT+BAD": None}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expects", "may_be"),
+    [
+        (Answer((), "OK", command="AT+B=1"), False, False),
+        (Answer((), "OK", command="AT+B?"), True, True),
+        (Answer((), "ERROR", command="AT+B?"), False, True),
+        (Answer((), "+CME ERROR", 513, command="AT+B?"), False, False),
+        (Answer(("x",), "OK", command="AT+C"), False, True),
+        (Answer(("x",), "OK", command="AT+B"), False, False),
+    ],
+)
+def test_what_is_told_by_the_time_is_told_for_as_long_as_a_copy_may_come(
+    answer: Answer, expects: bool, may_be: bool
+) -> None:
+    recent = RecentAnswers()
+    for earlier in (OK, ERROR, Answer(("x",), "OK", command="AT+B")):
+        recent.add(earlier, 1.0)
+    assert recent.may_be_copy(answer, 1.0 + 0.9 * COPY_S, expects_line=expects) is may_be
+    assert not recent.may_be_copy(answer, 1.0 + COPY_S, expects_line=expects)
+
+
+def test_lines_of_ones_own_name_tell_more_than_a_refusal_and_that_more_than_ok() -> None:
+    answers = [OK, Answer(("x",), "OK"), ERROR, Answer(("+A: 1",), "OK")]
+    for low, high in itertools.pairwise(answers):
+        assert tells_more(high, low)
+        assert not tells_more(low, high)
+
+
+@pytest.mark.parametrize(
+    ("command", "expects"),
+    [("AT+A?", True), ("AT+A=?", True), ("AT+A", True), ("AT+A=1", False), ("AT", False)],
+)
+def test_set_commands_answer_ok_alone(command: str, expects: bool) -> None:
+    assert expects_line(command) is expects
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_where_every_answer_comes_twice_each_command_gets_its_own(seed: int) -> None:
+    async def session() -> None:
+        chance = random.Random(seed)
+        far = LineModem(lambda c: BODIES.get(c, f"{c[2:-1]}: 1"), lambda _c: 0.002, queues=True)
+        modem = Modem(far.transport)
+        deliver, loop = far.transport.deliver, asyncio.get_running_loop()
+
+        def twice(data: bytes) -> None:
+            deliver(data)
+            loop.call_later(chance.uniform(0.0005, 0.02), deliver, data)
+
+        far.transport.deliver = twice  # type: ignore[method-assign]
+        await modem.open()
+        for _ in range(30):
+            name = chance.choice(["+CGATT", "+COPS", "+CFUN", "%XSYSTEMMODE"])
+            line = (await modem.execute(f"AT{name}?")).lines[0]
+            assert line.startswith(f"{name}: ")
+            assert (await modem.execute("AT+BAD")).final == "ERROR"
+            assert (await modem.execute("AT+CGMR")).lines == ("mfw_nrf91x1_2.0.4",)
+            assert (await modem.send(ReadImei())).imei == "352656100367872"
+        await modem.close()
+
+    virtual_time.run(session())
