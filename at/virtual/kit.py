@@ -102,6 +102,8 @@ class Session:
     """Search type and cell count of the measurement in progress."""
     measurement_timer: int = 0
     contexts: dict[int, tuple[str, str]] = field(default_factory=dict)
+    allocated: set[int] = field(default_factory=set)
+    """Identifiers of contexts that %XNEWCID gave."""
     update: Update | None = None
     fetching: bool = False
     fota_kind: int = 0

@@ -1,4 +1,4 @@
-"""Packet data: +CGDCONT +CGPADDR +CGACT +CGCONTRDP +CGEREP."""
+"""Packet data: +CGDCONT +CGPADDR +CGACT +CGCONTRDP +CGEREP %XNEWCID %XGETPDNID."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def contexts(kit: VirtualKit, request: CommandRequest) -> Reply:
     cid = request.number(0, 0, 10)
     if len(request.parameters) == 1:
         defined.pop(cid, None)
+        kit.session.allocated.discard(cid)
         return ok()
     family = request.text(1)
     if family.upper() not in _FAMILIES:
@@ -88,6 +89,27 @@ def dynamic_parameters(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok(f'+CGCONTRDP: 0,,"{name}","","","{first}","{second}",,,,,{_MTU}')
 
 
+def new_context(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XNEWCID?: allocates an identifier; +CGDCONT with it alone gives it back."""
+    if request.form is not RequestForm.READ:
+        raise BadRequest
+    taken = {0, *kit.session.contexts, *kit.session.allocated}
+    free = next((cid for cid in range(1, 11) if cid not in taken), None)
+    if free is None:
+        return fail()
+    kit.session.allocated.add(free)
+    return ok(f"%XNEWCID: {free}")
+
+
+def connection_id(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XGETPDNID: of an active context, which only context 0 can be."""
+    if request.form is not RequestForm.SET or len(request.parameters) != 1:
+        raise BadRequest
+    if request.number(0, 0, 11) or not kit.registered:
+        return fail()
+    return ok("%XGETPDNID: 0")
+
+
 def packet_events(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGEREP."""
     if request.form is RequestForm.READ:
@@ -105,4 +127,6 @@ COMMANDS = {
     "+CGACT": activation,
     "+CGCONTRDP": dynamic_parameters,
     "+CGEREP": packet_events,
+    "%XNEWCID": new_context,
+    "%XGETPDNID": connection_id,
 }

@@ -36,3 +36,21 @@ def test_a_context_is_defined_and_removed() -> None:
     assert ask(kit, "AT+CGDCONT?")[0] == '+CGDCONT: 1,"IPV6","private","",0,0'
     ask(kit, "AT+CGDCONT=1")
     assert ask(kit, "AT+CGDCONT?")[0] == '+CGDCONT: 0,"","","",0,0'
+
+
+def test_identifiers_of_contexts_are_allocated_and_given_back() -> None:
+    kit = switched_on('AT+CGDCONT=1,"IPV6","private"')
+    assert [ask(kit, "AT%XNEWCID?")[0] for _ in range(2)] == ["%XNEWCID: 2", "%XNEWCID: 3"]
+    assert ask(kit, "AT+CGDCONT=2") == ["OK"]
+    assert ask(kit, "AT%XNEWCID?")[0] == "%XNEWCID: 2"
+    for _ in range(7):
+        ask(kit, "AT%XNEWCID?")
+    assert ask(kit, "AT%XNEWCID?") == ["ERROR"]
+    assert ask(kit, "AT%XNEWCID=1") == ["ERROR"]
+
+
+def test_the_id_of_a_connection_is_that_of_an_active_context() -> None:
+    assert ask(switched_on("AT+CFUN=1"), "AT%XGETPDNID=0") == ["%XGETPDNID: 0", "OK"]
+    assert ask(switched_on("AT+CFUN=1"), "AT%XGETPDNID=1") == ["ERROR"]
+    assert ask(switched_on(), "AT%XGETPDNID=0") == ["ERROR"]
+    assert ask(switched_on(), "AT%XGETPDNID?") == ["ERROR"]

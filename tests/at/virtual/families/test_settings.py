@@ -23,6 +23,7 @@ START_UP = (
     *('AT+CGDCONT=0,"IPV4V6","iot.example"', 'AT+CGAUTH=0,1,"user","word"'),
     *("AT+CNMI=3,2,0,1", "AT+CIND=1,1,1", "AT+CNEC=24", "AT+CGEREP=1", "AT%MDMEV=2"),
     *("AT+CEREG=5", "AT+CSCON=1", "AT%XSIM=1", "AT%XTIME=1", "AT%CESQ=1", "AT%XTEMP=1"),
+    *("AT%XMODEMTRACE=1,2", 'AT%PERIODICSEARCHCONF=0,0,0,10,"0,60,3600,,600","1,60,120,3600"'),
     *("AT%XMODEMSLEEP=1,5000,1200000", "AT%XT3412=1,5000,1200000", "AT+CFUN=1"),
 )
 
@@ -50,6 +51,7 @@ def test_the_start_up_of_firmware_is_taken_line_by_line() -> None:
         ("AT+CIND?", "+CIND: 1,1,1"),
         ("AT+CIND=?", '+CIND: ("service",(0,1)),("roam",(0,1)),("message",(0,1))'),
         ("AT+CEER", '+CEER: "OTHER 0"'),
+        ("AT%PERIODICSEARCHCONF=1", '%PERIODICSEARCHCONF: 0,0,10,"0,60,3600,,600","1,60,120,3600"'),
         ("AT+CRSM=176,28539,0,0,12", '+CRSM: 144,0,"FFFFFFFFFFFFFFFFFFFFFFFF"'),
     ],
 )
@@ -90,6 +92,10 @@ def test_what_is_not_allowed_while_active_says_so(command: str) -> None:
         *("AT%XPOFWARN=1", "AT%XPOFWARN=1,34", "AT%XPOFWARN?", "AT%XVBATLVL?", "AT%RAI=3"),
         *("AT%XVBATLOWLVL=3099", "AT%XTEMPHIGHLVL=86", "AT%REL14FEAT=0,1", "AT+CNMI"),
         *("AT%FEACONF=0,1,1", "AT%FEACONF=3", "AT%FEACONF?", "AT%XPTW=6", 'AT%XPTW=4,"2"'),
+        *("AT%XCOEX0=1", "AT%XCOEX0=1,1,1570", "AT%XCOEX0=5", "AT%XMAGPIO=1,0,0,1", "AT%RAI"),
+        *("AT%XMODEMTRACE", "AT%XMODEMTRACE?", "AT%XMODEMTRACE=1", "AT%XMODEMTRACE=1,6"),
+        *("AT%XMODEMTRACE=2,1", "AT%PERIODICSEARCHCONF=4", "AT%PERIODICSEARCHCONF?"),
+        *("AT%PERIODICSEARCHCONF=0,0,0,1", "AT%PERIODICSEARCHCONF=1,0", "AT%CELLULARPRFL=1"),
         *("AT+CIND=2", "AT+CIND=0,0,0,0", "AT+CGAUTH=0,1", 'AT+CGAUTH=11,1,"u","p"', "AT+CEER?"),
     ],
 )
@@ -99,7 +105,9 @@ def test_what_the_manual_does_not_have_is_an_error(command: str) -> None:
 
 @given(st.data())
 def test_any_values_within_the_ranges_are_read_back_as_they_were_set(data: st.DataObject) -> None:
-    readable = sorted(name for name, setting in SETTINGS.items() if setting.default is not None)
+    readable = sorted(
+        name for name, setting in SETTINGS.items() if setting.default and not setting.groups
+    )
     name = data.draw(st.sampled_from(readable))
     numbers = [data.draw(st.integers(low, high)) for low, high in SETTINGS[name].ranges]
     text = ",".join(map(str, numbers))
@@ -113,3 +121,34 @@ def test_what_is_kept_in_flash_is_there_after_a_restart_and_the_rest_is_not() ->
     kit.kit.restart()
     assert ask(kit, "AT%RAI?")[0] == "%RAI: 1"
     assert ask(kit, "AT+CIND?")[0] == "+CIND: 0,0,0"
+
+
+def test_a_search_configuration_that_is_none_or_not_there_says_so() -> None:
+    kit = switched_on("AT+CMEE=1")
+    for pattern in ("", "2,60", "0,60", "1", "1,1,2,3,4,5,6", "0,60,3600,,", "1,-1"):
+        assert ask(kit, f'AT%PERIODICSEARCHCONF=0,0,0,1,"{pattern}"') == ["+CME ERROR: 527"]
+    assert ask(kit, "AT%PERIODICSEARCHCONF=1") == ["+CME ERROR: 513"]
+    assert ask(kit, 'AT%PERIODICSEARCHCONF=0,1,0,10,"0,60,3600,300,600"') == ["OK"]
+    kit.kit.restart()
+    assert ask(kit, "AT%PERIODICSEARCHCONF=3") == ["OK"]
+    assert ask(kit, "AT%PERIODICSEARCHCONF=1")[1:] == ["OK"]
+    assert ask(kit, "AT%PERIODICSEARCHCONF=2") == ["OK"]
+    assert ask(kit, "AT%PERIODICSEARCHCONF=1") == ["ERROR"]
+
+
+def test_cellular_profiles_are_of_firmware_for_satellites() -> None:
+    kit = switched_on(model="nrf9151", firmware="mfw_nrf9151-ntn_1.0.1")
+    for command in ("1", "2,0,4,0", "2,1,1,0", "2,0,2,2", "2,1"):
+        assert ask(kit, f"AT%CELLULARPRFL={command}") == ["OK"]
+    assert kit.kit.saved.settings == {"%CELLULARPRFL 0": "2,2"}
+    for command in ("0", "1,0", "2", "2,2", "2,0,4", "2,0,0,0", "2,0,4,3", "2,0,4,0,0"):
+        assert ask(kit, f"AT%CELLULARPRFL={command}") == ["ERROR"]
+
+
+def test_the_ranges_of_a_pin_are_as_many_as_their_count_and_are_deleted_by_the_bare_command() -> (
+    None
+):
+    kit = switched_on("AT%XCOEX0=3,1,1570,1580,1,2000,2180,1,600,800")
+    assert ask(kit, "AT%XCOEX0?")[0] == "%XCOEX0: 3,1,1570,1580,1,2000,2180,1,600,800"
+    assert ask(kit, "AT%XCOEX0") == ["OK"]
+    assert ask(kit, "AT%XCOEX0?")[0] == "%XCOEX0: 0"
