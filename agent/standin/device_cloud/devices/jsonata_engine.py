@@ -14,12 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-SHORT_S = 0.1
+SHORT_S = 0.05
 """Seconds of processor time for one request: its first turn, taken by SHORT_WORKERS."""
 SHORT_WORKERS = 2
 LONG_S = 2.0
 """Seconds of processor time for one request: its whole budget, given by LONG_WORKERS."""
-LONG_WORKERS = 1
+LONG_WORKERS = 2
 _HAS_TIMERS = sys.platform != "win32"
 """Whether a worker bounds its processor time itself. Else the clock does, with room for others."""
 _WALL_PER_CPU = 8

@@ -77,7 +77,7 @@ async def test_who_waited_too_long_is_told_to_come_back(
 async def test_an_expression_that_needs_more_than_its_first_turn_gets_its_whole_budget(
     standin: StandIn,
 ) -> None:
-    # A tenth of a second is not enough for this one, nor is what comes first in the other queue.
+    # The first turn is not enough for it, and others wait with it for the second.
     endless = asyncio.create_task(ask(standin, ENDLESS))
     answer = await ask(standin, "$count([1..10000].($ * $))")
     assert answer.status_code == 200
