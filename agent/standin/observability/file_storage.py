@@ -15,13 +15,12 @@ from urllib.parse import quote
 from msgspec import Struct
 from starlette.responses import Response
 
-from agent.standin.core.dispatch import DEFAULT_MAX_BODY
-from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.responses import file_response
 from agent.standin.core.schema import Schema
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.push import decode_content
-from agent.standin.observability.operations import Handler, RequestContext, ServedOperation
+from agent.standin.observability.operations import RequestContext, ServedOperation, declare
 from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
 from agent.standin.state import Cloud
 from agent.standin.store import TableOf
@@ -36,6 +35,7 @@ MAX_PARTS = 100
 _PART = re.compile(
     r"<PartNumber>\s{0,20}(\d{1,5})\s{0,20}</PartNumber>\s{0,20}<ETag>([^<]{1,200})</ETag>"
 )
+_OCTETS = "application/octet-stream"
 _STORAGE = "/api/v0/storage"
 _TEXT: Schema = {"type": "string", "maxLength": 512}
 _SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53}
@@ -147,57 +147,42 @@ def operations() -> list[ServedOperation]:
         where="path",
         required=True,
     )
-    bodies = {"application/octet-stream": _BINARY}
-    put = Operation(
-        method="PUT", path=_STORAGE + "/uploads/{secret}", name="PutUpload",
-        summary="The bytes of a prepared upload", tag="files",
-        description="The URL is the credential; no key is sent here.",
-        parameters=(secret,), bodies=bodies, answers={200: {}},
-        refusals=(404, 415),
-    )  # fmt: skip
-    put_part = Operation(
-        method="PUT", path=_STORAGE + "/uploads/{secret}/{part}", name="PutUploadPart",
-        summary="One part of a prepared upload; its ETag is needed at the end", tag="files",
-        parameters=(secret, part), bodies=bodies, answers={200: {}},
-        refusals=(404, 415),
-    )  # fmt: skip
-    complete = Operation(
-        method="POST", path=_STORAGE + "/uploads/{secret}", name="CompleteUpload",
-        summary="Put the parts of an upload together", tag="files",
-        parameters=(secret,), bodies={"application/xml": {"type": "string"}},
-        answers={200: {"application/xml": {"type": "string"}}},
-        refusals=(404,),
-    )  # fmt: skip
-    get = Operation(
-        method="GET", path=_STORAGE + "/files/{blob}/{filename}", name="Download",
-        summary="A stored file; a range of it with Range", tag="files",
-        parameters=(
-            Parameter(name="blob", schema=_TEXT, where="path", required=True),
-            Parameter(name="filename", schema=_TEXT, where="path", required=True),
-            Parameter(name="expires", schema=_SECONDS, required=True),
-            Parameter(name="signature", schema=_TEXT, required=True),
-        ),
-        answers={200: bodies, 206: bodies, 304: {}}, refusals=(403, 404, 416),
-    )  # fmt: skip
-    hosts = (Host.FILES, Host.INGRESS)
+    bodies, xml = {_OCTETS: _BINARY}, "application/xml"
+    hosts, also = (Host.FILES, Host.INGRESS), (Host.API,)
     return [
-        _signed(put, _put, hosts, max_body=MAX_FILE),
-        _signed(put_part, _put_part, hosts, max_body=MAX_FILE),
-        _signed(complete, _complete, hosts),
-        _signed(get, _get, (Host.FILES,)),
-    ]
-
-
-def _signed(
-    operation: Operation,
-    handler: Handler,
-    hosts: tuple[Host, ...],
-    max_body: int = DEFAULT_MAX_BODY,
-) -> ServedOperation:
-    return ServedOperation(
-        operation=operation, handler=handler, access=Access.OPEN, hosts=hosts, also=(Host.API,),
-        max_body=max_body,
-    )  # fmt: skip
+        declare(
+            f"PUT {_STORAGE}/uploads/{{secret}}", "PutUpload", "The bytes of a prepared upload",
+            _put, tag="files", access=Access.OPEN, hosts=hosts, also=also, max_body=MAX_FILE,
+            description="The URL is the credential; no key is sent here.",
+            parameters=(secret,), bodies=bodies, answers={200: None}, refusals=(404, 415),
+        ),
+        declare(
+            f"PUT {_STORAGE}/uploads/{{secret}}/{{part}}", "PutUploadPart",
+            "One part of a prepared upload; its ETag is needed at the end", _put_part,
+            tag="files", access=Access.OPEN, hosts=hosts, also=also, max_body=MAX_FILE,
+            parameters=(secret, part), bodies=bodies, answers={200: None}, refusals=(404, 415),
+        ),
+        declare(
+            f"POST {_STORAGE}/uploads/{{secret}}", "CompleteUpload",
+            "Put the parts of an upload together", _complete,
+            tag="files", access=Access.OPEN, hosts=hosts, also=also,
+            parameters=(secret,), bodies={xml: {"type": "string"}},
+            answered_as=xml, answers={200: {"type": "string"}}, refusals=(404,),
+        ),
+        declare(
+            f"GET {_STORAGE}/files/{{blob}}/{{filename}}", "Download",
+            "A stored file; a range of it with Range", _get,
+            tag="files", access=Access.OPEN, hosts=(Host.FILES,), also=also,
+            parameters=(
+                Parameter(name="blob", schema=_TEXT, where="path", required=True),
+                Parameter(name="filename", schema=_TEXT, where="path", required=True),
+                Parameter(name="expires", schema=_SECONDS, required=True),
+                Parameter(name="signature", schema=_TEXT, required=True),
+            ),
+            answered_as=_OCTETS, answers={200: _BINARY, 206: _BINARY, 304: None},
+            refusals=(403, 404, 416),
+        ),
+    ]  # fmt: skip
 
 
 def find_upload(cloud: Cloud, secret: str) -> Upload:

@@ -6,8 +6,8 @@ and the project as well.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from starlette.requests import Request
@@ -15,7 +15,8 @@ from starlette.responses import Response
 
 from agent.json_value import JSONValue
 from agent.standin.core import serving
-from agent.standin.core.operation import Host, Parameter
+from agent.standin.core.dispatch import DEFAULT_MAX_BODY
+from agent.standin.core.operation import Host, Link, Operation, Parameter
 from agent.standin.core.responses import Refused
 from agent.standin.core.schema import Errors, Schema, parse_datetime
 from agent.standin.observability import refusals
@@ -72,10 +73,7 @@ Handler: TypeAlias = "Callable[[RequestContext], Awaitable[Response]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedOperation(serving.CheckedOperation[RequestContext]):
-    """An operation with its handler, the access that it needs, and its hosts.
-
-    `operation` is declared without what `complete` adds.
-    """
+    """An operation with its handler, the access that it needs, and its hosts."""
 
     access: Access = Access.USER
     hosts: tuple[Host, ...] = (Host.API,)
@@ -143,32 +141,74 @@ class ServedOperation(serving.CheckedOperation[RequestContext]):
         )
 
 
-def complete(served: ServedOperation) -> ServedOperation:
-    """Return an operation whose declaration also says what its access, path and body imply.
+def declare(
+    call: str,
+    name: str,
+    summary: str,
+    handler: Handler,
+    *,
+    tag: str,
+    answers: Mapping[int, Schema | None],
+    answered_as: str = JSON_TYPE,
+    access: Access = Access.USER,
+    role: Role = Role.MEMBER,
+    hosts: tuple[Host, ...] = (Host.API,),
+    also: tuple[Host, ...] = (),
+    description: str = "",
+    parameters: Sequence[Parameter] = (),
+    body: Schema | None = None,
+    bodies: Mapping[str, Schema] | None = None,
+    refusals: Sequence[int] = (),
+    links: tuple[Link, ...] = (),
+    before: Callable[[JSONValue], None] | None = None,
+    max_body: int = DEFAULT_MAX_BODY,
+    own_body: bool = False,
+) -> ServedOperation:
+    """Return an operation; `call` is "METHOD /path", an answer None has no body.
 
-    That is: its credentials, the parameters for organization and project, and the refusals that
-    come before its handler.
+    `body` is the schema of a JSON body, `bodies` those by media type. What access, path and body
+    imply is added: credentials, the parameters for organization and project, and the refusals that
+    come before the handler.
     """
-    operation = served.operation
-    security, note, statuses = _DECLARED_ACCESS[served.access]
-    slugs = [
-        one for one in (ORGANIZATION_PARAMETER, PROJECT_PARAMETER) if one.name in operation.path
-    ]
+    method, _, path = call.partition(" ")
+    bodies = bodies or ({JSON_TYPE: body} if body is not None else {})
+    security, note, statuses = _DECLARED_ACCESS[access]
+    slugs = [one for one in (ORGANIZATION_PARAMETER, PROJECT_PARAMETER) if one.name in path]
     implied = {
-        400: slugs or operation.parameters or operation.bodies,
+        400: slugs or parameters or bodies,
         404: slugs,
-        413: operation.bodies,
-        415: JSON_TYPE in operation.bodies,
+        413: bodies,
+        415: JSON_TYPE in bodies,
     }
     statuses = statuses | {status for status, may_happen in implied.items() if may_happen}
-    declaration = replace(
-        operation,
+    operation = Operation(
+        method=method,
+        path=path,
+        name=name,
+        summary=summary,
+        tag=tag,
         security=security,
-        description=f"{note} {operation.description}".strip(),
-        parameters=(*slugs, *operation.parameters),
-        refusals=(*statuses, *operation.refusals),
+        description=f"{note} {description}".strip(),
+        parameters=(*slugs, *parameters),
+        bodies=bodies,
+        answers={
+            status: {} if schema is None else {answered_as: schema}
+            for status, schema in answers.items()
+        },
+        refusals=(*statuses, *refusals),
+        links=links,
     )
-    return replace(served, operation=declaration)
+    return ServedOperation(
+        operation=operation,
+        handler=handler,
+        access=access,
+        role=role,
+        hosts=hosts,
+        also=also,
+        before=before,
+        max_body=max_body,
+        own_body=own_body,
+    )
 
 
 def _role_and_project(

@@ -12,16 +12,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent.standin.core.openapi import document as openapi_document
-from agent.standin.core.operation import Host, Operation
+from agent.standin.core.operation import Host
 from agent.standin.core.responses import JSON
 from agent.standin.observability import file_storage, uploads
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest import push
 from agent.standin.observability.operations import (
-    JSON_TYPE,
     RequestContext,
     ServedOperation,
-    complete,
+    declare,
 )
 from agent.standin.observability.refusals import ERROR_SCHEMA
 from agent.standin.observability.resources import (
@@ -49,24 +48,16 @@ async def _published_document(context: RequestContext) -> Response:
     return JSON(document(tuple(context.cloud.urls.items())))
 
 
-_ITSELF = ServedOperation(
-    operation=Operation(
-        method="GET",
-        path="/api/v0/openapi.json",
-        name="GetSchema",
-        summary="This document",
-        tag="schema",
-        answers={200: {JSON_TYPE: {"type": "object"}}},
-    ),
-    handler=_published_document,
-    access=Access.OPEN,
-)
+_ITSELF = declare(
+    "GET /api/v0/openapi.json", "GetSchema", "This document", _published_document,
+    tag="schema", access=Access.OPEN, answers={200: {"type": "object"}},
+)  # fmt: skip
 
 
 def every_operation() -> list[ServedOperation]:
     """Return all operations of this half, those whose path has fewer variables first."""
     parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
-    operations = [complete(served) for part in parts for served in part.operations()]
+    operations = [served for part in parts for served in part.operations()]
     return [_ITSELF, *sorted(operations, key=lambda one: one.operation.path.count("{"))]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import secrets
-from dataclasses import replace
 
 import msgspec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
-from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability import file_storage, upload_commits
@@ -23,6 +22,7 @@ from agent.standin.observability.operations import (
     Handler,
     RequestContext,
     ServedOperation,
+    declare,
 )
 from agent.standin.observability.project import SLUG, Identity
 from agent.standin.observability.refusals import ObservabilityRefused, invalid
@@ -41,93 +41,74 @@ _PREPARED = item_schema(object_schema(upload_url=TEXT, token=TEXT))
 _PREPARED_PARTS = item_schema(
     object_schema(part_urls={"type": "array", "items": TEXT}, complete_upload_url=TEXT, token=TEXT)
 )
-_ACCEPTED = {202: {JSON_TYPE: OPEN}}
+_ACCEPTED = {202: OPEN}
 _HOSTS = (Host.INGRESS, Host.FILES)
 _API = (Host.API,)
+_EVERY = (Host.API, *_HOSTS)
 
 
 def operations() -> list[ServedOperation]:
     """Return the operations of prepared uploads, and the import of traces."""
-    served = [*_preparing(), _find_symbols_operation(), _trace_import()]
+    served = [*_preparing()]
     for kind in upload_commits.KINDS:
         served += _committing(kind)
     return served
 
 
 def _preparing() -> list[ServedOperation]:
-    bodies, answers = {JSON_TYPE: _PREPARE}, {200: {JSON_TYPE: _PREPARED}}
-    with_key = Operation(
-        method="POST", path="/api/v0/upload", name="PrepareUpload", tag="files",
-        summary="Prepare an upload", bodies=bodies, answers=answers, refusals=(429,),
-    )  # fmt: skip
-    as_user = Operation(
-        method="POST", path=PROJECT_PATH + "/upload", name="PrepareUploadAsUser", tag="files",
-        summary="Prepare an upload", bodies=bodies, answers=answers,
-    )  # fmt: skip
-    in_parts = Operation(
-        method="POST", path=PROJECT_PATH + "/upload_multipart", name="PrepareUploadInParts",
-        summary="Prepare an upload in parts", tag="files", bodies=bodies,
-        answers={200: {JSON_TYPE: _PREPARED_PARTS}},
-    )  # fmt: skip
+    key, manager = Access.PROJECT_KEY, Role.PROJECT_MANAGER
     return [
-        ServedOperation(operation=with_key, handler=_prepare, access=Access.PROJECT_KEY,
-            hosts=_HOSTS, also=_API, before=_refuse_too_large),
-        ServedOperation(operation=as_user, handler=_prepare, role=Role.PROJECT_MANAGER,
-            hosts=_HOSTS, also=_API, before=_refuse_too_large),
-        ServedOperation(operation=in_parts, handler=_prepare_parts, role=Role.PROJECT_MANAGER,
-            hosts=_HOSTS, also=_API, before=_refuse_too_large),
+        declare(
+            "POST /api/v0/upload", "PrepareUpload", "Prepare an upload", _prepare,
+            tag="files", access=key, hosts=_HOSTS, also=_API, before=_refuse_too_large,
+            body=_PREPARE, answers={200: _PREPARED}, refusals=(429,),
+        ),
+        declare(
+            f"POST {PROJECT_PATH}/upload", "PrepareUploadAsUser", "Prepare an upload", _prepare,
+            tag="files", role=manager, hosts=_HOSTS, also=_API, before=_refuse_too_large,
+            body=_PREPARE, answers={200: _PREPARED},
+        ),
+        declare(
+            f"POST {PROJECT_PATH}/upload_multipart", "PrepareUploadInParts",
+            "Prepare an upload in parts", _prepare_parts,
+            tag="files", role=manager, hosts=_HOSTS, also=_API, before=_refuse_too_large,
+            body=_PREPARE, answers={200: _PREPARED_PARTS},
+        ),
+        declare(
+            f"GET {PROJECT_PATH}/symbols-by-gnu-build-id/{{build_id}}", "FindSymbols",
+            "Say whether symbols of a build are there", _find_symbols,
+            tag="files", hosts=(Host.FILES,), also=(Host.API, Host.INGRESS),
+            parameters=(_BUILD_ID,), answers={200: item_schema(object_schema(id=NUMBER))},
+        ),
+        declare(
+            "POST /api/v0/upload/trace-import", "ImportTrace", "Import a trace", _import_trace,
+            tag="files", access=key, hosts=(Host.INGRESS,), also=_EVERY, body=_TRACE,
+            answers=_ACCEPTED, refusals=(429,),
+        ),
     ]  # fmt: skip
-
-
-def _find_symbols_operation() -> ServedOperation:
-    operation = Operation(
-        method="GET", path=PROJECT_PATH + "/symbols-by-gnu-build-id/{build_id}",
-        name="FindSymbols", summary="Say whether symbols of a build are there", tag="files",
-        parameters=(_BUILD_ID,), answers={200: {JSON_TYPE: item_schema(object_schema(id=NUMBER))}},
-    )  # fmt: skip
-    return ServedOperation(
-        operation=operation,
-        handler=_find_symbols,
-        hosts=(Host.FILES,),
-        also=(Host.API, Host.INGRESS),
-    )
-
-
-def _trace_import() -> ServedOperation:
-    operation = Operation(
-        method="POST", path="/api/v0/upload/trace-import", name="ImportTrace", tag="files",
-        summary="Import a trace", bodies={JSON_TYPE: _TRACE}, answers=_ACCEPTED, refusals=(429,),
-    )  # fmt: skip
-    return _with_key(operation, _import_trace, Host.INGRESS)
 
 
 def _committing(kind: upload_commits.UploadKind) -> list[ServedOperation]:
     """Return the operations that commit a kind of file: with the project key, and as a user."""
-    handler = upload_commits.commit_handler(kind)
+    handler, body = upload_commits.commit_handler(kind), kind.body()
     name = "Commit" + "".join(word.capitalize() for word in kind.name.split("_"))
-    as_user = Operation(
-        method="POST", path=f"{PROJECT_PATH}/{kind.user_path}", name=f"{name}AsUser", tag="files",
-        summary=f"Commit a {kind.name}", bodies={JSON_TYPE: kind.body()}, answers=_ACCEPTED,
-        refusals=(409,),
-    )  # fmt: skip
     served = []
     if kind.name == "COREDUMP":
         served.append(_coredump(handler))
     elif kind.key_path is not None:
-        path = f"/api/v0/upload/{kind.key_path}"
-        with_key = replace(as_user, path=path, name=name, refusals=(404, 409, 429))
-        served.append(_with_key(with_key, handler, kind.host))
-    manager = Role.PROJECT_MANAGER
-    return [
-        *served,
-        ServedOperation(operation=as_user, handler=handler, role=manager, hosts=(kind.host,),
-            also=(Host.API, *_HOSTS)),
-    ]  # fmt: skip
-
-
-def _with_key(operation: Operation, handler: Handler, host: Host) -> ServedOperation:
-    return ServedOperation(operation=operation, handler=handler, access=Access.PROJECT_KEY,
-        hosts=(host,), also=(Host.API, *_HOSTS))  # fmt: skip
+        served.append(
+            declare(
+                f"POST /api/v0/upload/{kind.key_path}", name, f"Commit a {kind.name}", handler,
+                tag="files", access=Access.PROJECT_KEY, hosts=(kind.host,), also=_EVERY,
+                body=body, answers=_ACCEPTED, refusals=(404, 409, 429),
+            )
+        )  # fmt: skip
+    as_user = declare(
+        f"POST {PROJECT_PATH}/{kind.user_path}", f"{name}AsUser", f"Commit a {kind.name}", handler,
+        tag="files", role=Role.PROJECT_MANAGER, hosts=(kind.host,), also=_EVERY,
+        body=body, answers=_ACCEPTED, refusals=(409,),
+    )  # fmt: skip
+    return [*served, as_user]
 
 
 def _coredump(commit: Handler) -> ServedOperation:
@@ -138,30 +119,19 @@ def _coredump(commit: Handler) -> ServedOperation:
         return await (commit(context) if is_json else push.push_coredump(context))
 
     binary: Schema = {"type": "string", "format": "binary", "minLength": 1}
-    operation = Operation(
-        method="POST",
-        path="/api/v0/upload/coredump",
-        name="PushCoredump",
-        summary="Push a core dump, or commit a prepared one",
-        tag="push",
+    return declare(
+        "POST /api/v0/upload/coredump", "PushCoredump",
+        "Push a core dump, or commit a prepared one", handler,
+        tag="push", access=Access.PROJECT_KEY, hosts=(Host.INGRESS,),
+        also=(Host.API, Host.FILES), max_body=push.MAX_COREDUMP + 64 * 1024, own_body=True,
         parameters=(Parameter(name="device_serial", schema=SLUG),),
         bodies={
             JSON_TYPE: upload_commits.BY_NAME["COREDUMP"].body(),
             "application/octet-stream": binary,
             "multipart/form-data": object_schema(File=binary),
         },
-        answers=_ACCEPTED,
-        refusals=(404, 409, 429),
-    )
-    return ServedOperation(
-        operation=operation,
-        handler=handler,
-        access=Access.PROJECT_KEY,
-        hosts=(Host.INGRESS,),
-        also=(Host.API, Host.FILES),
-        max_body=push.MAX_COREDUMP + 64 * 1024,
-        own_body=True,
-    )
+        answers=_ACCEPTED, refusals=(404, 409, 429),
+    )  # fmt: skip
 
 
 async def _prepare(context: RequestContext) -> Response:

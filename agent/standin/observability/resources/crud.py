@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from agent.standin.core.operation import Link, Operation, Parameter
+from agent.standin.core.operation import Link, Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability import schemas, tables
 from agent.standin.observability.access import Role
 from agent.standin.observability.operations import (
-    JSON_TYPE,
     PROJECT_PATH,
     RequestContext,
     ServedOperation,
+    declare,
 )
 from agent.standin.observability.project import DEFAULT_COHORT, Project
 from agent.standin.observability.refusals import not_found
@@ -63,13 +63,12 @@ def _list(resource: Resource[R]) -> ServedOperation:
             found, context.query, lambda record: resource.serialize(project, record)
         )
 
-    operation = Operation(
-        method="GET", path=_many(resource), name=f"List{resource.singular}s", tag=resource.name,
-        summary=f"List the {resource.name}",
+    return declare(
+        f"GET {_many(resource)}", f"List{resource.singular}s", f"List the {resource.name}",
+        handler, tag=resource.name,
         parameters=lists.list_parameters(resource.filters, resource.sorts),
-        answers={200: {JSON_TYPE: lists.page_schema(resource.schema)}},
+        answers={200: lists.page_schema(resource.schema)},
     )  # fmt: skip
-    return ServedOperation(operation=operation, handler=handler)
 
 
 def _get(resource: Resource[R]) -> ServedOperation:
@@ -77,12 +76,11 @@ def _get(resource: Resource[R]) -> ServedOperation:
         record = find(context.project, resource, context.path[resource.key])
         return JSON({"data": resource.serialize(context.project, record)})
 
-    operation = Operation(
-        method="GET", path=_one(resource), name=f"Get{resource.singular}", tag=resource.name,
-        summary=f"Get one of the {resource.name}", parameters=(_key(resource),),
-        answers={200: {JSON_TYPE: lists.item_schema(resource.schema)}},
+    return declare(
+        f"GET {_one(resource)}", f"Get{resource.singular}", f"Get one of the {resource.name}",
+        handler, tag=resource.name, parameters=(_key(resource),),
+        answers={200: lists.item_schema(resource.schema)},
     )  # fmt: skip
-    return ServedOperation(operation=operation, handler=handler)
 
 
 def _create(resource: Resource[R]) -> ServedOperation:
@@ -91,13 +89,12 @@ def _create(resource: Resource[R]) -> ServedOperation:
         record = resource.create(context)
         return JSON({"data": resource.serialize(context.project, record)}, 201)
 
-    operation = Operation(
-        method="POST", path=_many(resource), name=f"Create{resource.singular}", tag=resource.name,
-        summary=f"Create one of the {resource.name}", bodies={JSON_TYPE: resource.create_body},
-        answers={201: {JSON_TYPE: lists.item_schema(resource.schema)}},
-        links=_links(resource), refusals=(409,),
+    return declare(
+        f"POST {_many(resource)}", f"Create{resource.singular}",
+        f"Create one of the {resource.name}", handler,
+        tag=resource.name, role=Role.PROJECT_MANAGER, body=resource.create_body,
+        answers={201: lists.item_schema(resource.schema)}, links=_links(resource), refusals=(409,),
     )  # fmt: skip
-    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _links(resource: Resource[R]) -> tuple[Link, ...]:
@@ -117,13 +114,13 @@ def _change(resource: Resource[R]) -> ServedOperation:
         changed = resource.change(context, record)
         return JSON({"data": resource.serialize(context.project, changed)})
 
-    operation = Operation(
-        method="PATCH", path=_one(resource), name=f"Update{resource.singular}", tag=resource.name,
-        summary=f"Change any number of fields of one of the {resource.name}",
-        parameters=(_key(resource),), bodies={JSON_TYPE: resource.change_body},
-        answers={200: {JSON_TYPE: lists.item_schema(resource.schema)}}, refusals=(409,),
+    return declare(
+        f"PATCH {_one(resource)}", f"Update{resource.singular}",
+        f"Change any number of fields of one of the {resource.name}", handler,
+        tag=resource.name, role=Role.PROJECT_MANAGER, parameters=(_key(resource),),
+        body=resource.change_body, answers={200: lists.item_schema(resource.schema)},
+        refusals=(409,),
     )  # fmt: skip
-    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _remove(resource: Resource[R]) -> ServedOperation:
@@ -133,12 +130,12 @@ def _remove(resource: Resource[R]) -> ServedOperation:
         resource.remove(context.project, record)
         return Response(status_code=204)
 
-    operation = Operation(
-        method="DELETE", path=_one(resource), name=f"Delete{resource.singular}", tag=resource.name,
-        summary=f"Delete one of the {resource.name}", parameters=(_key(resource),),
-        answers={204: {}}, refusals=(409,),
+    return declare(
+        f"DELETE {_one(resource)}", f"Delete{resource.singular}",
+        f"Delete one of the {resource.name}", handler,
+        tag=resource.name, role=Role.PROJECT_MANAGER, parameters=(_key(resource),),
+        answers={204: None}, refusals=(409,),
     )  # fmt: skip
-    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _remove_many(resource: Resource[R]) -> ServedOperation:
@@ -163,13 +160,12 @@ def _remove_many(resource: Resource[R]) -> ServedOperation:
         "minItems": 1,
         "maxItems": _MAX_REMOVED,
     }
-    operation = Operation(
-        method="DELETE", path=_many(resource), name=f"Delete{resource.singular}s",
-        summary=f"Delete many of the {resource.name}: ids as a list, or under `ids`",
-        tag=resource.name, answers={204: {}}, refusals=(409,),
-        bodies={JSON_TYPE: {"anyOf": [ids, schemas.object_schema(ids=ids)]}},
+    return declare(
+        f"DELETE {_many(resource)}", f"Delete{resource.singular}s",
+        f"Delete many of the {resource.name}: ids as a list, or under `ids`", handler,
+        tag=resource.name, role=Role.PROJECT_MANAGER, answers={204: None}, refusals=(409,),
+        body={"anyOf": [ids, schemas.object_schema(ids=ids)]},
     )  # fmt: skip
-    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _put_device_in_cohort() -> ServedOperation:
@@ -180,14 +176,13 @@ def _put_device_in_cohort() -> ServedOperation:
         changes.put_device_in_cohort(project, device, slug)
         return JSON({"data": serializers.device(project, device)})
 
-    operation = Operation(
-        method="PUT", path=PROJECT_PATH + "/cohorts/{cohort_slug}/devices/{device_serial}",
-        name="PutDeviceInCohort", tag="cohorts",
-        summary="Create or change the relation of a device to its cohort",
+    return declare(
+        f"PUT {PROJECT_PATH}/cohorts/{{cohort_slug}}/devices/{{device_serial}}",
+        "PutDeviceInCohort", "Create or change the relation of a device to its cohort", handler,
+        tag="cohorts", role=Role.PROJECT_MANAGER,
         parameters=(_key(resource_table.COHORTS), _key(resource_table.DEVICES)),
-        answers={200: {JSON_TYPE: lists.item_schema(schemas.DEVICE)}},
+        answers={200: lists.item_schema(schemas.DEVICE)},
     )  # fmt: skip
-    return ServedOperation(operation=operation, handler=handler, role=Role.PROJECT_MANAGER)
 
 
 def _many(resource: Resource[R]) -> str:

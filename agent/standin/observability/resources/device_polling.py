@@ -6,18 +6,12 @@ import zlib
 
 from starlette.responses import PlainTextResponse, Response
 
-from agent.standin.core.operation import Host, Operation, Parameter
+from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
 from agent.standin.observability import file_storage, schemas, tables
 from agent.standin.observability import project as projects
 from agent.standin.observability.access import Access
-from agent.standin.observability.operations import (
-    JSON_TYPE,
-    Handler,
-    RequestContext,
-    ServedOperation,
-)
+from agent.standin.observability.operations import RequestContext, ServedOperation, declare
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import invalid_fields
 from agent.standin.observability.resources import changes, serializers
@@ -46,48 +40,27 @@ _CONFIG_ANSWER = item_schema(
 
 def operations() -> list[ServedOperation]:
     """Return the operations: the latest release, the URL of its payload, the configuration."""
-    return [
-        _declare("", "LatestRelease", {JSON_TYPE: schemas.RELEASE}, _release),
-        _declare("/url", "LatestReleaseUrl", {"text/plain": {"type": "string"}}, _url),
-        _declare_device_config(),
-    ]
-
-
-def _declare(
-    suffix: str, name: str, answer: dict[str, Schema], handler: Handler
-) -> ServedOperation:
-    operation = Operation(
-        method="GET",
-        path="/api/v0/releases/latest" + suffix,
-        name=name,
-        summary="The newest release that is handed out to a device; 204 where it runs it",
-        tag="releases",
-        parameters=_PARAMETERS,
-        answers={200: answer, 204: {}},
-        refusals=(429,),
-    )
-    return ServedOperation(
-        operation=operation,
-        handler=handler,
-        access=Access.PROJECT_KEY,
-        hosts=(Host.API, Host.INGRESS),
-    )
-
-
-def _declare_device_config() -> ServedOperation:
-    operation = Operation(
-        method="POST",
-        path="/api/v0/device-config",
-        name="GetDeviceConfig",
-        summary="The configuration of a device, and which revision it has confirmed",
-        tag="devices",
-        bodies={JSON_TYPE: object_schema(device=IDENTITY)},
-        answers={200: {JSON_TYPE: _CONFIG_ANSWER}},
-    )
+    newest = "The newest release that is handed out to a device; 204 where it runs it"
     hosts = (Host.API, Host.INGRESS)
-    return ServedOperation(
-        operation=operation, handler=_device_config, access=Access.PROJECT_KEY, hosts=hosts
-    )
+    return [
+        declare(
+            "GET /api/v0/releases/latest", "LatestRelease", newest, _release,
+            tag="releases", access=Access.PROJECT_KEY, hosts=hosts, parameters=_PARAMETERS,
+            answers={200: schemas.RELEASE, 204: None}, refusals=(429,),
+        ),
+        declare(
+            "GET /api/v0/releases/latest/url", "LatestReleaseUrl", newest, _url,
+            tag="releases", access=Access.PROJECT_KEY, hosts=hosts, parameters=_PARAMETERS,
+            answered_as="text/plain", answers={200: {"type": "string"}, 204: None},
+            refusals=(429,),
+        ),
+        declare(
+            "POST /api/v0/device-config", "GetDeviceConfig",
+            "The configuration of a device, and which revision it has confirmed", _device_config,
+            tag="devices", access=Access.PROJECT_KEY, hosts=hosts,
+            body=object_schema(device=IDENTITY), answers={200: _CONFIG_ANSWER},
+        ),
+    ]  # fmt: skip
 
 
 async def _release(context: RequestContext) -> Response:

@@ -9,17 +9,16 @@ from typing import Any
 from starlette.responses import Response
 
 from agent.standin import state
-from agent.standin.core.operation import Operation
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability import schemas
 from agent.standin.observability.access import Access, Role, reachable
 from agent.standin.observability.operations import (
-    JSON_TYPE,
     ORGANIZATION_PATH,
     PROJECT_PATH,
     RequestContext,
     ServedOperation,
+    declare,
 )
 from agent.standin.observability.project import SLUG, Project, timestamp
 from agent.standin.observability.refusals import conflict
@@ -51,94 +50,79 @@ def operations() -> list[ServedOperation]:
 
 
 def _user_operations() -> list[ServedOperation]:
-    me = Operation(
-        method="GET", path="/auth/me", name="WhoAmI", tag="auth",
-        summary="Check email and password or user API key", answers={200: {JSON_TYPE: _ME}},
-    )  # fmt: skip
-    key = Operation(
-        method="GET", path=_USER_KEY_PATH, name="GetUserApiKey", tag="auth",
-        summary="Show the user's API key", answers={200: {JSON_TYPE: _KEY}},
-    )  # fmt: skip
-    cycle = Operation(
-        method="POST", path=_USER_KEY_PATH, name="CycleUserApiKey", tag="auth",
-        summary="Make or cycle the user's API key", answers={200: {JSON_TYPE: _KEY}},
-    )  # fmt: skip
-    delete = Operation(
-        method="DELETE", path=_USER_KEY_PATH, name="DeleteUserApiKey", tag="auth",
-        summary="Delete the user's API key", answers={204: {}},
-    )  # fmt: skip
     return [
-        ServedOperation(operation=me, handler=_me, access=Access.BASIC),
-        ServedOperation(operation=key, handler=_user_key, access=Access.BASIC),
-        ServedOperation(operation=cycle, handler=_cycle_user_key, access=Access.BASIC),
-        ServedOperation(operation=delete, handler=_delete_user_key, access=Access.BASIC),
-    ]
+        declare(
+            "GET /auth/me", "WhoAmI", "Check email and password or user API key", _me,
+            tag="auth", access=Access.BASIC, answers={200: _ME},
+        ),
+        declare(
+            f"GET {_USER_KEY_PATH}", "GetUserApiKey", "Show the user's API key", _user_key,
+            tag="auth", access=Access.BASIC, answers={200: _KEY},
+        ),
+        declare(
+            f"POST {_USER_KEY_PATH}", "CycleUserApiKey", "Make or cycle the user's API key",
+            _cycle_user_key, tag="auth", access=Access.BASIC, answers={200: _KEY},
+        ),
+        declare(
+            f"DELETE {_USER_KEY_PATH}", "DeleteUserApiKey", "Delete the user's API key",
+            _delete_user_key, tag="auth", access=Access.BASIC, answers={204: None},
+        ),
+    ]  # fmt: skip
 
 
 def _organization_operations() -> list[ServedOperation]:
-    every = Operation(
-        method="GET", path="/api/v0/organizations", name="ListOrganizations", tag="organizations",
-        summary="List the organizations that the credential reaches",
-        parameters=lists.list_parameters(_FILTERS, _SORTS),
-        answers={200: {JSON_TYPE: lists.page_schema(schemas.ORGANIZATION)}},
-    )  # fmt: skip
-    one = Operation(
-        method="GET", path=ORGANIZATION_PATH, name="GetOrganization", tag="organizations",
-        summary="Get one of the organizations",
-        answers={200: {JSON_TYPE: lists.item_schema(schemas.ORGANIZATION)}},
-    )  # fmt: skip
-    change = Operation(
-        method="PATCH", path=ORGANIZATION_PATH, name="UpdateOrganization", tag="organizations",
-        summary="Change an organization", bodies={JSON_TYPE: _CHANGE},
-        answers={200: {JSON_TYPE: lists.item_schema(schemas.ORGANIZATION)}},
-    )  # fmt: skip
-    projects = Operation(
-        method="GET", path=_PROJECTS_PATH, name="ListProjects", tag="organizations",
-        summary="List the projects of an organization",
-        parameters=lists.list_parameters(_FILTERS, _SORTS),
-        answers={200: {JSON_TYPE: lists.page_schema(schemas.PROJECT)}},
-    )  # fmt: skip
-    create = Operation(
-        method="POST", path=_PROJECTS_PATH, name="CreateProject", tag="organizations",
-        summary="Create a project; its key is made with it", bodies={JSON_TYPE: _NEW_PROJECT},
-        answers={201: {JSON_TYPE: lists.item_schema(schemas.PROJECT)}}, refusals=(409,),
-    )  # fmt: skip
+    listed = lists.list_parameters(_FILTERS, _SORTS)
+    one, project = lists.item_schema(schemas.ORGANIZATION), lists.item_schema(schemas.PROJECT)
     return [
-        ServedOperation(operation=every, handler=_organizations),
-        ServedOperation(operation=one, handler=_organization),
-        ServedOperation(operation=change, handler=_change_organization, role=Role.ADMIN),
-        ServedOperation(operation=projects, handler=_projects),
-        ServedOperation(operation=create, handler=_create_project, role=Role.ADMIN),
-    ]
+        declare(
+            "GET /api/v0/organizations", "ListOrganizations",
+            "List the organizations that the credential reaches", _organizations,
+            tag="organizations", parameters=listed,
+            answers={200: lists.page_schema(schemas.ORGANIZATION)},
+        ),
+        declare(
+            f"GET {ORGANIZATION_PATH}", "GetOrganization", "Get one of the organizations",
+            _organization, tag="organizations", answers={200: one},
+        ),
+        declare(
+            f"PATCH {ORGANIZATION_PATH}", "UpdateOrganization", "Change an organization",
+            _change_organization, tag="organizations", role=Role.ADMIN, body=_CHANGE,
+            answers={200: one},
+        ),
+        declare(
+            f"GET {_PROJECTS_PATH}", "ListProjects", "List the projects of an organization",
+            _projects, tag="organizations", parameters=listed,
+            answers={200: lists.page_schema(schemas.PROJECT)},
+        ),
+        declare(
+            f"POST {_PROJECTS_PATH}", "CreateProject", "Create a project; its key is made with it",
+            _create_project, tag="organizations", role=Role.ADMIN, body=_NEW_PROJECT,
+            answers={201: project}, refusals=(409,),
+        ),
+    ]  # fmt: skip
 
 
 def _project_operations() -> list[ServedOperation]:
-    one = Operation(
-        method="GET", path=PROJECT_PATH, name="GetProject", tag="projects",
-        summary="Get one of the projects",
-        answers={200: {JSON_TYPE: lists.item_schema(schemas.PROJECT)}},
-    )  # fmt: skip
-    change = Operation(
-        method="PATCH", path=PROJECT_PATH, name="UpdateProject", tag="projects",
-        summary="Change a project", bodies={JSON_TYPE: _CHANGE},
-        answers={200: {JSON_TYPE: lists.item_schema(schemas.PROJECT)}},
-    )  # fmt: skip
-    key = Operation(
-        method="GET", path=PROJECT_PATH + "/api_key", name="GetProjectKey", tag="projects",
-        summary="Show the project key", answers={200: {JSON_TYPE: _KEY}},
-    )  # fmt: skip
-    cycle = Operation(
-        method="POST", path=PROJECT_PATH + "/api_key", name="CycleProjectKey", tag="projects",
-        summary="Cycle the project key; the one before stops at once",
-        answers={200: {JSON_TYPE: _KEY}},
-    )  # fmt: skip
-    manager = Role.PROJECT_MANAGER
+    one, manager = lists.item_schema(schemas.PROJECT), Role.PROJECT_MANAGER
     return [
-        ServedOperation(operation=one, handler=_project),
-        ServedOperation(operation=change, handler=_change_project, role=manager),
-        ServedOperation(operation=key, handler=_project_key),
-        ServedOperation(operation=cycle, handler=_cycle_project_key, role=manager),
-    ]
+        declare(
+            f"GET {PROJECT_PATH}", "GetProject", "Get one of the projects", _project,
+            tag="projects", answers={200: one},
+        ),
+        declare(
+            f"PATCH {PROJECT_PATH}", "UpdateProject", "Change a project", _change_project,
+            tag="projects", role=manager, body=_CHANGE, answers={200: one},
+        ),
+        declare(
+            f"GET {PROJECT_PATH}/api_key", "GetProjectKey", "Show the project key", _project_key,
+            tag="projects", answers={200: _KEY},
+        ),
+        declare(
+            f"POST {PROJECT_PATH}/api_key", "CycleProjectKey",
+            "Cycle the project key; the one before stops at once", _cycle_project_key,
+            tag="projects", role=manager, answers={200: _KEY},
+        ),
+    ]  # fmt: skip
 
 
 async def _me(context: RequestContext) -> Response:

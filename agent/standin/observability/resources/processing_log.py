@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
 from agent.standin.observability import tables
 from agent.standin.observability.operations import (
-    JSON_TYPE,
     PROJECT_PATH,
     RequestContext,
     ServedOperation,
+    declare,
 )
 from agent.standin.observability.project import timestamp
 from agent.standin.observability.schemas import DATE, NUMBER, TEXT, TEXT_OR_NULL, object_schema
@@ -35,20 +35,21 @@ def operations() -> list[ServedOperation]:
     after: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31, "default": 0}
     levels: Schema = {"type": "array", "items": {"enum": ["info", "warning", "error"]}}
     start: Schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
-    operation = Operation(
-        method="GET", path=PROJECT_PATH + "/processing-log", name="ListProcessingLog",
-        summary="What was found wrong in data that was taken; the next page is `links.next`",
-        tag="processing-log",
-        parameters=(
-            Parameter(name="page[size]", schema=size),
-            Parameter(name="page[after]", schema=after),
-            Parameter(name="level", schema=levels),
-            Parameter(name="start", schema=start),
-            Parameter(name="device_serial", schema=TEXT),
-        ),
-        answers={200: {JSON_TYPE: _PAGE}},
-    )  # fmt: skip
-    return [ServedOperation(operation=operation, handler=_list_lines)]
+    return [
+        declare(
+            f"GET {PROJECT_PATH}/processing-log", "ListProcessingLog",
+            "What was found wrong in data that was taken; the next page is `links.next`",
+            _list_lines, tag="processing-log",
+            parameters=(
+                Parameter(name="page[size]", schema=size),
+                Parameter(name="page[after]", schema=after),
+                Parameter(name="level", schema=levels),
+                Parameter(name="start", schema=start),
+                Parameter(name="device_serial", schema=TEXT),
+            ),
+            answers={200: _PAGE},
+        )
+    ]  # fmt: skip
 
 
 async def _list_lines(context: RequestContext) -> Response:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from observability import an_event, error_of, push_events, with_token
 from standin import StandIn
 from starlette.responses import Response
 
-from agent.standin.core.operation import Operation, Parameter
+from agent.standin.core.operation import Parameter
 from agent.standin.observability.access import Access
-from agent.standin.observability.operations import (
-    JSON_TYPE,
-    PROJECT_PATH,
-    RequestContext,
-    ServedOperation,
-    complete,
-)
+from agent.standin.observability.operations import PROJECT_PATH, RequestContext, declare
 
 
 @pytest.mark.contract("O1.1")
@@ -68,21 +60,19 @@ def test_a_declaration_is_completed_by_its_path_its_access_and_its_body() -> Non
     async def handler(context: RequestContext) -> Response:
         raise NotImplementedError
 
-    declared = Operation(
-        method="PUT", path=PROJECT_PATH + "/x", name="PutX", summary="", tag="x",
-        parameters=(Parameter(name="y", schema={}),), bodies={JSON_TYPE: {}}, refusals=(409,),
+    served = declare(
+        f"PUT {PROJECT_PATH}/x", "PutX", "", handler, tag="x", answers={},
+        parameters=(Parameter(name="y", schema={}),), body={}, refusals=(409,),
     )  # fmt: skip
-    served = complete(ServedOperation(operation=declared, handler=handler))
     operation = served.operation
     assert [one.name for one in operation.parameters] == ["organization_slug", "project_slug", "y"]
     assert operation.security == ("Basic",)
     assert {*operation.refusals} == {400, 401, 403, 404, 409, 413, 415}
-    pushed = ServedOperation(
-        operation=replace(declared, path="/x", parameters=(), bodies={}),
-        handler=handler,
-        access=Access.PROJECT_KEY,
-    )
-    operation = complete(pushed).operation
+    pushed = declare(
+        "PUT /x", "PutX", "", handler,
+        tag="x", answers={}, access=Access.PROJECT_KEY, refusals=(409,),
+    )  # fmt: skip
+    operation = pushed.operation
     assert (operation.parameters, operation.security) == ((), ("ProjectKey",))
     assert {*operation.refusals} == {403, 409}
     assert operation.description == "Accepts the project key."
