@@ -11,12 +11,14 @@ import clauses
 
 from agent.cli.main import COMMANDS, Entry
 from agent.config import profile
+from at.causes import table
 
 
 def write_all(folder: Path) -> None:
     """Write every generated page into `folder`."""
     folder.mkdir(exist_ok=True)
     pages = {
+        "causes.md": causes(),
         "clauses.md": f"# Clauses and tests\n\n{clauses.table()}\n",
         "commands.md": commands(),
         "configuration.md": configuration(),
@@ -35,6 +37,35 @@ def commands() -> str:
             f"   :prog: cellagent {name}\n   :nested: full\n```\n"
         )
     return "\n".join(parts)
+
+
+def causes() -> str:
+    """Return the table of `cellagent modem why`."""
+    parts = [
+        "# Why a kit does not do its work\n",
+        "What `cellagent modem why` holds the lines of a kit or of a log against, from",
+        "`at/causes/table.toml`. `certain` is only what the modem's own line proves. A name in the",
+        "evidence is a fact: the newest field of an answer or a notice, or (`!`) the error of a",
+        "command; `-` is one that was not seen.\n",
+        "| cause | how sure | evidence | what it says | what to do | source |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in (*table.load().rows, *table.load().alone):
+        ways = "; or ".join(_conditions(wanted) for wanted in row.when)
+        cells = (f"`{row.cause}`", row.certainty.value, ways, row.says, row.next, row.source)
+        parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(parts) + "\n"
+
+
+def _conditions(wanted: dict[str, table.Expected]) -> str:
+    """Return a set of conditions in words."""
+    shown = []
+    for name, expected in wanted.items():
+        values = expected if isinstance(expected, list) else [expected]
+        listed = f"{values[0]}, {values[1]}, …" if len(values) > 12 else ", ".join(map(str, values))
+        sign = ": " if name == table.LINE else " " if listed[:1] in {"<", ">"} else " = "
+        shown.append(f"`{name}{sign}{listed}`")
+    return " and ".join(shown) or "any lines"
 
 
 def configuration() -> str:

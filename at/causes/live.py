@@ -10,7 +10,7 @@ from at.causes.evidence import Evidence
 from at.causes.table import load
 from at.driver.modem import Modem
 from at.driver.stream import Stream
-from at.protocol.errors import AtError, CommandTimeout
+from at.protocol.errors import AtError, CommandTimeout, NoAnswer
 from at.protocol.notices import Notice
 
 _ALL_S, _EACH_S, _PUT_BACK_S = 14.0, 4.0, 3.0
@@ -39,9 +39,12 @@ async def causes_of_modem(modem: Modem, *, watch_s: float = WATCH_S) -> list[Cau
     """
     with modem.notices() as notices:
         asked = _Asked(modem, notices)
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(_ALL_S):
                 await asked.ask_all(watch_s)
+        except (TimeoutError, NoAnswer):
+            if not asked.evidence.facts():
+                raise
         return causes(asked.evidence.facts(), load())
 
 
