@@ -15,13 +15,18 @@ def defect_of(command: str) -> str:
     match = _TYPE.match(command)
     if match is None:
         return ""
-    kind, text = match[1], command[match.end() :].rstrip().removesuffix('"')
+    if _QUOTES.search(command):
+        return "its quotes are not straight ones"
+    return defect_in(match[1], command[match.end() :].rstrip().removesuffix('"'))
+
+
+def defect_in(kind: str, text: str) -> str:
+    """Return the first defect of a PEM text of a %CMNG type, in words; "" for none."""
     if kind not in {*_CERTIFICATE_TYPES, "2"}:
         return ""
     checks = (
         ("\\n" in text or "\\r" in text, "line ends are spelt as \\n instead of being line ends"),
         (bool(_DASHES.search(text)), "its dashes are not plain ones"),
-        (bool(_QUOTES.search(command)), "its quotes are not straight ones"),
         ("-----BEGIN" not in text, "its BEGIN line is missing or spelt otherwise"),
         (text[:1] in {" ", "\t", "\n"}, "a blank stands before its BEGIN line"),
         ("-----END" not in text, "its END line is missing"),
@@ -32,6 +37,6 @@ def defect_of(command: str) -> str:
         (kind == "2" and "BEGIN CERTIFICATE" in text, "it is a certificate, written as a key"),
         ("RSA PRIVATE KEY" in text, "it is an RSA key; the modem's tokens need an EC key"),
         ("\n" not in text.strip(), "it stands on one line, without its line ends"),
-        (len(command) > _LONGEST, f"it is longer than {_LONGEST} characters"),
+        (len(text) > _LONGEST, f"it is longer than {_LONGEST} characters"),
     )
     return next((words for wrong, words in checks if wrong), "")

@@ -6,8 +6,13 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.session import Session
-from agent.errors import RefusedByRule
+from agent.cli.modem.why import as_objects, show
+from agent.errors import AgentError, RefusedByRule
 from at.checkup import Check, check_modem, firmware_check
+
+_WELL = {"registered", "nothing-found"}
+# A kit that is off was not asked to work, and one that tells nothing may be no cellular one.
+_NEUTRAL = {"modem-off", "nothing-found"}
 
 
 @click.command(
@@ -18,8 +23,10 @@ from at.checkup import Check, check_modem, firmware_check
 async def command(session: Session) -> int:
     """Show what the modem is, whether its firmware may make device calls, and its state.
 
-    Changes nothing on the modem. Exits with 4 where the firmware is refused.
+    Changes nothing on the modem. What keeps it from its work is told as `modem why` tells it. Exits
+    with 4 where the firmware is refused, with 1 where the kit is on and has no network or address.
     """
+    from at.causes.live import causes_of_modem
     from at.firmware_gate import read_verdict
 
     async with session.modem() as modem:
@@ -30,6 +37,7 @@ async def command(session: Session) -> int:
             firmware_check(verdict),
             *await check_modem(modem),
         ]
+        causes = await causes_of_modem(modem, watch_s=0)
         if session.json:
             emit(
                 {
@@ -38,11 +46,20 @@ async def command(session: Session) -> int:
                     "reason": verdict.reason or None,
                     "note": verdict.note or None,
                     **{check.name: check.value for check in checks},
+                    "causes": as_objects(causes, session),
                 }
             )
         else:
             _show(modem.name, checks)
-    return 0 if verdict.allowed else RefusedByRule.exit_code
+            if {one.cause for one in causes}.isdisjoint(_WELL):
+                show(causes, session)
+    if not verdict.allowed:
+        return RefusedByRule.exit_code
+    found = {one.cause for one in causes}
+    if "no-ip" in found:
+        return AgentError.exit_code
+    registration = next(check for check in checks if check.name == "registration")
+    return 0 if registration.ok or not found.isdisjoint(_NEUTRAL) else AgentError.exit_code
 
 
 def _show(port: str, checks: list[Check]) -> None:

@@ -95,7 +95,7 @@ def describe(reading: Reading) -> list[str]:
         shown = "not known" if level is None else f"{level:g} {unit}"
         lines.append(f"{name:<5} {shown:>10}  {bar(level, *ends, _BAR)}")
     if not _registered(reading):
-        lines.append("Not registered: `cellagent modem check` says what is missing.")
+        lines.append("Not registered: `cellagent modem why` says why.")
     return lines
 
 

@@ -15,6 +15,8 @@ from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from at.causes.diagnosis import Cause
 
 _SHOWN = 3
@@ -47,14 +49,22 @@ async def command(session: Session, log: str | None) -> None:
 
         async with session.modem() as modem:
             causes, origin = await causes_of_modem(modem), modem.name
-    shown = [with_options(cause.next, session) for cause in causes]
     if session.json:
-        found = zip(causes, shown, strict=True)
-        emit({"causes": [cause.to_json() | {"next": step} for cause, step in found]})
-        return
-    say(f"{origin}:")
-    for cause, step in list(zip(causes, shown, strict=True))[:_SHOWN]:
-        for line in describe(cause, step):
+        emit({"causes": as_objects(causes, session)})
+    else:
+        say(f"{origin}:")
+        show(causes, session)
+
+
+def as_objects(causes: Sequence[Cause], session: Session) -> list[dict[str, str]]:
+    """Return causes in the shape of `--json`."""
+    return [one.to_json() | {"next": with_options(one.next, session)} for one in causes]
+
+
+def show(causes: Sequence[Cause], session: Session) -> None:
+    """Show the best causes to a person."""
+    for cause in causes[:_SHOWN]:
+        for line in describe(cause, with_options(cause.next, session)):
             say(line)
 
 

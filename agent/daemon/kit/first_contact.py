@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.auth.credential import Keyring
 from agent.call import Scheme
@@ -13,6 +13,8 @@ from agent.daemon.snapshot import Finding
 from agent.errors import CredentialError
 from agent.fota.installers.base import running_by_at
 from agent.fota.jobs import FirmwareType
+from at.causes.diagnosis import Cause
+from at.causes.live import causes_of_modem
 from at.checkup import Check, check_modem
 from at.commands.functional_mode import LTE_MODES
 from at.commands.registration import ReadRegistration
@@ -23,6 +25,9 @@ from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
 
 _NOTICES = 5  # the form of +CEREG with the most fields
+_NEEDS_CAUSE = frozenset({3, 90})
+"""Registrations that the modem may give a reason for: denied, and no usable SIM."""
+_CERTAIN = "certain"
 SETTLE_S = 30.0
 """Seconds that a modem may search before that is reported."""
 
@@ -38,6 +43,8 @@ class Contact:
     verdict: FirmwareVerdict
     checks: tuple[Check, ...]
     device_id: str
+    cause: Cause | None = None
+    """Why the kit is not on the network, where its modem itself says so."""
     application: str = ""
     """The version of the application, "" where it does not answer one."""
 
@@ -102,7 +109,11 @@ async def read_contact(modem: Modem, device_id: str) -> Contact:
             uuid = next((c.value for c in checks if c.name == "device_uuid"), None)
             told = str(uuid) if uuid else ""
             device_id = told or (await read_device_uuid(modem) if verdict.allowed else "")
-    return Contact(verdict, checks, device_id, await _application(modem))
+    contact = Contact(verdict, checks, device_id, application=await _application(modem))
+    if contact.value("registration") not in _NEEDS_CAUSE:
+        return contact
+    cause = (await causes_of_modem(modem, watch_s=0))[0]
+    return replace(contact, cause=cause) if cause.certainty == _CERTAIN else contact
 
 
 async def _application(modem: Modem) -> str:
@@ -138,6 +149,9 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
             f"the modem is off (functional mode {mode}): it hears no network",
             "`cellagent modem at AT+CFUN=1` turns it on",
         )
+    elif (cause := contact.cause) is not None and cause.cause != "denied":
+        about = "the network denies registration" if stat == 3 else "the SIM cannot be used"
+        yield Finding(f"{about}: {cause.says}", cause.next)
     elif stat == 90:
         yield Finding("the modem has no usable SIM", "insert one, then restart the kit")
     elif stat == 3:

@@ -16,6 +16,7 @@ from agent.provisioning.boards.board import (
     WrongAnswer,
 )
 from agent.provisioning.boards.limits import Quantity
+from at.causes.written_pem import defect_in
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
     CredentialType,
@@ -40,6 +41,7 @@ from at.protocol.errors import CommandRejected, ParseError
 from at.tokens.attestation import read_attestation
 from at.tokens.jwt import Jwt
 
+_INVALID_CONTENT = 527
 _NOT_FOUND = 513
 _ATTEST = "AT%ATTESTTOKEN"
 _NO_KEYS = IdentityKeys()
@@ -145,8 +147,13 @@ class ModemBoard:
         return int((await send(ReadSimState())).state == 1)
 
     async def write(self, tag: int, kind: int, content: str) -> None:
-        """Write a credential."""
-        await self._modem.send(WriteCredential(tag, kind, content))
+        """Write a credential; a refusal names the defect of its content, if that has one."""
+        try:
+            await self._modem.send(WriteCredential(tag, kind, content))
+        except CommandRejected as refusal:
+            if refusal.code == _INVALID_CONTENT and (defect := defect_in(str(kind), content)):
+                refusal.hint = f"{refusal.hint}; {defect}"
+            raise
 
     async def delete(self, tag: int, kind: int) -> None:
         """Delete a credential; one that is gone already is deleted."""

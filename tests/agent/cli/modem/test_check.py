@@ -35,6 +35,33 @@ def test_check_gives_the_way_out_that_the_number_of_a_refusal_names(tmp_path: Pa
     assert "try: insert a SIM" in said
 
 
+@pytest.mark.parametrize(
+    ("fault", "exit_code", "cause"),
+    [
+        ("denied=8", 1, "emm-8"),
+        ("no-address", 1, "no-ip"),
+        ("band-locked", 1, "band-lock"),
+        ("psm-refused", 0, "registered"),
+    ],
+)
+def test_check_fails_where_the_kit_cannot_do_its_work_and_says_why(
+    tmp_path: Path, fault: str, exit_code: int, cause: str
+) -> None:
+    port = str(tmp_path / "kit")
+    script = (
+        "import subprocess, sys\n"
+        "run = [sys.executable, '-m', 'agent', 'modem']\n"
+        f"end = ['--port', {port!r}]\n"
+        "subprocess.run([*run, 'at', 'AT+CFUN=1', *end], stdout=subprocess.DEVNULL)\n"
+        "sys.exit(subprocess.run([*run, 'check', '--json', *end]).returncode)\n"
+    )
+    kit = ("modem", "virtual", "--instant", "--fault", fault, "--pty", port)
+    run = cellagent(*kit, "--", sys.executable, "-c", script)
+    causes = objects(run)[-1]["causes"]
+    assert isinstance(causes, list)
+    assert (run.returncode, causes[0]["cause"]) == (exit_code, cause)
+
+
 @pytest.mark.contract("D1.3")
 def test_a_modem_that_refuses_to_tell_its_firmware_gets_a_verdict_and_not_an_error(
     tmp_path: Path,

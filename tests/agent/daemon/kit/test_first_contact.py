@@ -46,8 +46,9 @@ async def test_a_kit_that_lacks_nothing_is_left_in_peace():
     ("faults", "on", "word", "way_out"),
     [
         ((), False, "the modem is off", "AT+CFUN=1"),
-        (("no-sim",), True, "no usable SIM", "insert one"),
-        (("not-registered=3",), True, "denies registration", "is the SIM active"),
+        (("no-sim",), True, "the SIM cannot be used: The modem sees no SIM", "put the SIM in"),
+        (("not-registered=90",), True, "no usable SIM", "insert one"),
+        (("denied=8",), True, "denies registration: The network's cause is EMM 8", "the state of"),
         (("not-registered=4",), True, "not registered", "antenna"),
         (("no-time",), True, "does not know the time", "AT+CCLK"),
         (("old-firmware",), True, "1.2.8", "update the modem firmware"),

@@ -116,3 +116,14 @@ async def test_a_write_that_the_modem_refuses_is_raised(tmp_path: Path) -> None:
         await board.set_mode(OFFLINE_MODE)
         with pytest.raises(CommandRejected):
             await board.write(TAG, CredentialType.ROOT_CA, CA_CHAIN)
+
+
+async def test_content_that_the_modem_cannot_read_is_refused_with_its_defect(
+    tmp_path: Path,
+) -> None:
+    tray = Tray(tmp_path, faults=("cmng-refused=527",))
+    async with tray.open(tray.locations(1)[0]) as board:
+        await board.set_mode(OFFLINE_MODE)
+        with pytest.raises(CommandRejected) as refused:
+            await board.write(TAG, CredentialType.ROOT_CA, CA_CHAIN.partition("-----END")[0])
+    assert refused.value.hint.endswith("; its END line is missing")
