@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from mutants import Mutant, mutants
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SEED = 20261122
 PER_CLAUSE = 4
+_NEIGHBOURS_S = 120  # of testing that one mutant is worth
 _POOL = 40  # mutants of a half from which a clause's are drawn
 _ENTRIES = ("README.md", "docs", "fixtures", "scripts")  # what pytest itself can do without
 
@@ -81,11 +83,14 @@ class Draw:
         return self.covering[mutant.file, mutant.statement][clause]
 
     def neighbours(self, clause: str, mutant: Mutant) -> list[Measured]:
-        """Return the tests of other clauses that run a mutant's statement."""
+        """Return tests of other clauses that run a mutant's statement: so many of the fastest."""
         tests = self.covering[mutant.file, mutant.statement]
         named = {test.test: test for name in tests if name != clause for test in tests[name]}
         own = {test.test for test in tests[clause]}
-        return [test for name, test in named.items() if name not in own]
+        others = [test for name, test in named.items() if name not in own]
+        others.sort(key=lambda test: test.seconds)
+        taken = accumulate(test.seconds for test in others)
+        return [test for test, total in zip(others, taken, strict=True) if total < _NEIGHBOURS_S]
 
     def _of_file(self, file: str) -> list[Mutant]:
         if file not in self._mutants:

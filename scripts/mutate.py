@@ -1,14 +1,16 @@
 """Spoil lines that the tests of each clause run, and see whether those very tests notice.
 
     scripts/mutate [CLAUSE ...]     go on with the run: of these clauses, by default of all
-    scripts/mutate --survivors      try those that survived once more, and say whose tests notice
+    scripts/mutate --survivors      the same, and try those that survived once more
     scripts/mutate --write          keep what was killed and by which test in tests/mutants.tsv
     scripts/mutate --short          the short form for CI: some of tests/mutants.tsv, each with its
                                     test; a minute or two
 
 A mutant is judged by the tests that carry the mark of its clause and run its statement, the fastest
-first. How a line is spoilt stands in scripts/mutants.py, and which lines are in mutant_draw.py. A
-clause whose tests run no line is one about the tree: entries are taken away.
+first. Where none of them notices, those of other clauses that run it are asked: "by neighbours"
+says that the line is held, but by tests with another mark. How a line is spoilt stands in
+scripts/mutants.py, and which lines are in mutant_draw.py. A clause whose tests run no line is one
+about the tree: entries are taken away.
 
 What was found is kept below --state and a stopped run goes on there; what a mended test file or a
 changed line makes doubtful is measured and tried again. Whoever survives is looked at: the tests
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
+_BY_NEIGHBOURS = "by neighbours"
+_VERDICTS = ("killed", _BY_NEIGHBOURS, "timed out", "survived")
 MOST_SURVIVORS = 0.03
 _SHORT = 16
 _ROOT = environment.ROOT
@@ -146,8 +150,9 @@ def _campaign(chosen: argparse.Namespace, names: list[str]) -> int:
         if row and not (chosen.survivors and row["verdict"] == "survived"):
             return row
         verdict, by = tree.judge(one, tests)
-        if verdict == "survived" and chosen.survivors:
-            _, by = tree.judge(one, draw.neighbours(clause, one))
+        if verdict == "survived" and (others := draw.neighbours(clause, one)):
+            verdict, by = tree.judge(one, others)
+            verdict = _BY_NEIGHBOURS if verdict == "killed" else verdict
         return results.add(clause, one, tests, verdict, by)
 
     with _pool(chosen.jobs) as pool:
@@ -195,10 +200,10 @@ def _told(rows: list[dict]) -> int:
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         verdicts[row["clause"]][row["verdict"]] += 1
-    print("\n| clause | mutants | killed | timed out | survived |\n|---|---|---|---|---|")
+    print(f"\n| clause | mutants | {' | '.join(_VERDICTS)} |\n|---{'|---' * 5}|")
     total = sum(verdicts.values(), Counter())
     for clause, counts in {**verdicts, "all": total}.items():
-        kinds = (str(counts[kind]) for kind in ("killed", "timed out", "survived"))
+        kinds = (str(counts[kind]) for kind in _VERDICTS)
         print(f"| {clause} | {counts.total()} | {' | '.join(kinds)} |")
     accepted = {tuple(row[field] for field in _ACCEPTED) for row in _accepted()}
     alone = [
@@ -208,8 +213,7 @@ def _told(rows: list[dict]) -> int:
     ]
     print(f"\nseed {SEED}, {_commit()}")
     for row in alone:
-        noticed = f" (noticed by {row['by']})" if row["by"] else ""
-        print(f"{row['clause']}: survived without a reason{noticed}: {row['mutant']}")
+        print(f"{row['clause']}: survived without a reason: {row['mutant']}")
     return int(bool(alone) or total["survived"] > MOST_SURVIVORS * total.total())
 
 
