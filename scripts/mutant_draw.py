@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 SEED = 20261122
 PER_CLAUSE = 4
-_NEIGHBOURS_S = 120  # of testing that one mutant is worth
+_NEIGHBOURS_S = 30  # of testing that one mutant is worth
+_EACH_S = 0.5  # what a test costs beside its own time
 _POOL = 40  # mutants of a half from which a clause's are drawn
 _ENTRIES = ("README.md", "docs", "fixtures", "scripts")  # what pytest itself can do without
 
@@ -83,13 +84,13 @@ class Draw:
         return self.covering[mutant.file, mutant.statement][clause]
 
     def neighbours(self, clause: str, mutant: Mutant) -> list[Measured]:
-        """Return tests of other clauses that run a mutant's statement: so many of the fastest."""
+        """Return tests of other clauses that run a mutant's statement: those that run least else."""
         tests = self.covering[mutant.file, mutant.statement]
         named = {test.test: test for name in tests if name != clause for test in tests[name]}
         own = {test.test for test in tests[clause]}
         others = [test for name, test in named.items() if name not in own]
-        others.sort(key=lambda test: test.seconds)
-        taken = accumulate(test.seconds for test in others)
+        others.sort(key=lambda test: (sum(map(len, test.lines.values())), test.test))
+        taken = accumulate(test.seconds + _EACH_S for test in others)
         return [test for test, total in zip(others, taken, strict=True) if total < _NEIGHBOURS_S]
 
     def _of_file(self, file: str) -> list[Mutant]:

@@ -18,6 +18,7 @@ from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -234,6 +235,7 @@ class Measurements:
                 test.lines[name] = [place[line] for line in test.lines[name] if line in place]
 
 
+@cache
 def moved_lines(before: bytes, after: bytes) -> dict[int, int]:
     """Return where each line that is still there stands now, both counted from 1."""
     lines = before.splitlines(), after.splitlines()
