@@ -1,9 +1,10 @@
 """Which mutants are tried for each clause, and which tests judge them.
 
 From the lines that the tests of a clause run some are drawn: as many of the stand-in's half as of
-the agent's, each half being its code as its own tests run it; and from lines that the tests of the
-fewest other clauses run, since there the clause itself is at stake. A draw depends on SEED and the
-text of a line, so that a change elsewhere leaves it alone.
+the agent's, each half being its code as its own tests run it; and from the lines nearest to the
+clause, those that a test of it runs with few others, and the tests of few other clauses run. What a
+test of the whole only passes by is left to the clauses that are about it. A draw depends on SEED
+and the text of a line, so that a change elsewhere leaves it alone.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, zip_longest
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from mutants import Mutant, mutants
+from mutation_trees import Measured
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mutation_trees import Measured
-
 SEED = 20261122
 PER_CLAUSE = 4
-_NEIGHBOURS_S = 30  # of testing that one mutant is worth
+_NEIGHBOURS_S = 60  # of testing that one mutant is worth
 _EACH_S = 0.5  # what a test costs beside its own time
 _POOL = 40  # mutants of a half from which a clause's are drawn
 _ENTRIES = ("README.md", "docs", "fixtures", "scripts")  # what pytest itself can do without
@@ -84,14 +85,27 @@ class Draw:
         return self.covering[mutant.file, mutant.statement][clause]
 
     def neighbours(self, clause: str, mutant: Mutant) -> list[Measured]:
-        """Return tests of other clauses that run a mutant's statement: those that run least else."""
+        """Return tests of other clauses that run a statement, and those of the file itself."""
         tests = self.covering[mutant.file, mutant.statement]
-        named = {test.test: test for name in tests if name != clause for test in tests[name]}
         own = {test.test for test in tests[clause]}
-        others = [test for name, test in named.items() if name not in own]
-        others.sort(key=lambda test: (sum(map(len, test.lines.values())), test.test))
+        by_clause = [sorted(tests[name], key=lambda test: test.breadth) for name in tests]
+        in_turn = (test for row in zip_longest(*by_clause) for test in row if test is not None)
+        others = list({test.test: test for test in in_turn if test.test not in own}.values())
         taken = accumulate(test.seconds + _EACH_S for test in others)
-        return [test for test, total in zip(others, taken, strict=True) if total < _NEIGHBOURS_S]
+        near = [test for test, total in zip(others, taken, strict=True) if total < _NEIGHBOURS_S]
+        path = PurePath(mutant.file)
+        own_file = str(PurePath("tests", path.parent, f"test_{path.name}"))
+        if (self.root / own_file).is_file():
+            near.append(Measured(own_file, [], "passed", _NEIGHBOURS_S))
+        return near
+
+    def _distance(self, clause: str, mutant: Mutant) -> int:
+        """Return how far a line is from being what the tests of a clause are about.
+
+        A test that runs little else is about it; one that many clauses' tests run is about none.
+        """
+        tests = self.covering[mutant.file, mutant.statement]
+        return len(tests) ** 2 * min(test.breadth for test in tests[clause])
 
     def _of_file(self, file: str) -> list[Mutant]:
         if file not in self._mutants:
@@ -102,9 +116,9 @@ class Draw:
         self, clause: str, half: list[Mutant], count: int, before: list[Mutant]
     ) -> list[Mutant]:
         half = [one for one in half if one not in before]
-        shared = {one.name: len(self.covering[one.file, one.statement]) for one in half}
-        bound = sorted(shared.values())[:_POOL][-1] if half else 0
-        pool = [one for one in half if shared[one.name] <= bound]
+        far = {one.name: self._distance(clause, one) for one in half}
+        bound = sorted(far.values())[:_POOL][-1] if half else 0
+        pool = [one for one in half if far[one.name] <= bound]
         pool.sort(key=lambda one: rank(clause, one.name))
         chosen: list[Mutant] = []
         for is_new in (

@@ -7,10 +7,10 @@
                                     test; a minute or two
 
 A mutant is judged by the tests that carry the mark of its clause and run its statement, the fastest
-first. Where none of them notices, those of other clauses that run it are asked: "by neighbours"
-says that the line is held, but by tests with another mark. How a line is spoilt stands in
-scripts/mutants.py, and which lines are in mutant_draw.py. A clause whose tests run no line is one
-about the tree: entries are taken away.
+first. Where none of them notices, those of other clauses that run it are asked, then those of its
+own file: "by neighbours" says that the line is held, but by tests without the mark. How a line is
+spoilt stands in scripts/mutants.py, and which lines are in mutant_draw.py. A clause whose tests run
+no line is one about the tree: entries are taken away.
 
 What was found is kept below --state and a stopped run goes on there; what a mended test file or a
 changed line makes doubtful is measured and tried again. Whoever survives is looked at: the tests

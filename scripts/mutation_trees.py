@@ -18,7 +18,7 @@ from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,11 @@ class Measured:
     outcome: str
     seconds: float
     lines: dict[str, list[int]] = field(default_factory=dict)
+
+    @cached_property
+    def breadth(self) -> int:
+        """How many lines it runs."""
+        return sum(map(len, self.lines.values()))
 
 
 class Tree:
