@@ -117,6 +117,12 @@ def test_a_firmware_that_is_refused_for_its_age_is_told_from_the_others(text, ol
     assert firmware_verdict(text).older is older
 
 
+@pytest.mark.contract("D1.3")
+def test_what_is_no_firmware_is_shown_as_far_as_it_fits():
+    assert f"({'x' * 60!r})" in firmware_verdict("x" * 61).reason
+    assert "('nothing')" in firmware_verdict(" ").reason
+
+
 @given(st.text(max_size=40))
 def test_no_text_gets_past_the_gate_unread(text):
     verdict = firmware_verdict(text)

@@ -27,6 +27,30 @@ async def test_the_preferred_kind_is_used_where_it_is_taken() -> None:
         Keyring([jwt_]).choose(Either(), Scheme.API_KEY)
 
 
+@pytest.mark.contract("D1.2", "D1.5")
+@pytest.mark.parametrize(
+    ("scheme", "named"),
+    [
+        (Scheme.API_KEY, " CELLAGENT_API_KEY,"),
+        (Scheme.EVALUATION_TOKEN, " CELLAGENT_EVALUATION_TOKEN,"),
+        (Scheme.SERVICE_TOKEN, " CELLAGENT_SERVICE_TOKEN,"),
+        (Scheme.ORGANIZATION_TOKEN, " CELLAGENT_ORG_TOKEN,"),
+        (Scheme.BASIC, " CELLAGENT_USER_API_KEY and account.email,"),
+        (Scheme.PROJECT_KEY, " CELLAGENT_PROJECT_KEY,"),
+        (Scheme.DEVICE_JWT, "`--port`"),
+        (Scheme.SERVICE_JWT, " credentials.service_key_files "),
+    ],
+)
+def test_who_lacks_a_credential_is_told_where_it_is_put(scheme: Scheme, named: str) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Needs(Call[None]):
+        schemes = (scheme,)
+
+    with pytest.raises(CredentialMissing) as caught:
+        Keyring([]).choose(Needs())
+    assert named in caught.value.hint
+
+
 @pytest.mark.contract("O4.3", "D10.7", "D1.5")
 def test_no_kind_goes_to_a_host_that_is_not_its_own() -> None:
     @dataclass(frozen=True, slots=True)

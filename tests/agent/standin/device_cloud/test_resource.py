@@ -11,6 +11,7 @@ from raw_requests import begin, finish
 from standin import StandIn
 
 from agent.standin.device_cloud import seed
+from agent.standin.device_cloud.resource import with_meta
 
 CHANGES = [
     ("PUT", "/name", '"new"'),
@@ -18,6 +19,14 @@ CHANGES = [
     ("PATCH", "/state", '{"reported":{"a":1}}'),
     ("DELETE", "", ""),
 ]
+
+
+@pytest.mark.contract("D2.3", "D5.3")
+def test_a_resource_was_updated_when_it_was_made_until_it_is_changed() -> None:
+    made, changed = with_meta({"a": 1}, "then"), with_meta({"a": 1}, "then", "now")
+    assert made["$meta"] == {"version": made.version, "createdAt": "then", "updatedAt": "then"}
+    assert changed["$meta"] == {"version": changed.version, "createdAt": "then", "updatedAt": "now"}
+    assert made.version != changed.version
 
 
 @pytest.mark.contract("D5.2", "D9.1")
