@@ -32,6 +32,19 @@ async def test_the_deprecated_paths_can_be_removed_after_the_first_of_july_2026(
     assert await statuses(standin) == [200, 200]
 
 
+@pytest.mark.contract("D1.1")
+async def test_an_account_has_the_names_that_real_answers_have(standin: StandIn) -> None:
+    answer = await standin.client.get("/v1/account", headers=standin.bearer("api_key"))
+    account = answer.json()
+    assert account.keys() == {
+        "mqttEndpoint", "mqttTopicPrefix", "team", "role", "userId", "tags", "plan", "$meta"
+    }  # fmt: skip
+    assert account["team"] == {"tenantId": standin.team_id, "name": "Acme kits"}
+    plan = account["plan"]
+    assert plan["proxyUsageDeclarations"] == {"AGPS": 0, "PGPS": 0, "GROUND_FIX": 0}
+    assert {key["service"] for key in plan["serviceKeys"]} == {"location", "fota", "device"}
+
+
 @pytest.mark.contract("D10.9")
 async def test_a_service_key_needs_the_plan_and_the_role(standin: StandIn) -> None:
     key_path = PATHS[1]
