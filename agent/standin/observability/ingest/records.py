@@ -8,7 +8,12 @@ from msgspec import UNSET, UnsetType
 from agent.json_value import JSONValue
 from agent.standin.core.schema import Schema, check
 from agent.standin.observability import tables
-from agent.standin.observability.ingest.coredumps import BadCoredump, Coredump, parse_coredump
+from agent.standin.observability.ingest.coredumps import (
+    BadCoredump,
+    Coredump,
+    linux_signal,
+    parse_coredump,
+)
 from agent.standin.observability.project import SLUG, VERSION, Identity, Project
 
 _REASONS = {
@@ -129,12 +134,14 @@ def add_coredump(
 ) -> str:
     """Add a core dump and its trace; return the serial of the device. Raises BadCoredump.
 
-    A dump of the SDK names its device. With `identity` the bytes are not parsed, because an ELF
-    core does not name its device.
+    A dump of the SDK names its device. With `identity` it is a core of Linux, which does not: its
+    reason is the signal that ended the process.
     """
     info: dict[str, JSONValue] = {}
-    reason = None
-    if identity is None:
+    reason: int | str | None = None
+    if identity is not None:
+        reason = linux_signal(data)
+    else:
         dump = parse_coredump(data)
         info, reason = _describe(dump), dump.reason
         identity = Identity(
