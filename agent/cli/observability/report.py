@@ -197,6 +197,7 @@ def coredump(
     from agent.cli.observability.file_upload import upload_file
     from agent.cli.observability.queueing import queue_and_send
     from agent.observability.coredumps.recognise import recognise
+    from agent.observability.ingest.transfer import sent_name
     from agent.observability.ingest.uploads import FileKind
     from agent.outbox import ItemKind, NewItem
 
@@ -209,7 +210,10 @@ def coredump(
         if only_queue:
             raise UsageError(f"{path} is too large to be kept for later: send it without --queue")
         return upload_file(session, path, kind, device, compress=False, again=again)
-    meta: dict[str, JSONValue] = {"form": kind.name, "name": path.name}
+    name = sent_name(path)
+    if name != path.name:
+        note(f"the name of the file is no UTF-8: it is sent as {name}")
+    meta: dict[str, JSONValue] = {"form": kind.name, "name": name}
     if device is not None:
         meta["device"] = asdict(device)
     body = path.read_bytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -46,15 +47,20 @@ def file_source(path: Path, *, compress: bool = False) -> Iterator[UploadSource]
     try:
         with path.open("rb") as file:
             if not compress:
-                yield _source(file, path.name, gzipped=False)
+                yield _source(file, sent_name(path), gzipped=False)
                 return
             # SIM115 does not apply: the copy is closed, and thereby removed, with the block.
             with tempfile.TemporaryFile() as copy:
                 with gzip.GzipFile("", "wb", fileobj=copy, mtime=0) as packed:
                     shutil.copyfileobj(file, packed, _PIECE)
-                yield _source(copy, path.name, gzipped=True)
+                yield _source(copy, sent_name(path), gzipped=True)
     except OSError as exc:
         raise errors.AgentError(f"{path}: {exc.strerror or exc}") from exc
+
+
+def sent_name(path: Path) -> str:
+    """Return the name of a file as the service gets it: bytes that are no UTF-8 are escaped."""
+    return os.fsencode(path.name).decode("utf-8", "backslashreplace")
 
 
 def _source(file: IO[bytes], name: str, *, gzipped: bool) -> UploadSource:

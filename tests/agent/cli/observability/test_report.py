@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import sys
 
 import pytest
 from command_line import json_objects as cellagent
@@ -83,3 +85,14 @@ async def test_a_dump_under_wrong_names_is_sent_again_when_asked_to(offline, tmp
     assert "--again" in told
     _, listed, _ = await cellagent("outbox", "list")
     assert listed[-1]["summary"]["waiting"] == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such name")
+async def test_a_dump_whose_name_is_no_utf_8_is_sent_under_its_name_escaped(online, tmp_path):
+    path = tmp_path / os.fsdecode(b"crash-\xff\xe9.bin")
+    path.write_bytes(header() + arch())
+    code, (told,), said = await cellagent("report", "coredump", str(path), *IDENTITY)
+    assert (code, told["delivered"]) == (0, 1)
+    assert "crash-\\xff\\xe9.bin" in said
+    code, (told,), _ = await cellagent("report", "file", "--kind", "bugreport", str(path))
+    assert (code, told["uploaded"]) == (0, "crash-\\xff\\xe9.bin")
