@@ -116,7 +116,10 @@ class LaneRecord:
     """When the first request failed since one was taken."""
 
     def suspects(self) -> list[int]:
-        """Return the messages that failed with nothing taken since: it may be the service."""
+        """Return the messages that failed with nothing taken since: it may be the service.
+
+        Of these the oldest alone is tried again until something is taken.
+        """
         return [number for number, held in self.held.items() if held.taken_before == self.taken]
 
 
@@ -165,7 +168,9 @@ class Schedule:
         record = self._record(lane)
         if fresh or record.state is LaneState.DOWN or not record.held:
             return record.not_before
-        return max(record.not_before, min(held.not_before for held in record.held.values()))
+        later = record.suspects()[1:]
+        times = [held.not_before for number, held in record.held.items() if number not in later]
+        return max(record.not_before, min(times))
 
     def held(self) -> dict[Lane, frozenset[int]]:
         """Return the messages of each lane that are held apart."""
@@ -182,7 +187,8 @@ class Schedule:
         elif record.state is LaneState.PROBING and fresh:
             apart = held
         else:
-            apart = frozenset(n for n, each in record.held.items() if each.not_before > now)
+            later = frozenset(n for n, each in record.held.items() if each.not_before > now)
+            apart = later.union(record.suspects()[1:])
             if record.state is LaneState.FLOWING:
                 messages = max(1, record.divided // 2) if record.divided else _UNBOUNDED
         return Selection(min(items, record.max_items), size, messages, apart, alone=held)

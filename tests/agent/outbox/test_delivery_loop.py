@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from outboxes import Clock, chunk, chunks, event, outbox
+from poisoned_service import POISON, PoisonedService, deliver_good
 
 from agent.config.profile import OutboxSettings
 from agent.errors import (
@@ -26,7 +27,6 @@ from agent.errors import (
 )
 from agent.outbox import ItemKind, NewItem, Outbox, delivery_loop
 from agent.outbox.delivery_loop import Delivery
-from agent.outbox.delivery_requests import request_id
 from agent.outbox.items import Item
 from agent.outbox.schedule import LIMITS
 
@@ -261,58 +261,6 @@ async def test_a_defect_in_the_sender_sets_only_its_lane_back(box: Outbox):
     assert service.taken["kit"] == [chunk(1).body]
 
 
-POISON = {
-    "refused": InvalidRequest("bad", status=400),
-    "fault": ServerTrouble("500", status=500),
-    "reset": Unreachable("reset"),
-    "defect": ZeroDivisionError("a defect"),
-}
-
-
-class Poisoned(Service):
-    """Takes all requests but those that hold poison; a kill ends some of them half-way."""
-
-    def __init__(self, poison: dict[bytes, str], kills: set[int] = frozenset()) -> None:  # type: ignore[assignment]
-        super().__init__()
-        self.poison = poison
-        self.kills = kills
-        self.ids: dict[str, list[bytes]] = {}
-
-    async def send(self, items: list[Item]) -> None:
-        number = len(self.requests)
-        self.requests.append(len(items))
-        await asyncio.sleep(0)
-        bodies = [item.body for item in items]
-        assert self.ids.setdefault(request_id(items), bodies) == bodies
-        if number in self.kills and number % 2:
-            raise asyncio.CancelledError
-        for body in bodies:
-            if body in self.poison:
-                raise POISON[self.poison[body]]
-        self.taken.setdefault(items[0].device, []).extend(bodies)
-        if number in self.kills:
-            raise asyncio.CancelledError
-
-
-async def deliver_good(folder: Path, service: Poisoned, good: set[bytes]) -> float:
-    """Deliver, by a new process after each kill, until all that is good arrived; return seconds."""
-    for _ in range(200):
-        with outbox(folder, OutboxSettings(min_free_bytes=0, park_after=3)) as box:
-            rig = Rig(box, service)
-            while True:
-                rounds = rig.clock.now
-                delivering = asyncio.ensure_future(rig.flush(patience_s=3600.0))
-                await asyncio.wait([delivering])
-                if good <= set(service.taken.get("kit", ())):
-                    return rig.clock.now
-                if len(service.requests) in {at + 1 for at in service.kills}:
-                    service.kills = service.kills - {len(service.requests) - 1}
-                    break
-                rig.clock.now = max(rig.clock.now, rounds + 3600.0)
-                assert rig.clock.now < 30 * 86400.0, "good items wait"
-    raise AssertionError("killed too often")
-
-
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -353,14 +301,14 @@ async def test_all_that_is_good_arrives_in_order_within_a_bound_whatever_else_wa
     try:
         with outbox(folder) as box:
             await box.aput([item for each in messages for item in each])
-        service = Poisoned(poison, kills)
+        service = PoisonedService(poison, frozenset(kills))
         await deliver_good(folder, service, set(good))
     finally:
         LIMITS[kind] = before
-    came = list(dict.fromkeys(body for body in service.taken.get("kit", []) if body in set(good)))
+    came = list(dict.fromkeys(body for body in service.taken if body in set(good)))
     assert came == good
     items = sum(map(len, messages))
-    assert len(service.requests) <= items + 40 * len(poison) + 40 * len(kills)
+    assert service.requests <= items + 40 * len(poison) + 40 * len(kills)
 
 
 @pytest.mark.contract("O5.1")

@@ -52,6 +52,9 @@ class Lane:
             batch.append(number)
             if number in chosen.alone:
                 break
+        if not batch:
+            self.schedule.gone(self.lane, chosen)
+            return self.request()
         return batch
 
     def fail(self, kind: FailureKind, error: AgentError, times: int = 1) -> list[int]:
@@ -182,6 +185,22 @@ def test_what_is_new_is_tried_at_once_behind_the_one_message_that_failed():
     lane.waits += [2]
     assert lane.take() == [2]
     assert lane.now == now
+
+
+@given(st.integers(1, 30), st.sampled_from(list(TRIES)))
+def test_a_service_that_fails_on_all_that_waits_is_asked_seldom_however_few_those_are(count, kind):
+    lane = Lane(count)
+    requests = 0
+    while lane.now < 86400.0:
+        lane.fail(kind, FAULT)
+        requests += 1
+    assert requests < 100
+    if lane.state is LaneState.PROBING and lane.fresh:
+        lane.fail(kind, FAULT)  # it is right again in a wait, not between two requests of a round
+    came = []
+    while lane.waits:
+        came += lane.take()
+    assert came == list(range(1, count + 1))
 
 
 def test_a_lane_that_was_down_goes_on_if_its_suspect_was_dropped():
