@@ -206,7 +206,7 @@ async def test_a_service_key_names_the_device_served_and_opens_no_other_service(
     history = await standin.client.get(
         "/v1/location/history?deviceId=bench-kit-1", headers=standin.bearer("api_key")
     )
-    assert {one["serviceType"] for one in history.json()["items"]} == {"WIFI", "CELL", "GROUND_FIX"}
+    assert {one["serviceType"] for one in history.json()["items"]} == {"WIFI", "MCELL"}
     wrong = {"location": str(folder / "service-key-fota.pem")}
     async with client_with(standin, ServiceKeys(wrong, standin.team_id)) as client:
         with pytest.raises(Unauthorized):
