@@ -72,13 +72,16 @@ class Response:
         return value
 
     def decode(self, kind: type[V]) -> V:
-        """Return the body as a `kind` (a msgspec type). Raises BadAnswer."""
+        """Return the body as a `kind` (a msgspec type), whose numbers may have come as texts.
+
+        Raises BadAnswer.
+        """
         value: V = self._decoded(kind)
         return value
 
     def _decoded(self, kind: object) -> Any:
         try:
-            return msgspec.json.decode(self.content, type=kind)
+            return msgspec.json.decode(self.content, type=kind, strict=False)
         except msgspec.ValidationError as error:
             raise BadAnswer(f"the answer has another shape: {error}", status=self.status) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

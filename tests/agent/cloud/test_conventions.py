@@ -18,7 +18,7 @@ from agent.errors import BadAnswer
     [
         ([], "Expected `object`"),
         ({"items": {}}, r"\$.items"),
-        ({"items": [], "total": "3"}, r"\$.total"),
+        ({"items": [], "total": "three"}, r"\$.total"),
         ({"items": [], "total": True}, r"\$.total"),
         ({"items": [], "pageNextToken": 7}, r"\$.pageNextToken"),
     ],

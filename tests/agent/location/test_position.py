@@ -37,6 +37,11 @@ def test_a_position_counts_whatever_form_the_rest_of_its_answer_has(more: str) -
     assert position.answer() == {"lat": 1.0, "lon": -2.0}
 
 
+def test_the_numbers_of_a_position_may_be_texts_as_in_the_history() -> None:
+    body = b'{"lat":"63.41999531","lon":"-122.688408","uncertainty":"13.012","new":[1]}'
+    assert Response(200, {}, body).decode(Position) == Position(63.41999531, -122.688408, 13.012)
+
+
 def test_a_position_without_uncertainty_is_a_position() -> None:
     assert Response(200, {}, b'{"lat":1,"lon":-2}').decode(Position) == Position(1.0, -2.0)
 
@@ -51,7 +56,10 @@ def test_a_position_without_uncertainty_is_a_position() -> None:
         (b"{}", "lat"),
         (b'{"lat":91,"lon":0}', r"<= 90.0 - at `\$.lat"),
         (b'{"lat":0,"lon":180.1}', r"<= 180.0 - at `\$.lon"),
-        (b'{"lat":"63","lon":0}', r"Expected `float`, got .* - at `\$.lat"),
+        (b'{"lat":"north","lon":0}', r"Expected `float`, got .* - at `\$.lat"),
+        (b'{"lat":"nan","lon":0}', r"- at `\$.lat"),
+        (b'{"lat":"91","lon":0}', r"<= 90.0 - at `\$.lat"),
+        (b'{"lat":"1e999","lon":0}', r"- at `\$.lat"),
         (b'{"lat":true,"lon":0}', r"Expected `float`, got .* - at `\$.lat"),
         (b'{"lat":NaN,"lon":0}', "expected JSON"),
         (b'{"lat":1' + b"0" * 400 + b',"lon":0}', "another shape"),
