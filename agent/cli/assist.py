@@ -16,6 +16,7 @@ from agent.location import pgps_file
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
+    from agent.location.agnss import ServingCell
     from agent.location.agnss_file import AgnssBlock
     from agent.location.pgps_file import PredictionFile
     from at.driver.modem import Modem
@@ -63,7 +64,6 @@ async def agnss(
         fetch_agnss,
     )
     from agent.location.calls import project_of
-    from agent.location.cell_scan import scan_cells, serving_cell
     from at.firmware_gate import require_firmware
 
     numbers = _numbers(types) if types else DEFAULT_TYPES
@@ -74,9 +74,7 @@ async def agnss(
         if modem is not None:
             client = client.acting_as(kit_gate=partial(require_firmware, modem))
             await client.kit_gate()  # before the kit is made to scan
-            cell = serving_cell((await scan_cells(modem)).cells)
-            if cell is None and not must:
-                note("the kit has no serving cell: the data are for the whole world")
+            cell = await _serving_cell(modem, must=must)
         request = AgnssRequest(numbers, cell, filtered, mask)
         by = FetchAgnssByGet if get else FetchAgnss
         data = await fetch_agnss(client, project_of(session.profile), request, _progress, by=by)
@@ -96,6 +94,21 @@ async def _kit_to_ask(session: Session, stack: AsyncExitStack, *, must: bool) ->
             raise
         note(f"{absent}: the data are for the whole world; --port PORT names the kit")
         return None
+
+
+async def _serving_cell(modem: Modem, *, must: bool) -> ServingCell | None:
+    """Return the kit's cell; None, with a note, where it is on none and the data need none."""
+    from agent.location.cell_scan import NoCells, scan_cells, serving_cell
+
+    try:
+        cell = serving_cell((await scan_cells(modem)).cells)
+    except NoCells:
+        if must:
+            raise
+        cell = None
+    if cell is None and not must:
+        note("the kit has no serving cell: the data are for the whole world")
+    return cell
 
 
 @command.command(epilog="Example: cellagent assist decode pgps.bin")

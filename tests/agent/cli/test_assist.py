@@ -56,6 +56,16 @@ async def test_the_serving_cell_goes_along_wherever_there_is_a_kit(located_kit: 
     assert re.search(r"/agnss\?types=2&mcc=1&mnc=1&tac=\d+&eci=\d+", asked[0])
 
 
+async def test_a_kit_that_is_on_no_cell_gets_the_data_for_the_whole_world(
+    located_kit: LocatedKit,
+) -> None:
+    assert (await located_kit.run("modem", "at", "AT+CFUN=4")).code == 0
+    done = await located_kit.run("assist", "agnss", "--types", "2,9", "--json")
+    assert done.code == 0, done.err
+    assert "no serving cell: the data are for the whole world" in done.err
+    assert (await located_kit.run("assist", "agnss", "--types", "8", "--json")).code != 0
+
+
 @pytest.mark.contract("D8.2", "D8.3")
 async def test_the_deprecated_get_brings_the_same_data_from_the_legacy_path_and_is_warned_of(
     located_kit: LocatedKit,
