@@ -187,16 +187,23 @@ class DeviceCloud:
             )
         )
 
-    async def discover(self, gateway_id: str, device_id: str) -> None:
+    async def discover(
+        self, gateway_id: str, device_id: str, *, version: str | None = None
+    ) -> None:
         """Request that a gateway reads a BLE device's services again; does not wait for it."""
-        await self.client.send(device_changes.DiscoverServices(device_id, gateway_id))
+        await self.client.send(device_changes.DiscoverServices(device_id, gateway_id, version))
 
     async def discover_and_wait(
-        self, gateway_id: str, device_id: str, *, deadline_s: float = DISCOVERY_DEADLINE_S
+        self,
+        gateway_id: str,
+        device_id: str,
+        *,
+        deadline_s: float = DISCOVERY_DEADLINE_S,
+        version: str | None = None,
     ) -> Device:
         """Rediscover, then return the device once its state is new. Raises DeadlineExceeded."""
         before = await self.device(device_id)
-        await self.discover(gateway_id, device_id)
+        await self.discover(gateway_id, device_id, version=version)
         return await self.wait_until(
             device_id,
             lambda device: (

@@ -56,7 +56,7 @@ def _pem(metavar: str) -> Callable[[F], F]:
     )
 
 
-_IF_MATCH = click.option(
+IF_MATCH = click.option(
     "--if-match", "version", metavar="VERSION", help="Only if this is still its version."
 )
 
@@ -64,7 +64,7 @@ _IF_MATCH = click.option(
 @group.command(epilog="Example: cellagent device rename nrf-358299840010349 'north door'")
 @click.argument("device_id", metavar="ID")
 @click.argument("name")
-@_IF_MATCH
+@IF_MATCH
 @device_cloud_command
 async def rename(
     _session: Session, cloud: DeviceCloud, device_id: str, name: str, version: str | None
@@ -76,7 +76,7 @@ async def rename(
 @group.command(epilog="Example: cellagent device tag nrf-358299840010349 bench left")
 @click.argument("device_id", metavar="ID")
 @click.argument("tags", nargs=-1)
-@_IF_MATCH
+@IF_MATCH
 @device_cloud_command
 async def tag(
     _session: Session,
@@ -97,7 +97,7 @@ async def tag(
 @click.argument("characteristic", metavar="UUID|PATH")
 @click.argument("value", metavar="BYTES")
 @click.option("--force", is_flag=True, help="Even if its properties allow no write.")
-@_IF_MATCH
+@IF_MATCH
 @device_cloud_command
 async def write(
     _session: Session,
@@ -150,7 +150,7 @@ async def read(session: Session, cloud: DeviceCloud, device_id: str, characteris
 @click.argument("device_id", metavar="ID")
 @click.option("--desired", type=_OBJECT, metavar="JSON", help="Merged into what is desired.")
 @click.option("--reported", type=_OBJECT, metavar="JSON", help="Merged into what it reports.")
-@_IF_MATCH
+@IF_MATCH
 @device_cloud_command
 async def state(
     _session: Session,
@@ -191,7 +191,7 @@ async def message(
 @group.command(epilog="Example: cellagent device delete nrf-358299840010349 --yes")
 @click.argument("device_id", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_IF_MATCH
+@IF_MATCH
 @device_cloud_command
 async def delete(
     _session: Session, cloud: DeviceCloud, device_id: str, yes: bool, version: str | None

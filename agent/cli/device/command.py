@@ -162,6 +162,7 @@ async def show(session: Session, cloud: DeviceCloud, device_id: str, transform: 
 @click.argument("device_id", metavar="ID")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the new state.")
 @click.option("--deadline", type=click.FloatRange(0), default=90.0, show_default=True)
+@changes.IF_MATCH
 @device_cloud_command
 async def discover(
     session: Session,
@@ -170,13 +171,17 @@ async def discover(
     device_id: str,
     no_wait: bool,
     deadline: float,
+    version: str | None,
 ) -> None:
     """Make a gateway read all services of a BLE device again, and wait for its new state."""
     if no_wait:
-        await cloud.discover(gateway_id, device_id)
+        await cloud.discover(gateway_id, device_id, version=version)
         return
     note("the gateway reads the services; this takes a while")
-    show_device(session, await cloud.discover_and_wait(gateway_id, device_id, deadline_s=deadline))
+    device = await cloud.discover_and_wait(
+        gateway_id, device_id, deadline_s=deadline, version=version
+    )
+    show_device(session, device)
 
 
 @command.command(epilog="Example: cellagent device wait ID --transform 'state.reported.ready'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import stat
 from pathlib import Path
@@ -61,13 +62,22 @@ async def test_messages_are_paged_whatever_their_limit(
     assert len(limited.lines) == 3
 
 
+@pytest.mark.contract("D5.2", "D7")
+async def test_a_discovery_may_depend_on_the_version_of_the_device(standin_profile: str) -> None:
+    version = (await cellagent("device", "show", seed.BLE, "--json")).lines[0]["$meta"]["version"]
+    discover = ("device", "discover", seed.GATEWAY, seed.BLE, "--no-wait", "--json")
+    stale = await cellagent(*discover, "--if-match", "old")
+    assert stale.lines[-1]["error"]["kind"] == "precondition-failed"
+    assert (await cellagent(*discover, "--if-match", version)).code == 0
+
+
 @pytest.mark.contract("D1.2", "O4.4")
 async def test_both_services_describe_themselves(standin_profile: str) -> None:
     for half, scheme in (("device", "Simple Token"), ("observe", "Basic")):
         done = await cellagent(half, "openapi")
         [document] = done.lines
         assert document["openapi"].startswith("3.")
-        assert scheme in document["components"]["securitySchemes"]
+        assert scheme in json.dumps(document["components"]["securitySchemes"])
 
 
 @pytest.mark.contract("D9.4", "D10.4")
