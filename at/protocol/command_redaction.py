@@ -9,9 +9,9 @@ does not parse, or was cut, loses all that follows the name.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
-from at.protocol.secret_parameters import ANSWER, QUERY, SET, Hidden, Parameter, Rule
+from at.protocol.secret_parameters import ANSWER, NOT_DAMAGED, QUERY, SET, Hidden, Parameter, Rule
 
 MARKER = re.compile(r"\{redacted:([a-z-]+)(?::([0-9]{1,9}))?\}")
 """What stands for a secret: its name, and how many bytes it had where nothing else tells."""
@@ -20,7 +20,7 @@ _BLANKS = re.compile(r"[ \t]*")
 # What an nRF93M1 fetched: JSON, with the address of a file that its query opens.
 _FETCHED = re.compile(r"%COAP:[^\r\n]*", re.IGNORECASE)
 _ADDRESS_QUERY = re.compile(r"\?[^\"]+")
-_URL_SECRET = re.compile(r"://(?=[^/?#]*@)|\?")
+_URL_SECRET = re.compile(r"://(?=[^/?#]*@)|\?|(?<=/)(?=[^/]*=[^/]*$)")
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----(.*?)(-----END \1-----|\Z)", re.DOTALL
 )
@@ -32,6 +32,8 @@ _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
 
 _SIGNS = frozenset(name[0] for name in {*SET, *ANSWER})
 _LINE_ENDS = "\r\n\0"
+# A NUL ends a line if another one begins behind it; else noise put it there.
+_FRESH = re.compile(r"\0*(?:$|[\r\n]|AT|[+%#][A-Za-z]|OK|ERROR|>)", re.IGNORECASE)
 _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")", "[": "]", "{": "}", "<": ">"}
 _BEHIND_CLOSER = re.compile(r"$|\s|[,.;:)\]}>](?:\s|$)")
 # Another command, none, or the next words of a message.
@@ -39,7 +41,15 @@ _NEXT = re.compile(r";[ \t]*(?:$|[+%#*^$&!@\r\n\0]|[A-Za-z][0-9]*(?=[ ;\r\n\0]|$
 # What makes of a name neither a word of a message nor a command or answer.
 _NEITHER = re.compile(r"[~\[({\\<*+@!|&^$%#]|[\"'`][A-Za-z0-9]|[^\w\s]{1,3}=")
 # The parameters of an answer whose colon a noisy line lost or damaged.
-_WITHOUT_COLON = re.compile(r"(?:[^\w\s]|[\x00-\x1f])?[ \t]*[0-9]{1,3},[ \t]*[0-9\"]", re.ASCII)
+_WITHOUT_COLON = re.compile(
+    r"(?:[^\w\s]|[\x00-\x1f])?[ \t]*[0-9]{1,3},[ \t]*[0-9\"]|>[ \t]*\"", re.ASCII
+)
+# What may be a name with a byte damaged; the longest has 20 bytes.
+_WORDS = re.compile(r"[^ \r\n\"=:,'`(){}\[\]<>](?:[^ \r\n\"=:,'`(){}<>\[]|\[(?![0-9])){2,25}")
+_NO_NAME_END = re.compile(r"[^A-Z]+\Z")
+_VALUE = re.compile(r"[0-9\"]")
+_ANY = "\1"
+_LONG_NAMES = tuple(name for name in SET if len(name) > 12)
 _WORD = re.compile(r"\b[a-z]{2,}\b")
 _FORM_END = r"(?=[ \t]*(?:$|[\r\n\0;])|[,.)\]}>'`](?:\s|$)|\"(?:[\r\n]|$))"
 _TEST_FORM = re.compile(r"=[ \t]*\?" + _FORM_END)
@@ -78,11 +88,9 @@ def _cleaned(text: str) -> str:
         text = _FETCHED.sub(_without_queries, text)
     if "MC:" in text:
         text = _CHUNK.sub(r"MC:{redacted:chunk}\1", text)
-    if not any(sign in text for sign in _SIGNS):
-        return text
-    match = _names().search(text)
+    match = _names().search(text) if any(sign in text for sign in _SIGNS) else None
     if match is None:
-        return text
+        return _without_damaged(text)
     pieces: list[str] = []
     done, closer = 0, ""
     while match is not None:
@@ -92,7 +100,65 @@ def _cleaned(text: str) -> str:
         pieces += (text[done : match.end()], shown)
         done = end
         match = _names().search(text, done)
+    return _without_damaged("".join(pieces) + text[done:])
+
+
+def _without_damaged(text: str) -> str:
+    """Return a text without what follows a name that one byte makes no secret command's any more.
+
+    Noise on the line turns, loses or doubles a byte: +CGAUT: for +CGAUTH:.
+    """
+    pieces: list[str] = []
+    done = 0
+    looked_at = 0
+    for match in _WORDS.finditer(text):
+        word = match.group()
+        if match.start() < looked_at or (word.islower() and word[0] not in "a+%#"):
+            continue
+        upper = word.encode("latin-1", "replace").upper().decode("latin-1")  # no letter becomes two
+        shown = _damaged_name(upper)
+        # Behind a line that a log line cut stands its stamp.
+        if shown is None or text.startswith((" ERROR", "["), match.end()):
+            continue
+        at = match.start() + shown
+        looked_at = _end_of_line(text, at, "")
+        if _VALUE.search(text, at, looked_at) and not MARKER.match(text, at):
+            pieces += (text[done:at], "{redacted:rest}")
+            done = looked_at
     return "".join(pieces) + text[done:]
+
+
+@lru_cache(1024)
+def _damaged_name(word: str) -> int | None:
+    """Return how much of a word is the name of a secret command but for one byte; None if none."""
+    start = 2 if word[:2] == "AT" else len(word) - len(word.lstrip(";"))
+    name = word[start:]
+    whole = _NO_NAME_END.sub("", name)
+    if whole in SET or whole in ANSWER:
+        return None if name == whole else start + len(whole)  # the sign behind it is damaged
+    if whole in NOT_DAMAGED:
+        return None
+    for long in _LONG_NAMES:
+        if name.startswith(long):  # text without quotes follows, and the sign was lost
+            return start + len(long)
+    for one in {name, whole}:
+        if one in _near() or any(
+            f"{one[:at]}{_ANY}{one[at + 1 :]}" in _near() for at in range(len(one))
+        ):
+            return start + len(one)
+    return None
+
+
+@cache
+def _near() -> frozenset[str]:
+    """Return the names of all secret commands with one byte lost, turned or put between."""
+    near: set[str] = set()
+    for name in {*SET, *ANSWER}:
+        for at in range(len(name)):
+            rest = name[at + 1 :]
+            near |= {name[:at] + rest, name[:at] + _ANY + rest, name[:at] + _ANY + name[at:]}
+        near.add(name + _ANY)
+    return frozenset(near)
 
 
 def _shown(text: str, match: re.Match[str], closer: str) -> tuple[str, int]:
@@ -197,7 +263,7 @@ def _parameters(text: str, at: int, closer: str, ends: str) -> tuple[list[Parame
         elif sign == ";" and ";" in ends:
             return (parameters, at) if _NEXT.match(text, at) else None
         elif not sign or sign in ends or MARKER.fullmatch(item.text):
-            return parameters, at
+            return (parameters, at) if sign != "\0" or _FRESH.match(text, at + 1) else None
         else:
             return None
 
@@ -235,7 +301,9 @@ def _end_of_line(text: str, at: int, closer: str) -> int:
     for match in re.compile(r"[\"\r\n\0]").finditer(text, at):
         if match.group() == '"':
             quoted = not quoted
-        elif not quoted and (not in_shell or text[match.start() - 1] == '"'):
+        elif quoted or (in_shell and text[match.start() - 1] != '"'):
+            continue
+        elif match.group() != "\0" or _FRESH.match(text, match.end()):
             return match.start()
     return len(text)
 

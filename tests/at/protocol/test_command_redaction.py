@@ -10,9 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from secret_spellings import ANSWERS, CANARY, COMMANDS, spelled
 
+from at.commands.catalog import TYPES
+from at.protocol import notices
 from at.protocol.command_redaction import MARKER, without_secrets
-from at.protocol.secret_parameters import ANSWER, SET
+from at.protocol.secret_parameters import ANSWER, NOT_DAMAGED, SET
+from at.virtual.modem import COMMANDS as COMMANDS_OF_THE_KIT
 
+_TYPED = {name for name, _form in TYPES}
 SPELLED = list(spelled())
 BY_NAME = {
     (name, sent): [(spelling, line) for _, spelling, line, _ in group]
@@ -223,3 +227,39 @@ def test_hiding_twice_is_hiding_once(text: str) -> None:
 )
 def test_a_long_line_costs_no_more_than_its_length(text: str) -> None:
     without_secrets(text)  # seconds where it is not linear: the suite's time limit ends it
+
+
+def _pieces_of_the_secret_in(text: str) -> bool:
+    return any(CANARY[at : at + 8] in text for at in range(len(CANARY) - 7))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f"AT{name}={','.join(given_)}" for name, given_ in COMMANDS),
+        *(f"{name}: {','.join(given_)}" for name, given_ in ANSWERS),
+    ],
+)
+def test_one_byte_of_noise_anywhere_shows_no_eight_characters_of_a_secret(line: str) -> None:
+    """But a line end, which leaves another line, and a name that is another command's."""
+    name = re.match(r"(?:AT)?([^=:]+)", line)
+    assert name is not None
+    others = {*SET, *ANSWER, *NOT_DAMAGED} - {name[1]}
+    damaged = [line[:at] for at in range(len(line))]
+    for at, byte in enumerate(line):
+        turned = {chr(ord(byte) ^ (1 << bit)) for bit in range(8)} - {"\r", "\n"}
+        noise = ["", byte * 2, "\0", f"\0{byte}", *sorted(turned)]
+        damaged += [line[:at] + one + line[at + 1 :] for one in noise]
+    assert [
+        one
+        for one in damaged
+        if _pieces_of_the_secret_in(without_secrets(one))
+        and re.split("[=:]", one.removeprefix("AT"))[0] not in others
+    ] == []
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS_OF_THE_KIT, *notices._parsers, *_TYPED}))
+def test_a_name_of_a_command_without_secrets_is_no_damaged_one(name: str) -> None:
+    if name not in SET and name not in ANSWER:
+        for line in (f'AT{name}=1,"text"', f'{name}: 1,"text"'):
+            assert without_secrets(line) == line
