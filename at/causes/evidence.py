@@ -40,6 +40,7 @@ _SETTINGS = frozenset(
     {"+CFUN", "%XSYSTEMMODE", "%XBANDLOCK", "+COPS", "+CGDCONT", "+CGAUTH", "+CPSMS"}
 )
 _COUNTED = {"boot": "boots", "rrc_idle": "drops"}
+_NOT_FOUND = 513
 _CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID"})
 
 
@@ -136,7 +137,8 @@ class Evidence:
             known = {words.upper(): code for words, code in self._table.cme_texts.items()}
             error = int(code) if code.isdigit() else known.get(code.upper(), code)
             self._set("error" if isinstance(error, int) and error >= 512 else "cme", error)
-        if name:
+        deletes = name == "%CMNG" and written.startswith("3")
+        if name and not (deletes and error == _NOT_FOUND):  # it is deleted
             if word == "OK":
                 self._accept(name, written)
             else:
@@ -212,6 +214,8 @@ class Evidence:
         for field, value in values.items():
             key = f"{name}.{field}"
             short = self._table.same.get(key)
+            if name == "%XVBATLOWLVL" and name in self._pending.upper():
+                short = None  # the level itself, and no notice of a supply below it
             if isinstance(value, int | float | str):
                 self._set(key, value)
                 if short:

@@ -30,7 +30,8 @@ _WORD_BEHIND = re.compile(r".*\s(OK|ERROR)\W*$", re.DOTALL)
 _HIDDEN = re.compile(r'"[0-9A-F]*[X*?]+[0-9A-FX*?]*"', re.IGNORECASE)
 """A value that the one who keeps the log made unreadable."""
 _TAIL = re.compile(
-    r"\s{2,}.*|,?\s*\.\.\..*|\s*(?:<|\\r|\\n|[}\]|]|[␍␊]|\bOK\b|\bERROR\b).*", re.DOTALL
+    r"\s{2,}.*|,?\s+[a-z]{2}.*|,?\s*\.\.\..*|\s*(?:<|\\r|\\n|[}\]|]|[␍␊]|\bOK\b|\bERROR\b).*",
+    re.DOTALL,
 )
 
 

@@ -13,8 +13,8 @@ from at.driver.stream import Stream
 from at.protocol.errors import AtError, CommandTimeout, NoAnswer
 from at.protocol.notices import Notice
 
-_ALL_S, _EACH_S, _PUT_BACK_S = 14.0, 4.0, 3.0
-WATCH_S = 8.0
+_ALL_S, _EACH_S, _PUT_BACK_S = 10.0, 4.0, 2.0
+WATCH_S = 6.0
 """How long a search is watched, which may just have begun."""
 _QUESTIONS = (
     *("AT+CGMR", "AT+CFUN?", "AT+CEREG?", "AT+CPIN?", "AT%XSIM?", "AT%XSYSTEMMODE?", "AT+COPS?"),

@@ -106,14 +106,15 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
     others: list[int | str] = [number for number in range(1, 256) if number not in causes]
     source, until = str(numbers["source"]), numbers["until"]
     for name, certainty in ((fact, "certain"), (str(numbers["old"]), "likely")):
+        still: dict[str, Expected] = {"stat": ["-", 0, 2, 3, 4, 90]} if name != fact else {}
         for number, (title, plainly, step) in causes.items():
             says = f'The network\'s cause is {fact.upper()} {number}, "{title}": {plainly}.'
-            when: list[dict[str, Expected]] = [{name: number}]
+            when: list[dict[str, Expected]] = [{name: number, **still}]
             yield _row(f"{fact}-{number}", certainty, when, says, step, source, list(until))
         yield _row(
             f"{fact}-{{{name}}}",
             "possible",
-            [{name: others}],
+            [{name: others, **still}],
             f"The network gave the {numbers['title']} cause {{{name}}}, which is not known here.",
             "Give this number to the SIM's provider.",
             source,

@@ -13,8 +13,14 @@ from at.causes.diagnosis import causes_of_log
 from at.causes.table import Certainty, load
 from at.protocol.errors import TranscriptError
 
-_LOGS = Path(__file__).with_name("troubles.txt").read_text("utf-8").split("\n=== ")[1:]
-TROUBLES = [(log.partition("\n")[0], log.partition("\n")[2]) for log in _LOGS]
+
+def _logs(name: str) -> list[tuple[str, str]]:
+    text = Path(__file__).with_name(name).read_text("utf-8")
+    sections = [log.partition("\n") for log in text.split("\n=== ")[1:]]
+    return [(cause, log) for cause, _, log in sections]
+
+
+TROUBLES, HEALTHY = _logs("troubles.txt"), _logs("healthy.txt")
 
 
 @pytest.mark.parametrize(("cause", "log"), TROUBLES, ids=[cause for cause, _ in TROUBLES])
@@ -29,6 +35,11 @@ def test_a_log_of_trouble_has_its_cause_among_the_first_two(cause: str, log: str
         assert one.next
         assert one.says.endswith(".")
         assert not set("{}?") & set(one.says + one.cause)
+
+
+@pytest.mark.parametrize(("cause", "log"), HEALTHY)
+def test_a_log_without_trouble_has_none(cause: str, log: str) -> None:
+    assert [one.cause for one in causes_of_log(log.encode())] == [cause]
 
 
 def test_the_troubles_are_sixty_and_more() -> None:
