@@ -89,7 +89,8 @@ def lines_of(status: AgentStatus, now: float) -> Iterator[str]:
         again = f"next try in {_age(lane.next_try - now)}" if lane.next_try > now else "tries now"
         tries = f"{lane.failures} tries in {_age(now - lane.since)}"
         text = f"{lane.kind} of {lane.device or '-'}: {tries}"
-        yield from _wrapped("!   ", f"{text}, {held}{again}: {lane.what}")
+        what = "" if lane.what == outbox.trouble else f": {lane.what}"
+        yield from _wrapped("!   ", f"{text}, {held}{again}{what}")
     for kit in status.kits:
         yield ""
         link = kit.concern(LinkStatus)

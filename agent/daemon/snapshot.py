@@ -171,7 +171,7 @@ class FailingLane(msgspec.Struct, frozen=True):
     """Tries in a row that failed."""
     next_try: float
     held: int
-    """Messages that failed alone: each waits apart, and the others pass it."""
+    """Messages that failed though the service took others: each waits apart."""
 
 
 class OutboxStatus(ConcernStatus, tag="outbox", omit_defaults=False):

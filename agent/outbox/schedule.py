@@ -133,7 +133,7 @@ class LaneTrouble:
     """Failures in a row: of the lane, or of the message that is held apart for the longest time."""
     next_try: float
     held: int
-    """Messages that are held apart from the others."""
+    """Messages that failed though the service took others: they are held apart."""
 
 
 class Schedule:
@@ -313,7 +313,7 @@ class Schedule:
         found: dict[Lane, LaneTrouble] = {}
         for lane, record in self._lanes.items():
             held = next(iter(record.held.values()), None)
-            count = len(record.held)
+            count = len(record.held) - len(record.suspects())
             if record.error is not None and (held is None or record.state is not LaneState.PROBING):
                 found[lane] = LaneTrouble(
                     record.error, record.since, record.tries, record.not_before, count

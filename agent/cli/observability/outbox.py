@@ -140,7 +140,8 @@ async def _ask_agent(
 
 
 def _show(session: Session, item: ListedItem) -> None:
-    state = f"parked: {item.parked}" if item.parked else "waits"
+    waits = f"waits, refused {item.refusals} times" if item.refusals else "waits"
+    state = f"parked: {item.parked}" if item.parked else waits
     line = (
         f"{item.id:>6}  {item.kind:9} {item.device:20} {item.bytes:>8} B  {item.captured}  {state}"
     )

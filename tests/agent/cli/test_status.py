@@ -69,12 +69,14 @@ def test_a_lane_that_fails_says_since_when_how_often_and_when_it_is_tried_next()
     lane = {"device": "nrf-1", "kind": "chunk", "what": "the service answered 404 Not Found"}
     times = {"since": NOW - 300, "failures": 7, "next_try": NOW + 40, "held": 2}
     trouble = {"state": "trouble", "trouble": lane["what"], "since": NOW - 300}
-    lines = list(lines_of(status(waiting=9, failing=[{**lane, **times}], **trouble), NOW))
-    assert lines[1] == "NO  outbox       trouble since 5 min, 9 waiting, 0 delivered"
-    assert " ".join(line.strip() for line in lines[3:5]) == (
-        "!   chunk of nrf-1: 7 tries in 5 min, 2 held apart, next try in 40 s: "
-        "the service answered 404 Not Found"
-    )
+    other = {**lane, **times, "kind": "event", "what": "reset", "held": 0, "next_try": NOW}
+    lines = list(lines_of(status(waiting=9, failing=[{**lane, **times}, other], **trouble), NOW))
+    assert lines[1:5] == [
+        "NO  outbox       trouble since 5 min, 9 waiting, 0 delivered",
+        "    the service answered 404 Not Found",
+        "!   chunk of nrf-1: 7 tries in 5 min, 2 held apart, next try in 40 s",
+        "!   event of nrf-1: 7 tries in 5 min, tries now: reset",
+    ]
     assert max(map(len, lines)) <= 80
 
 
