@@ -30,6 +30,21 @@ async def test_a_ble_devices_state_is_typed(cloud: DeviceCloud) -> None:
         ble.characteristic("FFFF")
 
 
+@pytest.mark.contract("D3.1", "D3.3", "D3.5")
+def test_what_an_answer_tells_of_itself_precedes_the_keys_that_it_stands_under() -> None:
+    told = {"uuid": "D-UUID", "path": "its/own/path", "value": [1]}
+    characteristic = {"uuid": "C-UUID", "path": "c/path", "value": [2], "descriptors": {"d": told}}
+    for raw, (uuid, path, d_uuid, d_path) in (
+        (characteristic, ("C-UUID", "c/path", "D-UUID", "its/own/path")),
+        ({"descriptors": {"d": {}}}, ("c", "s/c", "d", "s/c/d")),
+    ):
+        state: dict[str, Any] = {"s": {"characteristics": {"c": raw}}}
+        ble = Device.of({"id": "a", "type": "BLE", "state": state})
+        found = ble.characteristic(path)
+        assert (found.uuid, found.path) == (uuid, path)
+        assert (found.descriptors["d"].uuid, found.descriptors["d"].path) == (d_uuid, d_path)
+
+
 @pytest.mark.contract("D3.3", "D6")
 @pytest.mark.parametrize(
     ("leds", "value"),

@@ -97,5 +97,6 @@ async def test_a_device_has_every_field_and_its_version_is_its_etag(
     assert TIME.fullmatch(device["$meta"]["createdAt"])
     assert TIME.fullmatch(device["$meta"]["updatedAt"])
     assert ("gatewayId" in device) is ("subType" in device) is (device["type"] == "BLE")
+    assert device.get("cloudMqttEnabled") is (None if device["type"] == "BLE" else False)
     if device_id == GENERIC:
         assert device["firmware"] == {"supports": ["APP", "MODEM"], "modem": "mfw_nrf91x1_2.0.2"}
