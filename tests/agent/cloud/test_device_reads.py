@@ -7,6 +7,7 @@ from cloud_calls import listed
 
 from agent.cloud import DeviceCloud
 from agent.cloud.conventions import path_segment
+from agent.cloud.device_reads import Filter
 from agent.errors import NotFound, UsageError
 from agent.standin.device_cloud import seed
 
@@ -34,6 +35,29 @@ async def test_devices_of_every_type_and_form_of_id_are_read(cloud: DeviceCloud)
     )
     assert found[seed.GATEWAY].sub_type is None
     assert found[seed.GENERIC].supports == ("APP", "MODEM")
+
+
+@pytest.mark.contract("D4.1", "D4.2", "D4.3")
+@pytest.mark.parametrize(
+    ("chosen", "sent"),
+    [
+        (Filter(), []),
+        (
+            Filter(device_types=["BLE", "Generic"]),
+            [("deviceTypes", "BLE"), ("deviceTypes", "Generic")],
+        ),
+        (Filter(device_ids=["a", "b"]), [("deviceIds", "a"), ("deviceIds", "b")]),
+        (Filter(tags=["left"]), [("tags", "left")]),
+        (Filter(sub_types=["unknown"]), [("subTypes", "unknown")]),
+        (Filter(firmware_support=["APP"]), [("firmwareSupport", "APP")]),
+        (Filter(gateway_id="g"), [("gatewayId", "g")]),
+        (Filter(name_like="bench"), [("deviceNameFuzzy", "bench")]),
+    ],
+)
+def test_a_filter_sends_what_was_chosen_and_nothing_else(
+    chosen: Filter, sent: list[tuple[str, str]]
+) -> None:
+    assert chosen.query() == sent
 
 
 @pytest.mark.contract("D2.4", "D3.2")
