@@ -60,6 +60,14 @@ def test_a_filter_sends_what_was_chosen_and_nothing_else(
     assert chosen.query() == sent
 
 
+@pytest.mark.contract("D4.1", "D4.6")
+async def test_the_state_of_listed_devices_comes_where_it_was_asked_for(cloud: DeviceCloud) -> None:
+    without = await listed(cloud.devices())
+    assert not any(device.state for device in without)
+    with_state = {device.id: device for device in await listed(cloud.devices(include_state=True))}
+    assert with_state[seed.GATEWAY].connected_ids == (seed.BLE,)
+
+
 @pytest.mark.contract("D2.4", "D3.2")
 async def test_gateway_and_ble_device_are_walked_both_ways(cloud: DeviceCloud) -> None:
     gateway = await cloud.device(seed.GATEWAY)

@@ -10,7 +10,8 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from standin import StandIn
 
-from agent.standin.core.operation import Host
+from agent.standin.core.operation import Host, Parameter
+from agent.standin.core.schema import Schema
 from agent.standin.device_cloud.routes import document as device_cloud_document
 from agent.standin.observability.routes import document as observability_document
 from agent.standin.serve import collect
@@ -120,3 +121,13 @@ def test_the_observability_document_declares_basic_alone_and_describes_the_other
     assert {"/api/v0/events", "/api/v0/chunks/{device_serial}", "/api/v0/releases/latest",
             "/api/v0/upload", "/api/v0/upload/coredump"} <= taking  # fmt: skip
     assert not [path for path in taking if "organization_slug" in path]
+
+
+@pytest.mark.contract("D8.1", "D1.2")
+def test_a_parameter_of_a_day_has_the_schema_of_that_day() -> None:
+    always: Schema = {"type": "integer"}
+    parameter = Parameter(
+        name="day", schema=always, on_day=lambda now_s: {**always, "minimum": int(now_s)}
+    )
+    assert parameter.at(5.0) == Parameter(name="day", schema={"type": "integer", "minimum": 5})
+    assert Parameter(name="day", schema=always).at(5.0).schema == always

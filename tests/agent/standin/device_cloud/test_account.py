@@ -42,7 +42,11 @@ async def test_an_account_has_the_names_that_real_answers_have(standin: StandIn)
     assert account["team"] == {"tenantId": standin.team_id, "name": "Acme kits"}
     plan = account["plan"]
     assert plan["proxyUsageDeclarations"] == {"AGPS": 0, "PGPS": 0, "GROUND_FIX": 0}
-    assert {key["service"] for key in plan["serviceKeys"]} == {"location", "fota", "device"}
+    assert {(key["service"], key["enabled"]) for key in plan["serviceKeys"]} == {
+        ("location", True),
+        ("fota", True),
+        ("device", True),
+    }
 
 
 @pytest.mark.contract("D10.9")

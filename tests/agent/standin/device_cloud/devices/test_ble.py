@@ -60,13 +60,16 @@ def test_each_way_to_write_is_enough_and_a_missing_property_is_false(only: str) 
     assert not characteristic({}).is_writable
 
 
-@pytest.mark.contract("D7")
+@pytest.mark.contract("D7", "D5.2")
 async def test_discovery_takes_a_while_and_then_the_state_is_new(
     standin: StandIn, api: Api
 ) -> None:
     standin.clock.freeze()
     await api.call("PUT", f"{device_path(BLE)}/characteristics/{LED}", json=[12, 0])
     before = await api.get(device_path(BLE))
+    stale = {"If-Match": "another"}
+    refused = await api.call("POST", f"/devices/{GATEWAY}/discover/{BLE}", headers=stale)
+    assert refused.status_code == 412
     answer = await api.call("POST", f"/devices/{GATEWAY}/discover/{BLE}")
     assert answer.status_code == 202
     standin.clock.advance(2)
@@ -75,6 +78,10 @@ async def test_discovery_takes_a_while_and_then_the_state_is_new(
     after = await api.get(device_path(BLE))
     assert after["state"].keys() > before["state"].keys()
     assert after["state"][SERVICE]["characteristics"][LED]["value"] == [12, 0]
+    (found,) = after["state"].keys() - before["state"].keys()
+    assert after["state"][found]["uuid"] == found
+    for uuid, characteristic in after["state"][found]["characteristics"].items():
+        assert (characteristic["uuid"], characteristic["path"]) == (uuid, f"{found}/{uuid}")
     assert after["$meta"]["version"] != before["$meta"]["version"]
     turned = await api.call("POST", f"/devices/{BLE}/discover/{GATEWAY}")
     assert turned.status_code in {400, 404}

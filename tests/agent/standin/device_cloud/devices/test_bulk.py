@@ -58,6 +58,13 @@ async def test_a_bulk_request_carries_its_version_from_first_to_last(standin: St
     standin.clock.advance(60)
     ended = await standin.client.get(path, headers=key)
     (listed,) = (await standin.client.get("/v1/bulk-ops-requests", headers=key)).json()["items"]
+    content_type = {"Content-Type": "text/csv"}
+    later = await standin.client.post(
+        "/v1/devices/public-keys", headers=key | content_type, content='kit-2,"no key"\n'
+    )
+    items = (await standin.client.get("/v1/bulk-ops-requests", headers=key)).json()["items"]
+    latest = [later.json()["bulkOpsRequestId"], listed["bulkOpsRequestId"]]
+    assert [item["bulkOpsRequestId"] for item in items] == latest
     assert ended.json()["status"] == "FAILED"
     assert ended.json() == listed
     assert ended.headers["etag"] == listed["$meta"]["version"] != pending.headers["etag"]

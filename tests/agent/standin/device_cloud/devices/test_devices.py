@@ -66,6 +66,14 @@ async def test_device_types_filter_without_nulls(api: Api) -> None:
     assert joined == both
 
 
+@pytest.mark.contract("D4.3", "D4.6")
+async def test_devices_are_chosen_by_what_firmware_they_can_be_given(api: Api) -> None:
+    for wanted in ("APP", "MODEM", "APP,BOOT"):
+        found = await api.get("/devices", firmwareSupport=wanted, transform="id")
+        assert found["items"] == [GENERIC]
+    assert (await api.get("/devices", firmwareSupport="BOOT"))["items"] == []
+
+
 @pytest.mark.contract("D4.5")
 async def test_a_transform_has_no_effect_elsewhere(api: Api) -> None:
     assert (await api.get("/account", transform="role")).keys() > {"role", "team"}
