@@ -104,6 +104,14 @@ def test_records_of_an_earlier_version_are_written_as_they_were_read(tmp_path: P
     for place, written in rows_of(file).items():
         if place[0] == "bulk":
             assert (before[place].pop("done"), written["status"]) == (True, "SUCCEEDED")
+        # Where a bundle's files are is told by their paths.
+        if place[0] == "bundles":
+            names = [file["file"] for file in before[place].pop("files")]
+            assert [path.rpartition("/")[2] for path in written["paths"]] == names
+            assert all(map(str.endswith, before[place].pop("uris"), written["paths"]))
+        if place[0] == "jobs":
+            uris = before[place]["firmware"].pop("uris")
+            assert all(map(str.endswith, uris, written["path"].split(" ")))
         known = before[place]
         assert written == (written | known if isinstance(known, dict) else known), place
 
