@@ -42,7 +42,27 @@ def documented() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("page", "line"), documented())
+def examples(command: click.Command = root, name: str = "cellagent") -> Iterator[tuple[str, str]]:
+    """Yield the help of each command of the tree, and the example that it gives."""
+    if not isinstance(command, click.Group):
+        text = f"{command.help}\n{command.epilog}"
+        example = re.search(r"Example: .*?(cellagent .*?)(;|$)", text, re.MULTILINE)
+        yield f"{name} --help", example[1] if example is not None else ""
+        return
+    context = click.Context(command)
+    for word in command.list_commands(context):
+        below = command.get_command(context, word)
+        assert below is not None
+        yield from examples(below, f"{name} {word}")
+
+
+@pytest.mark.parametrize(("page", "line"), list(examples()))
+def test_the_help_of_each_command_gives_an_example_of_it(page: str, line: str) -> None:
+    words = shlex.split(line)
+    assert words[: len(page.split()) - 1] == page.split()[:-1]
+
+
+@pytest.mark.parametrize(("page", "line"), [*documented(), *examples()])
 def test_each_command_in_the_documentation_exists_with_its_options(page: str, line: str) -> None:
     words = shlex.split(line.replace("…", ""))
     command: click.Command = root
