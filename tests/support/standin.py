@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from declared_answers import check_declared
 
 from agent.standin.clock import Clock
-from agent.standin.faults import set_faults
+from agent.standin.faults import active_faults, set_faults
 from agent.standin.ready_line import credentials
 from agent.standin.serve import serving
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud, open_cloud
@@ -80,7 +81,18 @@ async def running_standin(
     set_faults(cloud, faults)
     async with serving(cloud, split=split, strict=strict):
         base = cloud.urls["device_cloud"]
-        async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=60) as client:
+
+        async def note(request: httpx.Request) -> None:
+            request.extensions["faults"] = active_faults(cloud)
+
+        async def check(answer: httpx.Response) -> None:
+            if not answer.request.extensions["faults"]:
+                await check_declared(answer)
+
+        hooks = {"request": [note], "response": [check]}
+        async with httpx.AsyncClient(
+            base_url=base, trust_env=False, timeout=60, event_hooks=hooks
+        ) as client:
             yield StandIn(cloud, credentials(cloud, folder), client)
 
 
