@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from at.virtual.faults import Faults, KitFaults
+from at.virtual.faults import Faults
+from at.virtual.kit_faults import KitFaults
 from at.virtual.options import MODELS, VirtualOptions, firmware_version
 from at.virtual.radio_world import Coordinates, MeasuredCell, SimulatedCell, load_world
 from at.virtual.state import SavedState

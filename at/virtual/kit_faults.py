@@ -1,0 +1,205 @@
+"""The effects of faults on the kit behind the line: what it has, measures, keeps and refuses.
+
+A family of commands, the kit or its console asks for a value, and gets the faulty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from at.virtual.faults import Faults
+from at.virtual.radio_world import MeasuredCell
+
+
+@dataclass(frozen=True, slots=True)
+class CardFault:
+    """A SIM that cannot be used, as the modem tells of it: %XSIM, +CPIN ("" for none), an error."""
+
+    cause: int
+    code: str
+    error: int
+
+
+_CARDS = {
+    "no-sim": CardFault(9, "", 10),
+    "sim-failed": CardFault(9, "", 13),
+    "sim-pin": CardFault(1, "SIM PIN", 11),
+    "sim-puk": CardFault(3, "SIM PUK", 12),
+    "sim-blocked": CardFault(5, "", 13),
+    "sim-locked": CardFault(7, "PH-NET PIN", 5),
+}
+_EVENTS = {
+    "supply-low": "ME BATTERY LOW",
+    "overheated": "ME OVERHEATED",
+    "reset-loop": "RESET LOOP",
+    "no-imei": "NO IMEI",
+    "not-calibrated": "RF CALIBRATION NOT DONE",
+}
+_OFFLINE = frozenset({"supply-low", "overheated"})
+_SEARCHES_FOR_EVER = frozenset({*_EVENTS, "weak"})
+_ESM_FAILURE, _PLMN_NOT_ALLOWED = 19, 11  # EMM causes of TS 24.301
+_TOO_LOW_MV, _TOO_HOT_C, _NEARER_DB = 2950, 88, 30
+
+
+class KitFaults:
+    """The effect of faults on the kit: what it has, measures, keeps and refuses."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.on = faults
+
+    @property
+    def has_sim(self) -> bool:
+        """Whether there is a SIM that can be used."""
+        return self.card is None
+
+    @property
+    def card(self) -> CardFault | None:
+        """What is wrong with the SIM, None for nothing."""
+        return next((fault for name, fault in _CARDS.items() if name in self.on), None)
+
+    @property
+    def registration(self) -> int | None:
+        """The status at which +CEREG stays, None where it goes on."""
+        if self.reject is not None:
+            return 3
+        if self.on.names & _SEARCHES_FOR_EVER:
+            return 2
+        return self.on.whole("not-registered")
+
+    @property
+    def reject(self) -> int | None:
+        """The EMM cause with which the network refuses."""
+        if "apn-refused" in self.on:
+            return _ESM_FAILURE
+        if "forbidden" in self.on:
+            return _PLMN_NOT_ALLOWED
+        return self.on.whole("denied")
+
+    @property
+    def esm_cause(self) -> int | None:
+        """The ESM cause with which the network refuses."""
+        return self.on.whole("apn-refused")
+
+    @property
+    def event(self) -> str:
+        """The text of %MDMEV once the radio is on, "" for none."""
+        return next((text for name, text in _EVENTS.items() if name in self.on), "")
+
+    @property
+    def goes_offline(self) -> bool:
+        """Whether the modem switches itself off."""
+        return bool(self.on.names & _OFFLINE)
+
+    @property
+    def locked_band(self) -> int | None:
+        """The band that it is locked to at the start."""
+        return self.on.whole("band-locked")
+
+    @property
+    def locked_plmn(self) -> str:
+        """The network that was chosen by hand before the start, "" for none."""
+        return self.on.text("plmn-locked") if "plmn-locked" in self.on else ""
+
+    @property
+    def wrong_mode(self) -> tuple[int, ...] | None:
+        """The system mode in which it starts, and in which it never registers."""
+        if "wrong-mode" not in self.on:
+            return None
+        return tuple(int(flag) for flag in self.on.text("wrong-mode").split(",") if flag.isdigit())
+
+    @property
+    def has_imei(self) -> bool:
+        """Whether it has an IMEI."""
+        return "no-imei" not in self.on
+
+    @property
+    def gives_address(self) -> bool:
+        """Whether a registered kit gets an IP address."""
+        return "no-address" not in self.on
+
+    @property
+    def grants_psm(self) -> bool:
+        """Whether the network grants PSM."""
+        return "psm-refused" not in self.on
+
+    @property
+    def grants_edrx(self) -> bool:
+        """Whether the network grants eDRX."""
+        return "edrx-refused" not in self.on
+
+    @property
+    def snr_lower_db(self) -> int:
+        """How much lower the signal to noise ratio is than the level would have it."""
+        return self.on.whole("interference") or 0
+
+    @property
+    def network_has_time(self) -> bool:
+        """Whether the network gives a time."""
+        return "no-time" not in self.on
+
+    def heard(self, cells: Sequence[MeasuredCell]) -> list[MeasuredCell]:
+        """Return cells as the modem measures them."""
+        weaker_db = (self.on.whole("weak-signal") or 0) + (self.on.whole("weak") or 0)
+        if "interference" in self.on:
+            weaker_db -= _NEARER_DB
+        weaker = (replace(cell, rsrp_dbm=cell.rsrp_dbm - weaker_db) for cell in cells)
+        return [] if "no-cells" in self.on else list(weaker)
+
+    def supply_mv(self, usual: int) -> int:
+        """Return the supply voltage that is measured."""
+        found = _TOO_LOW_MV if "supply-low" in self.on else self.on.whole("supply")
+        return usual if found is None else found
+
+    def temperature_c(self, usual: int) -> int:
+        """Return the temperature that is measured."""
+        found = _TOO_HOT_C if "overheated" in self.on else self.on.whole("temperature")
+        return usual if found is None else found
+
+    def firmware(self, installed: str) -> str:
+        """Return the revision of the modem firmware."""
+        return self.on.text("old-firmware") if "old-firmware" in self.on else installed
+
+    @property
+    def warns_of_power_off(self) -> bool:
+        """Whether a power-off warning blocks writing to flash."""
+        return "power-warning" in self.on
+
+    @property
+    def credential_error(self) -> int | None:
+        """The error code of a credential that is written or deleted, None where it may be."""
+        return self.on.whole("cmng-refused")
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another credential."""
+        return "memory-full" in self.on
+
+    def kept(self, content: str) -> str:
+        """Return a credential as it is stored."""
+        return content.replace("\n", "\r\n") if "line-ends-changed" in self.on else content
+
+    @property
+    def key_error(self) -> int | None:
+        """The error code of %KEYGEN, None where it works."""
+        return self.on.whole("keygen-failed")
+
+    @property
+    def token_error(self) -> int | None:
+        """The error code of %JWT, None where it works."""
+        return self.on.whole("jwt-failed")
+
+    @property
+    def verifies_firmware(self) -> bool:
+        """Whether firmware that was written verifies."""
+        return "flash-failed" not in self.on
+
+    @property
+    def keeps_update(self) -> bool:
+        """Whether new firmware stays, once it has started."""
+        return "update-reverted" not in self.on
+
+    @property
+    def crash_after_s(self) -> float | None:
+        """When the application crashes after its start, None for never."""
+        return self.on.number("crash") if "crash" in self.on else None
