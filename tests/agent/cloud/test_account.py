@@ -6,6 +6,7 @@ import pytest
 from standin import StandIn
 
 from agent.cloud import DeviceCloud
+from agent.cloud.account import FetchServiceToken
 from agent.errors import Forbidden, NotFound
 from agent.http.client import _warn_once
 
@@ -31,6 +32,17 @@ async def test_the_deprecated_account_paths_warn_with_their_date(
     with pytest.raises(NotFound) as gone:
         await cloud.service_token()
     assert "July 1, 2026" in gone.value.hint
+
+
+@pytest.mark.contract("D9.4")
+@pytest.mark.parametrize(
+    ("status", "named"),
+    [(404, "July 1, 2026"), (410, "July 1, 2026"), (403, "owner role"), (400, "")],
+)
+def test_each_refusal_of_a_deprecated_account_path_is_explained(status: int, named: str) -> None:
+    advice = FetchServiceToken().advice(status, None)
+    assert named in advice
+    assert bool(advice) is bool(named)
 
 
 async def test_the_account_names_team_and_role(cloud: DeviceCloud, standin: StandIn) -> None:

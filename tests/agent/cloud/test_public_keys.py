@@ -16,6 +16,7 @@ from agent.auth.credential import Credential, Keyring
 from agent.auth.key_files import DeviceKey, signing_key
 from agent.call import Host, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
+from agent.cloud.client import _row_errors
 from agent.cloud.device_reads import ListDevices
 from agent.config.secrets import Secret
 from agent.errors import (
@@ -88,6 +89,15 @@ async def test_a_devices_token_opens_its_device_once_its_key_is_registered(
         assert (await device.device(seed.GENERIC)).id == seed.GENERIC
         with pytest.raises(WrongCredential, match="takes no device JWT: it takes API key"):
             await device.client.send(ListDevices(), scheme=Scheme.DEVICE_JWT)
+
+
+@pytest.mark.contract("D9.3")
+async def test_a_file_of_errors_that_cannot_be_had_is_named() -> None:
+    nowhere = "http://127.0.0.1:1/errors.json"
+    transport = HttpTransport()
+    assert await _row_errors(transport, nowhere) == f"see {nowhere}"
+    assert await _row_errors(transport, None) == ""
+    await transport.close()
 
 
 @pytest.mark.contract("D9.3")

@@ -24,6 +24,7 @@ async def test_a_name_is_changed_in_both_forms_of_the_body(standin: StandIn, api
         assert refused.status_code == 422, wrong
 
 
+@pytest.mark.contract("D2.3", "D3.2")
 async def test_a_state_is_merged_deeply_and_null_takes_a_key_away(api: Api) -> None:
     path = device_path(GENERIC)
 
@@ -36,6 +37,9 @@ async def test_a_state_is_merged_deeply_and_null_takes_a_key_away(api: Api) -> N
     assert state["reported"]["a"] == {"c": 2, "d": {"e": 3}}
     assert state["desired"] == {"x": [1]}
     assert state["delta"] == {"x": [1]}
+    times = state["metadata"]["reported"]["a"]
+    assert times.keys() == {"c", "d"}
+    assert times["d"]["e"].keys() == times["c"].keys() == {"timestamp"}
     assert await patch({"reported": {"device": {"serviceInfo": {"fota_v2": ["APP"]}}}}) == 202
     assert (await api.get(path))["firmware"]["supports"] == ["APP"]
     for wrong in ({}, [], {"state": {}}, {"reported": 3}, {"reported": {}, "x": {}}):
