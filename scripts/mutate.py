@@ -28,6 +28,7 @@ import argparse
 import csv
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 import tomllib
@@ -112,6 +113,8 @@ def main() -> int:
     if stale := _stale():
         print("tests/survivors.toml names what is not in the code (any more):", *stale, sep="\n  ")
         return 1
+    # Told to end, it ends as by Ctrl-C: once what it started has ended.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if chosen.short:
             return _short(chosen.state)
