@@ -380,6 +380,9 @@ class Link:
         if not self._turns.taken:
             self.on_idle_restart()
         if self._waiter is not None and not self._waiter.done():
+            if self._held is not None and self._probe is None:
+                self._waiter.set_result(self._held)  # a kit that is told to restart says OK first
+                return
             self._waiter.set_exception(
                 ModemReset(
                     f"{self.transport.name}: the modem restarted ({item.text})",

@@ -138,6 +138,18 @@ def test_a_restart_fails_the_command_in_flight_by_name_and_settings_come_back() 
     run_session(work)
 
 
+def test_a_kit_that_is_told_to_restart_says_ok_first_also_right_behind_another_ok() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.body = lambda _command: ""
+        await modem.execute("AT#XDFU=2,0")
+        asyncio.get_running_loop().call_later(0.05, far.say, "Ready")
+        assert (await modem.execute("AT#XRESET")).final == "OK"
+        await asyncio.sleep(0.2)
+        assert modem.restarts == 1
+
+    run_session(work)
+
+
 def test_a_restart_between_commands_brings_the_subscriptions_back_unasked() -> None:
     async def work(modem: Modem, far: LineModem) -> None:
         await modem.subscribe("AT+CEREG=5")
