@@ -121,6 +121,8 @@ def _without_damaged(text: str) -> str:
         if shown is None or text.startswith((" ERROR", "["), match.end()):
             continue
         at = match.start() + shown
+        if _READ_FORM.match(text, at):
+            continue
         looked_at = _end_of_line(text, at, "")
         if _VALUE.search(text, at, looked_at) and not MARKER.match(text, at):
             pieces += (text[done:at], "{redacted:rest}")
