@@ -262,7 +262,7 @@ def _edrx_notice(line: str, _context: str | None) -> EdrxNotice:
 def _sleep(line: str, _context: str | None) -> SleepNotice:
     fields = Fields.of(line, "%XMODEMSLEEP")
     value = Sleep(
-        fields.integer("type", 1, 7), fields.optional_integer("time_ms", 0, _SLEEP_HIGH_MS)
+        fields.integer("type", 1, 7), fields.further_integer("time_ms", 0, _SLEEP_HIGH_MS)
     )
     fields.end()
     return SleepNotice("%XMODEMSLEEP", line, value)

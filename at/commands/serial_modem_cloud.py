@@ -88,7 +88,10 @@ def _position(fields: Fields) -> CloudPosition:
         if status == 0:
             raise fields.fail("type", "is missing")
         return CloudPosition(status)
-    # Older builds print a position without a status in front.
+    # Older builds print a position without a status in front. A latitude has a point: else it is a
+    # type behind a status, in a line that was cut.
+    if fields.left == 4 and "." not in (fields.peek(1).text or ""):
+        raise fields.fail("lat", "has no point")
     status = fields.integer("status") if fields.left == 5 else 0
     kind = fields.integer("type", 0, 2)
     return CloudPosition(
@@ -101,12 +104,11 @@ def _position(fields: Fields) -> CloudPosition:
 
 
 def _cloud_state(fields: Fields) -> CloudState:
-    answer = CloudState(
-        fields.integer("ready", 0, 1),
-        fields.integer("send_location", 0, 1),
-        fields.optional_integer("sec_tag", 0, 2**32 - 1),
-        fields.optional_quoted("device_id"),
-    )
+    ready, send_location = fields.integer("ready", 0, 1), fields.integer("send_location", 0, 1)
+    if fields.left == 0:
+        return CloudState(ready, send_location)
+    sec_tag, device_id = fields.integer("sec_tag", 0, 2**32 - 1), fields.quoted("device_id")
+    answer = CloudState(ready, send_location, sec_tag, device_id)
     fields.end()
     return answer
 

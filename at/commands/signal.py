@@ -200,11 +200,11 @@ class ReadMonitor(Command[Monitor]):
         if status not in REGISTRATION_STATES:
             raise fields.fail("reg_status", f"is {status}, which is no registration state")
         fields_left = fields.left
-        if fields_left == 0:
+        if fields_left == 0 and status not in {1, 5}:  # registered, it tells of its cell
             return Monitor(status)
         # Firmware before 1.2 has no Periodic-TAU; that for satellites has four numbers more.
         if fields_left not in {14, 15, 19}:
-            raise fields.fail("the line", f"has {fields_left + 1} fields, not 1, 15, 16 or 20")
+            raise fields.fail("the line", f"has {fields_left + 1} fields, not 15, 16 or 20")
         if not fields.peek(min(fields_left, 15) - 1).quoted:
             raise fields.fail("the last timer", "is not in quotes")  # the line was cut
         answer = Monitor(
@@ -242,10 +242,10 @@ class EvaluateConnection(Command[ConnectionEvaluation]):
         """Return the evaluation; beyond `result` all is None unless it is 0."""
         fields = only_row(lines, self.name)
         result = fields.integer("result", 0, 7)
-        if fields.left == 0:
+        if fields.left == 0 and result != 0:
             return ConnectionEvaluation(result)
         if fields.left != 16:
-            raise fields.fail("the line", f"has {fields.left + 1} fields, not 1 or 17")
+            raise fields.fail("the line", f"has {fields.left + 1} fields, not 17")
         answer = ConnectionEvaluation(
             result=result,
             rrc_state=fields.integer("rrc_state", 0, 1),

@@ -12,6 +12,7 @@ from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, Value, after_name, bare_line, only_row, single_line
 
+_CODE = re.compile(r"READY|SIM P(?:IN|UK)2?|PH[-_][A-Z]+ P(?:IN|UK)|NOT (?:READY|INSERTED)")
 _CAUSES = {
     1: "PIN required",
     2: "PIN2 required",
@@ -106,7 +107,7 @@ class ReadPinState(Command[PinState]):
     def parse(self, lines: Sequence[str]) -> PinState:
         """Return which code the SIM waits for."""
         code = after_name(single_line(lines, self.name), self.name).strip('"')
-        if not re.fullmatch(r"[A-Z][A-Za-z0-9 -]{1,30}", code, re.ASCII):
+        if not _CODE.fullmatch(code):
             raise ParseError(f"{self.name}: the answer is no code")
         return PinState(code)
 

@@ -26,6 +26,8 @@ def test_a_notice_becomes_its_fields(line, part):
     "line",
     [
         "#XNRFCLOUDPOS: 0",
+        "#XNRFCLOUDPOS: 0,2,63.42,10.39",  # cut: no type 0 at 2 degrees north
+        "#XNRFCLOUD: 1,0,7",
     ],
 )
 def test_a_malformed_notice_is_refused_whole(line):

@@ -38,6 +38,7 @@ NTN_MONITOR = (
             {"rsrp_dbm": None, "rsrq_db": None, "snr": 127, "snr_db": None},
         ),
         ("AT%CONEVAL", ["%CONEVAL: 1"], {"result": 1, "rsrp": None}),
+        ("AT%XMONITOR", ["%XMONITOR: 3"], {"reg_status": 3, "plmn": None}),
         ("AT%XMONITOR", ["%XMONITOR: 2"], {"reg_status": 2, "plmn": None}),
         (
             "AT%XMONITOR",
@@ -63,6 +64,8 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT+CESQ", ["+CESQ: 99,99,255,255,20,80,"[:-1] + ",7"]),
         ("AT+CESQ", []),
         ("AT%XMONITOR", ['%XMONITOR: 1,"a","b","00101","00B7",7,4,"00011B07"']),
+        ("AT%XMONITOR", ["%XMONITOR: 1"]),
+        ("AT%CONEVAL", ["%CONEVAL: 0"]),
         ("AT%XMONITOR", [MONITOR + ",1,2,3"]),
         ("AT%XMONITOR", [MONITOR + ",1,2,3,"]),
         ("AT%XMONITOR", [MONITOR + ',1,2,3,"4"']),
