@@ -117,8 +117,6 @@ class Session:
     settings: dict[str, str] = field(default_factory=dict)
     """Settings that a restart clears, by the command's name."""
     band_lock: str = ""
-    logins: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """Protocol and user name of +CGAUTH by context; the password is not kept."""
     plmn_lock: str = ""
     """The network that was chosen by hand."""
     wifi_mode: int = 0

@@ -37,19 +37,15 @@ def _context(kit: VirtualKit, cid: int, family: str, name: str) -> str:
 
 
 def login(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CGAUTH: 0 none, 1 PAP, 2 CHAP. The read form shows no password (chosen: no source)."""
-    logins = kit.session.logins
-    if request.form is RequestForm.READ:
-        return ok(*(f'+CGAUTH: {cid},{how},"{user}",""' for cid, (how, user) in logins.items()))
-    if request.form is RequestForm.TEST:
-        return ok("+CGAUTH: (0-10),(0-2),64,64")
-    cid, how = request.number(0, 0, 10), request.number(1, 0, 2, default=0)
+    """+CGAUTH: 0 none, 1 PAP, 2 CHAP; the manual has the set form alone."""
+    del kit
+    if request.form is not RequestForm.SET:
+        raise BadRequest
+    request.number(0, 0, 10)
+    how = request.number(1, 0, 2, default=0)
     user, password = request.text(2, default=""), request.text(3, default="")
     if max(len(user), len(password)) > 64 or (how and not user) or len(request.parameters) > 4:
         raise BadRequest
-    logins.pop(cid, None)
-    if how:
-        logins[cid] = how, user
     return ok()
 
 
