@@ -265,8 +265,10 @@ def _optional(document: Mapping[str, JSONValue], name: str) -> str:
 
 
 def _size(value: object) -> int:
-    # JSON has one number type: 1024.0 is 1024, true is not 1.
+    # JSON has one number type: 1024.0 is 1024, true is not 1. The service also writes texts.
     if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,16}", value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         raise MalformedJob(f"the job's fileSize is {_quoted(value)}, not a number of bytes")

@@ -69,6 +69,12 @@ def test_only_what_the_vendor_client_needs_is_needed() -> None:
     assert (job.size_bytes, job.version, job.bundle_id) == (7, "", "")
 
 
+@pytest.mark.contract("D9.2")
+@pytest.mark.parametrize("size", [385068, 385068.0, "385068"])
+def test_a_size_is_a_number_or_a_text_of_its_digits(size: object) -> None:
+    assert read_job(execution(fileSize=size)).size_bytes == 385068
+
+
 def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
     job = read_job(execution(firmwareType="BOOT", path="t/s0.bin t/s1.bin"))
     assert job.paths == ("t/s0.bin", "t/s1.bin")
@@ -87,7 +93,10 @@ def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
         ({"path": "a  b", "firmwareType": "BOOT"}, "names 3 files"),
         ({"path": "a b c", "firmwareType": "BOOT"}, "names 3 files"),
         ({"fileSize": None}, "missing"),
-        ({"fileSize": "385068"}, "not a number"),
+        ({"fileSize": "385068 bytes"}, "not a number"),
+        ({"fileSize": "٣"}, "not a number"),
+        ({"fileSize": "-1"}, "not a number"),
+        ({"fileSize": "0"}, "no size"),
         ({"fileSize": True}, "not a number"),
         ({"fileSize": 0}, "no size"),
         ({"fileSize": -1}, "no size"),
