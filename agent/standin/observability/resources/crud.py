@@ -87,13 +87,14 @@ def _create(resource: Resource[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.create is not None
         record = resource.create(context)
-        return JSON({"data": resource.serialize(context.project, record)}, 201)
+        return JSON({"data": resource.serialize(context.project, record)}, resource.created_status)
 
     return declare(
         f"POST {_many(resource)}", f"Create{resource.singular}",
         f"Create one of the {resource.name}", handler,
         tag=resource.name, role=Role.PROJECT_MANAGER, body=resource.create_body,
-        answers={201: lists.item_schema(resource.schema)}, links=_links(resource), refusals=(409,),
+        answers={resource.created_status: lists.item_schema(resource.schema)},
+        links=_links(resource), refusals=(409,),
     )  # fmt: skip
 
 
@@ -104,7 +105,10 @@ def _links(resource: Resource[R]) -> tuple[Link, ...]:
     made = {name: f"$request.path.{name}" for name in ("organization_slug", "project_slug")}
     made[resource.key] = f"$response.body#/data/{shown_key}"
     words = ("Get", "Update", "Delete")
-    return tuple(Link(status=201, to=word + resource.singular, parameters=made) for word in words)
+    return tuple(
+        Link(status=resource.created_status, to=word + resource.singular, parameters=made)
+        for word in words
+    )
 
 
 def _change(resource: Resource[R]) -> ServedOperation:

@@ -51,6 +51,7 @@ class Resource(Generic[R]):
     """Default sort key of a list, in descending order."""
     create: Callable[[RequestContext], R] | None = None
     create_body: Schema = field(default_factory=dict)
+    created_status: int = 201
     change: Callable[[RequestContext, R], R] | None = None
     change_body: Schema = field(default_factory=dict)
     remove: Callable[[Project, R], None] | None = None
@@ -133,6 +134,7 @@ COHORTS = Resource(
     sorts=_sorts("name", "slug", **_DATES),
     create=changes.create_cohort,
     create_body=schemas.body_schema("slug", slug=SLUG, name=_TEXT),
+    created_status=200,  # clients of the real service wait for this one
     change=changes.change_cohort,
     change_body=schemas.body_schema(name=_TEXT),
     remove=changes.remove_cohort,
