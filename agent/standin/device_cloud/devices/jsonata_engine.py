@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import struct
 import sys
 from pathlib import Path
@@ -20,6 +21,8 @@ SHORT_WORKERS = 2
 LONG_S = 2.0
 """Seconds of processor time for one request: its whole budget, given by LONG_WORKERS."""
 LONG_WORKERS = 2
+_WAY_GIVEN = 5
+"""What nice(1) counts: how readily LONG_WORKERS give way to SHORT_WORKERS and to the server."""
 _HAS_TIMERS = sys.platform != "win32"
 """Whether a worker bounds its processor time itself. Else the clock does, with room for others."""
 _WALL_PER_CPU = 8
@@ -55,7 +58,7 @@ class Engine:
 
     def __init__(self) -> None:
         self._short = _Queue(SHORT_WORKERS, SHORT_S)
-        self._long = _Queue(LONG_WORKERS, LONG_S)
+        self._long = _Queue(LONG_WORKERS, LONG_S, _WAY_GIVEN)
 
     async def evaluate(self, expression: str, devices: bytes) -> list[bytes]:
         """Return a JSON value for each device of the JSON array `devices`.
@@ -83,8 +86,8 @@ class Engine:
 class _Queue:
     """Requests that wait for a worker, first come, first served."""
 
-    def __init__(self, size: int, cpu_s: float) -> None:
-        self._workers = [_Worker(cpu_s) for _ in range(size)]
+    def __init__(self, size: int, cpu_s: float, way_given: int = 0) -> None:
+        self._workers = [_Worker(cpu_s, way_given) for _ in range(size)]
         # The last one that was used is next: one caller at a time needs one process.
         self._idle = list(self._workers)
         self._turns = asyncio.Semaphore(size)
@@ -116,8 +119,9 @@ class _Queue:
 class _Worker:
     """A process that evaluates one request at a time; ended, and started again, when it is late."""
 
-    def __init__(self, cpu_s: float) -> None:
+    def __init__(self, cpu_s: float, way_given: int) -> None:
         self._cpu_s = cpu_s
+        self._way_given = way_given
         self._process: asyncio.subprocess.Process | None = None
 
     async def evaluate(self, request: bytes) -> _Answer:
@@ -147,6 +151,9 @@ class _Worker:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
             )
+            if self._way_given and sys.platform != "win32":
+                with contextlib.suppress(OSError):  # it has ended: that shows below
+                    os.setpriority(os.PRIO_PROCESS, self._process.pid, self._way_given)
             try:
                 async with asyncio.timeout(START_S):
                     # Loads the engine: the budget of the first transform does not include that.

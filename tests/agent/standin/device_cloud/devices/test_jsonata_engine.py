@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from pathlib import Path
 
 import httpx
@@ -85,12 +86,15 @@ async def test_an_expression_that_needs_more_than_its_first_turn_gets_its_whole_
     assert (await endless).status_code == 400
 
 
-def workers() -> int:
-    """Return how many processes of this one are workers."""
+def workers() -> list[int]:
+    """Return the processes of this one that are workers."""
     lists = Path("/proc/self/task").glob("*/children")
     children = [pid for each in lists for pid in each.read_text().split()]
-    commands = [Path("/proc", pid, "cmdline").read_bytes() for pid in children]
-    return sum(b"jsonata_worker" in command for command in commands)
+    return [
+        int(pid)
+        for pid in children
+        if b"jsonata_worker" in Path("/proc", pid, "cmdline").read_bytes()
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc: Linux has it")
@@ -99,4 +103,13 @@ async def test_there_are_no_more_workers_than_the_bound(
 ) -> None:
     monkeypatch.setattr(jsonata_engine, "LONG_S", 0.2)
     await asyncio.gather(*(ask(standin, ENDLESS) for _ in range(4)), ask(standin, "id"))
-    assert 0 < workers() <= jsonata_engine.SHORT_WORKERS + jsonata_engine.LONG_WORKERS
+    assert 0 < len(workers()) <= jsonata_engine.SHORT_WORKERS + jsonata_engine.LONG_WORKERS
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc: Linux has it")
+async def test_slow_expressions_give_way_to_first_turns(standin: StandIn) -> None:
+    assert (await ask(standin, "id")).status_code == 200
+    (first,) = workers()
+    assert (await ask(standin, "$count([1..10000].($ * $))")).status_code == 200
+    (slow,) = set(workers()) - {first}
+    assert os.getpriority(os.PRIO_PROCESS, slow) > os.getpriority(os.PRIO_PROCESS, first)
