@@ -97,6 +97,7 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
     """Yield the rows of the cause numbers of a standard, and one for numbers that it lacks.
 
     A number that is told later on request (`old`) may be an earlier failure's: likely at most.
+    Of a kit that is registered only a session's number (ESM) says something.
     """
     causes = {
         int(key): words
@@ -106,7 +107,7 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
     others: list[int | str] = [number for number in range(1, 256) if number not in causes]
     source, until = str(numbers["source"]), numbers["until"]
     for name, certainty in ((fact, "certain"), (str(numbers["old"]), "likely")):
-        still: dict[str, Expected] = {"stat": ["-", 0, 2, 3, 4, 90]} if name != fact else {}
+        still: dict[str, Expected] = {"stat": ["-", 0, 2, 3, 4, 90]} if name != "esm" else {}
         for number, (title, plainly, step) in causes.items():
             says = f'The network\'s cause is {fact.upper()} {number}, "{title}": {plainly}.'
             when: list[dict[str, Expected]] = [{name: number, **still}]

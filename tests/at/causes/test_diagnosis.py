@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.causes.diagnosis import causes_of_log
-from at.causes.table import Certainty, load
+from at.causes.table import Certainty, Row, load
 from at.protocol.errors import TranscriptError
 
 
@@ -42,6 +43,13 @@ def test_a_log_without_trouble_has_none(cause: str, log: str) -> None:
     assert [one.cause for one in causes_of_log(log.encode())] == [cause]
 
 
+def test_a_write_after_which_nothing_answers_may_wait_for_its_quote() -> None:
+    lines = ("AT+CFUN=4", "OK", 'AT%CMNG=0,42,0,"-----BEGIN CERTIFICATE-----', "MIIB", "AT")
+    found = causes_of_log("\n".join(lines).encode())
+    assert found[0].cause == "cred-quote-open"
+    assert "MIIB" not in found[0].evidence
+
+
 def test_the_troubles_are_sixty_and_more() -> None:
     assert len(TROUBLES) >= 60
 
@@ -71,7 +79,36 @@ def test_any_bytes_have_causes_or_are_no_text(data: bytes) -> None:
         assert causes_of_log(data)
 
 
-def test_every_row_names_facts_that_are_known() -> None:
+def _told(row: Row) -> str:
+    """Return a log that makes a row of a cause number hold, "" for another row."""
+    if not row.cause.startswith(("emm-", "esm-")):
+        return ""
+    fact, value = next(iter(row.when[0].items()))
+    number = value[0] if isinstance(value, list) else value
+    match fact:
+        case "emm" | "esm":
+            return f"+CNEC_{fact.upper()}: {number}" + (",0" if fact == "esm" else "")
+        case "emm_last" | "esm_last":
+            return f'AT+CEER\n+CEER: "{fact[:3].upper()} {number}"'
+    return ""
+
+
+@pytest.mark.parametrize("row", load().rows, ids=lambda row: f"{row.cause}-{row.certainty.value}")
+def test_every_row_holds_for_a_log(row: Row) -> None:
+    told = _told(row)
+    found = {(one.cause, one.next) for one in causes_of_log(told.encode())} if told else _found()
+    assert any(
+        cause.startswith(row.cause.split("{")[0]) and step == row.next for cause, step in found
+    )
+
+
+@cache
+def _found() -> set[tuple[str, str]]:
+    logs = [log for _, log in (*TROUBLES, *_logs("rows.txt"))]
+    return {(one.cause, one.next) for log in logs for one in causes_of_log(log.encode())}
+
+
+def test_every_row_has_its_columns() -> None:
     table = load()
     assert len({row.cause for row in table.rows}) > 100
     for row in (*table.rows, *table.alone):
