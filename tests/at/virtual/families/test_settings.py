@@ -1,7 +1,4 @@
-"""Settings of start-up code are kept, and read back by the manual's grammar.
-
-The start-up is the order in which the SDK's link control and boards send what their options set.
-"""
+"""Settings of start-up code are kept, and read back by the manual's grammar."""
 
 from __future__ import annotations
 
@@ -9,54 +6,29 @@ import pytest
 from answers import value_of
 from hypothesis import given
 from hypothesis import strategies as st
-from virtual_modems import ask, switched_on
+from virtual_modems import ask, notices_until, switched_on
 
+from at.transcripts.transcript import Direction, load_transcript
 from at.virtual.families.settings import SETTINGS
 
-START_UP = (
-    *("AT+CMEE=1", "AT%XEPCO=0", "AT%XMAGPIO=1,0,0,1,1,1574,1577", "AT%XCOEX0=1,1,1565,1586"),
-    *("AT%XPOFWARN=1,30", "AT%XVBATLOWLVL=3500", "AT%XVBATLVL=1", "AT%XTEMPHIGHLVL=60"),
-    *('AT+CPSMS=1,"","","00100001","00000110"', "AT%FEACONF=0,0,0", "AT%FEACONF=0,3,1"),
-    *('AT+CEDRXS=2,4,"1001"', 'AT%XPTW=4,"0011"', 'AT+CEDRXS=2,5,"1001"', 'AT%XPTW=5,"0011"'),
-    *('AT%XBANDLOCK=2,"10000001000000001100"', "AT%RAI=1", "AT%REL14FEAT=0,1,0,0,0"),
-    *("AT+COPS=0", "AT%XSYSTEMMODE=1,1,1,1", "AT+CEMODE=0", "AT%XDATAPRFL=0"),
-    *('AT+CGDCONT=0,"IPV4V6","iot.example"', 'AT+CGAUTH=0,1,"user","word"'),
-    *("AT+CNMI=3,2,0,1", "AT+CIND=1,1,1", "AT+CNEC=24", "AT+CGEREP=1", "AT%MDMEV=2"),
-    *("AT+CEREG=5", "AT+CSCON=1", "AT%XSIM=1", "AT%XTIME=1", "AT%CESQ=1", "AT%XTEMP=1"),
-    *("AT%XMODEMTRACE=1,2", 'AT%PERIODICSEARCHCONF=0,0,0,10,"0,60,3600,,600","1,60,120,3600"'),
-    *("AT%XMODEMSLEEP=1,5000,1200000", "AT%XT3412=1,5000,1200000", "AT+CFUN=1"),
-)
+SETTLED_S = 20  # then the kit is registered, and asleep
+START_UP = "fixtures/transcripts/start-up.transcript"
 
 
-def test_the_start_up_of_firmware_is_taken_line_by_line() -> None:
+def test_the_start_up_of_firmware_is_answered_line_by_line_and_read_back() -> None:
     kit = switched_on()
-    assert [command for command in START_UP if "OK" not in ask(kit, command)] == []
-
-
-@pytest.mark.parametrize(
-    ("command", "answer"),
-    [
-        ("AT%XMAGPIO?", "%XMAGPIO: 1,0,0,1,1,1574,1577"),
-        ("AT%XCOEX0?", "%XCOEX0: 1,1,1565,1586"),
-        ("AT%XVBATLOWLVL?", "%XVBATLOWLVL: 3500"),
-        ("AT%XTEMPHIGHLVL?", "%XTEMPHIGHLVL: 60"),
-        ("AT%FEACONF=1,3", "%FEACONF: 1"),
-        ("AT%FEACONF=2", "%FEACONF: 0,3"),
-        ("AT%XPTW?", '%XPTW: 4,"0011"'),
-        ("AT%RAI?", "%RAI: 1"),
-        ("AT%XEPCO?", "%XEPCO: 0"),
-        ("AT%REL14FEAT?", "%REL14FEAT: 0,1,0,0,0"),
-        ("AT+CNMI?", "+CNMI: 3,2,0,1,0"),
-        ("AT+CIND?", "+CIND: 1,1,1"),
-        ("AT+CIND=?", '+CIND: ("service",(0,1)),("roam",(0,1)),("message",(0,1))'),
-        ("AT+CEER", '+CEER: "OTHER 0"'),
-        ("AT%PERIODICSEARCHCONF=1", '%PERIODICSEARCHCONF: 0,0,10,"0,60,3600,,600","1,60,120,3600"'),
-        ("AT+CRSM=176,28539,0,0,12", '+CRSM: 144,0,"FFFFFFFFFFFFFFFFFFFFFFFF"'),
-    ],
-)
-def test_what_start_up_set_is_read_back(command: str, answer: str) -> None:
-    kit = switched_on(*START_UP)
-    assert ask(kit, command)[0] == answer
+    wanted: list[str] = []
+    printed: list[str] = []
+    for step in load_transcript(START_UP).steps:
+        line = step.data.decode().strip()
+        if step.direction is Direction.RECEIVED:
+            wanted.append(line)
+            continue
+        assert printed == wanted
+        wanted, printed = [], ask(kit, line)
+        if line == "AT+CFUN=1":
+            printed += [notice for _, notice in notices_until(kit, SETTLED_S)]
+    assert printed == wanted
 
 
 def test_a_band_lock_is_read_back_in_bits_and_refused_where_it_leaves_no_band() -> None:
