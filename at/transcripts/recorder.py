@@ -77,7 +77,7 @@ class Recorder:
         steps: list[transcript.TranscriptStep] = []
         while line := self._received.line(quotes=not self._payloads.echoes_message):
             shown = self._payloads.received(line)
-            steps.append(self._received.step(self._without_secrets(shown, self._received), at_s))
+            steps.append(self._received.step(self._cleaned(shown, self._received), at_s))
             steps += self._take_sent(at_s)
         return steps + self._cut(self._received)
 
@@ -90,7 +90,7 @@ class Recorder:
                 if not line:
                     return steps + self._cut(self._sent)
                 self._payloads.sent(line)
-                steps.append(self._sent.step(self._without_secrets(line, self._sent), at_s))
+                steps.append(self._sent.step(self._cleaned(line, self._sent), at_s))
                 continue
             if phase is Phase.ANNOUNCED and len(self._sent.pending) <= LONGEST:
                 break  # the answer says what these bytes are
@@ -100,11 +100,16 @@ class Recorder:
             steps.append(self._sent.step(payload, at_s))
         return steps
 
-    def _without_secrets(self, line: bytes, stream: _Stream) -> bytes:
-        cleaned = self._redactor.clean(line)
+    def _cleaned(self, line: bytes, stream: _Stream) -> bytes:
+        cleaned = self._without_secrets(line, stream)
         if cleaned.endswith(_REST):
             stream.skip(quoted=True)  # a quote before the command hid that the secret goes on
         return cleaned
+
+    def _without_secrets(self, line: bytes, stream: _Stream) -> bytes:
+        redactor = self._redactor
+        is_sent = stream is self._sent
+        return redactor.clean_command(line) if is_sent else redactor.clean_answer(line)
 
     def _payload(self, *, whole: bool = False) -> bytes:
         """Take what is pending of a payload; return how that is recorded, b"" if its end must come.
@@ -125,14 +130,14 @@ class Recorder:
             return []
         if stream is self._sent and self._payloads.phase is not Phase.COMMANDS:
             return [stream.step(self._payload(whole=True), None)]
-        return [stream.step(self._redactor.clean(stream.take(len(stream.pending))), None)]
+        return [stream.step(self._without_secrets(stream.take(len(stream.pending)), stream), None)]
 
     def _cut(self, stream: _Stream) -> list[transcript.TranscriptStep]:
         """Return the beginning of a line that is too long; of a secret, the rest is left out."""
         if len(stream.pending) <= LONGEST:
             return []
         begun = stream.take(len(stream.pending))
-        cleaned = self._redactor.clean(begun)
+        cleaned = self._without_secrets(begun, stream)
         quoted = begun.count(_QUOTE) % 2 == 1
         if quoted or cleaned != begun:
             stream.skip(quoted=quoted)

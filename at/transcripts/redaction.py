@@ -10,7 +10,16 @@ from __future__ import annotations
 
 import re
 
+from at.protocol.answer_or_notice import (
+    ONE_SHAPE,
+    command_name,
+    line_name,
+    looks_like_notice,
+    owner_of,
+)
 from at.protocol.command_redaction import without_secrets
+from at.protocol.exchange import final_result
+from at.protocol.secret_parameters import ANSWER, SET
 from at.transcripts.identity import IdentityRedactor
 
 # A token without its signature opens nothing.
@@ -18,6 +27,10 @@ _SIGNATURE = b"A" * 86
 _TOKEN = re.compile(rb"\b(eyJ[\w-]*)\.([\w-]+)\.([\w-]+)", re.ASCII)
 _KEY_MARK = re.compile(rb"-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----")
 _KEY_LINE = re.compile(rb"(?!(?:OK|ERROR|BEGIN|PRIVATE)\Z)[A-Za-z0-9+/]{4,}={0,2}")
+_ENDS = "\r\n\0 "
+_HIDDEN = re.compile(r"(?:> ?)?\{redacted:[a-z-]+\}|[>@]")
+_OTHER_LINE = re.compile(r"[\r\0]")  # inside a line: noise, and behind it no rule looks
+_LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
 _BEARER = re.compile(rb"(?i)(authorization: *(?:bearer|basic) +)[^\s\"]+")
 
 
@@ -27,6 +40,17 @@ class Redactor:
     def __init__(self, *, identity: bool = False) -> None:
         self._identity = IdentityRedactor() if identity else None
         self._keys = _KeysByLine()
+        self._exchange = _SecretExchange()
+
+    def clean_command(self, data: bytes) -> bytes:
+        """Return a line that is sent without its secrets."""
+        cleaned = self.clean(data)
+        self._exchange.sent(data, cleaned)
+        return cleaned
+
+    def clean_answer(self, data: bytes) -> bytes:
+        """Return a line of the modem without its secrets, those included that their place tells."""
+        return self._exchange.received(data, self.clean(data))
 
     def clean(self, data: bytes) -> bytes:
         """Return a line without its secrets."""
@@ -42,6 +66,39 @@ class Redactor:
 def _without_secrets(data: bytes) -> bytes:
     data = without_secrets(data.decode("latin-1")).encode("latin-1")
     return _BEARER.sub(rb"\1{redacted:token}", data)
+
+
+class _SecretExchange:
+    """Hides what answers a command with secrets: noise may have damaged the name that tells them.
+
+    Shown are lines of the command's own name, whose rule hides what is secret in them, its echo,
+    the final result, notices and log lines.
+    """
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+        """Names and echoes of the commands since a final result, if one may have secrets."""
+
+    def sent(self, line: bytes, cleaned: bytes) -> None:
+        text = line.decode("latin-1")
+        own = owner_of(text).name
+        if self._shown or not {*SET, *ANSWER}.isdisjoint({command_name(text), own}):
+            self._shown |= {own, cleaned.decode("latin-1").strip(_ENDS)}
+
+    def received(self, line: bytes, cleaned: bytes) -> bytes:
+        text = cleaned.decode("latin-1").strip(_ENDS)
+        if not self._shown or not text or text in self._shown or _HIDDEN.fullmatch(text):
+            return cleaned
+        if final_result(text):
+            self._shown.clear()
+            return cleaned
+        name = line_name(text)
+        is_notice = name in ONE_SHAPE or (name[:1] != "#" and looks_like_notice(text))
+        if _OTHER_LINE.search(text) is None and (
+            name in self._shown - {""} or is_notice or _LOG.match(text)
+        ):
+            return cleaned
+        return line.replace(line.strip(_ENDS.encode()), b"{redacted:rest}", 1)
 
 
 class _KeysByLine:
