@@ -30,7 +30,7 @@ _CHUNK = re.compile(r"\bMC:[A-Za-z0-9+/]{4,}={0,2}(:?)")
 _EDITS = re.compile(r"[\x08\x7f\x1b]")
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
 
-_SIGNS = frozenset(name[0] for name in {*SET, *ANSWER})
+_SIGN = re.compile("[+%#]")
 _LINE_ENDS = "\r\n\0"
 # A NUL ends a line if another one begins behind it; else noise put it there.
 _FRESH = re.compile(r"\0*(?:$|[\r\n]|AT|[+%#][A-Za-z]|OK|ERROR|>)", re.IGNORECASE)
@@ -76,7 +76,7 @@ def _names() -> re.Pattern[str]:
     names = sorted({*SET, *ANSWER}, key=len, reverse=True)
     spelled = "|".join(r"[ \t]*".join(map(re.escape, name)) for name in names)
     return re.compile(
-        rf"(?P<prefix>AT[ \t]*|;)?(?P<name>{spelled})(?![A-Za-z0-9_])[ \t]*",
+        rf"(?=[+%#;A])(?P<prefix>AT[ \t]*|;)?(?P<name>{spelled})(?![A-Za-z0-9_])[ \t]*",
         re.IGNORECASE | re.ASCII,
     )
 
@@ -88,7 +88,7 @@ def _cleaned(text: str) -> str:
         text = _FETCHED.sub(_without_queries, text)
     if "MC:" in text:
         text = _CHUNK.sub(r"MC:{redacted:chunk}\1", text)
-    match = _names().search(text) if any(sign in text for sign in _SIGNS) else None
+    match = _names().search(text) if _SIGN.search(text) else None
     if match is None:
         return _without_damaged(text)
     pieces: list[str] = []
@@ -112,13 +112,11 @@ def _without_damaged(text: str) -> str:
     done = 0
     looked_at = 0
     for match in _WORDS.finditer(text):
-        word = match.group()
-        if match.start() < looked_at or (word.islower() and word[0] not in "a+%#"):
+        shown = _damaged_name(match.group())
+        if shown is None or match.start() < looked_at:
             continue
-        upper = word.encode("latin-1", "replace").upper().decode("latin-1")  # no letter becomes two
-        shown = _damaged_name(upper)
         # Behind a line that a log line cut stands its stamp.
-        if shown is None or text.startswith((" ERROR", "["), match.end()):
+        if text.startswith((" ERROR", "["), match.end()):
             continue
         at = match.start() + shown
         if _READ_FORM.match(text, at):
@@ -133,6 +131,9 @@ def _without_damaged(text: str) -> str:
 @lru_cache(1024)
 def _damaged_name(word: str) -> int | None:
     """Return how much of a word is the name of a secret command but for one byte; None if none."""
+    if word.islower() and word[0] not in "a+%#":
+        return None
+    word = word.encode("latin-1", "replace").upper().decode("latin-1")  # no letter becomes two
     start = 2 if word[:2] == "AT" else len(word) - len(word.lstrip(";"))
     name = word[start:]
     whole = _NO_NAME_END.sub("", name)
