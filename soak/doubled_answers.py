@@ -57,7 +57,8 @@ def run(smoke: bool) -> Iterator[Row]:
         found += virtual_time.run(session(seed))
         seed += 1
     yield Row("answers that came twice", found["doubled"], "answers")
-    yield Row("values, refusals or lines given to another command", found["wrong"], "answers", 0)
+    wrong = found["wrong"] + found["value"]
+    yield Row("values, refusals or lines given to another command", wrong, "answers", 0)
     yield Row("commands that failed for it", found["failed"], "commands", 0, f"{seed} seeds")
     yield Row("of an OK that nothing tells apart, and behind one", found["untellable"], "answers")
 
@@ -110,8 +111,10 @@ async def session(seed: int) -> Counter[str]:
         # A command before had a copy for its answer: its own one is still on its way.
         behind = far.waiting > 0 or loop.time() - untold_at < 0.02
         outcome = await ask(modem, text)
-        taken = (far.waiting > 0 or outcome == "wrong") and answers_ok_alone(text, ask)
-        if taken or (behind and outcome == "wrong"):
+        # A line is no excuse where one was asked for: it would be taken for the value.
+        ok_alone = answers_ok_alone(text, ask)
+        misled = outcome == "wrong" or (outcome == "value" and ok_alone)
+        if (ok_alone and (far.waiting > 0 or misled)) or (behind and misled):
             outcome, untold_at = "untellable", loop.time()
         found[outcome] += 1
         await asyncio.sleep(chance.choice([0, 0, 0, 0.001, 0.01, 0.05]))
@@ -128,7 +131,7 @@ async def typed(modem: Modem, text: str) -> str:
         value = await modem.send(command)
     except AtError as error:
         return "failed" if error.kind in {"timeout", "no-answer"} else "wrong"
-    return "" if as_json(value) == as_json(command.parse(ANSWERS[text])) else "wrong"
+    return "" if as_json(value) == as_json(command.parse(ANSWERS[text])) else told(as_json(value))
 
 
 async def raw(modem: Modem, text: str) -> str:
@@ -136,9 +139,14 @@ async def raw(modem: Modem, text: str) -> str:
         answer = await modem.execute(text)
     except AtError:
         return "failed"
-    if text in REFUSED:
-        return "" if answer.final == "ERROR" else "wrong"
-    return "" if (answer.lines, answer.final) == (ANSWERS.get(text, ()), "OK") else "wrong"
+    wanted = ((), "ERROR") if text in REFUSED else (ANSWERS.get(text, ()), "OK")
+    return "" if (answer.lines, answer.final) == wanted else told(answer.lines)
+
+
+def told(value: object) -> str:
+    """Return what a wrong outcome is: a value of another's lines, or a result code alone."""
+    rest = list(value.values()) if isinstance(value, dict) else [value]
+    return "value" if any(part not in (None, (), []) for part in rest) else "wrong"
 
 
 def answers_ok_alone(text: str, kind: Callable[[Modem, str], object]) -> bool:
