@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +52,14 @@ def test_no_spelling_of_a_command_or_answer_shows_its_secret() -> None:
         if SPELLED_SECRET in redact(f"/dev/ttyACM0: {line}")
     ]
     assert kept == []
+
+
+@pytest.mark.contract("D10.6", "O4.2")
+def test_a_secret_that_begins_with_another_is_hidden_whole_in_each_of_its_forms() -> None:
+    for number in range(20):
+        Secret(f"evaluation-{'/x' * number}")
+    longest = f"evaluation-{'/x' * 19}"
+    assert redact(longest) == redact(quote(longest, safe="")) == "[secret]"
 
 
 @given(value=st.text(min_size=4, max_size=60), around=st.text(max_size=20))

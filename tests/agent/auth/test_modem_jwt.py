@@ -44,7 +44,9 @@ async def test_another_id_is_supplied_as_subject(device_id: str, asked: list[str
 
 @pytest.mark.contract("D10.5")
 def test_a_refused_token_without_subject_names_both_ways_out() -> None:
-    advice = modem_jwt(Modem()).advice(401)
+    refused = modem_jwt(Modem())
+    assert refused.forget()  # so that it is tried once more, with another
+    advice = refused.advice(401)
     assert "kit.device_id" in advice
     assert "certificate that uses the UUID" in advice
 

@@ -55,6 +55,13 @@ def test_the_deprecated_get_asks_by_types_and_cell_in_a_range() -> None:
         FetchAgnssByGet(None, AgnssRequest(mask_degrees=5)).request()
 
 
+@pytest.mark.contract("D8.2", "D10.6")
+@pytest.mark.parametrize("types", [(), (0,), (18,), (1, 99)])
+def test_types_that_there_are_not_are_refused_before_they_are_sent(types: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="types are 1 to 17"):
+        AgnssRequest(types)
+
+
 def test_type_8_without_a_cell_is_refused_before_it_is_sent() -> None:
     with pytest.raises(UsageError, match="serving cell"):
         AgnssRequest((8,))

@@ -123,6 +123,8 @@ async def test_every_page_is_walked_with_progress(service: Observability, standi
     assert told == [(100, 231), (200, 231), (231, 231)]
     resources, at = await service.page(EVENT)
     assert (at.per_page, at.page, len(resources)) == (20, 1, 20)
+    _, smallest = await service.page(EVENT, per_page=1)
+    assert (smallest.per_page, smallest.item_count) == (1, 1)
     for wrong in ({"per_page": 101}, {"per_page": 0}, {"page": 0}):
         with pytest.raises(UsageError):
             await service.page(EVENT, **wrong)

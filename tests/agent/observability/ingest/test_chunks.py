@@ -34,6 +34,7 @@ def test_a_project_key_in_the_message_is_read_and_not_shown():
     opened = open_message(b"\x42" + KEY + b"\0" + b"payload")
     assert (opened.project_key, opened.payload) == (KEY.decode(), b"payload")
     assert KEY.decode() not in repr(opened)
+    assert open_message(b"\x42" + b"\xff" * 32 + b"\0").project_key == r"\xff" * 32
 
 
 @pytest.mark.parametrize("data", [b"", b"\x42", b"\x42" + KEY, b"\x42" + KEY + b"x", b"\x81\x08"])

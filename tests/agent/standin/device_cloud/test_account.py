@@ -15,18 +15,18 @@ async def statuses(standin: StandIn) -> list[int]:
     return [(await standin.client.request(m, p, headers=header)).status_code for m, p in PATHS]
 
 
-@pytest.mark.contract("D9.4")
+@pytest.mark.contract("D9.4", "D10.4")
 async def test_the_deprecated_paths_can_be_removed_after_the_first_of_july_2026(
     standin: StandIn,
 ) -> None:
     await standin.control(
         {
-            "clock": {"set": datetime(2026, 7, 1, 23, 59, tzinfo=UTC).timestamp()},
+            "clock": {"set": datetime(2026, 7, 1, 23, 59, tzinfo=UTC).timestamp(), "freeze": True},
             "settings": {"account_paths": False},
         }
     )
     assert await statuses(standin) == [200, 200]
-    standin.clock.advance(120)
+    standin.clock.advance(60)
     assert await statuses(standin) == [404, 404]
     await standin.control({"settings": {"account_paths": True}})
     assert await statuses(standin) == [200, 200]

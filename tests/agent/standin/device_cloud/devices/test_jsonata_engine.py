@@ -64,6 +64,7 @@ async def test_a_good_expression_does_not_wait_for_those_that_never_end(
     assert (await ask(standin, "id")).status_code == 200
 
 
+@pytest.mark.contract("D5.1")
 async def test_who_waited_too_long_is_told_to_come_back(
     standin: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

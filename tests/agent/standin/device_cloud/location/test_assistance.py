@@ -10,6 +10,9 @@ import pytest
 from location_scans import url
 from standin import StandIn, running_standin
 
+from agent.standin.device_cloud.location.assistance import _location
+from agent.standin.device_cloud.location.radio_world import Fix
+
 SIZES = {1: 14, 2: 62, 3: 31, 4: 8, 5: 8, 6: 4, 7: 16, 8: 15, 9: 4, 11: 31, 12: 62, 13: 4}
 SIZES |= {14: 24, 15: 61, 16: 8, 17: 8}
 
@@ -123,6 +126,12 @@ async def test_an_older_query_that_makes_no_sense_is_refused(
         "/v1/location/agnss", headers=standin.bearer("service_token"), params=wrong
     )
     assert refused.status_code == 422, refused.text
+
+
+@pytest.mark.contract("D8.2", "D8.3")
+@pytest.mark.parametrize(("lat", "steps"), [(90, 2**23 - 1), (-90, -(2**23)), (45, 2**22)])
+def test_a_latitude_fits_its_24_bits_at_the_poles_too(lat: float, steps: int) -> None:
+    assert struct.unpack_from("<i", _location(Fix(lat, 0, 10, "SCELL"))) == (steps,)
 
 
 @pytest.mark.contract("D8.2")

@@ -23,6 +23,7 @@ USERS = {"password": with_password, "user key": with_user_key, "token": with_tok
 @pytest.mark.parametrize("kind", ["password", "user key"])
 async def test_who_am_i_stands_beside_the_api_and_knows_basic(standin: StandIn, kind: str) -> None:
     me = (await USERS[kind](standin)("GET", "/auth/me")).json()
+    assert me.keys() == {"id", "email", "name", "created_date", "updated_date", "organizations"}
     assert me["email"] == standin.credentials["user_email"]
     assert {one["slug"] for one in me["organizations"]} >= {standin.organization}
     assert error_of(await USERS[kind](standin)("GET", "/api/v0/auth/me"))["http_code"] == 404
@@ -33,6 +34,16 @@ async def test_who_am_i_is_not_for_an_organization_token(standin: StandIn) -> No
     assert error_of(await with_token(standin)("GET", "/auth/me"))["http_code"] == 403
     (only,) = await with_token(standin).data("/api/v0/organizations")
     assert only["slug"] == standin.organization
+
+
+@pytest.mark.contract("O2.1", "O3.3")
+async def test_a_project_has_the_fields_that_released_tools_read(standin: StandIn) -> None:
+    projects = f"/api/v0/organizations/{standin.organization}/projects"
+    for shown in await with_token(standin).data(projects):
+        assert shown.keys() == {
+            "id", "name", "slug", "platform", "os", "api_key", "count_devices", "created_date",
+            "max_ota_upload_size", "qcomm_enabled",
+        }  # fmt: skip
 
 
 @pytest.mark.contract("O1.3", "O5.5")
@@ -69,6 +80,8 @@ async def test_managers_cycle_the_project_key_and_the_old_one_stops(
         assert error_of(answer)["http_code"] == 403
         assert (await before("POST", "/api/v0/events", json=[an_event()])).status_code == 202
         return
+    wrong = error_of(await caller("POST", "/api/v0/events", json=[an_event()]))
+    assert "this endpoint takes the project key, not" in str(wrong)
     key = answer.json()["data"]["api_key"]
     assert key != standin.credentials["project_key"]
     assert (await before("POST", "/api/v0/events", json=[an_event()])).status_code == 403
