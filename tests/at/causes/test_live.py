@@ -77,13 +77,6 @@ async def test_a_kit_with_a_fault_tells_its_cause(fault: str, cause: str) -> Non
     assert cause in [one.cause for one in found[:2]], found
 
 
-async def test_a_user_that_is_set_is_not_said_to_be_missing() -> None:
-    user = 'AT+CGAUTH=0,1,"user","pass"'
-    for before, missing in (((), True), ((user,), False)):
-        found, _ = await asked(*before, *ASKS, faults=("apn-refused=29",))
-        assert ("pdn-auth" in [one.cause for one in found]) is missing, found
-
-
 @pytest.mark.parametrize(
     ("fault", "cause"), [("reset-loop", "reset-loop"), ("not-calibrated", "rf-not-calibrated")]
 )
