@@ -139,11 +139,14 @@ async def test_a_port_that_cannot_be_opened_says_why(error: Exception, reason: s
     assert (report.answers, report.reason) == (False, reason)
 
 
+@pytest.mark.contract("C8")
 async def test_nothing_is_written_to_a_port_that_is_no_kits_unless_asked() -> None:
     with PtyFarEnd() as far:
         stranger = UsbPort(far.path, 0x0403, 0x6001, "A1")
         (report,) = await survey(listing=lambda: [stranger])
         assert "not probed" in report.reason
+        assert report.hint == f"`cellagent ports --port {far.path}`, or --probe-all"
+        assert report.usb == stranger
         await asyncio.sleep(0)
         assert far.received == b""
         (report,) = await survey(listing=lambda: [stranger], probe_all=True)

@@ -58,6 +58,8 @@ def test_a_job_is_read_whole() -> None:
     assert job.kind is FirmwareType.APP
     assert job.paths == ("team/APP*1e29dfa3*v2.0.1/app_update.bin",)
     assert (job.size_bytes, job.version) == (385068, "v2.0.1")
+    assert jobs.read_execution(BODY).device_id == BODY["deviceId"]
+    assert jobs.read_execution({**BODY, "deviceId": None}).device_id == ""
 
 
 def test_only_what_the_vendor_client_needs_is_needed() -> None:

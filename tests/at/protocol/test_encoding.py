@@ -45,6 +45,16 @@ def test_control_characters_and_quotes_never_pass(value: str) -> None:
         quoted(value)
 
 
+@pytest.mark.contract("C4")
+@pytest.mark.parametrize(
+    ("control", "name"),
+    [("\r", "CR"), ("\n", "LF"), ("\0", "NUL"), ("\x1a", "Ctrl-Z"), ("\x1b", "Esc")],
+)
+def test_a_refusal_names_the_control_character(control: str, name: str) -> None:
+    with pytest.raises(UnsafeArgument, match=f"holds {name}:"):
+        quoted(f"a{control}b")
+
+
 def test_a_pem_text_keeps_its_line_ends_only_where_its_command_permits_them() -> None:
     pem = "-----BEGIN CERTIFICATE-----\r\nTEST\n-----END CERTIFICATE-----\n"
     line = f"AT%CMNG=0,1,0,{quoted_lines(pem)}"

@@ -181,6 +181,7 @@ def test_a_run_of_a_dead_station_is_ended_by_any_other_and_that_of_a_living_one_
     living.close()
 
 
+@pytest.mark.contract("C10")
 @pytest.mark.parametrize(
     ("address", "words"),
     [
@@ -197,6 +198,7 @@ def test_a_run_of_a_dead_station_is_ended_by_any_other_and_that_of_a_living_one_
         ("postgresql://u@/x?host=db.example.org", "without a verified connection"),
         ("postgresql://u@db.example.org/x?sslmode=require", "without a verified connection"),
         ("mysql://u@localhost/x", "is PostgreSQL, not mysql"),
+        ("mysql+pymysql://u@localhost/x", "is PostgreSQL, not mysql$"),
     ],
 )
 def test_an_unsafe_address_is_refused_and_never_repeats_a_secret(address: str, words: str) -> None:
