@@ -118,22 +118,17 @@ class PortSource(ConsoleSource):
         from at.protocol.errors import PortError
 
         port = await find_console(self._kit, self._window.note, self._listing)
-        waiting = False
         first = True
         while True:
             try:
                 ended = await self._read(port)
-            except PortError as error:
+            except PortError:
                 if first:
                     raise
-                if not waiting:
-                    self._window.note(f"{error}; waiting for it to come back")
-                waiting = True
             else:
                 if ended:
                     return
                 self._window.note(f"{port} went away; waiting for it to come back")
-                waiting = True
             first = False
             await asyncio.sleep(_RETRY_S)
 
