@@ -42,6 +42,8 @@ VARIES = (
     (r'"(version|time|captured)": "[^"]+"', r'"\1": "…"'),
     (r'"coming":[1-9]\d*', '"coming":N'),
     (r'("bytes": N, "counts": )\{[^}]*\}', r"\1{…}"),
+    (r'("failing": )\[[^]]*\]', r"\1[…]"),
+    (r'"failures": [1-9]\d*', '"failures": N'),
 )
 
 

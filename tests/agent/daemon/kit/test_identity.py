@@ -21,7 +21,9 @@ IMEI, OTHER = "352656100441776", "352656100441784"
 
 def contact(imei: str, *, device_id: str = "", application: str = "") -> Contact:
     checks = (Check("imei", imei, imei), Check("model", "nRF9161-LACA", "nRF9161-LACA"))
-    return Contact(firmware_verdict("mfw_nrf91x1_2.0.4"), checks, device_id, application=application)
+    return Contact(
+        firmware_verdict("mfw_nrf91x1_2.0.4"), checks, device_id, application=application
+    )
 
 
 def send_event(names: KitIdentity, version: str) -> None:
