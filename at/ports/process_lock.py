@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from at.ports.holders import shown_process
@@ -34,8 +35,9 @@ class ProcessLock:
             pid = os.read(self._descriptor, _PID_DIGITS).decode("ascii", "replace").strip()
             os.close(self._descriptor)
             raise HeldByAnother(pid) from error
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, b"\n%d\n" % os.getpid())
+        with suppress(OSError):  # on a full disk the holder has no name
+            # Not truncated before: on a full disk its block would be gone.
+            os.write(self._descriptor, b"\n%-*d\n" % (_PID_DIGITS, os.getpid()))
 
     def release(self) -> None:
         """Release the lock."""
