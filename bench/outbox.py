@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 NAME = "outbox"
-SINGLY, WAITING, BATCHED = 0.55, 5.0, 12.0
+SINGLY, WAITING, BATCHED = 1 / 1.1, 5.0, 15.0
 """Times the rate of synced appends that each must reach."""
 BODY = os.urandom(400)
 _numbers = itertools.count()

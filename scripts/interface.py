@@ -89,14 +89,10 @@ def openapi() -> dict[str, str]:
 
 
 def schemas() -> dict[str, str]:
-    """Return the SQL of a new outbox and of a new ledger."""
+    """Return the SQL of a new ledger."""
     with Home() as home:
-        home.run(*EVENT)
         home.run("provision", "migrate")
-        return {
-            "schema-outbox.sql": _schema(home.state / "outbox" / "custom" / "outbox.sqlite"),
-            "schema-ledger.sql": _schema(home.state / "ledger.sqlite"),
-        }
+        return {"schema-ledger.sql": _schema(home.state / "ledger.sqlite")}
 
 
 def transcript() -> dict[str, str]:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from measure import Row
-from outboxes import LIMITS, Clock, chunk, event
+from outbox_damage import KINDS, make, tried
+from outboxes import LIMITS, Clock, chunk
 from power_cut import lost_in_power_cuts
 
 from agent.errors import RateLimited, ServerTrouble, Unreachable
@@ -74,36 +75,22 @@ def kills(folder: Path, count: int, dice: random.Random) -> tuple[int, int, bool
     return len(acknowledged - set(numbers)), duplicates, numbers == sorted(numbers)
 
 
-def damages(folder: Path, count: int, dice: random.Random) -> tuple[int, int]:
-    """Damage the file `count` times; return failed starts and wrong bytes handed out."""
-    failures = wrong = 0
-    with Outbox(folder, LIMITS, clock=Clock()) as box:
-        box.put([event(number) for number in range(100)])
-        box.put([chunk(number) for number in range(100)])
-        path = box.path
-    sound = path.read_bytes()
-    wanted = {event(number).body for number in range(100)}
-    wanted |= {chunk(number).body for number in range(100)}
+def damages(folder: Path, count: int, dice: random.Random) -> dict[str, int]:
+    """Damage outboxes `count` times, by each kind; return what must be 0."""
+    found = dict.fromkeys(("failed starts", "whole items lost", "silent", "wrong bytes"), 0)
+    sounds = [make(folder / str(number), dice) for number in range(10)]
     for number in range(count):
-        data = bytearray(sound)
-        for _ in range(dice.choice([1, 3, 30, 300])):
-            data[dice.randrange(len(data))] = dice.randrange(256)
-        if number % 5 == 0:
-            del data[dice.randrange(len(data)) :]
-        for part in path.parent.iterdir():
-            part.unlink()
-        path.write_bytes(data)
+        kind, seed = KINDS[number % len(KINDS)], dice.randrange(1 << 30)
         try:
-            with Outbox(folder, LIMITS, clock=Clock()) as box:
-                box.put([event(1_000_000 + number)])
-                for lane in box.transact(lambda store: store.lanes()):
-                    items = box.transact(lambda store, lane=lane: store.take(*lane, 10**6, 1 << 40))
-                    known = wanted | {event(1_000_000 + number).body}
-                    wrong += sum(item.body not in known for item in items)
+            verdict = tried(dice.choice(sounds), kind, seed, folder)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a failed start
-            print(f"damage {number} of seed {SEED}: {error!r}", file=sys.stderr)
-            failures += 1
-    return failures, wrong
+            print(f"damage {number} of seed {SEED}, {kind} {seed}: {error!r}", file=sys.stderr)
+            found["failed starts"] += 1
+            continue
+        found["whole items lost"] += verdict.whole_lost
+        found["silent"] += verdict.silent
+        found["wrong bytes"] += verdict.wrong
+    return found
 
 
 def failing_server(folder: Path, count: int, dice: random.Random) -> tuple[int, int]:
@@ -164,10 +151,9 @@ def run(smoke: bool) -> Iterator[Row]:
         count = 20 if smoke else 1000
         cuts, lost = lost_in_power_cuts(folder / "power", 30 if smoke else 400, count, dice)
         yield Row(f"acknowledged items lost in {cuts} replayed power cuts", lost, "items", 0)
-        count = 20 if smoke else 1000
-        failures, wrong = damages(folder / "damage", count, dice)
-        yield Row(f"failed starts after {count} damages", failures, "starts", 0)
-        yield Row("damaged items handed out", wrong, "items", 0)
+        count = 24 if smoke else 3000
+        for what, number in damages(folder / "damage", count, dice).items():
+            yield Row(f"of {count} damages: {what}", number, "times", 0, f"seed {SEED}")
         count = 500 if smoke else 10_000
         lost, breaks = failing_server(folder / "server", count, dice)
         yield Row(f"items of {count} lost over a failing server", lost, "items", 0)

@@ -82,7 +82,9 @@ def lines_of(status: AgentStatus, now: float) -> Iterator[str]:
     yield f"cellagent {agent.version}, profile {agent.profile}, PID {agent.pid}, up {up}"
     parked = f", {outbox.parked} parked" if outbox.parked else ""
     delivered = outbox.counts.get("delivered", 0)
-    shown = f"{outbox.waiting} waiting{parked}, {delivered} delivered"
+    lost = outbox.counts.get("unreadable", 0)
+    damaged = f", {lost} LOST to damage" if lost else ""
+    shown = f"{outbox.waiting} waiting{parked}, {delivered} delivered{damaged}"
     yield from _concern(outbox, shown, now, indent="")
     for lane in outbox.failing or []:
         held = f"{lane.held} held apart, " if lane.held else ""

@@ -263,9 +263,8 @@ class OutboxDelivery:
         self._concern = concern
         self._delivery: Delivery
         self._delivering: asyncio.Task[None] | None = None
-        if self.outbox.salvaged is not None:
-            text = f"the outbox was damaged: {self.outbox.salvaged} items were salvaged"
-            concern.log(logging.WARNING, text)
+        if self.outbox.damage is not None:
+            concern.log(logging.WARNING, str(self.outbox.damage))
 
     async def start(self, client: HttpClient) -> None:
         """Deliver through `client` from now on, and no longer through an earlier one."""
@@ -294,7 +293,7 @@ class OutboxDelivery:
 
     async def status(self) -> OutboxStatus:
         """Return the status of the outbox, with its totals."""
-        totals = await self.outbox.atransact(lambda store: store.totals())
+        totals, full = await self.outbox.atransact(lambda s: (s.totals(), s.disk_trouble()))
         status = msgspec.structs.replace(
             self._concern.status,
             waiting=totals.waiting,
@@ -320,6 +319,8 @@ class OutboxDelivery:
             status.state, status.failing = State.TROUBLE, failing
             status.since, status.failures = first.since, first.failures
             status.trouble = status.trouble or first.what
+        if full is not None:  # what waits may still be delivered: this comes first
+            status.state, status.trouble, status.hint = State.TROUBLE, str(full), full.hint
         return status
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 from agent.observability.ingest.chunk_codec import decode_varint
+from agent.outbox.index import OutboxIndex
 from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import ItemKind, NewItem
-from agent.outbox.schema import Row
-from agent.outbox.tables import OutboxTables
 
 WINDOW_S = 600.0
 """Seconds within which an equal message is a repeated export and an equal dump the same crash.
@@ -94,13 +94,13 @@ class _Incoming:
 
 
 class Deduplicator:
-    """Remembers recent items. Only the thread that uses `tables` may call it.
+    """Remembers recent items. Only the thread that uses `index` may call it.
 
     `max_age_s` is how long an item may wait; its key is remembered for as long.
     """
 
-    def __init__(self, tables: OutboxTables) -> None:
-        self._tables = tables
+    def __init__(self, index: OutboxIndex) -> None:
+        self._index = index
         self.reload()
 
     def reload(self) -> None:
@@ -109,14 +109,13 @@ class Deduplicator:
         self._seen: dict[bytes, float] = {}
         # Crashes and starts of the kit are counted from here on: 0 for what came before.
         self._starts: dict[bytes, int] = {}
-        newest = self._tables.db.execute(
-            "SELECT id, device, added, body FROM items WHERE kind = ? ORDER BY id DESC LIMIT ?",
-            (ItemKind.CHUNK.value, _REPLAYED),
-        ).fetchall()
-        for number, device, added, body in reversed(newest):
-            mark = self._follow(device, body, number)[1]
+        entries = reversed(self._index.entries.values())
+        chunks = (entry for entry in entries if entry.lane[1] == ItemKind.CHUNK.value)
+        for entry in reversed(list(islice(chunks, _REPLAYED))):
+            written = self._index.read(entry)
+            mark = written and self._follow(entry.lane[0], written[1], entry.id)[1]
             if mark is not None:
-                self._seen[mark] = added
+                self._seen[mark] = entry.added
 
     def open_messages(self) -> set[int]:
         """Return the messages of which more chunks are to come."""
@@ -128,36 +127,40 @@ class Deduplicator:
         self._seen = {mark: at for mark, at in self._seen.items() if abs(now - at) < WINDOW_S}
         if len(self._starts) > _MAX_STARTS:
             self._starts.clear()  # then an item may be stored twice
-        self._tables.db.execute("DELETE FROM recent WHERE at < ? OR at > ?", (limit, now + 86400.0))
+        for mark in [
+            m for m, at in self._index.known.recent.items() if not limit <= at <= now + 86400.0
+        ]:
+            del self._index.known.recent[mark]
 
-    def is_duplicate(self, item: NewItem, now: float, max_age_s: float) -> bool:
-        """Return whether an item with a key, or a core dump, is known; remember it if not."""
+    def known_mark(self, item: NewItem, now: float, max_age_s: float) -> bytes | None:
+        """Return the mark of an item with a key, or of a core dump; None for a duplicate.
+
+        The mark of a new item is remembered.
+        """
         if item.key is not None:
-            mark = b"key" + item.key.encode()
+            what = b"key" + item.key.encode()
         else:
             import hashlib
 
-            mark = b"core" + hashlib.sha256(item.body).digest() + item.device.encode()
-        db = self._tables.db
-        row = db.execute("SELECT at FROM recent WHERE mark = ?", (mark,)).fetchone()
-        if row is not None and self._is_same(mark, item, now - row[0], max_age_s):
-            return True
-        db.execute("INSERT OR REPLACE INTO recent VALUES(?, ?)", (mark, float(now)))
+            what = b"core" + hashlib.sha256(item.body).digest() + item.device.encode()
+        mark = mark_of(what)
+        added = self._index.known.recent.get(mark)
+        if added is not None and self._is_same(mark, item, now - added, max_age_s):
+            return None
+        self._index.remember(mark, now)
         self._remember_start(mark, item)
-        return False
+        return mark
 
-    def assign_message(
-        self, item: NewItem, number: int, now: float, rows: list[Row]
-    ) -> int | list[int]:
+    def assign_message(self, item: NewItem, number: int, now: float) -> int | list[int]:
         """Return the message that a chunk belongs to, or the ids to delete as it is a duplicate.
 
-        `number` will be the chunk's id; `rows` are those that the same call has added so far.
+        `number` will be the chunk's id.
         """
         message, mark = self._follow(item.device, item.body, number)
         if mark is not None:
             age_s = now - self._seen.get(mark, float("-inf"))
             if self._is_same(mark, item, age_s, WINDOW_S):
-                return self._recall(message, number, rows)
+                return self._recall(item.device, message, number)
             self._seen[mark] = now
             self._remember_start(mark, item)
         return message
@@ -191,10 +194,14 @@ class Deduplicator:
             return message, None
         return message, position.fingerprint + incoming.device
 
-    def _recall(self, message: int, last: int, rows: list[Row]) -> int | list[int]:
+    def _recall(self, device: str, message: int, last: int) -> int | list[int]:
         """Return the ids of a duplicate message; the message itself if part of it was sent."""
-        stored = self._tables.message_ids(message)
-        ids = stored + [row[0] for row in rows if row[3] == message]
+        ids = self._index.message_ids((device, ItemKind.CHUNK.value), message)
         complete = message == last or ids[:1] == [message]
-        repeated = self._tables.allowing(ItemEvent.REPEATED, stored) == stored
+        repeated = self._index.allowing(ItemEvent.REPEATED, ids) == ids
         return ids if complete and repeated else message
+
+
+def mark_of(what: bytes) -> bytes:
+    """Return the mark under which an item is remembered."""
+    return blake2b(what, digest_size=_SIZE).digest()

@@ -77,7 +77,7 @@ def collect(outbox: Outbox) -> int:
     A file that cannot be read, or will never fit, is renamed: a person can look at it, and it does
     not hold up the others. Raises OutboxFull, AgentError: the rest stays for the next time.
     """
-    inbox = outbox.path.parent / FOLDER
+    inbox = outbox.folder / FOLDER
     count = 0
     require_trusted_folder(inbox)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,13 @@ class OutboxFull(AgentError):
     """Nothing more is accepted for now: the disk is nearly full, or the quota is used up."""
 
     kind = "outbox-full"
+
+
+def outbox_error(error: OSError) -> AgentError:
+    """Return what a caller is told when the outbox cannot be written."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return OutboxFull("the disk is full", hint="free some space: nothing was taken")
+    return AgentError(f"the outbox cannot be written: {error}")
 
 
 class TooLarge(OutboxFull):

@@ -10,14 +10,15 @@ Below `min_free_bytes` of free disk nothing more is accepted (`refused`); stored
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.config.profile import OutboxSettings
+from agent.outbox.index import OutboxIndex
 from agent.outbox.item_state import ItemEvent
-from agent.outbox.items import OutboxFull, TooLarge
-from agent.outbox.tables import OutboxTables
+from agent.outbox.items import NewItem, OutboxFull, TooLarge, outbox_error
 
 
 def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder: str) -> None:
@@ -34,67 +35,77 @@ def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder
                 f"{amount} {unit} do not fit an outbox of {maximum}",
                 hint=f"raise outbox.{key} in the profile, or give it less at a time",
             )
-    if free - size < limits.min_free_bytes:
+    if free - size < limits.min_free_bytes or not free:
         raise OutboxFull(
-            f"{free // 1024} KiB are free on the disk of {folder}: nothing more is "
-            f"taken below {limits.min_free_bytes // 1024}",
+            f"the disk is full: {free // 1024} KiB are free on the disk of {folder}, and nothing "
+            f"more is taken below {limits.min_free_bytes // 1024}",
             hint="free some space, or lower outbox.min_free_bytes in the profile",
         )
 
 
 class Quota:
-    """Makes room for new items. Only the thread that uses `tables` may call it."""
+    """Makes room for new items. Only the thread that uses `index` may call it."""
 
-    def __init__(self, tables: OutboxTables, folder: Path) -> None:
-        self._tables = tables
+    def __init__(self, index: OutboxIndex, folder: Path) -> None:
+        self._index = index
         self._folder = str(folder)
-        self._free = 0
 
-    def measure_free_space(self) -> None:
-        """Read how many bytes of the disk are free: once a transaction."""
+    def check(self, count: int, size: int, limits: OutboxSettings) -> None:
+        """Check that `count` items of `size` bytes may come. Raises TooLarge, OutboxFull."""
         try:
-            self._free = shutil.disk_usage(self._folder).free
+            free = shutil.disk_usage(self._folder).free
         except OSError:
-            self._free = 0  # gone or not readable: nothing is accepted
+            free = 0  # gone or not readable: nothing is accepted
+        check_quota(limits, count, size, free, self._folder)
 
     def make_room(
-        self, count: int, size: int, limits: OutboxSettings, open_messages: Callable[[], set[int]]
+        self,
+        items: Sequence[NewItem],
+        limits: OutboxSettings,
+        open_messages: Callable[[], set[int]],
     ) -> None:
-        """Delete items until `count` items of `size` bytes fit. Raises TooLarge, OutboxFull."""
-        tables = self._tables
+        """Delete items until `items` fit, and have room on the disk for them.
+
+        Raises TooLarge, OutboxFull: nothing was written then.
+        """
+        index, count = self._index, len(items)
+        size = sum([len(item.body) for item in items])
         try:
-            check_quota(limits, count, size, self._free, self._folder)
-        except OutboxFull:
-            tables.counts["refused"] += count
-            raise
-        while tables.size + size > limits.max_bytes or tables.total + count > limits.max_items:
-            victims = self._oldest(open_messages())
-            if not victims:
-                tables.counts["refused"] += count
-                raise OutboxFull("the outbox is full of what is being sent or still coming in")
-            tables.move(victims, ItemEvent.REMOVED)
+            self.check(count, size, limits)
+            index.reserve(size + sum([_largest_head(item) for item in items]))
+            while (
+                index.size + size > limits.max_bytes
+                or len(index.entries) + count > limits.max_items
+            ):
+                victims = self._oldest(open_messages())
+                if not victims:
+                    raise OutboxFull("the outbox is full of what is being sent or still coming in")
+                index.move(victims, ItemEvent.REMOVED)
+        except (OutboxFull, OSError) as error:
+            index.counts["refused"] += count
+            raise outbox_error(error) if isinstance(error, OSError) else error from None
 
     def expire(self, now: float, max_age_s: float) -> None:
         """Delete the items that are older than `max_age_s`."""
-        tables, limit = self._tables, now - max_age_s
-        old = tables.db.execute("SELECT id FROM items WHERE added < ?", (limit,)).fetchall()
-        tables.move(tables.allowing(ItemEvent.AGED, [row[0] for row in old]), ItemEvent.AGED)
+        index, limit = self._index, now - max_age_s
+        old = [id_ for id_, entry in index.entries.items() if entry.added < limit]
+        index.move(index.allowing(ItemEvent.AGED, old), ItemEvent.AGED)
 
     def _oldest(self, open_messages: set[int]) -> list[int]:
         """Return the ids that are deleted first when room is needed."""
-        tables = self._tables
-        row = tables.db.execute(
-            "SELECT id FROM items WHERE state = 1 ORDER BY id LIMIT 1"
-        ).fetchone()
-        if row is not None:
-            return [row[0]]
+        index = self._index
+        if index.parked:
+            return [min(index.parked)]
         passed_over = 0
-        for (message,) in tables.db.execute(
-            "SELECT message FROM items WHERE state = 0 ORDER BY id"
-        ):
-            if message not in open_messages and message != passed_over:
-                ids = tables.message_ids(message)
-                if tables.allowing(ItemEvent.REMOVED, ids) == ids:
+        for entry in index.entries.values():
+            if entry.message not in open_messages and entry.message != passed_over:
+                ids = index.message_ids(entry.lane, entry.message)
+                if index.allowing(ItemEvent.REMOVED, ids) == ids:
                     return ids
-            passed_over = message
+            passed_over = entry.message
         return []
+
+
+def _largest_head(item: NewItem) -> int:
+    texts = len(item.device.encode()) + (len(json.dumps(dict(item.meta))) if item.meta else 0)
+    return 256 + texts

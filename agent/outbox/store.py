@@ -6,44 +6,50 @@ One thread uses a store, inside a transaction that its caller begins and commits
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections import Counter
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
+
+import msgspec
 
 from agent.config.profile import OutboxSettings
 from agent.outbox.dedup import Deduplicator
+from agent.outbox.format_before import FormatBefore
+from agent.outbox.index import BootClock, ClockStep, ItemHead, OutboxIndex
 from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import (
     Item,
     ItemKind,
     ListedItem,
     NewItem,
+    OutboxFull,
     OutboxTotals,
     Receipt,
     Selection,
 )
 from agent.outbox.quota import Quota
-from agent.outbox.schema import LARGEST_INTEGER, Row, row_crc
-from agent.outbox.tables import BootClock, OutboxTables
 
 SMALLEST_STEP_S = 30.0
 """Less is drift, or a correction by the network."""
-NOTHING_HELD: Mapping[tuple[str, ItemKind], Collection[int]] = {}
 _EXPIRE_EVERY_S = 60.0
+NOTHING_HELD: Mapping[tuple[str, ItemKind], Collection[int]] = {}
 _CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value
 
 
 class Store:
-    """The items behind one connection; `path` is its file."""
+    """The items of the outbox in `folder`. Raises OSError, UntrustedPlace."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, limits: OutboxSettings) -> None:
+    def __init__(self, folder: Path, limits: OutboxSettings) -> None:
         self._limits = limits
-        self.tables = OutboxTables(connection)
-        self._dedup = Deduplicator(self.tables)
-        self._quota = Quota(self.tables, path.parent)
+        self.index = OutboxIndex(folder)
+        self._before = FormatBefore(folder)
+        with suppress(OSError):  # the disk is full: the rest comes later
+            self._before.take_over(self.index)
+        self._dedup = Deduplicator(self.index)
+        self._quota = Quota(self.index, folder)
         self._expired_at = float("-inf")
 
     def set_limits(self, limits: OutboxSettings) -> None:
@@ -56,72 +62,80 @@ class Store:
         `offset_s` is the time of the clock less the seconds since the `boot` of that name. Items of
         an earlier boot are left: its clock may have been right.
         """
-        known = self.tables.clock
+        index = self.index
+        known = index.known.clock
         if known is None or known.boot != boot:
-            self.tables.set_clock(BootClock(boot, self.tables.last_id, offset_s))
+            index.set_clock(BootClock(boot, index.known.last_id, offset_s))
         elif abs(step_s := offset_s - known.offset_s) > SMALLEST_STEP_S:
-            self.tables.db.execute(
-                "UPDATE items SET added = added + ? WHERE id > ?", (step_s, known.last_id_before)
-            )
-            self.tables.set_clock(known._replace(offset_s=offset_s))
+            step = ClockStep(known.last_id_before + 1, index.known.last_id, step_s)
+            index.set_clock(known._replace(offset_s=offset_s), step)
 
     # Around a transaction
 
     def begin(self) -> None:
-        """Prepare a transaction: read how much of the disk is free."""
-        self.tables.begin()
-        self._quota.measure_free_space()
+        """Begin a transaction."""
+        self.index.begin()
 
-    def flush(self) -> None:
-        """Write what is still only in memory; the writer calls it before it commits."""
-        self.tables.flush()
+    def commit(self) -> None:
+        """Write and sync what has changed. Raises OSError."""
+        self.index.commit()
 
     def reload(self) -> None:
-        """Read the state in memory again from the tables, after a rollback."""
-        self.tables.reload()
+        """Forget what has changed since the last commit."""
+        self.index.reload()
         self._dedup.reload()
         self._expired_at = float("-inf")
+
+    def close(self) -> None:
+        """Close the files; that of the format before goes if all of it is delivered."""
+        self._before.remove_if_delivered(self.index)
+        self.index.files.close()
+
+    def disk_trouble(self) -> OutboxFull | None:
+        """Return why the disk has no room for items, None if it has."""
+        try:
+            self._quota.check(0, 0, self._limits)
+        except OutboxFull as error:
+            return error
+        return None
 
     # Adding items
 
     def add(self, items: Sequence[NewItem], now: float) -> Receipt:
         """Insert `items` in order. Raises OutboxFull when one of them cannot be accepted."""
-        tables, dedup, limits = self.tables, self._dedup, self._limits
+        index, dedup, limits = self.index, self._dedup, self._limits
         self._expire(now)
         # Before dedup remembers anything: an item refused here is no duplicate at the next try.
-        size = sum([len(item.body) for item in items])
-        self._quota.make_room(len(items), size, limits, dedup.open_messages)
-        rows: list[Row] = []
-        recalled: list[int] = []
+        self._quota.make_room(items, limits, dedup.open_messages)
+        ids: list[int] = []
+        recalled: set[int] = set()
         added = float(now)
         for item in items:
-            kind, device, body = item.kind.value, item.device, item.body
+            kind, mark = item.kind.value, b""
             # Most of what comes is a chunk without a key: nothing is looked up for it.
-            if (item.key is not None or kind == _COREDUMP) and dedup.is_duplicate(
-                item, now, limits.max_age_s
-            ):
-                continue
-            message = number = tables.last_id + 1
+            if item.key is not None or kind == _COREDUMP:
+                known = dedup.known_mark(item, now, limits.max_age_s)
+                if known is None:
+                    continue
+                mark = known
+            message = number = index.next_id()
             if kind == _CHUNK:
-                assigned = dedup.assign_message(item, number, now, rows)
+                assigned = dedup.assign_message(item, number, now)
                 if isinstance(assigned, list):
-                    recalled += assigned
+                    recalled.update(assigned)
+                    index.move(assigned, ItemEvent.REPEATED)
                     continue
                 message = assigned
-            tables.last_id = number
-            # SQLite keeps no negative zero: what is read back would not be what the CRC is over.
-            captured = added if item.captured_s is None else float(item.captured_s) + 0.0
-            meta = json.dumps(dict(item.meta)) if item.meta else ""
-            crc = row_crc(kind, device, captured, meta, body)
-            rows.append((number, kind, device, message, captured, added, meta, body, crc))
-        if recalled:
-            gone = set(recalled)
-            rows = [row for row in rows if row[0] not in gone]
-            tables.move(recalled, ItemEvent.REPEATED)
-        tables.insert(rows)
-        if duplicates := len(items) - len(rows):
-            tables.counts["duplicates"] += duplicates
-        return Receipt(tuple([row[0] for row in rows]), duplicates)
+            captured = added if item.captured_s is None else float(item.captured_s)
+            meta = dict(item.meta)
+            head = ItemHead(kind, item.device, message, captured, added, meta, mark)
+            index.insert(number, head, item.body)
+            ids.append(number)
+        kept = tuple([id_ for id_ in ids if id_ not in recalled]) if recalled else tuple(ids)
+        # Those that were recalled have been counted when they were moved.
+        if duplicates := len(items) - len(ids):
+            index.count("duplicates", duplicates)
+        return Receipt(kept, len(items) - len(kept))
 
     def _expire(self, now: float) -> None:
         """Delete what is too old; at most once a minute."""
@@ -140,15 +154,15 @@ class Store:
 
         `held` are messages by their numbers.
         """
-        lanes = [(device, ItemKind(kind)) for (device, kind), n in self.tables.waiting.items() if n]
-        return {lane: not held.get(lane) or self._holds_more(lane, held[lane]) for lane in lanes}
-
-    def _holds_more(self, lane: tuple[str, ItemKind], held: Collection[int]) -> bool:
-        rows = self.tables.db.execute(
-            "SELECT message FROM items WHERE id >= ? AND state = 0 AND device = ? AND kind = ?",
-            (self.tables.first_id.get((lane[0], lane[1].value), 0), lane[0], lane[1].value),
-        )
-        return any(message not in held for (message,) in rows)
+        parked, lanes = self.index.parked, {}
+        for (device, kind), entries in self.index.lanes.items():
+            lane = device, ItemKind(kind)
+            waits = (entry.message for id_, entry in entries.items() if id_ not in parked)
+            for message in waits:
+                lanes[lane] = message not in held.get(lane, ())
+                if lanes[lane]:
+                    break
+        return lanes
 
     def take(
         self,
@@ -165,54 +179,38 @@ class Store:
 
         What bounds a request is said at `Selection`.
         """
-        tables = self.tables
+        index = self.index
         batch: list[Item] = []
         size = taken = 0
         damaged: list[int] = []
-        lane = device, kind.value
-        for number, message, captured, refusals, meta, body, crc in tables.db.execute(
-            "SELECT id, message, captured, refusals, meta, body, crc FROM items "
-            "WHERE id >= ? AND state = 0 AND device = ? AND kind = ? ORDER BY id LIMIT ?",
-            (tables.first_id.get(lane, 0), *lane, tables.waiting[lane]),
-        ):
-            if number in tables.in_flight:
+        for number, entry in index.lanes.get((device, kind.value), {}).items():
+            if number in index.in_flight or number in index.parked:
                 continue
-            if message in apart:
+            if entry.message in apart:
                 if batch:
                     break
                 continue
-            if batch and message != batch[-1].message:
-                if taken == messages or message in alone or batch[-1].message in alone:
+            if batch and entry.message != batch[-1].message:
+                if taken == messages or entry.message in alone or batch[-1].message in alone:
                     break
                 taken += 1
-            if row_crc(kind.value, device, captured, meta, body) != crc:
+            if batch and (len(batch) >= max_items or size + entry.size > max_bytes):
+                break
+            written = index.read(entry)
+            if written is None:
                 damaged.append(number)
                 continue
-            if batch and (len(batch) >= max_items or size + len(body) > max_bytes):
-                break
+            head, body = written
             size += len(body)
             taken = max(taken, 1)
-            batch.append(
-                Item(
-                    number,
-                    kind,
-                    device,
-                    body,
-                    captured,
-                    refusals,
-                    json.loads(meta) if meta else {},
-                    f"{tables.id}-{number}",
-                    message,
-                )
-            )
-            if len(batch) >= max_items:
-                break
+            refusals = index.note_of(number).refusals
+            key = head.key or f"{index.files.name}-{number}"
+            details = entry.captured, refusals, head.meta, key, entry.message
+            batch.append(Item(number, kind, device, body, *details))
         if damaged:
-            tables.counts["unreadable"] += len(damaged)
-            tables.move(damaged, ItemEvent.DAMAGED, "its bytes were damaged on the disk")
-        if batch and not apart:
-            tables.first_id[lane] = batch[0].id
-        tables.move([item.id for item in batch], ItemEvent.TAKEN)
+            index.count("unreadable", len(damaged))
+            index.move(damaged, ItemEvent.DAMAGED, "its bytes were damaged on the disk")
+        index.move([item.id for item in batch], ItemEvent.TAKEN)
         return batch
 
     def next_batch(self, device: str, kind: ItemKind, selection: Selection) -> list[Item]:
@@ -230,87 +228,80 @@ class Store:
             apart=selection.apart,
             alone=selection.alone,
         )
-        first, last = self.tables.in_doubt.get((device, kind.value), (1, 0))
+        first, last = self.index.in_doubt.get((device, kind.value), (1, 0))
         again = [item for item in items if first <= item.id <= last]
         if again:
             self.release([item.id for item in items if not first <= item.id <= last])
             items = again
         if items:
-            self.tables.mark_in_doubt((device, kind.value), items[0].id, items[-1].id)
+            self.index.mark_in_doubt((device, kind.value), (items[0].id, items[-1].id))
         return items
 
     def remove_delivered(self, ids: Sequence[int]) -> None:
         """Delete what the service has accepted."""
-        self.tables.move(ids, ItemEvent.ACCEPTED)
-        self.tables.clear_in_doubt(ids)
+        for lane in [lane for lane, (_, last) in self.index.in_doubt.items() if last in ids]:
+            self.index.mark_in_doubt(lane, None)
+        self.index.move(ids, ItemEvent.ACCEPTED)
 
     def release(self, ids: Iterable[int]) -> None:
         """Release items that are in flight: they wait again."""
-        self.tables.move(ids, ItemEvent.RELEASED)
+        self.index.move(ids, ItemEvent.RELEASED)
 
     def release_all(self) -> None:
         """Release every item that is in flight."""
-        self.release(list(self.tables.in_flight))
+        self.release(list(self.index.in_flight))
 
     def count_refusal(self, ids: Sequence[int], reason: str, *, at_fault: bool) -> bool:
         """Count a refusal of items of one message; return whether it is parked now.
 
         It is parked as a whole, and only if it is `at_fault`: the service took others since.
         """
-        tables = self.tables
+        index = self.index
         for number in ids:
-            tables.db.execute("UPDATE items SET refusals = refusals + 1 WHERE id = ?", (number,))
-        row = tables.db.execute(
-            "SELECT message, refusals FROM items WHERE id = ?", (ids[0],)
-        ).fetchone()
-        if at_fault and row is not None and row[1] >= self._limits.park_after:
-            tables.move(tables.message_ids(row[0]), ItemEvent.GIVEN_UP, reason)
+            note = index.note_of(number)
+            index.set_note(number, msgspec.structs.replace(note, refusals=note.refusals + 1))
+        if at_fault and index.note_of(ids[0]).refusals >= self._limits.park_after:
+            entry = index.entries[ids[0]]
+            whole = index.message_ids(entry.lane, entry.message)
+            index.move(whole, ItemEvent.GIVEN_UP, reason)
             return True
-        tables.move(ids, ItemEvent.REFUSED)
+        index.move(ids, ItemEvent.REFUSED)
         return False
 
     # For people
 
     def list_items(self, limit: int = 1000) -> list[ListedItem]:
         """Return the oldest `limit` items, in order."""
+        notes = self.index.note_of
         return [
             ListedItem(
-                number,
-                ItemKind(kind),
-                device,
-                size,
-                datetime.fromtimestamp(captured, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                refusals,
-                reason if state else None,
+                entry.id,
+                ItemKind(entry.lane[1]),
+                entry.lane[0],
+                entry.size,
+                datetime.fromtimestamp(entry.captured, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                notes(entry.id).refusals,
+                notes(entry.id).reason if notes(entry.id).parked else None,
             )
-            for number, kind, device, size, captured, refusals, state, reason in (
-                self.tables.db.execute(
-                    "SELECT id, kind, device, length(body), captured, refusals, state, reason "
-                    "FROM items ORDER BY id LIMIT ?",
-                    (min(limit, LARGEST_INTEGER),),
-                )
+            for entry in islice(
+                self.index.entries.values(), limit if 0 <= limit < sys.maxsize else None
             )
         ]
 
     def totals(self) -> OutboxTotals:
         """Return how full the outbox is and what has become of its items."""
-        tables = self.tables
-        counts = Counter(dict(tables.db.execute("SELECT name, value FROM counts").fetchall()))
-        counts.update(tables.counts)
-        return OutboxTotals(tables.waiting.total(), tables.parked, tables.size, dict(counts))
+        index = self.index
+        parked = len(index.parked)
+        return OutboxTotals(len(index.entries) - parked, parked, index.size, dict(index.counts))
 
     def drop(self, ids: Sequence[int]) -> int:
         """Delete items as a person asked, except those in flight; return how many."""
-        free = self.tables.allowing(ItemEvent.REMOVED, ids)
-        self.tables.move(free, ItemEvent.REMOVED)
+        free = self.index.allowing(ItemEvent.REMOVED, ids)
+        self.index.move(free, ItemEvent.REMOVED)
         return len(free)
 
     def retry_parked(self) -> int:
         """Return all parked items to the waiting ones; return how many."""
-        parked = self.tables.db.execute("SELECT id FROM items WHERE state = 1").fetchall()
-        self.tables.move([row[0] for row in parked], ItemEvent.RETRIED)
+        parked = sorted(self.index.parked)
+        self.index.move(parked, ItemEvent.RETRIED)
         return len(parked)
-
-    def add_counts(self, counts: Mapping[str, int]) -> None:
-        """Add to the counters of `totals`."""
-        self.tables.counts.update(counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from agent.config.profile import OutboxSettings
@@ -80,6 +81,16 @@ def refused(
         return store.count_refusal([item.id], reason, at_fault=at_fault)
 
     return box.transact(refuse)
+
+
+def spoil(store: Store, id_: int) -> None:
+    """Change the last byte of an item's body on the disk."""
+    entry = store.index.entries[id_]
+    with entry.segment.path.open("r+b") as file:
+        file.seek(entry.offset + entry.length - 1)
+        (last,) = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([last ^ 1]))
 
 
 def bodies(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -> list[bytes]:

@@ -19,9 +19,12 @@ from outboxes import LIMITS
 from agent.outbox import ItemKind, Outbox
 
 FOLDER = "box"
-CALLS = "trace=write,pwrite64,pwritev,fsync,fdatasync,ftruncate,unlink"
+LOCK = "outbox.sqlite.lock"
+CALLS = "trace=openat,lseek,write,fsync,fdatasync,ftruncate,truncate,unlink,rename"
 _LINE = re.compile(r"(\d+) +(.*)")
-_UNLINK = re.compile(r'unlink\("([^"]*)"\) = 0')
+_NAMED = re.compile(
+    r'(unlink|rename|truncate|openat)\((?:AT_FDCWD[^,]*, )?"([^"]*)"(?:, (.*))?\) = \d'
+)
 _CALL = re.compile(r'(\w+)\((\d+)<([^>]*)>(?:, (?:"([^"]*)")?(.*))?\) = (-?\d+)', re.DOTALL)
 
 WRITER = """
@@ -40,7 +43,7 @@ os._exit(0)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One traced call: "write", "truncate", "unlink", "sync" or "ack"."""
+    """One traced call: "write", "truncate", "unlink", "rename" (to `data`), "sync" or "ack"."""
 
     what: str
     path: str = ""
@@ -75,6 +78,7 @@ def traced(folder: Path, count: int) -> list[Event]:
 def _events(log: str, folder: str) -> list[Event]:
     events: list[Event] = []
     unfinished: dict[str, str] = {}
+    places: dict[str, int] = {}
     for line in log.splitlines():
         match = _LINE.match(line)
         if match is None:
@@ -86,33 +90,47 @@ def _events(log: str, folder: str) -> list[Event]:
         if text.startswith("<... "):
             # Taken at its end: a sync that has not ended counts for nothing.
             text = unfinished.pop(pid, "") + text.partition(" resumed>")[2]
-        if unlink := _UNLINK.match(text):
-            path = Path(_bytes(unlink[1]).decode())
-            if str(path.parent) == folder:
-                events.append(Event("unlink", path.name))
+        if named := _NAMED.match(text):
+            events += _named(named, folder, places)
             continue
         call = _CALL.match(text)
         if call is not None and int(call[6]) >= 0:
-            events += _event(call, folder)
+            events += _event(call, folder, places)
     return events
 
 
-def _event(call: re.Match[str], folder: str) -> list[Event]:
-    name, descriptor, path, data, rest, _ = call.groups()
+def _named(call: re.Match[str], folder: str, places: dict[str, int]) -> list[Event]:
+    """Return what a call with a path did; a file that is opened is written from its beginning."""
+    what, path, rest = call[1], Path(_bytes(call[2]).decode()), call[3] or ""
+    if str(path.parent) != folder:
+        return []
+    if what == "rename":
+        new = Path(_bytes(rest.strip('"')).decode()).name
+        return [Event("rename", path.name, data=new.encode())]
+    if what == "openat":
+        places[path.name] = 0
+        return [Event("truncate", path.name)] if "O_TRUNC" in rest else []
+    return [Event(what, path.name, int(rest) if what == "truncate" else 0)]
+
+
+def _event(call: re.Match[str], folder: str, places: dict[str, int]) -> list[Event]:
+    name, descriptor, path, data, rest, result = call.groups()
     path = bytes.fromhex(path.replace("\\x", "")).decode() if path.startswith("\\x") else path
     if descriptor == "1" and data is not None:
         words = _bytes(data).split()
         return [Event("ack", number=int(words[1]))] if words[:1] == [b"ack"] else []
     if not path.startswith(folder):
         return []
-    name_in_folder = Path(path).name
+    file = Path(path).name
     if name in {"fsync", "fdatasync"}:
-        return [Event("sync", name_in_folder)]
-    if name == "pwrite64":
-        offset = int((rest or "").split(",")[-1])
-        return [Event("write", name_in_folder, offset, _bytes(data or ""))]
+        return [Event("sync", file)]
+    if name == "lseek":
+        places[file] = int(result)
+    if name == "write":
+        offset, places[file] = places[file], places[file] + int(result)
+        return [Event("write", file, offset, _bytes(data or "")[: int(result)])]
     if name == "ftruncate":
-        return [Event("truncate", name_in_folder, int((rest or "").strip(", ")))]
+        return [Event("truncate", file, int((rest or "").strip(", ")))]
     return []
 
 
@@ -125,12 +143,14 @@ def unsynced_at_acknowledgement(events: list[Event]) -> list[int]:
     dirty: set[str] = set()
     early = []
     for event in events:
-        if event.what in {"write", "truncate"} and not event.path.endswith((".lock", "-shm")):
+        # Nothing depends on the totals: they count what is lost to damage.
+        if event.what in {"write", "truncate"} and event.path not in {"totals", LOCK}:
             dirty.add(event.path)
+        elif event.what == "rename":
+            dirty.add(FOLDER)
         elif event.what == "sync":
             dirty.discard(event.path)
-        # The pages of a checkpoint may lag behind: until they are synced, the log has them.
-        elif event.what == "ack" and any(path.endswith("-wal") for path in dirty):
+        elif event.what == "ack" and dirty:
             early.append(event.number)
     return early
 
@@ -143,14 +163,17 @@ def after_cut(events: list[Event], at: int, dice: random.Random) -> dict[str, by
             synced[event.path] = number
     files: dict[str, bytearray] = {}
     for number, event in enumerate(events[:at]):
-        if event.what not in {"write", "truncate", "unlink"}:
+        if event.what not in {"write", "truncate", "unlink", "rename"}:
             continue
-        # That a file is gone is known to its folder.
-        synced_by = FOLDER if event.what == "unlink" else event.path
+        # That a file is gone, or has another name, is known to its folder.
+        synced_by = FOLDER if event.what in {"unlink", "rename"} else event.path
         if number > synced.get(synced_by, -1) and dice.random() < 0.5:
             continue
         if event.what == "unlink":
             files.pop(event.path, None)
+            continue
+        if event.what == "rename":
+            files[event.data.decode()] = files.pop(event.path, bytearray())
             continue
         content = files.setdefault(event.path, bytearray())
         if event.what == "truncate":

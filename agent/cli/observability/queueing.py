@@ -23,11 +23,8 @@ def open_outbox(configuration: Configuration) -> Outbox:
     from agent.wiring.forwarding import outbox_folder
 
     outbox = Outbox(outbox_folder(configuration), configuration.profile.outbox)
-    if outbox.salvaged is not None:
-        note(
-            f"the outbox was damaged: {outbox.salvaged} items were salvaged; the damaged file is "
-            f"kept in {outbox.path.parent}"
-        )
+    if outbox.damage is not None:
+        note(str(outbox.damage))
     return outbox
 
 

@@ -19,7 +19,7 @@ def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_
 ):
     small, large = OutboxSettings(min_free_bytes=0, max_bytes=100), OutboxSettings(min_free_bytes=0)
     with outbox(tmp_path, small) as box:
-        folder = box.path.parent
+        folder = box.folder
         hand_off(folder, [NewItem(ItemKind.COREDUMP, "kit", bytes(101))], large, 1.0)
         hand_off(folder, [event(1)], large, 2.0)
         (folder / "inbox" / "00000000000000000000-torn.items").write_bytes(b"[{")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from outboxes import bodies, chunk, chunks, event, outbox
+from outboxes import bodies, chunk, chunks, event, outbox, spoil
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind
@@ -31,7 +31,7 @@ def refuse(store: Store) -> None:
 
 
 def damage(store: Store) -> None:
-    store.tables.db.execute("UPDATE items SET body = x'00' WHERE id = 1")
+    spoil(store, 1)
     assert store.take("kit", ItemKind.EVENT, 1, 1 << 20) == []
 
 
@@ -70,12 +70,12 @@ def test_an_item_is_in_the_state_that_what_happened_leads_to(
         for name in lived:
             do, state = DO[name]
             box.transact(do)
-            found = box.transact(lambda store: store.tables.state_of(1))
+            found = box.transact(lambda store: store.index.state_of(1))
             ended = box.transact(lambda store: store.totals()).counts.get(state.value, 0)
             assert (found, ended) == ((state, 0) if state in _KEPT else (None, 1))
     with outbox(tmp_path, LIMITS) as box:  # what was in flight waits again
         kept = found and (ItemState.WAITING if found is ItemState.IN_FLIGHT else found)
-        assert box.transact(lambda store: store.tables.state_of(1)) is kept
+        assert box.transact(lambda store: store.index.state_of(1)) is kept
 
 
 _KEPT = {ItemState.WAITING, ItemState.IN_FLIGHT, ItemState.PARKED}
@@ -86,7 +86,7 @@ def test_the_chunks_of_a_repeated_message_end_as_duplicates(tmp_path: Path) -> N
     with outbox(tmp_path, LIMITS) as box:
         for each in [*sent, *sent]:
             box.put([each])
-        found = box.transact(lambda store: [store.tables.state_of(at + 1) for at in range(8)])
+        found = box.transact(lambda store: [store.index.state_of(at + 1) for at in range(8)])
         assert found == [ItemState.WAITING] * len(sent) + [None] * (8 - len(sent))
         assert box.transact(lambda store: store.totals()).counts["duplicates"] == len(sent)
 
@@ -100,7 +100,7 @@ def test_a_message_is_given_up_as_a_whole_with_the_chunks_that_were_not_sent(
         for _ in range(2):
             box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 1, 1 << 20))
             box.transact(refuse)
-        found = box.transact(lambda store: [store.tables.state_of(at + 1) for at in range(5)])
+        found = box.transact(lambda store: [store.index.state_of(at + 1) for at in range(5)])
         parked = [ItemState.PARKED] * len(sent)
         assert len(sent) > 1
         assert found[: len(sent) + 1] == [*parked, ItemState.WAITING]
@@ -121,7 +121,7 @@ def test_what_is_in_flight_is_neither_taken_nor_removed(
             assert box.transact(lambda store: store.take("kit", ItemKind.EVENT, 1, 99)) == []
         else:
             box.transact(do)
-        assert box.transact(lambda store: store.tables.state_of(1)) is ItemState.IN_FLIGHT
+        assert box.transact(lambda store: store.index.state_of(1)) is ItemState.IN_FLIGHT
 
 
 @pytest.mark.parametrize("act", ["deliver", "refuse"])
@@ -130,7 +130,7 @@ def test_what_was_not_sent_is_neither_delivered_nor_refused(tmp_path: Path, act:
         box.transact(lambda store: store.add([event(1)], NOW))
         with pytest.raises(IllegalTransition, match="ItemState WAITING does not allow"):
             box.transact(DO[act][0])
-        assert box.transact(lambda store: store.tables.state_of(1)) is ItemState.WAITING
+        assert box.transact(lambda store: store.index.state_of(1)) is ItemState.WAITING
 
 
 def test_a_transaction_that_is_rolled_back_leaves_the_item_in_its_state(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_transaction_that_is_rolled_back_leaves_the_item_in_its_state(tmp_path
         box.transact(take)
         with pytest.raises(ZeroDivisionError):
             box.transact(fail)
-        assert box.transact(lambda store: store.tables.state_of(1)) is ItemState.IN_FLIGHT
+        assert box.transact(lambda store: store.index.state_of(1)) is ItemState.IN_FLIGHT
         box.transact(DO["deliver"][0])
         assert box.transact(lambda store: store.totals()).counts["delivered"] == 1
 

@@ -64,7 +64,7 @@ def test_what_is_an_item_can_be_kept_handed_off_and_listed(
         return
     with outbox(tmp_path_factory.mktemp("outbox")) as box:
         box.put([item])
-        hand_off(box.path.parent, [item], LIMITS, 1.0)
+        hand_off(box.folder, [item], LIMITS, 1.0)
         collect(box)
         assert len(box.transact(lambda store: store.list_items())) in {1, 2}
         assert bodies(box, ItemKind.COREDUMP, device)[0] == b"x"
@@ -72,8 +72,8 @@ def test_what_is_an_item_can_be_kept_handed_off_and_listed(
 
 def test_a_handed_off_item_that_cannot_be_kept_is_set_aside(tmp_path: Path):
     with outbox(tmp_path) as box:
-        hand_off(box.path.parent, [event(1)], LIMITS, 1.0)
-        (path,) = (box.path.parent / FOLDER).iterdir()
+        hand_off(box.folder, [event(1)], LIMITS, 1.0)
+        (path,) = (box.folder / FOLDER).iterdir()
         path.write_text(path.read_text().replace('"captured_s":', '"captured_s":1e300,"x":'))
         assert collect(box) == 0
         assert path.with_suffix(".refused").exists()

@@ -29,7 +29,7 @@ def test_what_was_put_is_there_in_order_after_a_restart(tmp_path: Path):
             box.put([item])
     with outbox(tmp_path) as box:
         assert bodies(box) == [item.body for item in items]
-        assert box.salvaged is None
+        assert box.damage is None
 
 
 def test_numbers_are_never_used_twice(tmp_path: Path):
@@ -54,7 +54,7 @@ def test_the_idempotency_key_outlives_a_restart(tmp_path: Path):
 def test_an_outbox_that_others_may_write_is_refused_until_that_is_mended(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([chunk(1)])
-        file = box.path
+        (file,) = box.folder.glob("*.segment")
     for place, right in ((file, 0o600), (file.parent, 0o700)):
         place.chmod(right | 0o022)
         with pytest.raises(UntrustedPlace, match=f"may change {place},"):
@@ -69,9 +69,8 @@ def test_folder_and_files_are_private_from_the_first_moment(tmp_path: Path):
     try:
         with outbox(tmp_path) as box:
             box.put([chunk(1)])
-            folder = box.path.parent
-            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-            modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+            assert stat.S_IMODE(box.folder.stat().st_mode) == 0o700
+            modes = {stat.S_IMODE(path.stat().st_mode) for path in box.folder.iterdir()}
             assert modes == {0o600}
     finally:
         os.umask(mask)

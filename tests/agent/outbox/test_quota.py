@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -115,29 +114,16 @@ def test_a_clock_that_is_set_makes_nothing_of_this_boot_too_old(restart: bool, s
         assert bodies(box, ItemKind.EVENT) == [event(99).body]
 
 
-def test_a_note_of_the_clock_that_is_damaged_is_written_anew(tmp_path: Path):
-    with outbox(tmp_path) as box:
-        box.put([event(1)])
-        note = "UPDATE about SET value = 'x' WHERE name = 'clock'"
-        box.transact(lambda store: store.tables.db.execute(note))
-    with outbox(tmp_path) as box:
-        box.put([event(2)])
-        assert box.salvaged is None
-        assert len(bodies(box, ItemKind.EVENT)) == 2
-
-
-def test_the_clock_is_read_by_the_thread_that_writes(tmp_path: Path):
-    threads = set()
-
+def test_the_clock_is_read_in_the_transaction_that_uses_it(tmp_path: Path):
     class Watched(Clock):
         def __call__(self) -> float:
-            threads.add(threading.current_thread().name)
+            read.append(box._using.locked())
             return super().__call__()
 
+    read: list[bool] = []
     with outbox(tmp_path, clock=Watched()) as box:
-        threads.clear()  # of what opening it reads
         box.put([event(1)])
-    assert threads == {"outbox"}
+    assert set(read) == {True}
 
 
 def test_nothing_is_taken_below_the_free_space_that_must_stay(tmp_path: Path):
@@ -156,20 +142,3 @@ def test_an_item_larger_than_the_outbox_is_refused(tmp_path: Path):
         pytest.raises(OutboxFull, match="do not fit"),
     ):
         box.put([NewItem(ItemKind.COREDUMP, "kit", bytes(101))])
-
-
-def test_a_full_disk_is_a_named_error_and_takes_nothing(tmp_path: Path):
-    with outbox(tmp_path) as box:
-        box.put([event(1)])
-        pages = "PRAGMA page_count"
-        (count,) = box.transact(lambda store: store.tables.db.execute(pages).fetchone())
-        box.transact(
-            lambda store: store.tables.db.execute(f"PRAGMA max_page_count={count}").fetchone()
-        )
-        with pytest.raises(OutboxFull, match="disk is full"):
-            box.put([NewItem(ItemKind.EVENT, "kit", bytes(100_000))])
-        box.transact(
-            lambda store: store.tables.db.execute("PRAGMA max_page_count=100000").fetchone()
-        )
-        box.put([event(2)])
-        assert bodies(box, ItemKind.EVENT) == [event(1).body, event(2).body]

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import shutil
-import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from console_window import PATIENCE_S, window
+from outboxes import bodies, outbox
 from running_agent import RunningAgent, agent_on, concern_of, kit_to_crash, virtual_kit
 
 from at.virtual.console import export_lines
@@ -254,11 +254,11 @@ async def test_a_window_that_says_nonsense_is_closed_and_disturbs_nobody(
 
 def bodies_on_disk(folder: Path) -> set[bytes]:
     """Return what is in the agent's outbox, which it locks: in a copy of its files in `folder`."""
-    folder.mkdir()
-    for file in (Path(os.environ["CELLAGENT_STATE_DIR"]) / "outbox").rglob("outbox.sqlite*"):
-        shutil.copy(file, folder)
-    with contextlib.closing(sqlite3.connect(folder / "outbox.sqlite")) as outbox:
-        return {bytes(body) for (body,) in outbox.execute("SELECT body FROM items")}
+    (kept,) = (Path(os.environ["CELLAGENT_STATE_DIR"]) / "outbox").iterdir()
+    shutil.copytree(kept, folder / "state")
+    with outbox(folder) as box:
+        lanes = box.transact(lambda store: store.lanes())
+        return {body for device, kind in lanes for body in bodies(box, kind, device)}
 
 
 @pytest.mark.parametrize("kill_after", [1, 30, 200])

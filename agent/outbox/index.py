@@ -1,0 +1,537 @@
+"""The index of an outbox: what is where in its segments, and the state of each item, in memory.
+
+It is read from the segments at each start. One thread at a time uses it; what a transaction changes
+is written by `commit`, and forgotten by `reload`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agent.json_value import JSONValue
+from agent.outbox.frames import HEADER_SIZE, Frame, FrameKind, Scan
+from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
+from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE, FrameParts, Segment, SegmentFiles
+
+_MOST_RECENT = 10_000
+Lane = tuple[str, str]
+"""Device and kind."""
+Range = tuple[int, int]
+"""First and last."""
+
+
+class BootClock(NamedTuple):
+    """The host's clock in the boot of this name, when an item was last added."""
+
+    boot: str
+    last_id_before: int
+    """The last id that was given in an earlier boot."""
+    offset_s: float
+    """The time of the clock less the seconds since the boot."""
+
+
+class ClockStep(NamedTuple):
+    """The clock was set by `step_s` after the items of these ids were added."""
+
+    first: int
+    last: int
+    step_s: float
+
+
+class TakenOver(NamedTuple):
+    """How far a file of the format before has been taken over."""
+
+    last: int
+    """The last id in that file."""
+    shift: int
+    """How much larger an id is here than there."""
+    newest: int
+    """The highest id here that it takes."""
+    whole: bool = False
+
+
+class ItemHead(msgspec.Struct, array_like=True):
+    """What is written of an item besides its id and its body."""
+
+    kind: str
+    device: str
+    message: int
+    """The id of the item that begins its message."""
+    captured: float
+    added: float
+    meta: dict[str, JSONValue] = {}
+    mark: bytes = b""
+    """By which a duplicate is known; empty where none is looked for."""
+    key: str = ""
+    """Its idempotency key where this outbox did not give it."""
+
+
+class ItemNote(msgspec.Struct, omit_defaults=True, frozen=True):
+    """What is known of an item since it was added; a new field only needs a default."""
+
+    parked: bool = False
+    refusals: int = 0
+    reason: str = ""
+    in_doubt: int = 0
+    """The first item of the request that it ends, and that may or may not have arrived."""
+
+
+class Note(msgspec.Struct, omit_defaults=True):
+    """What a transaction changed besides adding items; the first of a segment holds everything."""
+
+    gone: list[Range] = []
+    items: dict[int, ItemNote] = {}
+    counts: dict[str, int] = {}
+    clock: BootClock | None = None
+    steps: list[ClockStep] = []
+    last_id: int = 0
+    """The highest id that was given."""
+    taken_over: dict[str, TakenOver] = {}
+    """By the name of the outbox of the format before."""
+    live: list[Range] | None = None
+    """The items that are still there; None in a note of one transaction."""
+    recent: dict[bytes, float] = {}
+    """Mark of an item -> when it was added."""
+    damage: dict[int, int] = {}
+    """Segment -> the CRC-32 of what is damaged in it and has been told."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """An item that waits or is parked, and where it stands."""
+
+    id: int
+    head: ItemHead | None
+    """Only until it is written."""
+    lane: Lane
+    message: int
+    captured: float
+    added: float
+    mark: bytes
+    size: int
+    """Bytes of its body."""
+    segment: Segment
+    offset: int
+    length: int
+    """Bytes of its frame."""
+
+
+class Damage(NamedTuple):
+    """What was found damaged at a start."""
+
+    files: int = 0
+    kept: int = 0
+    """The items of these files that are whole."""
+    lost: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"the outbox was damaged: {self.lost} items are lost, {self.kept} items of "
+            f"{self.files} damaged files are kept"
+        )
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_head = msgspec.msgpack.Decoder(ItemHead)
+_note = msgspec.msgpack.Decoder(Note)
+_changed = msgspec.structs.replace
+
+
+class OutboxIndex:
+    """The items of the outbox in `folder`. Raises OSError, UntrustedPlace."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.files = SegmentFiles(folder)
+        self.in_flight: set[int] = set()
+        """The ids of what is in flight: only in memory, since it waits again after a crash."""
+        self._in_flight_before: set[int] = set()
+        self.damage: Damage | None = None
+        """What was found for the first time; None if nothing."""
+        self._load()
+
+    def reload(self) -> None:
+        """Read the segments again; what was not committed is forgotten."""
+        self.files.close()
+        self.files = SegmentFiles(self._folder)
+        self._load()
+
+    # Reading
+
+    def _load(self) -> None:
+        self.entries: dict[int, Entry] = {}
+        """By id, in order."""
+        self.lanes: dict[Lane, dict[int, Entry]] = {}
+        """The entries of each lane, in order."""
+        self.parked: set[int] = set()
+        self.in_doubt: dict[Lane, Range] = {}
+        """Lane whose last request may or may not have arrived -> its first and its last item."""
+        self.size = 0
+        """Bytes of all bodies."""
+        self.known = Note()
+        """What is known besides the items."""
+        self._forget_changes()
+        self._read()
+        self.in_flight = self._in_flight_before & self.entries.keys()
+
+    def _read(self) -> None:
+        found: dict[int, _Contents] = {}
+        destroyed = []
+        for path, scan in self.files.scan():
+            if not scan.frames:
+                destroyed.append(path)
+                continue
+            each = _Contents(path, scan)
+            other = found.get(each.segment.number)
+            if other is None or len(each.records) > len(other.records):  # else it is a copy
+                found[each.segment.number] = each
+        in_order = [found[number] for number in sorted(found)]
+        newest = in_order[-1] if in_order else None
+        lost = self._replay([record for each in in_order for record in each.records])
+        used = [each for each in in_order if each is newest or each.segment.items]
+        self._segments = {each.segment.number: each.segment for each in used}
+        new = [each for each in used if each.damaged and self._is_new(each)]
+        files = len(new) + len(destroyed)
+        if newest is None or newest.segment.number < self.files.saved_totals()[0]:
+            files = files or bool(self.files.paths)  # the newest one is gone
+        self.files.keep(self._segments.values(), destroyed)
+        if files or lost:
+            self.known.last_id += SEGMENT_SIZE // HEADER_SIZE  # ids that may have been given
+            self.add_damage(Damage(files, sum(each.segment.items for each in new), lost))
+            self._is_changed = False  # it is written with the next segment
+        elif newest is not None and not newest.damaged:
+            self.files.begin(newest.segment)
+
+    def _is_new(self, contents: _Contents) -> bool:
+        number, crc = contents.segment.number, zlib.crc32(repr(contents.damaged).encode())
+        contents.segment.damaged = True
+        told, self.known.damage[number] = self.known.damage.get(number), crc
+        return told != crc
+
+    def _replay(self, records: list[Entry | Note]) -> int:
+        """Let what was written happen again; return how many items are lost."""
+        notes = [(at, each) for at, each in enumerate(records) if isinstance(each, Note)]
+        start, self.known = next(
+            ((at + 1, note) for at, note in reversed(notes) if note.live is not None), (0, Note())
+        )
+        known = self.known
+        entries = {each.id: each for each in records[:start] if isinstance(each, Entry)}
+        if start:
+            live = _expanded(known.live or [])
+            entries = {id_: entry for id_, entry in entries.items() if id_ in live}
+        missing = live - entries.keys() if start else set[int]()
+        gone: set[int] = set()
+        for each in records[start:]:
+            if isinstance(each, Entry):
+                if known.last_id:
+                    missing.update(range(known.last_id + 1, each.id))
+                missing.discard(each.id)
+                entries[each.id] = each
+                known.last_id = max(known.last_id, each.id)
+                if each.mark:
+                    known.recent[each.mark] = each.added
+                continue
+            gone |= _expanded(each.gone)
+            known.items.update(each.items)
+            known.counts.update(each.counts)
+            known.clock, known.steps = each.clock or known.clock, each.steps or known.steps
+            known.taken_over.update(each.taken_over)
+            known.last_id = max(known.last_id, each.last_id)
+        for id_ in sorted(entries.keys() - gone):
+            entry = entries[id_]
+            entry.added += sum(s.step_s for s in known.steps if s.first <= id_ <= s.last)
+            self._place(entry)
+        self.counts = Counter(known.counts)
+        known.items = {id_: note for id_, note in known.items.items() if id_ in self.entries}
+        self.parked = {id_ for id_, note in known.items.items() if note.parked}
+        in_doubt = {id_: note.in_doubt for id_, note in known.items.items() if note.in_doubt}
+        self.in_doubt = {self.entries[id_].lane: (first, id_) for id_, first in in_doubt.items()}
+        _, last_id, items = self.files.saved_totals()
+        behind = max(0, last_id - known.last_id)
+        known.last_id += behind
+        return len(missing - gone) + min(behind, items)
+
+    def read(self, entry: Entry) -> tuple[ItemHead, bytes] | None:
+        """Return what was written of an item, and its body; None if that is damaged."""
+        if entry.head is not None:
+            return entry.head, self._added[entry.id][2]
+        frame = self.files.read(entry.segment, entry.offset, entry.length)
+        return frame and (_head.decode(frame.head), frame.body)
+
+    # Changing
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._in_flight_before = self.in_flight.copy()
+        if self.files.current is None and (self._segments or self.damage):
+            with suppress(OSError):  # the disk is full: then nothing can be written
+                self._begin_segment()
+
+    def reserve(self, size: int) -> None:
+        """Have room on the disk for items whose frames take `size` bytes more. Raises OSError."""
+        if self.files.current is None:
+            self._begin_segment()
+        self.files.reserve(size + sum(entry.length for entry, _, _ in self._added.values()))
+
+    def next_id(self) -> int:
+        """Give an id that no other item has. One that is not inserted is skipped."""
+        self.known.last_id += 1
+        self._gone.add(self.known.last_id)
+        return self.known.last_id
+
+    def insert(self, id_: int, head: ItemHead, body: bytes) -> None:
+        """Add an item; `reserve` has found its room."""
+        assert self.files.current is not None
+        data = _encode(head)
+        entry = _entry(id_, head, len(body), self.files.current, -1, len(data))
+        entry.head = head
+        self._gone.discard(id_)
+        self._added[id_] = entry, data, body
+        self._place(entry)
+
+    def _place(self, entry: Entry) -> None:
+        self.entries[entry.id] = entry
+        self.lanes.setdefault(entry.lane, {})[entry.id] = entry
+        self.size += entry.size
+        entry.segment.items += 1
+        entry.segment.live += entry.length
+
+    def _remove(self, id_: int) -> None:
+        entry = self.entries.pop(id_)
+        del self.lanes[entry.lane][id_]
+        self.size -= entry.size
+        entry.segment.items -= 1
+        entry.segment.live -= entry.length
+        self._added.pop(id_, None)
+        self._noted.discard(id_)
+        self.known.items.pop(id_, None)
+        self.parked.discard(id_)
+        self._gone.add(id_)
+
+    def note_of(self, id_: int) -> ItemNote:
+        """Return what is known of an item since it was added."""
+        return self.known.items.get(id_) or ItemNote()
+
+    def set_note(self, id_: int, note: ItemNote) -> None:
+        """Record what is known of an item."""
+        self.known.items[id_] = note
+        self._noted.add(id_)
+        (self.parked.add if note.parked else self.parked.discard)(id_)
+
+    def state_of(self, id_: int) -> ItemState | None:
+        """Return the state of an item, None for one that is gone or never was."""
+        if id_ in self.in_flight:
+            return ItemState.IN_FLIGHT
+        if id_ in self.parked:
+            return ItemState.PARKED
+        return ItemState.WAITING if id_ in self.entries else None
+
+    def allowing(self, event: ItemEvent, ids: Iterable[int]) -> list[int]:
+        """Return those of the items that `event` can happen to."""
+        every = dict.fromkeys(ids)
+        return [id_ for id_ in every if (self.state_of(id_), event) in TRANSITIONS]
+
+    def move(self, ids: Iterable[int], event: ItemEvent, reason: str = "") -> None:
+        """Let `event` happen to items; what ends one is counted. `reason` is why one is parked."""
+        for id_ in ids:
+            before = self.state_of(id_)
+            if before is None:
+                continue
+            after = TRANSITIONS[before, event]
+            self.in_flight.discard(id_)
+            if after is ItemState.IN_FLIGHT:
+                self.in_flight.add(id_)
+            elif after is ItemState.PARKED:
+                note = _changed(self.note_of(id_), parked=True, reason=reason[:500])
+                self.set_note(id_, note)
+            elif after is not ItemState.WAITING:
+                self._remove(id_)
+                self.count(after.value)
+            elif before is ItemState.PARKED:
+                self.set_note(id_, ItemNote())
+
+    def message_ids(self, lane: Lane, message: int) -> list[int]:
+        """Return the ids of the waiting items of a message of this lane, in order."""
+        found: list[int] = []
+        for id_, entry in self.lanes.get(lane, {}).items():
+            if entry.message == message:
+                found += [] if id_ in self.parked else [id_]
+            elif found:
+                break  # the chunks of a device come one message after another
+        return found
+
+    def mark_in_doubt(self, lane: Lane, items: Range | None) -> None:
+        """Record from which to which item a request may or may not arrive; None: it has."""
+        before = self.in_doubt.pop(lane, (0, 0))
+        if items is not None:
+            self.in_doubt[lane] = items
+        for last, doubt in ((before[1], 0), *([(items[1], items[0])] if items else [])):
+            if before != items and last in self.entries:
+                self.set_note(last, _changed(self.note_of(last), in_doubt=doubt))
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to a counter of the totals."""
+        self.counts[name] += by
+        self._is_changed = True
+
+    def add_damage(self, damage: Damage) -> None:
+        """Count what was found damaged, and tell it."""
+        before = self.damage or Damage()
+        self.damage = Damage(*map(sum, zip(before, damage, strict=True)))
+        names = ("damaged_files", "salvaged", "unreadable")
+        self.counts.update(dict(zip(names, damage, strict=True)))
+        self._is_changed = True
+
+    def set_clock(self, clock: BootClock, step: ClockStep | None = None) -> None:
+        """Record how the host's clock stands, and by how much that moves the times of items."""
+        self.known.clock = clock
+        if step is not None:
+            self.known.steps = [*self.known.steps, step]
+            for entry in self.entries.values():
+                if step.first <= entry.id <= step.last:
+                    entry.added += step.step_s
+        self._is_changed = True
+
+    def set_taken_over(self, name: str, taken: TakenOver) -> None:
+        """Record how far a file of the format before has been taken over."""
+        self.known.taken_over[name] = taken
+        self.known.last_id = max(self.known.last_id, taken.newest)
+        self._is_changed = True
+
+    def remember(self, mark: bytes, added: float) -> None:
+        """Remember the mark of an item that is being added; the oldest mark goes for it."""
+        recent = self.known.recent
+        recent.pop(mark, None)
+        recent[mark] = added
+        while len(recent) > _MOST_RECENT:
+            del recent[next(iter(recent))]
+
+    # Writing
+
+    def commit(self) -> None:
+        """Write and sync what the transaction has changed. Raises OSError."""
+        is_noted = self._noted or self._gone or self._is_changed
+        if not (self._added or is_noted):
+            return
+        if self.files.current is None:
+            self._begin_segment()
+        known = self.known
+        known.counts = dict(self.counts)
+        frames: list[FrameParts] = [
+            (FrameKind.ITEM, id_, head, body) for id_, (_, head, body) in self._added.items()
+        ]
+        if is_noted:
+            gone, items = ranges(sorted(self._gone)), {id_: known.items[id_] for id_ in self._noted}
+            note = _changed(known, gone=gone, items=items, live=None, recent={}, damage={})
+            frames.append((FrameKind.NOTE, 0, _encode(note), b""))
+        offsets = self.files.append(frames)
+        for (entry, _, _), offset in zip(self._added.values(), offsets, strict=False):
+            entry.head, entry.offset = None, offset
+        self.files.save_totals(known.last_id, len(self.entries))
+        self._forget_changes()
+        current = self.files.current
+        if current and current.end > SEGMENT_SIZE - NOTES_SIZE:
+            with suppress(OSError):  # the disk is full: this one is written to as far as it goes
+                self._begin_segment()
+                self._empty_sparsest()
+        for number, segment in list(self._segments.items()):
+            if not segment.items and segment is not self.files.current:
+                del self._segments[number]
+                self.files.release(segment)
+
+    def _forget_changes(self) -> None:
+        self._added: dict[int, tuple[Entry, bytes, bytes]] = {}
+        """Id -> entry, head and body."""
+        self._noted: set[int] = set()
+        self._gone: set[int] = set()
+        self._is_changed = False
+
+    def _begin_segment(self) -> None:
+        """Go on in another segment, which begins with all that is not the items themselves."""
+        known = self.known
+        known.live = ranges(self.entries)
+        known.counts = dict(self.counts)
+        oldest = next(iter(self.entries), known.last_id + 1)
+        known.steps = [step for step in known.steps if step.last >= oldest]
+        known.damage = {n: crc for n, crc in known.damage.items() if n in self._segments}
+        segment = self.files.begin_next(zlib.compress(_encode(known), 1))
+        self._segments[segment.number] = segment
+
+    def _empty_sparsest(self) -> None:
+        """Move the last items of a segment into the current one, if they are less than half."""
+        current = self.files.current
+        sparse = [
+            (each.live, number)
+            for number, each in self._segments.items()
+            if each.items and each is not current and each.live < min(each.end, SEGMENT_SIZE) // 2
+        ]
+        if not sparse or current is None:
+            return
+        segment = self._segments[min(sparse)[1]]
+        entries = [entry for entry in self.entries.values() if entry.segment is segment]
+        frames = [self.files.read(segment, entry.offset, entry.length) for entry in entries]
+        whole = [(e, f) for e, f in zip(entries, frames, strict=True) if f is not None]
+        offsets = self.files.append((FrameKind.ITEM, f.number, f.head, f.body) for _, f in whole)
+        for (entry, _), offset in zip(whole, offsets, strict=True):
+            self._move_frame(entry, current, offset)
+
+    def _move_frame(self, entry: Entry, segment: Segment, offset: int) -> None:
+        entry.segment.items -= 1
+        entry.segment.live -= entry.length
+        entry.segment, entry.offset = segment, offset
+        segment.items += 1
+        segment.live += entry.length
+
+
+class _Contents:
+    """What is read of one segment."""
+
+    def __init__(self, path: Path, scan: Scan) -> None:
+        last = scan.frames[-1]
+        end = last.offset if last.kind == FrameKind.END else last.end
+        self.segment = Segment(path, last.segment, end, path.stat().st_size)
+        self.damaged = scan.damaged
+        self.records: list[Entry | Note] = []
+        for frame in scan.frames:
+            try:
+                if frame.kind != FrameKind.END:
+                    self.records.append(self._record(frame))
+            except (msgspec.DecodeError, zlib.error):
+                self.damaged.append((frame.offset, frame.end))
+
+    def _record(self, frame: Frame) -> Entry | Note:
+        if frame.kind == FrameKind.NOTE:
+            return _note.decode(zlib.decompress(frame.body) if frame.body else frame.head)
+        head, size = _head.decode(frame.head), len(frame.body)
+        return _entry(frame.number, head, size, self.segment, frame.offset, len(frame.head))
+
+
+def _entry(
+    id_: int, head: ItemHead, size: int, segment: Segment, offset: int, head_size: int
+) -> Entry:
+    lane, length = (head.device, head.kind), HEADER_SIZE + head_size + size
+    times = head.captured, head.added
+    return Entry(id_, None, lane, head.message, *times, head.mark, size, segment, offset, length)
+
+
+def ranges(ids: Iterable[int]) -> list[Range]:
+    """Return ascending ids as ranges."""
+    found: list[Range] = []
+    for number in ids:
+        if found and number == found[-1][1] + 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return found
+
+
+def _expanded(found: list[Range]) -> set[int]:
+    return {id_ for first, last in found for id_ in range(first, last + 1)}

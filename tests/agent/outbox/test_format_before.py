@@ -1,0 +1,164 @@
+"""An outbox of the format before is taken over: whole, torn, and when the start is killed."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from outbox_before import NAME, write
+from outboxes import Clock, bodies, event, outbox, totals, waiting
+
+from agent.outbox import ItemKind, NewItem
+from agent.outbox.items import Selection
+
+NOW = Clock().now
+ITEMS = [
+    NewItem(ItemKind.EVENT, "kit", b'{"n":%d,"pad":"%s"}' % (n, b"x" * (n % 700)))
+    for n in range(600)
+]
+BODIES = [item.body for item in ITEMS]
+
+
+def deliver_all(folder: Path) -> list[bytes]:
+    """Deliver what waits as the loop does, in an outbox that is opened for it."""
+    with outbox(folder) as box:
+        items = box.transact(lambda store: store.take("kit", ItemKind.EVENT, 10**6, 1 << 40))
+        box.transact(lambda store: store.remove_delivered([item.id for item in items]))
+    return [item.body for item in items]
+
+
+def test_what_waits_keeps_its_order_its_keys_and_what_is_known_of_it(tmp_path: Path):
+    path = write(
+        tmp_path / "state",
+        ITEMS,
+        at=NOW,
+        statements=[
+            "UPDATE items SET state = 1, refusals = 3, reason = 'no' WHERE id = 1",
+            "INSERT INTO counts VALUES('delivered', 41)",
+            "INSERT INTO recent VALUES(CAST('keyboot-17' AS BLOB), 1700000000.0)",
+            "INSERT INTO about VALUES('in doubt event kit', '5')",
+        ],
+    )
+    with outbox(tmp_path) as box:
+        assert bodies(box, ItemKind.EVENT) == BODIES[1:]
+        assert waiting(box, ItemKind.EVENT)[0].idempotency_key == f"{NAME}-2"
+        (parked,) = box.transact(lambda store: store.list_items(1))
+        assert (parked.parked, parked.refusals) == ("no", 3)
+        assert totals(box).counts["delivered"] == 41
+        assert box.put([NewItem(ItemKind.EVENT, "kit", b"{}", key="boot-17")]).duplicates == 1
+        whole = Selection(100, 1 << 30)
+        again = box.transact(lambda store: store.next_batch("kit", ItemKind.EVENT, whole))
+        assert [item.id for item in again] == [2, 3, 4, 5]
+        assert box.damage is None
+        assert path.exists()
+
+
+def test_the_file_stays_until_all_of_it_is_delivered(tmp_path: Path):
+    path = write(tmp_path / "state", ITEMS, at=NOW)
+    with outbox(tmp_path) as box:
+        some = box.transact(lambda store: store.take("kit", ItemKind.EVENT, 500, 1 << 40))
+        box.transact(lambda store: store.remove_delivered([item.id for item in some]))
+        box.put([event(1_000_000)])
+    assert path.exists()
+    assert deliver_all(tmp_path) == [*BODIES[500:], event(1_000_000).body]
+    assert not list(path.parent.glob("outbox.sqlite*[!k]"))
+    with outbox(tmp_path) as box:
+        assert totals(box).waiting == 0
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.6, 0.95])
+def test_of_a_torn_file_the_rows_that_can_be_read_are_taken_and_the_damage_is_told(
+    tmp_path: Path, kept: float
+):
+    path = write(tmp_path / "state", ITEMS, at=NOW)
+    data = path.read_bytes()
+    data = data[: int(len(data) * kept)]
+    path.write_bytes(data)
+    # What is free of a page, too, holds rows: of those that have moved to another.
+    whole = [body for body in BODIES if body in data]
+    with outbox(tmp_path) as box:
+        found = bodies(box, ItemKind.EVENT)
+        assert found == [body for body in BODIES if body in set(found)]
+        assert len(found) > max(100, len(whole) - 20)
+        assert box.damage is not None
+        assert totals(box).counts["damaged_files"] == 1
+        assert totals(box).counts["salvaged"] == len(found)
+    with outbox(tmp_path) as box:
+        assert box.damage is None
+
+
+def test_a_page_that_is_damaged_hides_only_what_it_holds(tmp_path: Path):
+    path = write(tmp_path / "state", ITEMS, at=NOW)
+    data = bytearray(path.read_bytes())
+    data[20 * 4096 : 20 * 4096 + 300] = b"\xff" * 300
+    path.write_bytes(data)
+    with outbox(tmp_path) as box:
+        assert len(bodies(box, ItemKind.EVENT)) > 500
+        assert box.damage is not None
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all", b"\0" * 8192])
+def test_a_file_that_is_no_outbox_does_not_stop_the_start(tmp_path: Path, content: bytes):
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "state" / "outbox.sqlite").write_bytes(content)
+    with outbox(tmp_path) as box:
+        box.put([event(1)])
+    with outbox(tmp_path) as box:
+        assert bodies(box, ItemKind.EVENT) == [event(1).body]
+
+
+def test_no_damage_stops_a_start_or_brings_wrong_bytes(tmp_path: Path):
+    dice = random.Random(7)
+    path = write(tmp_path / "sound", ITEMS, at=NOW)
+    sound = path.read_bytes()
+    for number in range(25):
+        data = bytearray(sound)
+        for _ in range(dice.choice([1, 10, 100])):
+            data[dice.randrange(len(data))] = dice.randrange(256)
+        folder = tmp_path / str(number)
+        (folder / "state").mkdir(parents=True, mode=0o700)
+        (folder / "state" / "outbox.sqlite").write_bytes(data)
+        with outbox(folder) as box:
+            assert set(bodies(box, ItemKind.EVENT)) <= set(BODIES)
+            box.put([event(9_999_999)])
+
+
+# Kills itself at a given one of the steps in which something is written or removed.
+KILLED_START = """
+import os, sys
+sys.path[:0] = ["tests/support"]
+from pathlib import Path
+from outboxes import outbox
+left = int(sys.argv[2])
+write = os.write
+def at_step():
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), 9)
+def counted(descriptor, data):
+    at_step()
+    return write(descriptor, data)
+os.write = counted
+STEPS = ("os.rename", "os.remove", "sqlite3.connect")
+sys.addaudithook(lambda name, _: name in STEPS and at_step())
+outbox(Path(sys.argv[1])).close()
+"""
+
+
+def test_a_start_that_is_killed_meanwhile_neither_loses_nor_doubles(tmp_path: Path):
+    write(tmp_path / "as it was" / "state", ITEMS, at=NOW)
+    for step in range(1, 100):
+        folder = tmp_path / str(step)
+        shutil.copytree(tmp_path / "as it was", folder)
+        child = [sys.executable, "-c", KILLED_START, str(folder), str(step)]
+        code = subprocess.run(child, check=False).returncode
+        assert deliver_all(folder) == BODIES, step
+        assert not (folder / "state" / "outbox.sqlite").exists()
+        if code == 0:
+            break
+    assert step > 10

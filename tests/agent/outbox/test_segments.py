@@ -1,0 +1,157 @@
+"""The files of the outbox are damaged: what is whole is kept, what is lost is counted and told."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from outbox_damage import KINDS, Sound, make, tried
+from outboxes import bodies, chunk, event, outbox, totals, waiting
+
+from agent.outbox import ItemKind, frames
+
+
+@pytest.fixture(scope="module")
+def sounds(tmp_path_factory: pytest.TempPathFactory) -> list[Sound]:
+    folder = tmp_path_factory.mktemp("sound")
+    return [make(folder / str(seed), random.Random(seed)) for seed in range(2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_item_that_is_whole_is_kept_and_nothing_is_lost_in_silence(
+    tmp_path: Path, sounds: list[Sound], kind: str
+):
+    # Seeded; `scripts/soak outbox` does three thousand.
+    for seed in range(8):
+        verdict = tried(sounds[seed % 2], kind, seed, tmp_path)
+        assert (verdict.whole_lost, verdict.wrong, verdict.silent) == (0, 0, False), seed
+
+
+def test_a_crc_that_is_not_compared_would_be_noticed(
+    tmp_path: Path, sounds: list[Sound], monkeypatch: pytest.MonkeyPatch
+):
+    class NoCrc:
+        crc32 = staticmethod(lambda data, value=0: 0)
+
+    def wrong(seed: int) -> bool:
+        verdict = tried(made, "many flips", seed, tmp_path)
+        return bool(verdict.wrong or verdict.silent or verdict.whole_lost)
+
+    monkeypatch.setattr(frames, "zlib", NoCrc)
+    made = make(tmp_path / "without", random.Random(1))
+    assert any(wrong(seed) for seed in range(8))
+    assert zlib.crc32(b"1") != NoCrc.crc32(b"1")
+
+
+def test_the_newest_items_that_are_cut_off_are_counted_and_their_ids_are_not_given_again(
+    tmp_path: Path,
+):
+    with outbox(tmp_path) as box:
+        box.put([event(number) for number in range(40)])
+        keys = {item.idempotency_key for item in waiting(box, ItemKind.EVENT)}
+        (path,) = box.folder.glob("*.segment")
+        entry = box.transact(lambda store: store.index.entries[31])
+    path.write_bytes(path.read_bytes()[: entry.offset])
+    with outbox(tmp_path) as box:
+        assert bodies(box, ItemKind.EVENT) == [event(number).body for number in range(30)]
+        assert box.damage is not None
+        assert str(box.damage).startswith("the outbox was damaged: 10 items are lost, 30 items")
+        assert totals(box).counts["unreadable"] == 10
+        box.put([event(1000)])
+        assert waiting(box, ItemKind.EVENT)[-1].idempotency_key not in keys
+    with outbox(tmp_path) as box:
+        assert box.damage is None
+
+
+def test_a_segment_that_is_gone_is_told_also_the_only_one(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([event(1), event(2)])
+        (path,) = box.folder.glob("*.segment")
+    path.unlink()
+    with outbox(tmp_path) as box:
+        assert bodies(box, ItemKind.EVENT) == []
+        assert box.damage is not None
+
+
+def test_the_disk_is_given_back_and_no_delivered_item_comes_again(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        for first in range(0, 4000, 100):
+            box.put([event(number + 10**400) for number in range(first, first + 100)])
+        assert len(list(box.folder.glob("*.segment"))) > 3
+        box.put([chunk(1)])  # it stays, as the last of its segment
+        while items := box.transact(lambda s: s.take("kit", ItemKind.EVENT, 100, 1 << 30)):
+            box.transact(lambda s, items=items: s.remove_delivered([item.id for item in items]))
+        assert sum(path.stat().st_size for path in box.folder.iterdir()) < 2_200_000
+    with outbox(tmp_path) as box:
+        assert bodies(box, ItemKind.EVENT) == []
+        assert bodies(box) == [chunk(1).body]
+
+
+def test_few_items_in_many_segments_are_moved_together(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        left = []
+        for round_ in range(12):
+            box.put([event(round_ * 1000 + number + 10**4000) for number in range(120)])
+            items = box.transact(lambda s: s.take("kit", ItemKind.EVENT, 119, 1 << 30))
+            box.transact(lambda s, items=items: s.remove_delivered([item.id for item in items]))
+        left = bodies(box, ItemKind.EVENT)
+        assert len(list(box.folder.glob("*.segment"))) < 6
+    with outbox(tmp_path) as box:
+        assert bodies(box, ItemKind.EVENT) == left
+
+
+# Kills itself at a given one of its writes, renames and removals, while it begins new segments.
+KILLED = """
+import os, sys
+sys.path[:0] = ["tests/support"]
+from pathlib import Path
+from outboxes import event, outbox
+from agent.outbox import ItemKind
+left = int(sys.argv[2])
+write = os.write
+def at_step(*_):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), 9)
+def counted(descriptor, data):
+    if descriptor != 1:
+        at_step()
+    return write(descriptor, data)
+os.write = counted
+sys.addaudithook(lambda name, _: name in ("os.rename", "os.remove", "os.truncate") and at_step())
+with outbox(Path(sys.argv[1])) as box:
+    for number in range(24):
+        box.put([event(number + 10 ** 60000)])
+        os.write(1, b"+%d\\n" % number)
+        if number % 3 == 2:
+            (item,) = box.transact(lambda s: s.take("kit", ItemKind.EVENT, 1, 1 << 30))
+            os.write(1, b"-%d\\n" % int(item.body[-3:-1]))
+            box.transact(lambda s: s.remove_delivered([item.id]))
+"""
+
+
+def steps() -> Iterator[int]:
+    dice = random.Random(3)
+    yield from (dice.randrange(1, 90) for _ in range(12))
+
+
+def test_a_kill_while_segments_come_and_go_loses_nothing(tmp_path: Path):
+    for at, step in enumerate(steps()):
+        folder = tmp_path / str(at)
+        child = [sys.executable, "-c", KILLED, str(folder), str(step)]
+        said = subprocess.run(child, capture_output=True, check=False).stdout.decode().split()
+        put = {int(word[1:]) for word in said if word[0] == "+"}
+        sent = {int(word[1:]) for word in said if word[0] == "-"}
+        with outbox(folder) as box:
+            kept = [int(body[-3:-1]) for body in bodies(box, ItemKind.EVENT)]
+            assert box.damage is None
+        assert put - sent <= set(kept), step
+        assert kept == sorted(kept)
+        shutil.rmtree(folder)
