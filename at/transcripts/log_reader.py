@@ -82,7 +82,11 @@ def _read(data: bytes, *, any_text: bool) -> ReadLog:
         transcript = parse_transcript(text.lstrip())
         return ReadLog(tuple(_steps(transcript)), "transcript", True, transcript.header)
     lines = enumerate(_LINE_END.split(text), start=1)
-    heads = [_without_leads(line, number) for number, line in lines if line.strip()]
+    heads = [
+        _without_leads(line, number)
+        for number, line in lines
+        if line.strip() and not log_shapes.FENCE.fullmatch(line)
+    ]
     if not heads:
         raise TranscriptError("the log is empty: no line that was sent or received")
     sample = [head for head in heads if _AT_WITHIN.search(head.text)][:_SAMPLE_LINES]

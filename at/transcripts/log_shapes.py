@@ -77,6 +77,7 @@ _LEFT = r"<-+|<=+|<<+|←"
 SHAPES = (
     Shape("bare", rest=Rest.BY_LOOK),
     Shape("modem >> / modem <<", _after(_TOOL + ">>"), _after(_TOOL + "<<")),
+    Shape("modem << / modem >>", _after(_TOOL + "<<"), _after(_TOOL + ">>")),
     Shape("AT> / AT<", _after("AT>(?!>)"), _after("AT<(?!<)")),
     Shape("TX: / RX:", _after(_OUT), _after(_IN)),
     Shape("-> / <-", _after(_RIGHT), _after(_LEFT)),
@@ -85,7 +86,7 @@ SHAPES = (
     Shape("< / >", _after(r"<\s(?=AT)"), _after(r">\s")),
     Shape("[AT+X] / {+X}", _whole(r"\[(?P<text>AT.*?)\]?"), _whole(r"\{(?P<text>.*?)\}?")),
     Shape("> AT", _after(rf"(?:>|{_RIGHT})\s?(?=AT)"), rest=Rest.RECEIVED),
-    Shape("-> AT, -> OK", _after(r"->\s(?=AT)"), _after(r"->"), rest=Rest.RECEIVED),
+    Shape("-> AT, -> OK", _after(r"-?>\s(?=AT)"), _after(r"-?>"), rest=Rest.RECEIVED),
     Shape(
         "uart:~$ at AT+X",
         _whole(rf"{_PROMPT}\s*(?:at\s+)?(?P<quote>['\"]?)(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"),
@@ -118,13 +119,17 @@ LEADS = (
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.-]+\[\d+\]: "),  # the system's log
 )
 
+FENCE = re.compile(r"\s*```\w*\s*")
+"""What a forum or an issue sets around a log: no line of it."""
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
 SPELT_END = re.compile(r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n)+", re.IGNORECASE)
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
-    re.compile(rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+({_NAMED}.*)", re.IGNORECASE | re.DOTALL),
     re.compile(
-        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)\s+(OK|ERROR|\+CM[ES] ERROR:\s?\d+)\s*",
+        rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+(?:->\s*)?({_NAMED}.*)", re.IGNORECASE | re.DOTALL
+    ),
+    re.compile(
+        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)\s+(?:->\s*)?(OK|ERROR|\+CM[ES] ERROR:\s?\d+)\s*",
         re.IGNORECASE | re.DOTALL,
     ),
 )

@@ -43,6 +43,12 @@ MARKED = {
     "AT> / AT<": log_of("AT> {}", "AT< {}"),
     "TX: / RX:": log_of("TX: {}", "RX: {}"),
     "modem >> / modem <<": log_of("modem >> {}", "modem << {}"),
+    "modem << / modem >>": log_of("modem << {}", "modem >> {}"),
+    "times and levels, then marks": log_of(
+        "2026-02-10T12:00:00.1 DEBUG modem << {}", "2026-02-10T12:00:00.2 DEBUG modem >> {}"
+    ),
+    "> for both": log_of("> {}", "> {}"),
+    "fenced": f"```text\n{log_of('{}', '{}')}```\n",
     "[AT+X] / {+X}": log_of("[{}]", "{{{}}}"),
     "Arduino's monitor": log_of("10:00:00.250 -> {}", "10:00:00.250 -> {}"),
     "reversed arrows": log_of("<- {}", "-> {}"),
@@ -98,6 +104,7 @@ def test_every_row_of_the_table_is_needed() -> None:
             ["AT%XSYSTEMMODE?", "%XSYSTEMMODE: 0,0,0,0,1", "OK"],
         ),
         ("AT+CFUN=1 OK", ["AT+CFUN=1", "OK"]),
+        ("AT+CFUN? -> +CFUN: 1 -> OK", ["AT+CFUN?", "+CFUN: 1", "OK"]),
         ("AT+CFUN=1 +CME ERROR: 13", ["AT+CFUN=1", "+CME ERROR: 13"]),
         ('+COPS: 0,2,"an OK"', ['+COPS: 0,2,"an OK"']),
         ("%HWVERSION: nRF9160 SICA B1A", ["%HWVERSION: nRF9160 SICA B1A"]),
