@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -46,10 +47,14 @@ def drawn(text: str) -> str:
 
 
 def guard_output() -> None:
-    """Guard the standard streams of this process."""
+    """Guard the standard streams of this process; one that the caller closed is a null device."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # else the next file that is opened gets its number
+            end = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - for good
+            setattr(sys, name, end)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):  # None where there is no console at all
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=AS_IN_JSON)
             if stream.isatty():
                 setattr(sys, name, _GuardedStream(stream, _UNSAFE_BUT_LINE_ENDS))

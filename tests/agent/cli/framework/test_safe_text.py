@@ -80,6 +80,8 @@ def test_a_guarded_stream_draws_only_what_is_told_to_be_ours(
     monkeypatch.setattr(sys, "stdout", stream)
     monkeypatch.setattr(sys, "stderr", None)
     guard_output()
+    with sys.stderr as closed_by_the_caller:
+        assert closed_by_the_caller.write("x") == 1
     assert sys.stdout.write("\x1b[2J\x9b\r\n") == 7
     sys.stdout.writelines(["\r", "end\n"])
     assert terminal.getvalue() == b"\\u001b[2J\\u009b\r\n\\u000dend\n"
