@@ -279,7 +279,7 @@ class OutboxIndex:
         """Have room on the disk for items whose frames take `size` bytes more. Raises OSError."""
         if self.files.current is None:
             self._begin_segment()
-        self.files.reserve(size + sum(entry.length for entry, _, _ in self._added.values()))
+        self.files.reserve(size + self._added_bytes)
 
     def next_id(self) -> int:
         """Give an id that no other item has. One that is not inserted is skipped."""
@@ -295,6 +295,7 @@ class OutboxIndex:
         entry.head = head
         self._gone.discard(id_)
         self._added[id_] = entry, data, body
+        self._added_bytes += entry.length
         self._place(entry)
 
     def _place(self, entry: Entry) -> None:
@@ -450,6 +451,7 @@ class OutboxIndex:
     def _forget_changes(self) -> None:
         self._added: dict[int, tuple[Entry, bytes, bytes]] = {}
         """Id -> entry, head and body."""
+        self._added_bytes = 0
         self._noted: set[int] = set()
         self._gone: set[int] = set()
         self._is_changed = False
@@ -457,9 +459,10 @@ class OutboxIndex:
     def _begin_segment(self) -> None:
         """Go on in another segment, which begins with all that is not the items themselves."""
         known = self.known
-        known.live = ranges(self.entries)
-        known.counts = dict(self.counts)
         oldest = next(iter(self.entries), known.last_id + 1)
+        none_gone = len(self.entries) == known.last_id + 1 - oldest
+        known.live = [(oldest, known.last_id)] if none_gone else ranges(self.entries)
+        known.counts = dict(self.counts)
         known.steps = [step for step in known.steps if step.last >= oldest]
         known.damage = {n: crc for n, crc in known.damage.items() if n in self._segments}
         segment = self.files.begin_next(zlib.compress(_encode(known), 1))

@@ -49,14 +49,20 @@ class Quota:
     def __init__(self, index: OutboxIndex, folder: Path) -> None:
         self._index = index
         self._folder = str(folder)
+        self._free: int | None = None
+
+    def begin(self) -> None:
+        """Begin a transaction: the free space is read once in it, if at all."""
+        self._free = None
 
     def check(self, count: int, size: int, limits: OutboxSettings) -> None:
         """Check that `count` items of `size` bytes may come. Raises TooLarge, OutboxFull."""
-        try:
-            free = shutil.disk_usage(self._folder).free
-        except OSError:
-            free = 0  # gone or not readable: nothing is accepted
-        check_quota(limits, count, size, free, self._folder)
+        if self._free is None:
+            try:
+                self._free = shutil.disk_usage(self._folder).free
+            except OSError:
+                self._free = 0  # gone or not readable: nothing is accepted
+        check_quota(limits, count, size, self._free, self._folder)
 
     def make_room(
         self,
@@ -107,5 +113,5 @@ class Quota:
 
 
 def _largest_head(item: NewItem) -> int:
-    texts = len(item.device.encode()) + (len(json.dumps(dict(item.meta))) if item.meta else 0)
-    return 256 + texts
+    meta = len(json.dumps(dict(item.meta))) if item.meta else 0
+    return 256 + 4 * len(item.device) + meta
