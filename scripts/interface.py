@@ -37,7 +37,7 @@ NAMED = {
     *("kind", "exit", "type", "role", "outcome", "from"),
     *("concern", "step", "with", "state", "status"),
 }
-HASH = re.compile("[0-9a-f]{64}")
+HASH = re.compile("[0-9a-f]{64}|[0-9a-f]{32}")
 SESSION = ("AT+CGMM", "AT+CFUN?", "AT%KEYGEN=1,9,0", 'AT+CPIN="1234"', "AT+CFUN=1", "AT+CESQ")
 EVENT = shlex.split("""report event --queue --device-serial kit-1 --hardware-version nrf9161dk
     --software-type main --software-version 1.0.0 --metric count=1""")
