@@ -20,8 +20,9 @@ import msgspec
 
 from agent.config.trusted_places import require_trusted_file
 from agent.outbox.dedup import mark_of
-from agent.outbox.index import BootClock, Damage, ItemHead, ItemNote, OutboxIndex, TakenOver
+from agent.outbox.index import Damage, OutboxIndex
 from agent.outbox.items import ItemKind
+from agent.outbox.records import BootClock, ItemHead, ItemNote, TakenOver
 
 FILE = "outbox.sqlite"
 _AT_ONCE = 256

@@ -10,118 +10,33 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from agent.json_value import JSONValue
-from agent.outbox.frames import HEADER_SIZE, Frame, FrameKind, Scan
+from agent.outbox.frames import HEADER_SIZE, FrameKind
 from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
+from agent.outbox.records import (
+    BootClock,
+    ClockStep,
+    Entry,
+    ItemHead,
+    ItemNote,
+    Lane,
+    Note,
+    Range,
+    SegmentContents,
+    TakenOver,
+    decode_head,
+    encode_record,
+    entry_of,
+    expanded,
+    ranges,
+)
 from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE, FrameParts, Segment, SegmentFiles
 
 _MOST_RECENT = 10_000
-Lane = tuple[str, str]
-"""Device and kind."""
-Range = tuple[int, int]
-"""First and last."""
-
-
-class BootClock(NamedTuple):
-    """The host's clock in the boot of this name, when an item was last added."""
-
-    boot: str
-    last_id_before: int
-    """The last id that was given in an earlier boot."""
-    offset_s: float
-    """The time of the clock less the seconds since the boot."""
-
-
-class ClockStep(NamedTuple):
-    """The clock was set by `step_s` after the items of these ids were added."""
-
-    first: int
-    last: int
-    step_s: float
-
-
-class TakenOver(NamedTuple):
-    """How far a file of the format before has been taken over."""
-
-    last: int
-    """The last id in that file."""
-    shift: int
-    """How much larger an id is here than there."""
-    newest: int
-    """The highest id here that it takes."""
-    whole: bool = False
-
-
-class ItemHead(msgspec.Struct, array_like=True):
-    """What is written of an item besides its id and its body."""
-
-    kind: str
-    device: str
-    message: int
-    """The id of the item that begins its message."""
-    captured: float
-    added: float
-    meta: dict[str, JSONValue] = {}
-    mark: bytes = b""
-    """By which a duplicate is known; empty where none is looked for."""
-    key: str = ""
-    """Its idempotency key where this outbox did not give it."""
-
-
-class ItemNote(msgspec.Struct, omit_defaults=True, frozen=True):
-    """What is known of an item since it was added; a new field only needs a default."""
-
-    parked: bool = False
-    refusals: int = 0
-    reason: str = ""
-    in_doubt: int = 0
-    """The first item of the request that it ends, and that may or may not have arrived."""
-
-
-class Note(msgspec.Struct, omit_defaults=True):
-    """What a transaction changed besides adding items; the first of a segment holds everything."""
-
-    gone: list[Range] = []
-    items: dict[int, ItemNote] = {}
-    counts: dict[str, int] = {}
-    clock: BootClock | None = None
-    steps: list[ClockStep] = []
-    last_id: int = 0
-    """The highest id that was given."""
-    taken_over: dict[str, TakenOver] = {}
-    """By the name of the outbox of the format before."""
-    live: list[Range] | None = None
-    """The items that are still there; None in a note of one transaction."""
-    recent: dict[bytes, float] = {}
-    """Mark of an item -> when it was added."""
-    damage: dict[int, int] = {}
-    """Segment -> the CRC-32 of what is damaged in it and has been told."""
-
-
-@dataclass(slots=True)
-class Entry:
-    """An item that waits or is parked, and where it stands."""
-
-    id: int
-    head: ItemHead | None
-    """Only until it is written."""
-    lane: Lane
-    message: int
-    captured: float
-    added: float
-    mark: bytes
-    size: int
-    """Bytes of its body."""
-    segment: Segment
-    offset: int
-    length: int
-    """Bytes of its frame."""
 
 
 class Damage(NamedTuple):
@@ -139,9 +54,6 @@ class Damage(NamedTuple):
         )
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_head = msgspec.msgpack.Decoder(ItemHead)
-_note = msgspec.msgpack.Decoder(Note)
 _changed = msgspec.structs.replace
 
 
@@ -183,13 +95,13 @@ class OutboxIndex:
         self.in_flight = self._in_flight_before & self.entries.keys()
 
     def _read(self) -> None:
-        found: dict[int, _Contents] = {}
+        found: dict[int, SegmentContents] = {}
         destroyed = []
         for path, scan in self.files.scan():
             if not scan.frames:
                 destroyed.append(path)
                 continue
-            each = _Contents(path, scan)
+            each = SegmentContents(path, scan)
             other = found.get(each.segment.number)
             if other is None or len(each.records) > len(other.records):  # else it is a copy
                 found[each.segment.number] = each
@@ -210,7 +122,7 @@ class OutboxIndex:
         elif newest is not None and not newest.damaged:
             self.files.begin(newest.segment)
 
-    def _is_new(self, contents: _Contents) -> bool:
+    def _is_new(self, contents: SegmentContents) -> bool:
         number, crc = contents.segment.number, zlib.crc32(repr(contents.damaged).encode())
         contents.segment.damaged = True
         told, self.known.damage[number] = self.known.damage.get(number), crc
@@ -225,7 +137,7 @@ class OutboxIndex:
         known = self.known
         entries = {each.id: each for each in records[:start] if isinstance(each, Entry)}
         if start:
-            live = _expanded(known.live or [])
+            live = expanded(known.live or [])
             entries = {id_: entry for id_, entry in entries.items() if id_ in live}
         missing = live - entries.keys() if start else set[int]()
         gone: set[int] = set()
@@ -239,7 +151,7 @@ class OutboxIndex:
                 if each.mark:
                     known.recent[each.mark] = each.added
                 continue
-            gone |= _expanded(each.gone)
+            gone |= expanded(each.gone)
             known.items.update(each.items)
             known.counts.update(each.counts)
             known.clock, known.steps = each.clock or known.clock, each.steps or known.steps
@@ -264,7 +176,7 @@ class OutboxIndex:
         if entry.head is not None:
             return entry.head, self._added[entry.id][2]
         frame = self.files.read(entry.segment, entry.offset, entry.length)
-        return frame and (_head.decode(frame.head), frame.body)
+        return frame and (decode_head(frame.head), frame.body)
 
     # Changing
 
@@ -290,8 +202,8 @@ class OutboxIndex:
     def insert(self, id_: int, head: ItemHead, body: bytes) -> None:
         """Add an item; `reserve` has found its room."""
         assert self.files.current is not None
-        data = _encode(head)
-        entry = _entry(id_, head, len(body), self.files.current, -1, len(data))
+        data = encode_record(head)
+        entry = entry_of(id_, head, len(body), self.files.current, -1, len(data))
         entry.head = head
         self._gone.discard(id_)
         self._added[id_] = entry, data, body
@@ -432,7 +344,7 @@ class OutboxIndex:
         if is_noted:
             gone, items = ranges(sorted(self._gone)), {id_: known.items[id_] for id_ in self._noted}
             note = _changed(known, gone=gone, items=items, live=None, recent={}, damage={})
-            frames.append((FrameKind.NOTE, 0, _encode(note), b""))
+            frames.append((FrameKind.NOTE, 0, encode_record(note), b""))
         offsets = self.files.append(frames)
         for (entry, _, _), offset in zip(self._added.values(), offsets, strict=False):
             entry.head, entry.offset = None, offset
@@ -465,7 +377,7 @@ class OutboxIndex:
         known.counts = dict(self.counts)
         known.steps = [step for step in known.steps if step.last >= oldest]
         known.damage = {n: crc for n, crc in known.damage.items() if n in self._segments}
-        segment = self.files.begin_next(zlib.compress(_encode(known), 1))
+        segment = self.files.begin_next(zlib.compress(encode_record(known), 1))
         self._segments[segment.number] = segment
 
     def _empty_sparsest(self) -> None:
@@ -492,49 +404,3 @@ class OutboxIndex:
         entry.segment, entry.offset = segment, offset
         segment.items += 1
         segment.live += entry.length
-
-
-class _Contents:
-    """What is read of one segment."""
-
-    def __init__(self, path: Path, scan: Scan) -> None:
-        last = scan.frames[-1]
-        end = last.offset if last.kind == FrameKind.END else last.end
-        self.segment = Segment(path, last.segment, end, path.stat().st_size)
-        self.damaged = scan.damaged
-        self.records: list[Entry | Note] = []
-        for frame in scan.frames:
-            try:
-                if frame.kind != FrameKind.END:
-                    self.records.append(self._record(frame))
-            except (msgspec.DecodeError, zlib.error):
-                self.damaged.append((frame.offset, frame.end))
-
-    def _record(self, frame: Frame) -> Entry | Note:
-        if frame.kind == FrameKind.NOTE:
-            return _note.decode(zlib.decompress(frame.body) if frame.body else frame.head)
-        head, size = _head.decode(frame.head), len(frame.body)
-        return _entry(frame.number, head, size, self.segment, frame.offset, len(frame.head))
-
-
-def _entry(
-    id_: int, head: ItemHead, size: int, segment: Segment, offset: int, head_size: int
-) -> Entry:
-    lane, length = (head.device, head.kind), HEADER_SIZE + head_size + size
-    times = head.captured, head.added
-    return Entry(id_, None, lane, head.message, *times, head.mark, size, segment, offset, length)
-
-
-def ranges(ids: Iterable[int]) -> list[Range]:
-    """Return ascending ids as ranges."""
-    found: list[Range] = []
-    for number in ids:
-        if found and number == found[-1][1] + 1:
-            found[-1] = found[-1][0], number
-        else:
-            found.append((number, number))
-    return found
-
-
-def _expanded(found: list[Range]) -> set[int]:
-    return {id_ for first, last in found for id_ in range(first, last + 1)}

@@ -18,7 +18,7 @@ import msgspec
 from agent.config.profile import OutboxSettings
 from agent.outbox.dedup import Deduplicator
 from agent.outbox.format_before import FormatBefore
-from agent.outbox.index import BootClock, ClockStep, ItemHead, OutboxIndex
+from agent.outbox.index import OutboxIndex
 from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import (
     Item,
@@ -31,6 +31,7 @@ from agent.outbox.items import (
     Selection,
 )
 from agent.outbox.quota import Quota
+from agent.outbox.records import BootClock, ClockStep, ItemHead
 
 SMALLEST_STEP_S = 30.0
 """Less is drift, or a correction by the network."""

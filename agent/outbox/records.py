@@ -1,0 +1,169 @@
+"""What is written in the frames of an outbox, and what is read of one of its segments."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from agent.json_value import JSONValue
+from agent.outbox.frames import HEADER_SIZE, Frame, FrameKind, Scan
+from agent.outbox.segments import Segment
+
+Lane = tuple[str, str]
+"""Device and kind."""
+Range = tuple[int, int]
+"""First and last."""
+
+
+class BootClock(NamedTuple):
+    """The host's clock in the boot of this name, when an item was last added."""
+
+    boot: str
+    last_id_before: int
+    """The last id that was given in an earlier boot."""
+    offset_s: float
+    """The time of the clock less the seconds since the boot."""
+
+
+class ClockStep(NamedTuple):
+    """The clock was set by `step_s` after the items of these ids were added."""
+
+    first: int
+    last: int
+    step_s: float
+
+
+class TakenOver(NamedTuple):
+    """How far a file of the format before has been taken over."""
+
+    last: int
+    """The last id in that file."""
+    shift: int
+    """How much larger an id is here than there."""
+    newest: int
+    """The highest id here that it takes."""
+    whole: bool = False
+
+
+class ItemHead(msgspec.Struct, array_like=True):
+    """What is written of an item besides its id and its body."""
+
+    kind: str
+    device: str
+    message: int
+    """The id of the item that begins its message."""
+    captured: float
+    added: float
+    meta: dict[str, JSONValue] = {}
+    mark: bytes = b""
+    """By which a duplicate is known; empty where none is looked for."""
+    key: str = ""
+    """Its idempotency key where this outbox did not give it."""
+
+
+class ItemNote(msgspec.Struct, omit_defaults=True, frozen=True):
+    """What is known of an item since it was added; a new field only needs a default."""
+
+    parked: bool = False
+    refusals: int = 0
+    reason: str = ""
+    in_doubt: int = 0
+    """The first item of the request that it ends, and that may or may not have arrived."""
+
+
+class Note(msgspec.Struct, omit_defaults=True):
+    """What a transaction changed besides adding items; the first of a segment holds everything."""
+
+    gone: list[Range] = []
+    items: dict[int, ItemNote] = {}
+    counts: dict[str, int] = {}
+    clock: BootClock | None = None
+    steps: list[ClockStep] = []
+    last_id: int = 0
+    """The highest id that was given."""
+    taken_over: dict[str, TakenOver] = {}
+    """By the name of the outbox of the format before."""
+    live: list[Range] | None = None
+    """The items that are still there; None in a note of one transaction."""
+    recent: dict[bytes, float] = {}
+    """Mark of an item -> when it was added."""
+    damage: dict[int, int] = {}
+    """Segment -> the CRC-32 of what is damaged in it and has been told."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """An item that waits or is parked, and where it stands."""
+
+    id: int
+    head: ItemHead | None
+    """Only until it is written."""
+    lane: Lane
+    message: int
+    captured: float
+    added: float
+    mark: bytes
+    size: int
+    """Bytes of its body."""
+    segment: Segment
+    offset: int
+    length: int
+    """Bytes of its frame."""
+
+
+encode_record = msgspec.msgpack.Encoder().encode
+decode_head = msgspec.msgpack.Decoder(ItemHead).decode
+decode_note = msgspec.msgpack.Decoder(Note).decode
+
+
+class SegmentContents:
+    """What is read of one segment: its records, and the places that are damaged."""
+
+    def __init__(self, path: Path, scan: Scan) -> None:
+        last = scan.frames[-1]
+        end = last.offset if last.kind == FrameKind.END else last.end
+        self.segment = Segment(path, last.segment, end, path.stat().st_size)
+        self.damaged = scan.damaged
+        self.records: list[Entry | Note] = []
+        for frame in scan.frames:
+            try:
+                if frame.kind != FrameKind.END:
+                    self.records.append(self._record(frame))
+            except (msgspec.DecodeError, zlib.error):
+                self.damaged.append((frame.offset, frame.end))
+
+    def _record(self, frame: Frame) -> Entry | Note:
+        if frame.kind == FrameKind.NOTE:
+            return decode_note(zlib.decompress(frame.body) if frame.body else frame.head)
+        head, size = decode_head(frame.head), len(frame.body)
+        return entry_of(frame.number, head, size, self.segment, frame.offset, len(frame.head))
+
+
+def entry_of(
+    id_: int, head: ItemHead, size: int, segment: Segment, offset: int, head_size: int
+) -> Entry:
+    """Return the entry of an item whose body has `size` bytes and its head `head_size`."""
+    lane, length = (head.device, head.kind), HEADER_SIZE + head_size + size
+    times = head.captured, head.added
+    return Entry(id_, None, lane, head.message, *times, head.mark, size, segment, offset, length)
+
+
+def ranges(ids: Iterable[int]) -> list[Range]:
+    """Return ascending ids as ranges."""
+    found: list[Range] = []
+    for number in ids:
+        if found and number == found[-1][1] + 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return found
+
+
+def expanded(found: list[Range]) -> set[int]:
+    """Return the ids of ranges."""
+    return {id_ for first, last in found for id_ in range(first, last + 1)}
