@@ -8,7 +8,7 @@ from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.session import Session
 from agent.config.paths import state_dir
 from agent.daemon.control.leased_transport import HeldKit, held_kits
-from agent.daemon.snapshot import State
+from agent.daemon.snapshot import Phase
 from agent.errors import ResourceUnavailable
 from at.discovery import PortReport, survey
 from at.ports.usb import Listing, UsbPort, device_of
@@ -38,7 +38,7 @@ async def ports_of_agents(listing: Listing) -> list[PortReport]:
 
 def _at_port(kit: HeldKit, usb: UsbPort) -> PortReport:
     link = kit.link
-    answers = link.state is State.WELL
+    answers = link.phase is Phase.WELL
     trouble = "" if answers else f": {link.trouble or 'it has no link to the kit yet'}"
     return PortReport(
         usb,

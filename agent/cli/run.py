@@ -93,7 +93,7 @@ async def _emit_changes(agent: Agent) -> None:
 def _emit_new(agent: Agent, before: dict[tuple[str, str], tuple[str, str | None]]) -> None:
     """Print a line for each concern whose state is not the one in `before`, and put it there."""
     for each in list(agent.registry.concerns):
-        now = (each.state.value, each.status.trouble)
+        now = (each.phase.value, each.status.trouble)
         if before.get((each.kit, each.name)) != now:
             before[each.kit, each.name] = now
             emit(

@@ -22,7 +22,7 @@ from agent.daemon.snapshot import (
     FotaStatus,
     LinkStatus,
     LocationStatus,
-    State,
+    Phase,
 )
 from agent.errors import AgentError
 
@@ -45,7 +45,7 @@ async def _status(session: Session) -> int:
     answer = await send_request(configuration.state_dir, configuration.name, request, StatusAnswer)
     status = answer.status
     emit_or_say(session, msgspec.to_builtins(status), *lines_of(status, time.time()))
-    in_trouble = any(each.state is State.TROUBLE for each in status.concerns())
+    in_trouble = any(each.phase is Phase.TROUBLE for each in status.concerns())
     return AgentError.exit_code if in_trouble else 0
 
 
@@ -107,10 +107,10 @@ def lines_of(status: AgentStatus, now: float) -> Iterator[str]:
 
 
 def _concern(each: ConcernStatus, facts: str, now: float, indent: str = "  ") -> Iterator[str]:
-    state = each.state
-    mark = {State.WELL: "ok", State.TROUBLE: "NO"}.get(state, "--")
-    since = f" since {_age(now - each.since)}" if state is State.TROUBLE else ""
-    word = "" if state is State.WELL else f"{state.value}{since}"
+    state = each.phase
+    mark = {Phase.WELL: "ok", Phase.TROUBLE: "NO"}.get(state, "--")
+    since = f" since {_age(now - each.since)}" if state is Phase.TROUBLE else ""
+    word = "" if state is Phase.WELL else f"{state.value}{since}"
     parts = ", ".join(part for part in (word, facts) if part)
     yield f"{indent}{mark}  {each.name:12} {parts}".rstrip()
     if each.trouble:

@@ -28,7 +28,7 @@ from agent.daemon.snapshot import (
     HousekeepingStatus,
     KitStatus,
     OutboxStatus,
-    State,
+    Phase,
 )
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
 from agent.daemon.supervisor import supervise
@@ -316,11 +316,11 @@ class OutboxDelivery:
         if failing:
             # What passed last may have been another lane's: it ends no trouble of these.
             first = min(failing, key=lambda lane: lane.since)
-            status.state, status.failing = State.TROUBLE, failing
+            status.phase, status.failing = Phase.TROUBLE, failing
             status.since, status.failures = first.since, first.failures
             status.trouble = status.trouble or first.what
         if full is not None:  # what waits may still be delivered: this comes first
-            status.state, status.trouble, status.hint = State.TROUBLE, str(full), full.hint
+            status.phase, status.trouble, status.hint = Phase.TROUBLE, str(full), full.hint
         return status
 
 

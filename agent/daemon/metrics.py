@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.config.urls import host_and_port, is_loopback
-from agent.daemon.snapshot import State
+from agent.daemon.snapshot import Phase
 from agent.errors import RefusedByRule, UsageError
 from agent.extras import require
 
@@ -86,7 +86,7 @@ class _Collector:
         )
         for concern in list(self._status.concerns):
             kit_and_concern = [concern.kit, concern.name]
-            well.add_metric(kit_and_concern, float(concern.state is State.WELL))
+            well.add_metric(kit_and_concern, float(concern.phase is Phase.WELL))
             failures.add_metric(kit_and_concern, float(concern.status.failures))
             for name, value in concern.status.numbers():
                 facts.add_metric([*kit_and_concern, name], value)

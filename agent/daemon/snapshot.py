@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 
-class State(StrEnum):
+class Phase(StrEnum):
     """How a concern is doing."""
 
     STARTING = "starting"
@@ -28,7 +28,7 @@ class State(StrEnum):
 class ConcernStatus(msgspec.Struct, tag_field="concern", omit_defaults=True):
     """How one concern is doing; a class of its own for each adds the facts."""
 
-    state: State
+    phase: Phase = msgspec.field(name="state")
     trouble: str | None
     """The reason of the state: what is wrong, why it is off or what it waits for."""
     hint: str | None = msgspec.field(name="try")

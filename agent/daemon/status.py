@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Generic, TypeVar
 
-from agent.daemon.snapshot import ConcernStatus, State
+from agent.daemon.snapshot import ConcernStatus, Phase
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Concern(Generic[S_co]):
 
     def __init__(self, registry: StatusRegistry, kind: type[S_co], kit: str = "") -> None:
         since = round(registry.clock(), 3)
-        self.status = kind(State.STARTING, None, None, 0, since)
+        self.status = kind(Phase.STARTING, None, None, 0, since)
         """Its state and its facts; read here, changed by the methods and in `changing`."""
         self.kit = kit
         self.wake = asyncio.Event()
@@ -79,50 +79,50 @@ class Concern(Generic[S_co]):
         return self.status.name
 
     @property
-    def state(self) -> State:
+    def phase(self) -> Phase:
         """How it is doing."""
-        return self.status.state
+        return self.status.phase
 
     @property
     def port_is_lost(self) -> bool:
         """Whether its port was lost and has not been found again."""
-        return self.state is State.TROUBLE and self._kind in _PORT_LOST
+        return self.phase is Phase.TROUBLE and self._kind in _PORT_LOST
 
     def record_failure(self, error: BaseException) -> bool:
         """Record a failure. Log it and return True if it differs from the current one."""
         text, hint = str(error) or repr(error), str(getattr(error, "hint", ""))
         kind = str(getattr(error, "kind", ""))
         self.status.failures += 1
-        known = self.state is State.TROUBLE and (
+        known = self.phase is Phase.TROUBLE and (
             _differ_in_numbers_only(text, self.status.trouble or "")
             or {kind, self._kind} <= _PORT_LOST
         )
         self._kind = kind
         if not known:
-            self._set_state(State.TROUBLE, text, hint)
+            self._set_phase(Phase.TROUBLE, text, hint)
             self.log(logging.WARNING, f"{text}; try: {hint}" if hint else text)
         return not known
 
     def set_well(self) -> None:
         """Record that it works; log it if it did not before."""
-        if self.state is State.TROUBLE:
+        if self.phase is Phase.TROUBLE:
             # Rounded, `since` may be later than now.
             took = max(0.0, self._registry.clock() - self.status.since)
             tries = self.status.failures
             again = "" if tries == 1 else f", after {tries} tries"
             self.log(logging.INFO, f"works again after {_duration(took)}{again}")
         self.status.failures = 0
-        self._set_state(State.WELL, "", "")
+        self._set_phase(Phase.WELL, "", "")
 
     def set_waiting(self, what: str) -> None:
         """Record that it waits for another concern, which logs its trouble itself."""
-        if self.state is not State.TROUBLE:
-            self._set_state(State.WAITING, what, "")
+        if self.phase is not Phase.TROUBLE:
+            self._set_phase(Phase.WAITING, what, "")
 
     def set_off(self, reason: str, hint: str = "") -> None:
         """Record that it does nothing, and why; log a new reason."""
-        known = self.state is State.OFF and self.status.trouble == reason
-        self._set_state(State.OFF, reason, hint)
+        known = self.phase is Phase.OFF and self.status.trouble == reason
+        self._set_phase(Phase.OFF, reason, hint)
         if not known:
             self.log(logging.INFO, f"off: {reason}")
 
@@ -143,13 +143,13 @@ class Concern(Generic[S_co]):
         when = datetime.fromtimestamp(self._registry.clock(), UTC) if at is None else at
         self._registry.publish(self.kit, AgentEvent(kind, when, detail, key))
 
-    def _set_state(self, state: State, trouble: str, hint: str) -> None:
+    def _set_phase(self, phase: Phase, trouble: str, hint: str) -> None:
         status = self.status
-        if (state, trouble) == (status.state, status.trouble or ""):
+        if (phase, trouble) == (status.phase, status.trouble or ""):
             return
-        if state is not status.state:
+        if phase is not status.phase:
             status.since = round(self._registry.clock(), 3)
-        status.state, status.trouble, status.hint = state, trouble or None, hint or None
+        status.phase, status.trouble, status.hint = phase, trouble or None, hint or None
         self._registry.notify_changed()
 
 

@@ -13,7 +13,7 @@ import msgspec
 from agent.daemon.control import protocol
 from agent.daemon.kit.console import ConsoleWatcher
 from agent.daemon.kit.kit import KitAgent
-from agent.daemon.snapshot import PortStatus, State
+from agent.daemon.snapshot import Phase, PortStatus
 from agent.daemon.status import Concern, StatusRegistry
 from agent.errors import AgentError, UsageError
 from agent.tasks import first_of
@@ -73,13 +73,13 @@ def _trouble(kit: KitAgent) -> protocol.TroubleNotice:
     port: Concern[PortStatus] = console if own_port else link
     if holder := port.status.let_go_for:
         return protocol.TroubleNotice(f"the agent let go of it for {holder}")
-    concern: Concern[PortStatus] = console if console.state is State.TROUBLE else port
+    concern: Concern[PortStatus] = console if console.phase is Phase.TROUBLE else port
     # A released port waits, too, until it is open again: but nothing failed.
     if concern.port_is_lost or (
-        own_port and console.state is State.WAITING and console.status.failures
+        own_port and console.phase is Phase.WAITING and console.status.failures
     ):
         return protocol.TroubleNotice("it went away; waiting for it to come back")
-    if concern.state in {State.TROUBLE, State.OFF}:
+    if concern.phase in {Phase.TROUBLE, Phase.OFF}:
         return protocol.TroubleNotice(concern.status.trouble or "", concern.status.hint or "")
     return protocol.TroubleNotice("")
 

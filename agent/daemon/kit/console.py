@@ -22,7 +22,7 @@ from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleRea
 from agent.console.log_line import LogLine
 from agent.console.port import ByteQueue, console_transport, own_port
 from agent.daemon.kit.held_port import HeldPort
-from agent.daemon.snapshot import ConsoleStatus, State
+from agent.daemon.snapshot import ConsoleStatus, Phase
 from agent.daemon.status import Concern
 from agent.errors import AgentError
 from agent.observability.ingest.device_identity import IdentityTracker
@@ -221,7 +221,7 @@ class KitConsole:
 
     async def receive_from_installer(self, data: bytes) -> None:
         """Handle what the kit printed, between other things, on a port that was released."""
-        if self.concern.state is State.OFF:
+        if self.concern.phase is Phase.OFF:
             return
         reader = ConsoleReader(counts=self._counts)
         await self._handle_own([*reader.receive(data), *reader.finish()])

@@ -17,7 +17,7 @@ from typing import Protocol
 from agent.config.profile import KitSettings
 from agent.daemon.control.protocol import LeaseAnswer
 from agent.daemon.kit.held_port import HeldPort, PortState
-from agent.daemon.snapshot import ConcernStatus, LinkStatus, State
+from agent.daemon.snapshot import ConcernStatus, LinkStatus, Phase
 from agent.daemon.status import AgentEventKind, Concern
 from agent.errors import ResourceUnavailable, Unavailable
 from agent.tasks import first_of, wait_for_event
@@ -212,7 +212,7 @@ class KitLink:
 
     async def wait_available(self) -> Modem:
         """Return the modem; wait for a link that is being opened. Raises KitAway."""
-        if self.modem is None and self.concern.state is not State.TROUBLE:
+        if self.modem is None and self.concern.phase is not Phase.TROUBLE:
             await wait_for_event(self._up, OPENING_S)
         return self.available()
 

@@ -12,7 +12,7 @@ from agent.cloud.messages import SendMessage
 from agent.config import Profile
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
-from agent.daemon.snapshot import LastPosition, LocationStatus, State
+from agent.daemon.snapshot import LastPosition, LocationStatus, Phase
 from agent.daemon.status import Concern
 from agent.errors import AgentError, NotFound
 from agent.http import HttpClient
@@ -59,7 +59,7 @@ class KitPositions:
 
     def link_is_up(self) -> None:
         """Try again what could not be done without the kit."""
-        if self.concern.state is not State.WELL:
+        if self.concern.phase is not Phase.WELL:
             self.concern.wake.set()
 
     async def find(self, profile: Profile, client: HttpClient) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from agent.config import Profile
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.link import KitLink
-from agent.daemon.snapshot import FotaStatus, LastJob, State
+from agent.daemon.snapshot import FotaStatus, LastJob, Phase
 from agent.daemon.status import AgentEventKind, Concern
 from agent.fota.download.downloader import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
@@ -96,7 +96,7 @@ class KitUpdates:
 
     def link_is_up(self) -> None:
         """Resume an update that was broken off."""
-        if self.concern.state in {State.TROUBLE, State.WAITING}:
+        if self.concern.phase in {Phase.TROUBLE, Phase.WAITING}:
             self.concern.wake.set()
 
 

@@ -8,7 +8,7 @@ import logging
 import msgspec
 import pytest
 
-from agent.daemon.snapshot import FotaStatus, LinkStatus, OutboxStatus, State
+from agent.daemon.snapshot import FotaStatus, LinkStatus, OutboxStatus, Phase
 from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
 from agent.errors import AgentError
 
@@ -61,10 +61,10 @@ def test_a_fact_is_shown_until_it_is_none():
 def test_waiting_for_the_link_hides_no_trouble_of_ones_own():
     concern = StatusRegistry().add_concern(FotaStatus, "left")
     concern.set_waiting("the link to the kit")
-    assert (concern.state, concern.status.trouble) == (State.WAITING, "the link to the kit")
+    assert (concern.phase, concern.status.trouble) == (Phase.WAITING, "the link to the kit")
     concern.record_failure(AgentError("no key"))
     concern.set_waiting("the link to the kit")
-    assert (concern.state, concern.status.trouble) == (State.TROUBLE, "no key")
+    assert (concern.phase, concern.status.trouble) == (Phase.TROUBLE, "no key")
 
 
 def test_a_state_has_the_time_of_its_change_and_its_end_is_logged_with_how_long_it_took(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.daemon.snapshot import ConsoleStatus, FotaStatus, LinkStatus, LocationStatus, State
+from agent.daemon.snapshot import ConsoleStatus, FotaStatus, LinkStatus, LocationStatus, Phase
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, Unreachable
@@ -56,7 +56,7 @@ async def test_a_failing_concern_is_tried_again_later_each_time():
     concern = StatusRegistry().add_concern(LocationStatus, "left")
     waits = await supervised(concern, *[Unreachable("no way")] * 8)
     assert waits.seconds == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert concern.state is State.WELL
+    assert concern.phase is Phase.WELL
 
 
 async def test_the_same_trouble_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture):

@@ -19,7 +19,7 @@ from agent.console.line_classifier import ConsoleCounts, ConsoleReader, LineClas
 from agent.console.log_line import parse_line
 from agent.daemon.kit.console import MOST_WAITING, ConsoleWatcher, ConsoleWatchers, KitConsole
 from agent.daemon.kit.held_port import HeldPort
-from agent.daemon.snapshot import ConsoleStatus, LinkStatus, State
+from agent.daemon.snapshot import ConsoleStatus, LinkStatus, Phase
 from agent.daemon.status import StatusRegistry
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.outbox import ItemKind, NewItem, Outbox, Receipt
@@ -166,11 +166,11 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(
     ]
     for item in chunks:
         await console.handle([item])
-    assert concern.state is State.TROUBLE
+    assert concern.phase is Phase.TROUBLE
     assert [r.message for r in caplog.records] == ["the disk is full; try: free some space"]
     outbox.full = False
     again.set()
-    while concern.state is State.TROUBLE:
+    while concern.phase is Phase.TROUBLE:
         await registry.changed()
     assert bodies(outbox) == len(chunks)
     assert "works again" in caplog.records[-1].message
@@ -201,7 +201,7 @@ async def test_a_dump_larger_than_the_outbox_is_counted_as_lost_and_in_nobodys_w
         found = small.transact(lambda store: store.list_items())
     assert [item.kind for item in found] == [ItemKind.CHUNK] * len(chunks) + [ItemKind.EVENT]
     assert concern.status.lost == 1
-    assert concern.state is State.WELL
+    assert concern.phase is Phase.WELL
 
 
 class SlowOutbox(Outbox):

@@ -22,7 +22,7 @@ from agent.auth.credential import Keyring, ProjectKey
 from agent.config import Secret
 from agent.config.profile import EventSettings, OutboxSettings, Profile
 from agent.daemon.kit.events_and_heartbeat import KitEvents, event_item, heartbeat_item
-from agent.daemon.snapshot import EventsStatus, LinkStatus, State
+from agent.daemon.snapshot import EventsStatus, LinkStatus, Phase
 from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.daemon.watchdog import StallDetector
@@ -81,8 +81,8 @@ class Bench:
         await self.outbox.atransact(lambda store: store.release_all())
         return [json.loads(item.body) for item in items]
 
-    async def until_state(self, state: State) -> None:
-        while self.events.concern.state is not state:
+    async def until_phase(self, phase: Phase) -> None:
+        while self.events.concern.phase is not phase:
             await self.registry.changed()
 
     async def until_fact(self, name: str, value: int) -> None:
@@ -167,7 +167,7 @@ async def play(steps: list[str], folder: Path) -> None:
             at = jobs.setdefault(step, at)
             bench.link.publish(AgentEventKind.FOTA_FAILED, step, at=at, key=step)
         if bench.outbox.full and bench.events._pending:
-            await bench.until_state(State.TROUBLE)
+            await bench.until_phase(Phase.TROUBLE)
         elif not bench.outbox.full:
             while bench.events._pending:
                 await bench.outbox.atransact(lambda store: store.totals())
@@ -182,7 +182,7 @@ async def play(steps: list[str], folder: Path) -> None:
 
 async def test_what_the_outbox_has_forgotten_by_now_is_not_told_anew(bench: Bench):
     running = bench.supervised()
-    await bench.until_state(State.WELL)
+    await bench.until_phase(Phase.WELL)
     at = utc_now() - timedelta(seconds=OutboxSettings().max_age_s + 1)
     bench.link.publish(AgentEventKind.FOTA_FAILED, "j: FAILED", at=at, key="j")
     bench.link.publish(AgentEventKind.LINK_LOST, "away")
@@ -196,17 +196,17 @@ async def test_a_full_disk_is_told_once_and_what_happened_is_kept_when_there_is_
 ):
     caplog.set_level(logging.INFO)
     running = bench.supervised()
-    await bench.until_state(State.WELL)
+    await bench.until_phase(Phase.WELL)
     bench.outbox.full = True
     for _ in range(3):
         bench.link.publish(AgentEventKind.LINK_LOST, "away")
-    await bench.until_state(State.TROUBLE)
+    await bench.until_phase(Phase.TROUBLE)
     assert [record.message for record in caplog.records] == [
         "the disk is full; try: free some space"
     ]
     bench.outbox.full = False
     bench.again.set()
-    await bench.until_state(State.WELL)
+    await bench.until_phase(Phase.WELL)
     assert len(await bench.kept()) == 3
     await ended(running)
 
@@ -239,7 +239,7 @@ async def test_without_a_project_key_there_is_no_event_and_no_trouble_and_it_is_
         await bench.supervised(events, keyring)
         bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.events.store()
-    assert bench.events.concern.state is State.OFF
+    assert bench.events.concern.phase is Phase.OFF
     assert [record.message for record in caplog.records] == [f"off: {why}"]
     assert await bench.kept() == []
 
