@@ -19,9 +19,10 @@ from typing import NamedTuple
 import msgspec
 
 from agent.config.trusted_places import require_trusted_file
+from agent.errors import UsageError
 from agent.outbox.dedup import mark_of
 from agent.outbox.index import Damage, OutboxIndex
-from agent.outbox.items import ItemKind
+from agent.outbox.items import ItemKind, NewItem
 from agent.outbox.records import BootClock, ItemHead, ItemNote, TakenOver
 
 FILE = "outbox.sqlite"
@@ -126,7 +127,7 @@ class FormatBefore:
 
     def _add(self, row: _Row, shift: int, index: OutboxIndex) -> None:
         id_ = row.id + shift
-        meta = json.loads(row.meta) if row.meta else {}
+        meta = json.loads(row.meta or "{}")
         key = f"{self._name}-{row.id}"
         message = row.message + shift
         head = ItemHead(row.kind, row.device, message, row.captured, row.added, meta, key=key)
@@ -171,7 +172,9 @@ def _sound(values: tuple[object, ...]) -> _Row | None:
     ]
     try:
         row = msgspec.convert(texts, _Row)
-        ItemKind(row.kind)
-    except ValueError:
+        # What none can be now is lost, and told: no list or start could read it.
+        meta = json.loads(row.meta or "{}")
+        NewItem(ItemKind(row.kind), row.device, row.body, row.captured, meta=meta)
+    except (ValueError, RecursionError, UsageError):
         return None
     return row if row.id > 0 and row.is_whole() else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +13,9 @@ import msgspec
 
 from agent.errors import AgentError, Unavailable, UsageError
 from agent.json_value import JSONValue
+
+_DEEPEST = 32
+"""Levels of an item's metadata: any caller of the outbox can read it again on its stack."""
 
 
 class ItemKind(StrEnum):
@@ -51,7 +54,7 @@ class NewItem:
     """An item to deliver. `captured_s` is when it was captured, in unix seconds; None is now.
 
     Raises UsageError if `device` or `key` is no text in UTF-8, `captured_s` no time of a calendar,
-    `meta` no JSON.
+    `meta` no JSON of at most 64 bits a number and 32 levels.
 
     An item whose `key` is known is a duplicate and is not added again; so is a core dump
     of the same content, and a message of chunks that ended within the last ten minutes.
@@ -80,10 +83,27 @@ class NewItem:
                 datetime.fromtimestamp(self.captured_s, UTC)
             what = "meta"
             if self.meta:
-                msgspec.json.encode(dict(self.meta))
-                json.dumps(dict(self.meta), allow_nan=False)
-        except (TypeError, ValueError, OverflowError, OSError, RecursionError) as error:
+                _check_json(dict(self.meta), _DEEPEST)
+        except (TypeError, ValueError, OverflowError, OSError) as error:
             raise UsageError(f"an item's {what} cannot be kept: {error}") from error
+
+
+def _check_json(value: object, levels: int) -> None:
+    """Check that what is written of a value is read as the same. Raises TypeError, ValueError."""
+    if isinstance(value, dict | list | tuple):
+        if not levels:
+            raise ValueError("it is nested too deeply")
+        if isinstance(value, dict) and not all(isinstance(name, str) for name in value):
+            raise TypeError("a name in it is no text")
+        for each in (*value, *(value.values() if isinstance(value, dict) else ())):
+            _check_json(each, levels - 1)
+    elif isinstance(value, str):
+        value.encode()
+    elif isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise ValueError("it holds a whole number of more than 64 bits")
+    elif value is not None and not (isinstance(value, float) and math.isfinite(value)):
+        raise TypeError(f"it holds a {type(value).__name__} that is no JSON")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
+import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,21 @@ def test_what_waits_keeps_its_order_its_keys_and_what_is_known_of_it(tmp_path: P
         assert [item.id for item in again] == [2, 3, 4, 5]
         assert box.damage is None
         assert path.exists()
+
+
+def test_an_item_that_none_can_be_now_is_counted_as_lost_and_the_others_are_taken_over(
+    tmp_path: Path,
+):
+    write(tmp_path / "state", [NewItem(ItemKind.EVENT, "kit", b"1"), event(2)], at=NOW)
+    statement = "UPDATE items SET meta = '{}', crc = {} WHERE id = 1"
+    meta = '{"huge": 18446744073709551616}'
+    crc = zlib.crc32(b"1", zlib.crc32(f"event\nkit\n{NOW!r}\n{meta}".encode()))
+    with closing(sqlite3.connect(tmp_path / "state" / "outbox.sqlite")) as file, file:
+        file.execute(statement.format(meta, crc))
+    with outbox(tmp_path) as box:
+        assert box.damage is not None
+        assert box.damage.lost == 1
+        assert bodies(box, ItemKind.EVENT) == [event(2).body]
 
 
 def test_the_file_stays_until_all_of_it_is_delivered(tmp_path: Path):

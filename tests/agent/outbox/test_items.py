@@ -14,9 +14,13 @@ from agent.json_value import JSONValue
 from agent.outbox import ItemKind, NewItem
 from agent.outbox.handoff import FOLDER, collect, hand_off
 
-NESTED: JSONValue = []
-for _ in range(100_000):
-    NESTED = [NESTED]
+
+def nested(levels: int) -> JSONValue:
+    """Return a list in a list, and so on."""
+    value: JSONValue = []
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize(
@@ -33,7 +37,12 @@ for _ in range(100_000):
         ("meta", {"meta": {"\udcff": 1}}),
         ("meta", {"meta": {"value": float("nan")}}),
         ("meta", {"meta": {"value": {1, 2}}}),
-        ("meta", {"meta": {"value": NESTED}}),
+        ("meta", {"meta": {"value": nested(100_000)}}),
+        ("meta", {"meta": {"value": nested(100)}}),  # a deeper caller could not read it again
+        ("meta", {"meta": {"value": {"x": [1 << 64]}}}),
+        ("meta", {"meta": {"value": -(1 << 63) - 1}}),
+        ("meta", {"meta": {1: 2}}),
+        ("meta", {"meta": {"value": {None: 1}}}),
         ("meta", {"meta": "text"}),
     ],
 )
@@ -45,6 +54,8 @@ def test_an_item_that_cannot_be_kept_is_refused_by_name(what: str, fields: dict[
 
 @settings(max_examples=25)
 @example("kit", -0.0, None, {})
+@example("kit", None, None, {"huge": 1 << 64})
+@example("kit", None, None, {"least": -(1 << 63), "most": (1 << 64) - 1, "long": "x" * 100_000})
 @given(
     st.text(st.characters(), max_size=5),
     st.none() | st.floats(),
