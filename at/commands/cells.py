@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from at.commands.registration import HIGHEST_CELL_ID
 from at.commands.signal import plmn
-from at.protocol.command import Command, Form, OkCommand, Parameters, read_command
+from at.protocol.command import Command, Form, OkCommand, at_command, read_command
 from at.protocol.errors import UnsafeArgument
 from at.protocol.levels import HasRsrp, HasRsrq
 from at.protocol.notices import Notice, register
@@ -103,7 +103,7 @@ class CellMeasurementNotice(Notice):
     value: CellMeasurement
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%NCELLMEAS=")
 class MeasureCells(OkCommand):
     """AT%NCELLMEAS[=<search_type>[,<gci_count>]]; wait for CellMeasurementNotice.
 
@@ -113,9 +113,6 @@ class MeasureCells(OkCommand):
 
     search_type: int = 0
     gci_count: int | None = None
-
-    name: ClassVar[str] = "%NCELLMEAS"
-    form: ClassVar[Form] = Form.SET
 
     def encode(self) -> str:
         """Return the command; type 0 goes out plain, as the SDK sends it."""
@@ -127,16 +124,10 @@ class MeasureCells(OkCommand):
             raise UnsafeArgument(f"a count of {self.gci_count} cells is not in 2..15")
         return "AT%NCELLMEAS" if self.search_type == 0 else Command.encode(self)
 
-    def parameters(self) -> Parameters:
-        """Return type and count."""
-        return self.search_type, self.gci_count
 
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT%NCELLMEASSTOP")
 class StopMeasuringCells(OkCommand):
     """AT%NCELLMEASSTOP: the notice then comes with what was measured so far (status 2)."""
-
-    name: ClassVar[str] = "%NCELLMEASSTOP"
 
 
 def read_measurement(line: str, search_type: int | None = None) -> CellMeasurement:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import ClassVar
 
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
-from at.protocol.notices import Notice, register
+from at.protocol.notices import Notice, register_readers
 from at.protocol.values import Fields, Record, after_name, single_line
 
 _CCLK = re.compile(
@@ -55,13 +55,9 @@ class NetworkTimeNotice(Notice):
     value: NetworkTime
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CCLK?")
 class ReadClock(Command[ModemClock]):
     """AT+CCLK?: an error until the network gave a time or one was set."""
-
-    name: ClassVar[str] = "+CCLK"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CCLK"
 
     def parse(self, lines: Sequence[str]) -> ModemClock:
         """Return the time, also of vendors that leave out the quotes."""
@@ -71,32 +67,18 @@ class ReadClock(Command[ModemClock]):
         return read_clock(text)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CCLK=")
 class SetClock(OkCommand):
     """AT+CCLK=: the clock as text, "yy/MM/dd,hh:mm:ss+zz"; see `clock_text`."""
 
     time: str
 
-    name: ClassVar[str] = "+CCLK"
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return the time."""
-        return (self.time,)
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XTIME=")
 class SetTimeNotices(OkCommand):
     """AT%XTIME=<0|1>."""
 
     n: int = 1
-
-    name: ClassVar[str] = "%XTIME"
-    form: ClassVar[Form] = Form.SET
-
-    def parameters(self) -> Parameters:
-        """Return the switch."""
-        return (self.n,)
 
 
 def clock_text(instant: datetime) -> str:
@@ -128,15 +110,13 @@ def read_clock(text: str) -> ModemClock:
     return ModemClock(text, quarters, local)
 
 
-def _network_time(line: str, _context: str | None) -> NetworkTimeNotice:
-    fields = Fields.of(line, "%XTIME")
+def _network_time(fields: Fields) -> NetworkTime:
     tz, utc, dst = (
         _octets(fields, name, size) for name, size in (("tz", 1), ("utc", 7), ("dst", 1))
     )
-    fields.end()
     if utc is None:
         raise fields.fail("utc", "is missing")
-    return NetworkTimeNotice("%XTIME", line, NetworkTime(tz, utc, dst, _instant(utc)))
+    return NetworkTime(tz, utc, dst, _instant(utc))
 
 
 def _octets(fields: Fields, name: str, size: int) -> str | None:
@@ -161,4 +141,4 @@ def _instant(octets: str) -> datetime | None:
         return None
 
 
-register("%XTIME", _network_time)
+register_readers(NetworkTimeNotice, {"%XTIME": _network_time})

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, Value, after_name, only_row, rows
+from at.protocol.values import Fields, Record, after_name, read_rows
 
 _CID_HIGH = 255
 # Events of TS 27.007, 10.1.19, by where their context stands; of all others it is the first number.
@@ -133,7 +132,7 @@ class PacketEventNotice(Notice):
     value: PacketEvent
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGDCONT=")
 class DefineContext(OkCommand):
     """AT+CGDCONT=<cid>,<type>[,<apn>]."""
 
@@ -141,139 +140,84 @@ class DefineContext(OkCommand):
     type: str = "IPV4V6"
     apn: str | None = None
 
-    name: ClassVar[str] = "+CGDCONT"
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return context, type and access point."""
-        return self.cid, self.type, self.apn
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGDCONT?")
 class ReadContexts(Command[ContextDefinitions]):
     """AT+CGDCONT?."""
 
-    name: ClassVar[str] = "+CGDCONT"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CGDCONT"
-
     def parse(self, lines: Sequence[str]) -> ContextDefinitions:
         """Return the contexts; () if there are none."""
-        return ContextDefinitions(tuple(_definition(row) for row in rows(lines, self.name)))
+        return ContextDefinitions(read_rows(lines, self.name, _definition))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGPADDR")
 class ReadContextAddresses(Command[ContextAddresses]):
     """AT+CGPADDR."""
 
-    name: ClassVar[str] = "+CGPADDR"
-    prefix: ClassVar[str] = "+CGPADDR"
-
     def parse(self, lines: Sequence[str]) -> ContextAddresses:
         """Return the addresses; a dual-stack pair in one text is split."""
-        return ContextAddresses(tuple(_address(row) for row in rows(lines, self.name)))
+        return ContextAddresses(read_rows(lines, self.name, _address))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGPADDR=")
 class ReadContextAddress(ReadContextAddresses):
     """AT+CGPADDR=<cid>."""
 
     cid: int = 0
 
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return the context."""
-        return (self.cid,)
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGAUTH?")
 class ReadContextLogins(Command[ContextLogins]):
     """AT+CGAUTH?."""
 
-    name: ClassVar[str] = "+CGAUTH"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CGAUTH"
-
     def parse(self, lines: Sequence[str]) -> ContextLogins:
         """Return how each context is authenticated; a password in the answer is dropped."""
-        logins = []
-        for row in rows(lines, self.name):
-            login = ContextLogin(
-                row.integer("cid", 0, _CID_HIGH),
-                row.integer("protocol", 0, 3),
-                row.optional_text("user"),
-            )
-            row.optional_text("password")
-            row.end()
-            logins.append(login)
-        return ContextLogins(tuple(logins))
+        return ContextLogins(read_rows(lines, self.name, _login))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGACT?")
 class ReadContextStates(Command[ContextStates]):
     """AT+CGACT?."""
 
-    name: ClassVar[str] = "+CGACT"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CGACT"
-
     def parse(self, lines: Sequence[str]) -> ContextStates:
         """Return which contexts are active."""
-        states = []
-        for row in rows(lines, self.name):
-            states.append(
-                ContextState(row.integer("cid", 0, _CID_HIGH), row.integer("state", 0, 1))
-            )
-            row.end()
-        return ContextStates(tuple(states))
+        return ContextStates(read_rows(lines, self.name, _state))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGCONTRDP")
 class ReadContextParameters(Command[ContextsParameters]):
     """AT+CGCONTRDP."""
 
-    name: ClassVar[str] = "+CGCONTRDP"
-    prefix: ClassVar[str] = "+CGCONTRDP"
-
     def parse(self, lines: Sequence[str]) -> ContextsParameters:
         """Return address, mask, gateway and name servers of the active contexts."""
-        return ContextsParameters(tuple(_parameters(row) for row in rows(lines, self.name)))
+        return ContextsParameters(read_rows(lines, self.name, _parameters))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGCONTRDP=")
 class ReadOneContextParameters(ReadContextParameters):
     """AT+CGCONTRDP=<cid>."""
 
     cid: int = 0
 
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return the context."""
-        return (self.cid,)
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any context: the reply names its own."""
-        del arguments
-        return cls()
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGEREP?")
 class ReadEventReporting(Command[EventReporting]):
     """AT+CGEREP?."""
 
-    name: ClassVar[str] = "+CGEREP"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CGEREP"
-
-    def parse(self, lines: Sequence[str]) -> EventReporting:
+    def read(self, fields: Fields) -> EventReporting:
         """Return mode and buffering."""
-        fields = only_row(lines, self.name)
-        answer = EventReporting(fields.integer("mode", 0, 2), fields.optional_integer("bfr", 0, 1))
-        fields.end()
-        return answer
+        return EventReporting(fields.integer("mode", 0, 2), fields.optional_integer("bfr", 0, 1))
+
+
+def _login(row: Fields) -> ContextLogin:
+    cid, protocol = row.integer("cid", 0, _CID_HIGH), row.integer("protocol", 0, 3)
+    login = ContextLogin(cid, protocol, row.optional_text("user"))
+    row.optional_text("password")
+    return login
+
+
+def _state(row: Fields) -> ContextState:
+    return ContextState(row.integer("cid", 0, _CID_HIGH), row.integer("state", 0, 1))
 
 
 def _definition(row: Fields) -> ContextDefinition:
@@ -295,7 +239,6 @@ def _address(row: Fields) -> ContextAddress:
     for name in ("ipv4", "ipv6"):
         text = row.optional_text(name)
         addresses += text.split() if text else []
-    row.end()
     if len(addresses) > 2:
         raise row.fail("ipv6", "is more than one address")
     for text in addresses:

@@ -12,10 +12,10 @@ from enum import IntEnum
 from hashlib import sha256
 from typing import ClassVar, Self
 
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.encoding import quoted_lines
 from at.protocol.errors import ParseError, UnsafeArgument
-from at.protocol.values import Fields, Record, Value, rows
+from at.protocol.values import Fields, Record, Value, read_rows
 
 HIGHEST_TAG = 2**31 - 1
 """Larger tags belong to the modem: listed, never written or deleted."""
@@ -66,17 +66,12 @@ class CredentialList(Record):
     credentials: tuple[ListedCredential, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%CMNG=", timeout_s=15.0)
 class ListCredentials(Command[CredentialList]):
     """AT%CMNG=1[,<tag>[,<type>]]: allowed at any time."""
 
     sec_tag: int | None = None
     type: int | None = None
-
-    name: ClassVar[str] = "%CMNG"
-    form: ClassVar[Form] = Form.SET
-    prefix: ClassVar[str] = "%CMNG"
-    timeout_s: ClassVar[float] = 15.0
 
     def parameters(self) -> Parameters:
         """Return operation, tag and type."""
@@ -85,11 +80,9 @@ class ListCredentials(Command[CredentialList]):
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the items; () when there are none."""
         single = [part for line in lines for part in _CONTROLS.split(line)]
-        items = []
-        for row in rows(single, self.name):
-            items.append(ListedCredential(*_item(row)))
-            row.end()
-        return CredentialList(tuple(items))
+        return CredentialList(
+            read_rows(single, self.name, lambda row: ListedCredential(*_item(row)))
+        )
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
@@ -97,17 +90,12 @@ class ListCredentials(Command[CredentialList]):
         return cls() if arguments and arguments[0].text == "1" else None
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%CMNG=", timeout_s=15.0)
 class ReadCredential(Command[CredentialList]):
     """AT%CMNG=2,<tag>,<type>: error 514 for what may not be read, such as a private key."""
 
     sec_tag: int
     type: int
-
-    name: ClassVar[str] = "%CMNG"
-    form: ClassVar[Form] = Form.SET
-    prefix: ClassVar[str] = "%CMNG"
-    timeout_s: ClassVar[float] = 15.0
 
     def parameters(self) -> Parameters:
         """Return operation, tag and type."""
@@ -115,14 +103,14 @@ class ReadCredential(Command[CredentialList]):
 
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the item with its content, which may span lines."""
-        items = []
-        for row in rows(lines, self.name):
-            tag, kind, sha = _item(row)
-            items.append(StoredCredential(tag, kind, sha, row.quoted("content")))
-            row.end()
+        items = read_rows(
+            lines,
+            self.name,
+            lambda row: StoredCredential(*_item(row), row.quoted("content")),
+        )
         if len(items) != 1:
             raise ParseError(f"{self.name}: {len(items)} items where one must stand")
-        return CredentialList(tuple(items))
+        return CredentialList(items)
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
@@ -130,7 +118,7 @@ class ReadCredential(Command[CredentialList]):
         return cls(0, 0) if arguments and arguments[0].text == "2" else None
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%CMNG=", timeout_s=30.0)
 class WriteCredential(OkCommand):
     """AT%CMNG=0: not while LTE is on (518). `content` is written as it is: its line ends count."""
 
@@ -138,10 +126,7 @@ class WriteCredential(OkCommand):
     type: int
     content: str
 
-    name: ClassVar[str] = "%CMNG"
-    form: ClassVar[Form] = Form.SET
     multiline: ClassVar[bool] = True
-    timeout_s: ClassVar[float] = 30.0
 
     def __repr__(self) -> str:
         """Leave the content out: it may be a key."""
@@ -158,16 +143,12 @@ class WriteCredential(OkCommand):
         return sha256_of(self.content)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%CMNG=", timeout_s=30.0)
 class DeleteCredential(OkCommand):
     """AT%CMNG=3: not while LTE is on (518); 513, nothing was there, counts as done."""
 
     sec_tag: int
     type: int
-
-    name: ClassVar[str] = "%CMNG"
-    form: ClassVar[Form] = Form.SET
-    timeout_s: ClassVar[float] = 30.0
 
     def parameters(self) -> Parameters:
         """Return operation, tag and type."""

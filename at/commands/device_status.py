@@ -6,15 +6,14 @@ Source: Nordic's AT reference.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from at.protocol.answer_or_notice import is_temperature_reply
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
-from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, after_name, only_row
+from at.protocol.notices import Notice, register, register_readers
+from at.protocol.values import Fields, Record, after_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,97 +111,65 @@ class ReleaseAssistanceNotice(Notice):
     value: ReleaseAssistance
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XVBAT")
 class ReadSupply(Command[Supply]):
     """AT%XVBAT: in millivolts."""
 
-    name: ClassVar[str] = "%XVBAT"
-    prefix: ClassVar[str] = "%XVBAT"
-
-    def parse(self, lines: Sequence[str]) -> Supply:
+    def read(self, fields: Fields) -> Supply:
         """Return the voltage."""
-        fields = only_row(lines, self.name)
-        answer = Supply(fields.integer("vbat", 0, 100_000))
-        fields.end()
-        return answer
+        return Supply(fields.integer("vbat", 0, 100_000))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XTEMP?")
 class ReadTemperature(Command[Temperature]):
     """AT%XTEMP?: the form without "?" is no reading."""
-
-    name: ClassVar[str] = "%XTEMP"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "%XTEMP"
 
     def owns(self, line: str) -> bool:
         """Return whether a line has no level; a notice, which has one, may come between."""
         return is_temperature_reply(line)
 
-    def parse(self, lines: Sequence[str]) -> Temperature:
+    def read(self, fields: Fields) -> Temperature:
         """Return degrees Celsius."""
-        fields = only_row(lines, self.name)
-        answer = Temperature(_degrees(fields))
-        fields.end()
-        return answer
+        return Temperature(_degrees(fields))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XVBATLOWLVL?")
 class ReadLowSupplyLevel(Command[LowSupply]):
     """AT%XVBATLOWLVL?."""
 
-    name: ClassVar[str] = "%XVBATLOWLVL"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "%XVBATLOWLVL"
-
-    def parse(self, lines: Sequence[str]) -> LowSupply:
+    def read(self, fields: Fields) -> LowSupply:
         """Return the level below which %XVBATLVL warns."""
-        return _low_supply(only_row(lines, self.name), 3100)
+        return _low_supply(fields, 3100)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%MDMEV=")
 class SetModemEvents(OkCommand):
     """AT%MDMEV=<n>: 2 with coverage levels, 1 on older firmware, 0 off."""
 
     n: int = 2
-
-    name: ClassVar[str] = "%MDMEV"
-    form: ClassVar[Form] = Form.SET
-
-    def parameters(self) -> Parameters:
-        """Return <n>."""
-        return (self.n,)
 
 
 def _degrees(fields: Fields) -> int:
     return fields.integer("temperature", -100, 300)
 
 
-def _temperature_notice(line: str, _context: str | None) -> TemperatureNotice:
-    fields = Fields.of(line, "%XTEMP")
-    value = TemperatureLevel(fields.integer("level", 1, 3), _degrees(fields))
-    fields.end()
-    return TemperatureNotice("%XTEMP", line, value)
+def _temperature_level(fields: Fields) -> TemperatureLevel:
+    return TemperatureLevel(fields.integer("level", 1, 3), _degrees(fields))
 
 
 def _low_supply(fields: Fields, lowest: int) -> LowSupply:
     answer = LowSupply(fields.integer("supply", 0, 5000))
-    fields.end()
     if answer.supply_mv < lowest and (answer.supply_mv or lowest > 3000):
         raise ParseError(f"%XVBATLOWLVL: {answer.supply_mv} is below {lowest} mV")
     return answer
 
 
-def _low_supply_notice(line: str, _context: str | None) -> LowSupplyNotice:
-    value = _low_supply(Fields.of(line, "%XVBATLOWLVL"), 3000)
-    return LowSupplyNotice("%XVBATLOWLVL", line, value)
+def _low_supply_notice(fields: Fields) -> LowSupply:
+    return _low_supply(fields, 3000)
 
 
-def _power_off(line: str, _context: str | None) -> PowerOffNotice:
-    fields = Fields.of(line, "%XPOFWARN")
-    value = PowerOffWarning(fields.optional_integer("voltage", 30, 33))
-    fields.end()
-    return PowerOffNotice("%XPOFWARN", line, value)
+def _power_off(fields: Fields) -> PowerOffWarning:
+    return PowerOffWarning(fields.optional_integer("voltage", 30, 33))
 
 
 def _event(line: str, _context: str | None) -> ModemEventNotice:
@@ -212,8 +179,7 @@ def _event(line: str, _context: str | None) -> ModemEventNotice:
     return ModemEventNotice("%MDMEV", line, ModemEvent(text))
 
 
-def _release(line: str, _context: str | None) -> ReleaseAssistanceNotice:
-    fields = Fields.of(line, "%RAI")
+def _release(fields: Fields) -> ReleaseAssistance:
     values: list[int | str | None] = []
     while fields.left:
         value = fields.peek()
@@ -221,11 +187,11 @@ def _release(line: str, _context: str | None) -> ReleaseAssistanceNotice:
         values.append(fields.integer("value") if bare_number else fields.optional_text("value"))
     if not values:
         raise fields.fail("the first value", "is missing")
-    return ReleaseAssistanceNotice("%RAI", line, ReleaseAssistance(tuple(values)))
+    return ReleaseAssistance(tuple(values))
 
 
-register("%XTEMP", _temperature_notice)
-register("%XVBATLOWLVL", _low_supply_notice)
-register("%XPOFWARN", _power_off)
+register_readers(TemperatureNotice, {"%XTEMP": _temperature_level})
+register_readers(LowSupplyNotice, {"%XVBATLOWLVL": _low_supply_notice})
+register_readers(PowerOffNotice, {"%XPOFWARN": _power_off})
+register_readers(ReleaseAssistanceNotice, {"%RAI": _release})
 register("%MDMEV", _event)
-register("%RAI", _release)

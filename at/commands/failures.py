@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from at.protocol.command import Command
+from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
-from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, after_name, name_before_colon, single_line
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import Fields, Record, after_name, single_line
 
 _REPORT = re.compile(r"([A-Z]{2,8}) ([0-9]{1,5})", re.ASCII)
 _HIGHEST_CID = 255
@@ -44,12 +43,9 @@ class NetworkCauseNotice(Notice):
     value: NetworkCause
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CEER")
 class ReadLastFailure(Command[LastFailure]):
     """AT+CEER."""
-
-    name: ClassVar[str] = "+CEER"
-    prefix: ClassVar[str] = "+CEER"
 
     def parse(self, lines: Sequence[str]) -> LastFailure:
         """Return the report."""
@@ -63,14 +59,9 @@ class ReadLastFailure(Command[LastFailure]):
         return LastFailure(report, match.group(1), int(match.group(2)))
 
 
-def _cause(line: str, _context: str | None) -> NetworkCauseNotice:
-    name = name_before_colon(line)
-    fields = Fields.of(line, name)
+def _cause(fields: Fields) -> NetworkCause:
     cause = fields.integer("cause", 0, 255)
-    cid = fields.further_integer("cid", 0, _HIGHEST_CID)
-    fields.end()
-    return NetworkCauseNotice(name, line, NetworkCause(cause, cid))
+    return NetworkCause(cause, fields.further_integer("cid", 0, _HIGHEST_CID))
 
 
-register("+CNEC_ESM", _cause)
-register("+CNEC_EMM", _cause)
+register_readers(NetworkCauseNotice, {"+CNEC_ESM": _cause, "+CNEC_EMM": _cause})

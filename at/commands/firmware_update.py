@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
-from at.commands.serial_modem import register_readers
-from at.protocol.command import Command, Form, OkCommand, Parameters
-from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, Value, only_row
+from at.commands.serial_modem import SerialModemNotice
+from at.protocol.command import Command, OkCommand, Parameters, at_command
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import Fields, Record, Value
 
 _INFO = 2**32
 
@@ -53,7 +53,7 @@ class UpdateProgressNotice(Notice):
     value: UpdateProgress
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XFOTA=", timeout_s=30.0)
 class UpdateOverTheAir(OkCommand):
     """AT#XFOTA=<op>[,<url>[,<sec_tag>[,<pdn>]]]: 0 stop, 1 application, 2 modem delta, 9 erase ...
 
@@ -65,33 +65,18 @@ class UpdateOverTheAir(OkCommand):
     sec_tag: int | None = None
     pdn: int | None = None
 
-    name: ClassVar[str] = "#XFOTA"
-    form: ClassVar[Form] = Form.SET
-    timeout_s: ClassVar[float] = 30.0
 
-    def parameters(self) -> Parameters:
-        """Return operation, address, tag and packet network."""
-        return self.op, self.url, self.sec_tag, self.pdn
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XFOTA=")
 class ReadUpdateArea(Command[UpdateArea]):
     """AT#XFOTA=7."""
-
-    name: ClassVar[str] = "#XFOTA"
-    form: ClassVar[Form] = Form.SET
-    prefix: ClassVar[str] = "#XFOTA"
 
     def parameters(self) -> Parameters:
         """Return the operation."""
         return (7,)
 
-    def parse(self, lines: Sequence[str]) -> UpdateArea:
+    def read(self, fields: Fields) -> UpdateArea:
         """Return size and offset."""
-        fields = only_row(lines, self.name)
-        answer = UpdateArea(fields.integer("size", 0, _INFO), fields.integer("offset", 0, _INFO))
-        fields.end()
-        return answer
+        return UpdateArea(fields.integer("size", 0, _INFO), fields.integer("offset", 0, _INFO))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
@@ -99,36 +84,24 @@ class ReadUpdateArea(Command[UpdateArea]):
         return cls() if arguments and arguments[0].text == "7" else None
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XFOTA?")
 class ReadUpdateProgress(Command[UpdateProgress]):
     """AT#XFOTA?."""
 
-    name: ClassVar[str] = "#XFOTA"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "#XFOTA"
-
-    def parse(self, lines: Sequence[str]) -> UpdateProgress:
+    def read(self, fields: Fields) -> UpdateProgress:
         """Return how far it is."""
-        return _progress_of(only_row(lines, self.name))
+        return _progress(fields)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XDFUINIT=", timeout_s=60.0)
 class BeginWiredUpdate(OkCommand):
     """AT#XDFUINIT=<type>[,<size>]: 0 application, 1 modem delta, 2 full modem, 3 boot loader."""
 
     type: int
     size: int | None = None
 
-    name: ClassVar[str] = "#XDFUINIT"
-    form: ClassVar[Form] = Form.SET
-    timeout_s: ClassVar[float] = 60.0
 
-    def parameters(self) -> Parameters:
-        """Return type and size."""
-        return self.type, self.size
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XDFUWRITE=")
 class WriteWiredUpdate(OkCommand):
     """AT#XDFUWRITE=<type>,<address>,<length>: raw bytes follow its OK (see Modem.transfer)."""
 
@@ -136,41 +109,20 @@ class WriteWiredUpdate(OkCommand):
     address: int
     length: int
 
-    name: ClassVar[str] = "#XDFUWRITE"
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return type, address and length."""
-        return self.type, self.address, self.length
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XDFUAPPLY=", timeout_s=120.0)
 class ApplyWiredUpdate(OkCommand):
     """AT#XDFUAPPLY=<type>."""
 
     type: int
 
-    name: ClassVar[str] = "#XDFUAPPLY"
-    form: ClassVar[Form] = Form.SET
-    timeout_s: ClassVar[float] = 120.0
 
-    def parameters(self) -> Parameters:
-        """Return the type."""
-        return (self.type,)
-
-
-def _progress_of(fields: Fields) -> UpdateProgress:
-    value = UpdateProgress(
+def _progress(fields: Fields) -> UpdateProgress:
+    return UpdateProgress(
         fields.integer("stage", 0, 5),
         fields.integer("status", 0, 3),
         fields.optional_integer("info", -_INFO, _INFO),
     )
-    fields.end()
-    return value
-
-
-def _progress(line: str, _context: str | None) -> UpdateProgressNotice:
-    return UpdateProgressNotice("#XFOTA", line, _progress_of(Fields.of(line, "#XFOTA")))
 
 
 def _wired(fields: Fields) -> WiredUpdate:
@@ -179,5 +131,5 @@ def _wired(fields: Fields) -> WiredUpdate:
     )
 
 
-register("#XFOTA", _progress)
-register_readers({"#XDFU": _wired})
+register_readers(UpdateProgressNotice, {"#XFOTA": _progress})
+register_readers(SerialModemNotice, {"#XDFU": _wired})

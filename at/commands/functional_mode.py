@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
 
-from at.protocol.command import Command, Form, OkCommand
-from at.protocol.values import Record, only_row
+from at.protocol.command import Command, OkCommand, at_command
+from at.protocol.values import Fields, Record
 
 
 class FunctionalMode(IntEnum):
@@ -50,53 +48,30 @@ class FunctionalModes(Record):
     rsts: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CFUN=", timeout_s=60.0)
 class SetFunctionalMode(OkCommand):
     """AT+CFUN=<fun>. Mode 4 while attached waits for the detach, seconds under bad radio."""
 
     fun: int
 
-    name: ClassVar[str] = "+CFUN"
-    form: ClassVar[Form] = Form.SET
-    timeout_s: ClassVar[float] = 60.0
 
-    def parameters(self) -> tuple[int | str | None, ...]:
-        """Return <fun>."""
-        return (self.fun,)
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CFUN?")
 class ReadFunctionalMode(Command[Functionality]):
     """AT+CFUN?."""
 
-    name: ClassVar[str] = "+CFUN"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CFUN"
-
-    def parse(self, lines: Sequence[str]) -> Functionality:
+    def read(self, fields: Fields) -> Functionality:
         """Return the mode."""
-        fields = only_row(lines, self.name)
-        answer = Functionality(fields.integer("fun", 0, 255), fields.optional_integer("rst", 0, 1))
-        fields.end()
-        return answer
+        return Functionality(fields.integer("fun", 0, 255), fields.optional_integer("rst", 0, 1))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CFUN=?")
 class TestFunctionalMode(Command[FunctionalModes]):
     """AT+CFUN=?."""
 
-    __test__: ClassVar[bool] = False  # pytest takes a class of this name for a test
-
-    name: ClassVar[str] = "+CFUN"
-    form: ClassVar[Form] = Form.TEST
-    prefix: ClassVar[str] = "+CFUN"
-
-    def parse(self, lines: Sequence[str]) -> FunctionalModes:
+    def read(self, fields: Fields) -> FunctionalModes:
         """Return the modes that this modem has."""
-        fields = only_row(lines, self.name)
         modes = fields.integers("fun")
         resets = None if fields.peek().absent else fields.integers("rst")
-        fields.end()
         return FunctionalModes(modes, resets)
 
 
@@ -107,31 +82,17 @@ class ErrorFormat(Record):
     n: int
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CMEE=")
 class SetErrorFormat(OkCommand):
     """AT+CMEE=<n>."""
 
     n: int = 1
 
-    name: ClassVar[str] = "+CMEE"
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> tuple[int | str | None, ...]:
-        """Return <n>."""
-        return (self.n,)
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CMEE?")
 class ReadErrorFormat(Command[ErrorFormat]):
     """AT+CMEE?."""
 
-    name: ClassVar[str] = "+CMEE"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CMEE"
-
-    def parse(self, lines: Sequence[str]) -> ErrorFormat:
+    def read(self, fields: Fields) -> ErrorFormat:
         """Return <n>."""
-        fields = only_row(lines, self.name)
-        answer = ErrorFormat(fields.integer("n", 0, 2))
-        fields.end()
-        return answer
+        return ErrorFormat(fields.integer("n", 0, 2))

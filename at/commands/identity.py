@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from at.protocol import values
-from at.protocol.command import Command, Form
+from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
@@ -76,92 +76,72 @@ class SerialNumberTypes(values.Record):
     snts: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGMI", prefix="")
 class ReadManufacturer(Command[Manufacturer]):
     """AT+CGMI."""
-
-    name: ClassVar[str] = "+CGMI"
 
     def parse(self, lines: Sequence[str]) -> Manufacturer:
         """Return the bare line."""
         return Manufacturer(values.bare_line(lines, self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGMM", prefix="")
 class ReadModel(Command[Model]):
     """AT+CGMM."""
-
-    name: ClassVar[str] = "+CGMM"
 
     def parse(self, lines: Sequence[str]) -> Model:
         """Return the bare line."""
         return Model(values.bare_line(lines, self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGMR", prefix="")
 class ReadRevision(Command[Revision]):
     """AT+CGMR: the modem firmware."""
-
-    name: ClassVar[str] = "+CGMR"
 
     def parse(self, lines: Sequence[str]) -> Revision:
         """Return the bare line."""
         return Revision(values.bare_line(lines, self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%SHORTSWVER")
 class ReadShortVersion(Command[ShortVersion]):
     """AT%SHORTSWVER."""
-
-    name: ClassVar[str] = "%SHORTSWVER"
-    prefix: ClassVar[str] = "%SHORTSWVER"
 
     def parse(self, lines: Sequence[str]) -> ShortVersion:
         """Return the text behind the name."""
         return ShortVersion(_named_text(lines, self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%HWVERSION")
 class ReadHardwareVersion(Command[HardwareVersion]):
     """AT%HWVERSION."""
-
-    name: ClassVar[str] = "%HWVERSION"
-    prefix: ClassVar[str] = "%HWVERSION"
 
     def parse(self, lines: Sequence[str]) -> HardwareVersion:
         """Return the text behind the name."""
         return HardwareVersion(_named_text(lines, self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XMODEMUUID")
 class ReadModemUuid(Command[Uuid]):
     """AT%XMODEMUUID: the build of the modem firmware, not the device."""
 
-    name: ClassVar[str] = "%XMODEMUUID"
-    prefix: ClassVar[str] = "%XMODEMUUID"
-
     def parse(self, lines: Sequence[str]) -> Uuid:
         """Return the UUID."""
         return Uuid(uuid_text(_named_text(lines, self.name), self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%DEVICEUUID")
 class ReadDeviceUuid(Command[Uuid]):
     """AT%DEVICEUUID (nRF91x1): the device. An nRF9160 tells it in a token of %JWT."""
 
-    name: ClassVar[str] = "%DEVICEUUID"
-    prefix: ClassVar[str] = "%DEVICEUUID"
-
     def parse(self, lines: Sequence[str]) -> Uuid:
         """Return the UUID."""
         return Uuid(uuid_text(_named_text(lines, self.name), self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGSN", prefix="")
 class ReadSerialNumber(Command[SerialNumber]):
     """AT+CGSN: the serial number, bare."""
-
-    name: ClassVar[str] = "+CGSN"
 
     def parse(self, lines: Sequence[str]) -> SerialNumber:
         """Return the bare line, which is an IMEI on many modems."""
@@ -176,19 +156,11 @@ class ReadSerialNumber(Command[SerialNumber]):
         return SerialNumber(0, serial_number=number)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGSN=")
 class ReadImei(Command[SerialNumber]):
     """AT+CGSN=<snt>: 1 IMEI, 2 IMEISV, 3 software version; 0 is ReadSerialNumber."""
 
     snt: int = 1
-
-    name: ClassVar[str] = "+CGSN"
-    form: ClassVar[Form] = Form.SET
-    prefix: ClassVar[str] = "+CGSN"
-
-    def parameters(self) -> tuple[int | str | None, ...]:
-        """Return <snt>."""
-        return (self.snt,)
 
     def parse(self, lines: Sequence[str]) -> SerialNumber:
         """Return the number in quotes."""
@@ -214,22 +186,13 @@ class ReadImei(Command[SerialNumber]):
         return cls(int(text)) if text in {"0", "1", "2", "3"} else None
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGSN=?")
 class TestSerialNumber(Command[SerialNumberTypes]):
     """AT+CGSN=?."""
 
-    __test__: ClassVar[bool] = False  # pytest takes a class of this name for a test
-
-    name: ClassVar[str] = "+CGSN"
-    form: ClassVar[Form] = Form.TEST
-    prefix: ClassVar[str] = "+CGSN"
-
-    def parse(self, lines: Sequence[str]) -> SerialNumberTypes:
+    def read(self, fields: values.Fields) -> SerialNumberTypes:
         """Return the list of <snt>."""
-        fields = values.only_row(lines, self.name)
-        types = SerialNumberTypes(fields.integers("snt"))
-        fields.end()
-        return types
+        return SerialNumberTypes(fields.integers("snt"))
 
 
 def uuid_text(text: str, name: str) -> str:

@@ -6,13 +6,12 @@ It needs firmware 1.3.0, and the time for an expiry.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from at.commands.credentials import CredentialType, check_tag
-from at.protocol.command import Command, Form, Parameters
+from at.protocol.command import Command, Parameters, at_command
 from at.protocol.errors import NoModemTime, UnsafeArgument
-from at.protocol.values import Value, only_row
+from at.protocol.values import Fields, Value
 from at.tokens.jwt import Jwt, read_jwt
 
 NO_TIME = (
@@ -22,7 +21,7 @@ NO_TIME = (
 _SIGNING_KEYS = {CredentialType.CLIENT_PRIVATE_KEY, CredentialType.ENDORSEMENT_KEY}
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%JWT=", timeout_s=15.0)
 class MakeJwt(Command[Jwt]):
     """AT%JWT=0,<exp_delta>,<sub>,<aud>[,<sec_tag>,<key_type>].
 
@@ -36,11 +35,6 @@ class MakeJwt(Command[Jwt]):
     sec_tag: int | None = None
     key_type: int = CredentialType.CLIENT_PRIVATE_KEY
 
-    name: ClassVar[str] = "%JWT"
-    form: ClassVar[Form] = Form.SET
-    prefix: ClassVar[str] = "%JWT"
-    timeout_s: ClassVar[float] = 15.0
-
     def parameters(self) -> Parameters:
         """Return algorithm, expiry, subject, audience, and the key if one is named."""
         if self.exp_delta_s is not None and self.exp_delta_s <= 0:
@@ -53,9 +47,9 @@ class MakeJwt(Command[Jwt]):
         key = (self.sec_tag, self.key_type)
         return (0, self.exp_delta_s or 0, self.subject, self.audience, *key)
 
-    def parse(self, lines: Sequence[str]) -> Jwt:
+    def read(self, fields: Fields) -> Jwt:
         """Return the token. Raises ParseError; NoModemTime if a requested expiry is missing."""
-        token = _read_token(lines)
+        token = read_jwt(fields.text("the token"))
         if self.exp_delta_s and "exp" not in token.claims:
             raise NoModemTime(
                 "the modem made a token that never expires: it does not know the time",
@@ -71,21 +65,10 @@ class MakeJwt(Command[Jwt]):
         return cls(exp_delta_s=asked or None)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%JWT", timeout_s=15.0)
 class MakeDefaultJwt(Command[Jwt]):
     """AT%JWT without parameters: no expiry, no subject, the identity key."""
 
-    name: ClassVar[str] = "%JWT"
-    prefix: ClassVar[str] = "%JWT"
-    timeout_s: ClassVar[float] = 15.0
-
-    def parse(self, lines: Sequence[str]) -> Jwt:
+    def read(self, fields: Fields) -> Jwt:
         """Return the token. Raises ParseError."""
-        return _read_token(lines)
-
-
-def _read_token(lines: Sequence[str]) -> Jwt:
-    fields = only_row(lines, "%JWT")
-    token = read_jwt(fields.text("the token"))
-    fields.end()
-    return token
+        return read_jwt(fields.text("the token"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from at.commands.credentials import CredentialType, check_tag
-from at.protocol.command import Command, Form, Parameters
+from at.protocol.command import Command, Parameters, at_command
 from at.protocol.errors import UnsafeArgument
-from at.protocol.values import Value, only_row
+from at.protocol.values import Fields, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from at.tokens.attestation import AttestationToken, GeneratedKey
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%KEYGEN=", timeout_s=60.0)
 class GenerateKey(Command["GeneratedKey"]):
     """AT%KEYGEN=<sec_tag>,<key_type>,<response_content>[,<attributes>[,<key_usage>]].
 
@@ -31,25 +30,17 @@ class GenerateKey(Command["GeneratedKey"]):
     attributes: str | None = None
     key_usage: str | None = None
 
-    name: ClassVar[str] = "%KEYGEN"
-    form: ClassVar[Form] = Form.SET
-    prefix: ClassVar[str] = "%KEYGEN"
-    timeout_s: ClassVar[float] = 60.0
-
     def parameters(self) -> Parameters:
         """Return tag, type, content, attributes and usage."""
         check_tag(self.sec_tag)
         own = (self.attributes, self.key_usage)
         return (self.sec_tag, self.key_type, self.response_content, *own)
 
-    def parse(self, lines: Sequence[str]) -> GeneratedKey:
+    def read(self, fields: Fields) -> GeneratedKey:
         """Return the request or key, with what the modem signed about it."""
         from at.tokens.attestation import read_generated_key  # pulls in cryptography
 
-        fields = only_row(lines, self.name)
-        answer = fields.text("the answer")
-        fields.end()
-        return read_generated_key(answer)
+        return read_generated_key(fields.text("the answer"))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
@@ -58,31 +49,22 @@ class GenerateKey(Command["GeneratedKey"]):
         return cls(0)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%ATTESTTOKEN", timeout_s=15.0)
 class ReadAttestation(Command["AttestationToken"]):
     """AT%ATTESTTOKEN."""
 
-    name: ClassVar[str] = "%ATTESTTOKEN"
-    prefix: ClassVar[str] = "%ATTESTTOKEN"
-    timeout_s: ClassVar[float] = 15.0
-
-    def parse(self, lines: Sequence[str]) -> AttestationToken:
+    def read(self, fields: Fields) -> AttestationToken:
         """Return the token."""
         from at.tokens.attestation import read_attestation  # pulls in cbor2
 
-        fields = only_row(lines, self.name)
-        answer = fields.text("the answer")
-        fields.end()
-        return read_attestation(answer)
+        return read_attestation(fields.text("the answer"))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%ATTESTTOKEN=")
 class ReadChallengedAttestation(ReadAttestation):
     """AT%ATTESTTOKEN="<challenge>": 16 bytes in hex take the place of the device's nonce."""
 
     challenge: str = ""
-
-    form: ClassVar[Form] = Form.SET
 
     def parameters(self) -> Parameters:
         """Return the challenge."""

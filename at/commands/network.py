@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from at.protocol.answer_or_notice import is_connection_reply
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import ParseError
-from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, Value, after_name, only_row, split
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import Fields, Record, Value, after_name, split
 
 # Some phones close a network before its access technology: (2,"T","T","310260"),2)
 _EARLY_CLOSE = re.compile(r'"\),(?=[0-9]{1,2}\))', re.ASCII)
@@ -83,38 +82,26 @@ class ConnectionNotice(Notice):
     value: ConnectionStatus
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+COPS?")
 class ReadOperator(Command[Operator]):
     """AT+COPS?."""
 
-    name: ClassVar[str] = "+COPS"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+COPS"
-
-    def parse(self, lines: Sequence[str]) -> Operator:
+    def read(self, fields: Fields) -> Operator:
         """Return mode and operator."""
-        fields = only_row(lines, self.name)
         mode = fields.integer("mode", 0, 5)
         if fields.left == 1 and not fields.peek().absent:
             raise fields.fail("oper", "is missing")
-        answer = Operator(
+        return Operator(
             mode,
             fields.optional_integer("format", 0, 3),
             fields.optional_text("oper"),
             fields.optional_integer("act", 0, 99),
         )
-        fields.end()
-        return answer
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+COPS=?", timeout_s=600.0)
 class ScanNetworks(Command[Networks]):
     """AT+COPS=?: minutes, and the modem may drop its connection meanwhile."""
-
-    name: ClassVar[str] = "+COPS"
-    form: ClassVar[Form] = Form.TEST
-    prefix: ClassVar[str] = "+COPS"
-    timeout_s: ClassVar[float] = 600.0
 
     def parse(self, lines: Sequence[str]) -> Networks:
         """Return the networks; the lists of modes and formats behind them are left out."""
@@ -133,15 +120,12 @@ class ScanNetworks(Command[Networks]):
         return Networks(tuple(networks))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%COPS=?")
 class ForceNetworkScan(ScanNetworks):
     """AT%COPS=?: the same scan with priority; traffic and registration wait for it."""
 
-    name: ClassVar[str] = "%COPS"
-    prefix: ClassVar[str] = "%COPS"
 
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+COPS=", timeout_s=180.0)
 class SelectOperator(OkCommand):
     """AT+COPS: mode 0 automatic; 1 by `numeric` MCC and MNC, at most with an access technology."""
 
@@ -149,94 +133,56 @@ class SelectOperator(OkCommand):
     numeric: str | None = None
     act: int | None = None
 
-    name: ClassVar[str] = "+COPS"
-    form: ClassVar[Form] = Form.SET
-    timeout_s: ClassVar[float] = 180.0
-
     def parameters(self) -> Parameters:
         """Return mode, format (numeric), operator and technology."""
         return self.mode, (None if self.numeric is None else 2), self.numeric, self.act
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CSCON?")
 class ReadConnection(Command[ConnectionStatus]):
     """AT+CSCON?."""
-
-    name: ClassVar[str] = "+CSCON"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CSCON"
 
     def owns(self, line: str) -> bool:
         """Return whether a line has <n>; a notice, which has none, may come between."""
         return is_connection_reply(line)
 
-    def parse(self, lines: Sequence[str]) -> ConnectionStatus:
+    def read(self, fields: Fields) -> ConnectionStatus:
         """Return the connection."""
-        return _connection(only_row(lines, self.name), reply=True)
+        return _connection(fields, fields.integer("n", 0, 3))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CSCON=")
 class SetConnectionNotices(OkCommand):
     """AT+CSCON=<n>."""
 
     n: int = 1
 
-    name: ClassVar[str] = "+CSCON"
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return <n>."""
-        return (self.n,)
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CEMODE?")
 class ReadOperationMode(Command[OperationMode]):
     """AT+CEMODE?."""
 
-    name: ClassVar[str] = "+CEMODE"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CEMODE"
-
-    def parse(self, lines: Sequence[str]) -> OperationMode:
+    def read(self, fields: Fields) -> OperationMode:
         """Return the mode of operation."""
-        fields = only_row(lines, self.name)
-        answer = OperationMode(fields.integer("mode", 0, 3))
-        fields.end()
-        return answer
+        return OperationMode(fields.integer("mode", 0, 3))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CEMODE=?")
 class TestOperationMode(Command[OperationModes]):
     """AT+CEMODE=?."""
 
-    __test__: ClassVar[bool] = False  # pytest takes a class of this name for a test
-
-    name: ClassVar[str] = "+CEMODE"
-    form: ClassVar[Form] = Form.TEST
-    prefix: ClassVar[str] = "+CEMODE"
-
-    def parse(self, lines: Sequence[str]) -> OperationModes:
+    def read(self, fields: Fields) -> OperationModes:
         """Return the modes that this modem has."""
-        fields = only_row(lines, self.name)
-        answer = OperationModes(fields.integers("mode"))
-        fields.end()
-        return answer
+        return OperationModes(fields.integers("mode"))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGATT?")
 class ReadAttachment(Command[Attachment]):
     """AT+CGATT?."""
 
-    name: ClassVar[str] = "+CGATT"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CGATT"
-
-    def parse(self, lines: Sequence[str]) -> Attachment:
+    def read(self, fields: Fields) -> Attachment:
         """Return whether the modem is attached."""
-        fields = only_row(lines, self.name)
-        answer = Attachment(fields.integer("state", 0, 1))
-        fields.end()
-        return answer
+        return Attachment(fields.integer("state", 0, 1))
 
 
 def _without_name(line: str, name: str) -> str:
@@ -272,21 +218,13 @@ def _network(items: Sequence[Value]) -> ScannedNetwork | None:
     return network
 
 
-def _connection(fields: Fields, *, reply: bool) -> ConnectionStatus:
-    n = fields.integer("n", 0, 3) if reply else None
-    answer = ConnectionStatus(
+def _connection(fields: Fields, n: int | None = None) -> ConnectionStatus:
+    return ConnectionStatus(
         n,
         fields.integer("mode", 0, 1),
         fields.optional_integer("state", 0, 255),
         fields.optional_integer("access", 0, 255),
     )
-    fields.end()
-    return answer
 
 
-def _notice(line: str, _context: str | None) -> ConnectionNotice:
-    fields = Fields.of(line, "+CSCON")
-    return ConnectionNotice("+CSCON", line, _connection(fields, reply=False))
-
-
-register("+CSCON", _notice)
+register_readers(ConnectionNotice, {"+CSCON": _connection})

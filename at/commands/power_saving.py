@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import UnsafeArgument
-from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, only_row, rows
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import Fields, Record, read_rows
 
 # A timer has 8 bits: a unit in the first three, a count in the last five. TS 24.008, 10.5.7.3 (GPRS
 # timer: Active-Time and the legacy Periodic-TAU) and 10.5.7.4a (GPRS timer 3: Periodic-TAU-ext):
@@ -153,17 +153,12 @@ class NextUpdateNotice(Notice):
     value: NextUpdate
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CPSMS?")
 class ReadPowerSavingMode(Command[PowerSavingMode]):
     """AT+CPSMS?."""
 
-    name: ClassVar[str] = "+CPSMS"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CPSMS"
-
-    def parse(self, lines: Sequence[str]) -> PowerSavingMode:
+    def read(self, fields: Fields) -> PowerSavingMode:
         """Return mode and timers."""
-        fields = only_row(lines, self.name)
         mode = fields.integer("mode", 0, 2)
         if fields.left not in {0, 4}:
             raise fields.fail("the line", f"has {fields.left + 1} fields, not 1 or 5")
@@ -171,7 +166,7 @@ class ReadPowerSavingMode(Command[PowerSavingMode]):
         return PowerSavingMode(mode, *(fields.bits(name, 8) for name in names))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CPSMS=")
 class SetPowerSavingMode(OkCommand):
     """AT+CPSMS=<mode>[,,,<Requested_Periodic-TAU>[,<Requested_Active-Time>]]: 0 off, 1 on.
 
@@ -182,9 +177,6 @@ class SetPowerSavingMode(OkCommand):
     requested_periodic_tau: str | None = None
     requested_active_time: str | None = None
 
-    name: ClassVar[str] = "+CPSMS"
-    form: ClassVar[Form] = Form.SET
-
     def parameters(self) -> Parameters:
         """Return mode and timers; the two of GPRS stay empty."""
         timers = (self.requested_periodic_tau, self.requested_active_time)
@@ -193,7 +185,7 @@ class SetPowerSavingMode(OkCommand):
         return (self.mode, None, None, *timers)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CEDRXS=")
 class SetEdrx(OkCommand):
     """AT+CEDRXS=<mode>[,<act_type>[,<value>]]: 0 off, 1 on, 2 on with notices, 3 off and reset."""
 
@@ -201,38 +193,28 @@ class SetEdrx(OkCommand):
     act_type: int | None = 4
     requested_edrx_value: str | None = None
 
-    name: ClassVar[str] = "+CEDRXS"
-    form: ClassVar[Form] = Form.SET
-
     def parameters(self) -> Parameters:
         """Return mode, technology and value."""
         _check_bits(self.requested_edrx_value, 4)
         return self.mode, self.act_type, self.requested_edrx_value
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CEDRXS?")
 class ReadEdrx(Command[EdrxSettings]):
     """AT+CEDRXS?."""
 
-    name: ClassVar[str] = "+CEDRXS"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CEDRXS"
-
     def parse(self, lines: Sequence[str]) -> EdrxSettings:
         """Return a setting for each access technology."""
-        return EdrxSettings(tuple(_edrx(row) for row in rows(lines, self.name)))
+        return EdrxSettings(read_rows(lines, self.name, _edrx))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CEDRXRDP")
 class ReadEdrxInUse(Command[EdrxSetting]):
     """AT+CEDRXRDP: what the network gave for the cell in use; act_type 0 means no eDRX."""
 
-    name: ClassVar[str] = "+CEDRXRDP"
-    prefix: ClassVar[str] = "+CEDRXRDP"
-
-    def parse(self, lines: Sequence[str]) -> EdrxSetting:
+    def read(self, fields: Fields) -> EdrxSetting:
         """Return the setting."""
-        return _edrx(only_row(lines, self.name))
+        return _edrx(fields)
 
 
 def _check_bits(text: str | None, count: int) -> None:
@@ -244,38 +226,22 @@ def _edrx(fields: Fields) -> EdrxSetting:
     act_type = fields.integer("act_type")
     if act_type not in _ACT_TYPES:
         raise fields.fail("act_type", f"is {act_type}, not 0, 4 or 5")
-    answer = EdrxSetting(
+    return EdrxSetting(
         act_type,
         fields.bits("requested_edrx_value", 4),
         fields.bits("nw_provided_edrx_value", 4),
         fields.bits("paging_time_window", 4),
     )
-    fields.end()
-    return answer
 
 
-def _edrx_notice(line: str, _context: str | None) -> EdrxNotice:
-    name = line.partition(":")[0].strip().upper()
-    return EdrxNotice(name, line, _edrx(Fields.of(line, name)))
+def _sleep(fields: Fields) -> Sleep:
+    return Sleep(fields.integer("type", 1, 7), fields.further_integer("time_ms", 0, _SLEEP_HIGH_MS))
 
 
-def _sleep(line: str, _context: str | None) -> SleepNotice:
-    fields = Fields.of(line, "%XMODEMSLEEP")
-    value = Sleep(
-        fields.integer("type", 1, 7), fields.further_integer("time_ms", 0, _SLEEP_HIGH_MS)
-    )
-    fields.end()
-    return SleepNotice("%XMODEMSLEEP", line, value)
+def _next_update(fields: Fields) -> NextUpdate:
+    return NextUpdate(fields.integer("time_ms", 0, _T3412_HIGH_MS))
 
 
-def _next_update(line: str, _context: str | None) -> NextUpdateNotice:
-    fields = Fields.of(line, "%XT3412")
-    value = NextUpdate(fields.integer("time_ms", 0, _T3412_HIGH_MS))
-    fields.end()
-    return NextUpdateNotice("%XT3412", line, value)
-
-
-register("+CEDRXP", _edrx_notice)
-register("+CEDRXS", _edrx_notice)
-register("%XMODEMSLEEP", _sleep)
-register("%XT3412", _next_update)
+register_readers(EdrxNotice, {"+CEDRXP": _edrx, "+CEDRXS": _edrx})
+register_readers(SleepNotice, {"%XMODEMSLEEP": _sleep})
+register_readers(NextUpdateNotice, {"%XT3412": _next_update})

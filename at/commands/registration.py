@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from at.commands.power_saving import HasGrantedTimers
 from at.protocol.answer_or_notice import REGISTRATION_STATES, is_registration_reply
-from at.protocol.command import Command, Form, OkCommand
+from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, Value, hex_digits, name_before_colon, single_line
 
@@ -104,13 +104,9 @@ def read_line(line: str, name: str) -> NetworkRegistration:
     return registration
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CREG?")
 class ReadCircuitRegistration(Command[NetworkRegistration]):
     """AT+CREG?."""
-
-    name: ClassVar[str] = "+CREG"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CREG"
 
     def owns(self, line: str) -> bool:
         """Return whether a line has <n>; a notice, which has none, may come between."""
@@ -121,21 +117,14 @@ class ReadCircuitRegistration(Command[NetworkRegistration]):
         return read_line(single_line(lines, self.name), self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CGREG?")
 class ReadPacketRegistration(ReadCircuitRegistration):
     """AT+CGREG?."""
 
-    name: ClassVar[str] = "+CGREG"
-    prefix: ClassVar[str] = "+CGREG"
 
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CEREG?")
 class ReadRegistration(Command[EpsRegistration]):
     """AT+CEREG?: the registration of an nRF91."""
-
-    name: ClassVar[str] = "+CEREG"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CEREG"
 
     def owns(self, line: str) -> bool:
         """Return whether a line has <n>; a notice, which has none, may come between."""
@@ -148,26 +137,16 @@ class ReadRegistration(Command[EpsRegistration]):
         return registration
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+C5GREG?")
 class ReadFiveGRegistration(ReadCircuitRegistration):
     """AT+C5GREG?."""
 
-    name: ClassVar[str] = "+C5GREG"
-    prefix: ClassVar[str] = "+C5GREG"
 
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CEREG=")
 class SetRegistrationNotices(OkCommand):
     """AT+CEREG=<n>: 0 off, 5 with the most fields."""
 
     n: int = 5
-
-    name: ClassVar[str] = "+CEREG"
-    form: ClassVar[Form] = Form.SET
-
-    def parameters(self) -> tuple[int | str | None, ...]:
-        """Return <n>."""
-        return (self.n,)
 
 
 def _is_act(value: Value) -> bool:

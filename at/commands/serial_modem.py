@@ -6,14 +6,13 @@ Sources: its own documentation. Failures are plain ERROR, or numbers in a later 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from at.commands.identity import Uuid, uuid_text
-from at.protocol.command import Command, OkCommand
-from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, after_name, name_before_colon, only_row, single_line
+from at.protocol.command import Command, OkCommand, at_command
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import Fields, Record, after_name, single_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +54,25 @@ class SerialModemNotice(Notice):
     value: Record
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XSMVER")
 class ReadSerialModemVersion(Command[SerialModemVersion]):
     """AT#XSMVER: an AT host answers ERROR to it."""
 
-    name: ClassVar[str] = "#XSMVER"
-    prefix: ClassVar[str] = "#XSMVER"
-
-    def parse(self, lines: Sequence[str]) -> SerialModemVersion:
+    def read(self, fields: Fields) -> SerialModemVersion:
         """Return the versions."""
-        fields = only_row(lines, self.name)
-        answer = SerialModemVersion(
+        return SerialModemVersion(
             fields.quoted("git_describe"), fields.quoted("ncs"), fields.optional_quoted("customer")
         )
-        fields.end()
-        return answer
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XSLMVER")
 class ReadOldSerialModemVersion(ReadSerialModemVersion):
     """AT#XSLMVER, the name before the firmware was renamed."""
 
-    name: ClassVar[str] = "#XSLMVER"
-    prefix: ClassVar[str] = "#XSLMVER"
 
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XUUID")
 class ReadSerialModemUuid(Command[Uuid]):
     """AT#XUUID: the device."""
-
-    name: ClassVar[str] = "#XUUID"
-    prefix: ClassVar[str] = "#XUUID"
 
     def parse(self, lines: Sequence[str]) -> Uuid:
         """Return the UUID."""
@@ -93,44 +80,22 @@ class ReadSerialModemUuid(Command[Uuid]):
         return Uuid(uuid_text(text, self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XRESET")
 class ResetSerialModem(OkCommand):
     """AT#XRESET: OK, then "Ready" about two seconds later."""
 
-    name: ClassVar[str] = "#XRESET"
 
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XMODEMRESET", timeout_s=30.0)
 class ResetModem(Command[ModemResetResult]):
     """AT#XMODEMRESET."""
 
-    name: ClassVar[str] = "#XMODEMRESET"
-    prefix: ClassVar[str] = "#XMODEMRESET"
-    timeout_s: ClassVar[float] = 30.0
-
-    def parse(self, lines: Sequence[str]) -> ModemResetResult:
+    def read(self, fields: Fields) -> ModemResetResult:
         """Return the step that was reached."""
-        return _reset(only_row(lines, self.name))
-
-
-def register_readers(readers: Mapping[str, Callable[[Fields], Record]]) -> None:
-    """Register a parser for the notices of each name; a reader must read all fields of a line."""
-
-    def parser(line: str, _context: str | None) -> SerialModemNotice:
-        name = name_before_colon(line)
-        fields = Fields.of(line, name)
-        value = readers[name](fields)
-        fields.end()
-        return SerialModemNotice(name, line, value)
-
-    for name in readers:
-        register(name, parser)
+        return _reset(fields)
 
 
 def _reset(fields: Fields) -> ModemResetResult:
-    answer = ModemResetResult(fields.integer("step", 0, 99), fields.optional_integer("err"))
-    fields.end()
-    return answer
+    return ModemResetResult(fields.integer("step", 0, 99), fields.optional_integer("err"))
 
 
 def _report(fields: Fields) -> ModemReport:
@@ -152,4 +117,6 @@ def _data_mode(fields: Fields) -> DataModeEnd:
     return DataModeEnd(fields.integer("status"))
 
 
-register_readers({"#XMODEM": _report, "#XDATAMODE": _data_mode, "#XMODEMRESET": _reset})
+register_readers(
+    SerialModemNotice, {"#XMODEM": _report, "#XDATAMODE": _data_mode, "#XMODEMRESET": _reset}
+)

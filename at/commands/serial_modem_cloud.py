@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from at.commands.serial_modem import register_readers
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.commands.serial_modem import SerialModemNotice
+from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import UnsafeArgument
-from at.protocol.values import Fields, Record, only_row
+from at.protocol.notices import register_readers
+from at.protocol.values import Fields, Record
 
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}", re.ASCII)
 
@@ -39,7 +38,7 @@ class CloudState(Record):
     device_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XNRFCLOUDPOS=")
 class LocateByCloud(OkCommand):
     """AT#XNRFCLOUDPOS: `cells` 0-15; the host gives the Wi-Fi scan, at least two access points.
 
@@ -49,9 +48,6 @@ class LocateByCloud(OkCommand):
     cells: int
     access_points: tuple[tuple[str, int | None], ...] = ()
     """MAC address and level in dBm (-128..0), if it is known."""
-
-    name: ClassVar[str] = "#XNRFCLOUDPOS"
-    form: ClassVar[Form] = Form.SET
 
     def parameters(self) -> Parameters:
         """Return counts, then address and level of each access point."""
@@ -69,17 +65,13 @@ class LocateByCloud(OkCommand):
         return (self.cells, 1 if self.access_points else 0, *listed)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XNRFCLOUD?")
 class ReadCloudState(Command[CloudState]):
     """AT#XNRFCLOUD?."""
 
-    name: ClassVar[str] = "#XNRFCLOUD"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "#XNRFCLOUD"
-
-    def parse(self, lines: Sequence[str]) -> CloudState:
+    def read(self, fields: Fields) -> CloudState:
         """Return connection and identity."""
-        return _cloud_state(only_row(lines, self.name))
+        return _cloud_state(fields)
 
 
 def _position(fields: Fields) -> CloudPosition:
@@ -108,9 +100,7 @@ def _cloud_state(fields: Fields) -> CloudState:
     if fields.left == 0:
         return CloudState(ready, send_location)
     sec_tag, device_id = fields.integer("sec_tag", 0, 2**32 - 1), fields.quoted("device_id")
-    answer = CloudState(ready, send_location, sec_tag, device_id)
-    fields.end()
-    return answer
+    return CloudState(ready, send_location, sec_tag, device_id)
 
 
-register_readers({"#XNRFCLOUDPOS": _position, "#XNRFCLOUD": _cloud_state})
+register_readers(SerialModemNotice, {"#XNRFCLOUDPOS": _position, "#XNRFCLOUD": _cloud_state})

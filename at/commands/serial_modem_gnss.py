@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from at.commands.serial_modem import register_readers
-from at.protocol.command import Command, Form
-from at.protocol.values import Fields, Record, only_row
+from at.commands.serial_modem import SerialModemNotice
+from at.protocol.command import Command, at_command
+from at.protocol.notices import register_readers
+from at.protocol.values import Fields, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +31,18 @@ class GnssState(Record):
     state: int
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XGNSS?")
 class ReadGnssState(Command[GnssState]):
     """AT#XGNSS?."""
 
-    name: ClassVar[str] = "#XGNSS"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "#XGNSS"
-
-    def parse(self, lines: Sequence[str]) -> GnssState:
+    def read(self, fields: Fields) -> GnssState:
         """Return the state."""
-        fields = only_row(lines, self.name)
-        answer = _state(fields)
-        fields.end()
-        return answer
+        return _state(fields)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT#XGPS?")
 class ReadOldGnssState(ReadGnssState):
     """AT#XGPS?, the name before the firmware was renamed."""
-
-    name: ClassVar[str] = "#XGPS"
-    prefix: ClassVar[str] = "#XGPS"
 
 
 def _position(fields: Fields) -> GnssPosition:
@@ -77,4 +66,4 @@ def _old_name(fields: Fields) -> GnssPosition | GnssState:
     return _state(fields) if fields.left <= 2 else _position(fields)
 
 
-register_readers({"#XGNSSPOS": _position, "#XGNSS": _state, "#XGPS": _old_name})
+register_readers(SerialModemNotice, {"#XGNSSPOS": _position, "#XGNSS": _state, "#XGPS": _old_name})

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
 from at.commands.system_mode import HIGHEST_BAND
 from at.protocol.answer_or_notice import REGISTRATION_STATES
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
-from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, only_row
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import Fields, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +130,12 @@ class SignalBandNotice(Notice):
     value: SignalBand
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CESQ")
 class ReadSignalQuality(Command[SignalQuality]):
     """AT+CESQ, TS 27.007 clause 8.69."""
 
-    name: ClassVar[str] = "+CESQ"
-    prefix: ClassVar[str] = "+CESQ"
-
-    def parse(self, lines: Sequence[str]) -> SignalQuality:
+    def read(self, fields: Fields) -> SignalQuality:
         """Return the six fields."""
-        fields = only_row(lines, self.name)
         answer = SignalQuality(
             rxlev=fields.integer("rxlev", 0, 99),
             ber=fields.integer("ber", 0, 99),
@@ -152,50 +147,32 @@ class ReadSignalQuality(Command[SignalQuality]):
         if fields.left == 3:  # 5G modems add ss_rsrq, ss_rsrp and ss_sinr
             for name in ("ss_rsrq", "ss_rsrp", "ss_sinr"):
                 fields.integer(name, 0, 255)
-        fields.end()
         return answer
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CSQ")
 class ReadSignalStrength(Command[SignalStrength]):
     """AT+CSQ, TS 27.007 clause 8.5."""
 
-    name: ClassVar[str] = "+CSQ"
-    prefix: ClassVar[str] = "+CSQ"
-
-    def parse(self, lines: Sequence[str]) -> SignalStrength:
+    def read(self, fields: Fields) -> SignalStrength:
         """Return strength and bit error rate."""
-        fields = only_row(lines, self.name)
         # 100-199 are the indices of TD-SCDMA and LTE modems.
-        answer = SignalStrength(fields.integer("rssi", 0, 199), fields.integer("ber", 0, 99))
-        fields.end()
-        return answer
+        return SignalStrength(fields.integer("rssi", 0, 199), fields.integer("ber", 0, 99))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%CESQ=")
 class SetSignalNotices(OkCommand):
     """AT%CESQ=<0|1>: a subscription; it answers nothing but OK."""
 
     n: int = 1
 
-    name: ClassVar[str] = "%CESQ"
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return the switch."""
-        return (self.n,)
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XMONITOR")
 class ReadMonitor(Command[Monitor]):
     """AT%XMONITOR: the serving cell."""
 
-    name: ClassVar[str] = "%XMONITOR"
-    prefix: ClassVar[str] = "%XMONITOR"
-
-    def parse(self, lines: Sequence[str]) -> Monitor:
+    def read(self, fields: Fields) -> Monitor:
         """Return what is known of the serving cell."""
-        fields = only_row(lines, self.name)
         status = fields.integer("reg_status")
         if status not in REGISTRATION_STATES:
             raise fields.fail("reg_status", f"is {status}, which is no registration state")
@@ -207,7 +184,7 @@ class ReadMonitor(Command[Monitor]):
             raise fields.fail("the line", f"has {fields_left + 1} fields, not 15, 16 or 20")
         if not fields.peek(min(fields_left, 15) - 1).quoted:
             raise fields.fail("the last timer", "is not in quotes")  # the line was cut
-        answer = Monitor(
+        return Monitor(
             reg_status=status,
             full_name=fields.optional_quoted("full_name"),
             short_name=fields.optional_quoted("short_name"),
@@ -226,27 +203,20 @@ class ReadMonitor(Command[Monitor]):
             periodic_tau=fields.bits("periodic_tau", 8),
             further=tuple(fields.integer("a further number") for _ in range(fields.left)),
         )
-        fields.end()
-        return answer
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%CONEVAL", timeout_s=60.0)
 class EvaluateConnection(Command[ConnectionEvaluation]):
     """AT%CONEVAL: what a transmission would cost now. It may use the radio for seconds."""
 
-    name: ClassVar[str] = "%CONEVAL"
-    prefix: ClassVar[str] = "%CONEVAL"
-    timeout_s: ClassVar[float] = 60.0
-
-    def parse(self, lines: Sequence[str]) -> ConnectionEvaluation:
+    def read(self, fields: Fields) -> ConnectionEvaluation:
         """Return the evaluation; beyond `result` all is None unless it is 0."""
-        fields = only_row(lines, self.name)
         result = fields.integer("result", 0, 7)
         if fields.left == 0 and result != 0:
             return ConnectionEvaluation(result)
         if fields.left != 16:
             raise fields.fail("the line", f"has {fields.left + 1} fields, not 17")
-        answer = ConnectionEvaluation(
+        return ConnectionEvaluation(
             result=result,
             rrc_state=fields.integer("rrc_state", 0, 1),
             energy_estimate=fields.integer("energy_estimate", 0, 255),
@@ -265,8 +235,6 @@ class EvaluateConnection(Command[ConnectionEvaluation]):
             rx_repetitions=fields.integer("rx_repetitions"),
             dl_pathloss=fields.integer("dl_pathloss"),
         )
-        fields.end()
-        return answer
 
 
 def plmn(fields: Fields) -> str:
@@ -317,16 +285,13 @@ def _optional_snr(fields: Fields) -> int | None:
     return index
 
 
-def _signal_band(line: str, _context: str | None) -> SignalBandNotice:
-    fields = Fields.of(line, "%CESQ")
-    value = SignalBand(
+def _signal_band(fields: Fields) -> SignalBand:
+    return SignalBand(
         rsrp=_rsrp(fields),
         rsrp_threshold_index=fields.integer("rsrp_threshold_index", 0, 255),
         rsrq=_rsrq(fields),
         rsrq_threshold_index=fields.integer("rsrq_threshold_index", 0, 255),
     )
-    fields.end()
-    return SignalBandNotice("%CESQ", line, value)
 
 
-register("%CESQ", _signal_band)
+register_readers(SignalBandNotice, {"%CESQ": _signal_band})

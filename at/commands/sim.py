@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from at.protocol.command import Command, Form, Parameters
+from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
-from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, Value, after_name, bare_line, only_row, single_line
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import (
+    Fields,
+    Record,
+    after_name,
+    bare_line,
+    read_rows,
+    single_line,
+)
 
 _CODE = re.compile(r"READY|SIM P(?:IN|UK)2?|PH[-_][A-Z]+ P(?:IN|UK)|NOT (?:READY|INSERTED)")
 _CAUSES = {
@@ -96,13 +103,9 @@ class SimResponse(Record):
     response: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CPIN?")
 class ReadPinState(Command[PinState]):
     """AT+CPIN?: an error until the SIM is up."""
-
-    name: ClassVar[str] = "+CPIN"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "+CPIN"
 
     def parse(self, lines: Sequence[str]) -> PinState:
         """Return which code the SIM waits for."""
@@ -112,49 +115,22 @@ class ReadPinState(Command[PinState]):
         return PinState(code)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CPINR=")
 class ReadPinRetries(Command[AllPinRetries]):
     """AT+CPINR=<code>."""
 
     code: str = "SIM PIN"
 
-    name: ClassVar[str] = "+CPINR"
-    form: ClassVar[Form] = Form.SET
-    prefix: ClassVar[str] = "+CPINR"
-
-    def parameters(self) -> Parameters:
-        """Return the code."""
-        return (self.code,)
-
     def parse(self, lines: Sequence[str]) -> AllPinRetries:
         """Return the tries that are left."""
         if not lines:
             raise ParseError(f"{self.name}: the line is missing")
-        retries = []
-        for line in lines:
-            fields = Fields.of(line, self.name)
-            retries.append(
-                PinRetries(
-                    fields.text("code"),
-                    fields.integer("retries", 0, 255),
-                    fields.optional_integer("default_retries", 0, 255),
-                )
-            )
-            fields.end()
-        return AllPinRetries(tuple(retries))
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any code: the reply names its own."""
-        del arguments
-        return cls()
+        return AllPinRetries(read_rows(lines, self.name, _retries))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CIMI", prefix="")
 class ReadSubscriber(Command[Subscriber]):
     """AT+CIMI: an error when there is no SIM."""
-
-    name: ClassVar[str] = "+CIMI"
 
     def parse(self, lines: Sequence[str]) -> Subscriber:
         """Return the IMSI."""
@@ -164,37 +140,28 @@ class ReadSubscriber(Command[Subscriber]):
         return Subscriber(imsi)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XICCID")
 class ReadCardNumber(Command[CardNumber]):
     """AT%XICCID."""
 
-    name: ClassVar[str] = "%XICCID"
-    prefix: ClassVar[str] = "%XICCID"
-
-    def parse(self, lines: Sequence[str]) -> CardNumber:
+    def read(self, fields: Fields) -> CardNumber:
         """Return the ICCID."""
-        fields = only_row(lines, self.name)
         digits = fields.text("iccid")
-        fields.end()
         if not re.fullmatch(r"[0-9]{18,20}[Ff]?", digits, re.ASCII):
             raise fields.fail("iccid", "is not 18 to 20 digits")
         return CardNumber(digits.rstrip("Ff"))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XSIM?")
 class ReadSimState(Command[SimState]):
     """AT%XSIM?."""
 
-    name: ClassVar[str] = "%XSIM"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "%XSIM"
-
-    def parse(self, lines: Sequence[str]) -> SimState:
+    def read(self, fields: Fields) -> SimState:
         """Return the state."""
-        return _state(only_row(lines, self.name))
+        return _state(fields)
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CRSM=")
 class AccessSim(Command[SimResponse]):
     """AT+CRSM=<command>,<file>,<p1>,<p2>,<p3>[,<data>]."""
 
@@ -204,42 +171,25 @@ class AccessSim(Command[SimResponse]):
     p2: int = 0
     p3: int = 0
 
-    name: ClassVar[str] = "+CRSM"
-    form: ClassVar[Form] = Form.SET
-    prefix: ClassVar[str] = "+CRSM"
-
-    def parameters(self) -> Parameters:
-        """Return command, file and the three bytes."""
-        return self.command, self.file, self.p1, self.p2, self.p3
-
-    def parse(self, lines: Sequence[str]) -> SimResponse:
+    def read(self, fields: Fields) -> SimResponse:
         """Return status words and response."""
-        fields = only_row(lines, self.name)
         answer = SimResponse(
             fields.integer("sw1", 0, 255),
             fields.integer("sw2", 0, 255),
             fields.optional_hexadecimal("response"),
         )
-        fields.end()
         if answer.response is not None and len(answer.response) % 2:
             raise fields.fail("response", "has half a byte")
         return answer
 
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any access: the reply has one shape."""
-        del arguments
-        return cls()
-
 
 def _state(fields: Fields) -> SimState:
-    answer = SimState(fields.integer("state", 0, 1), fields.further_integer("cause", 0, 255))
-    fields.end()
-    return answer
+    return SimState(fields.integer("state", 0, 1), fields.further_integer("cause", 0, 255))
 
 
-def _notice(line: str, _context: str | None) -> SimNotice:
-    return SimNotice("%XSIM", line, _state(Fields.of(line, "%XSIM")))
+def _retries(row: Fields) -> PinRetries:
+    code, retries = row.text("code"), row.integer("retries", 0, 255)
+    return PinRetries(code, retries, row.optional_integer("default_retries", 0, 255))
 
 
-register("%XSIM", _notice)
+register_readers(SimNotice, {"%XSIM": _state})

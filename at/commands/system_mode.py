@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.values import Fields, Record, only_row, single_line, split
 
 _LOCK_BITS = re.compile("[01]{1,256}")
@@ -75,7 +75,7 @@ class DataProfile(Record):
     profile: int
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XSYSTEMMODE=")
 class SetSystemMode(OkCommand):
     """AT%XSYSTEMMODE=: only in functional mode 0 or 4."""
 
@@ -86,25 +86,13 @@ class SetSystemMode(OkCommand):
     ntn_nb_iot: int | None = None
     """NB-IoT by satellite, for firmware that has it."""
 
-    name: ClassVar[str] = "%XSYSTEMMODE"
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return flags and preference."""
-        return self.lte_m, self.nb_iot, self.gnss, self.preference, self.ntn_nb_iot
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XSYSTEMMODE?")
 class ReadSystemMode(Command[SystemMode]):
     """AT%XSYSTEMMODE?."""
 
-    name: ClassVar[str] = "%XSYSTEMMODE"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "%XSYSTEMMODE"
-
-    def parse(self, lines: Sequence[str]) -> SystemMode:
+    def read(self, fields: Fields) -> SystemMode:
         """Return the system mode."""
-        fields = only_row(lines, self.name)
         answer = SystemMode(
             fields.integer("lte_m", 0, 1),
             fields.integer("nb_iot", 0, 1),
@@ -112,18 +100,14 @@ class ReadSystemMode(Command[SystemMode]):
             fields.optional_integer("preference", 0, 4),
             fields.optional_integer("ntn_nb_iot", 0, 1),
         )
-        fields.end()
         if not (answer.lte_m or answer.nb_iot or answer.gnss or answer.ntn_nb_iot):
             raise fields.fail("the line", "has no radio switched on")
         return answer
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XCBAND")
 class ReadBand(Command[CurrentBand]):
     """AT%XCBAND."""
-
-    name: ClassVar[str] = "%XCBAND"
-    prefix: ClassVar[str] = "%XCBAND"
 
     def parse(self, lines: Sequence[str]) -> CurrentBand:
         """Return the band in use."""
@@ -133,38 +117,22 @@ class ReadBand(Command[CurrentBand]):
         return answer
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XCBAND=?")
 class TestBand(Command[Bands]):
     """AT%XCBAND=?."""
 
-    __test__: ClassVar[bool] = False  # pytest takes a class of this name for a test
-
-    name: ClassVar[str] = "%XCBAND"
-    form: ClassVar[Form] = Form.TEST
-    prefix: ClassVar[str] = "%XCBAND"
-
-    def parse(self, lines: Sequence[str]) -> Bands:
+    def read(self, fields: Fields) -> Bands:
         """Return the bands that the modem has."""
-        fields = only_row(lines, self.name)
-        answer = Bands(fields.integers("bands"))
-        fields.end()
-        return answer
+        return Bands(fields.integers("bands"))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XBANDLOCK?")
 class ReadBandLock(Command[BandLock]):
     """AT%XBANDLOCK?."""
 
-    name: ClassVar[str] = "%XBANDLOCK"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "%XBANDLOCK"
-
-    def parse(self, lines: Sequence[str]) -> BandLock:
+    def read(self, fields: Fields) -> BandLock:
         """Return both locks."""
-        fields = only_row(lines, self.name)
-        answer = BandLock(_locked_bands(fields, "permanent"), _locked_bands(fields, "run_time"))
-        fields.end()
-        return answer
+        return BandLock(_locked_bands(fields, "permanent"), _locked_bands(fields, "run_time"))
 
 
 def _locked_bands(fields: Fields, name: str) -> tuple[int, ...] | None:
@@ -180,13 +148,9 @@ def _locked_bands(fields: Fields, name: str) -> tuple[int, ...] | None:
     return bands
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XCONNSTAT?")
 class ReadConnectionStatistics(Command[ConnectionStatistics]):
     """AT%XCONNSTAT?."""
-
-    name: ClassVar[str] = "%XCONNSTAT"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "%XCONNSTAT"
 
     def parse(self, lines: Sequence[str]) -> ConnectionStatistics:
         """Return the counters; some firmware writes "=" for the colon."""
@@ -201,17 +165,10 @@ class ReadConnectionStatistics(Command[ConnectionStatistics]):
         return answer
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%XDATAPRFL?")
 class ReadDataProfile(Command[DataProfile]):
     """AT%XDATAPRFL?."""
 
-    name: ClassVar[str] = "%XDATAPRFL"
-    form: ClassVar[Form] = Form.READ
-    prefix: ClassVar[str] = "%XDATAPRFL"
-
-    def parse(self, lines: Sequence[str]) -> DataProfile:
+    def read(self, fields: Fields) -> DataProfile:
         """Return the profile."""
-        fields = only_row(lines, self.name)
-        answer = DataProfile(fields.integer("profile", 0, 4))
-        fields.end()
-        return answer
+        return DataProfile(fields.integer("profile", 0, 4))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
 
-from at.protocol.command import Command, Form, OkCommand, Parameters
+from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
-from at.protocol.values import Record, Value
+from at.protocol.values import Record
 
 # From both ends: an SSID may hold commas, quotes, parentheses and any bytes.
 _HEAD = re.compile(r"\+CWLAP:\s?\((?:(?P<ecn>[0-9]{1,2})(?:,|(?=\))))?", re.ASCII)
@@ -46,52 +45,29 @@ class AccessPoints(Record):
     networks: tuple[ScannedAccessPoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CWMODE=")
 class SetWifiMode(OkCommand):
     """AT+CWMODE=1: a station, which may scan."""
 
     mode: int = 1
 
-    name: ClassVar[str] = "+CWMODE"
-    form: ClassVar[Form] = Form.SET
 
-    def parameters(self) -> Parameters:
-        """Return the mode."""
-        return (self.mode,)
-
-
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CWLAP", timeout_s=30.0)
 class ScanAccessPoints(Command[AccessPoints]):
     """AT+CWLAP: an active scan of all channels takes about 2 s, a passive one 6 s and more."""
-
-    name: ClassVar[str] = "+CWLAP"
-    prefix: ClassVar[str] = "+CWLAP"
-    timeout_s: ClassVar[float] = 30.0
 
     def parse(self, lines: Sequence[str]) -> AccessPoints:
         """Return the access points."""
         return AccessPoints(tuple(read_access_point(line) for line in lines if line.strip()))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT+CWLAP=")
 class ScanOneAccessPoint(ScanAccessPoints):
     """AT+CWLAP=<filters>: by SSID, MAC, channel."""
 
     ssid: str | None = None
     mac: str | None = None
     channel: int | None = None
-
-    form: ClassVar[Form] = Form.SET
-
-    def parameters(self) -> Parameters:
-        """Return the filters."""
-        return self.ssid, self.mac, self.channel
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any filter."""
-        del arguments
-        return cls()
 
 
 def read_access_point(line: str) -> ScannedAccessPoint:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, dataclass_transform
 
 from at.protocol.encoding import quoted
+from at.protocol.values import only_row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from at.protocol.values import Value
+    from at.protocol.values import Fields, Value
 
 T_co = TypeVar("T_co", covariant=True)
 Parameters = tuple[int | str | None, ...]
@@ -42,7 +43,7 @@ class CommandText:
 
 @dataclass(frozen=True, slots=True)
 class Command(Generic[T_co]):
-    """One command of the modem. A subclass holds its parameters as fields.
+    """One command of the modem. A subclass is declared by `at_command`; its fields are parameters.
 
     `timeout_s` is the time within which the final result must come, in seconds.
     `prefix` is what its body lines start with ("+CEREG"), "" if they have none; `owns` decides
@@ -56,17 +57,31 @@ class Command(Generic[T_co]):
     multiline: ClassVar[bool] = False
     name: ClassVar[str] = ""
     form: ClassVar[Form] = Form.EXECUTE
+    __test__: ClassVar[bool] = False  # pytest takes a class of the name TestBand for a test
 
     def parameters(self) -> Parameters:
-        """Return the parameters of a SET command; None is an empty one. Raises UnsafeArgument."""
-        return ()
+        """Return the parameters of a SET command: its fields, in their order.
+
+        None is an empty one. Raises UnsafeArgument.
+        """
+        return tuple(getattr(self, field.name) for field in fields(self))
 
     def encode(self) -> str:
         """Return the command line without its terminator. Raises UnsafeArgument."""
         return f"AT{self.name}{self.form.value}{format_parameters(self.parameters())}"
 
     def parse(self, lines: Sequence[str]) -> T_co:
-        """Return the value of the body lines of an answer that ended in OK. Raises ParseError."""
+        """Return the value of the body lines of an answer that ended in OK. Raises ParseError.
+
+        By default there is one line, which `read` reads to its end.
+        """
+        row = only_row(lines, self.name)
+        value = self.read(row)
+        row.end()
+        return value
+
+    def read(self, fields: Fields) -> T_co:
+        """Return the value of the only line of an answer. Raises ParseError."""
         raise NotImplementedError
 
     def owns(self, line: str) -> bool:
@@ -84,6 +99,32 @@ class Command(Generic[T_co]):
         """
         del arguments
         return cls()
+
+
+K = TypeVar("K", bound=Command[object])
+
+
+@dataclass_transform(frozen_default=True)
+def at_command(
+    text: str, *, prefix: str | None = None, timeout_s: float | None = None
+) -> Callable[[type[K]], type[K]]:
+    """Return the decorator of a type of command, which makes it a frozen dataclass.
+
+    `text` is what precedes the parameters: "AT+CFUN", "AT+CFUN=", "AT+CFUN?" or "AT+CFUN=?".
+    Without `prefix`, each line of the answer is preceded by the name.
+    """
+    parts = read_command(text)
+    assert parts is not None
+
+    def declare(kind: type[K]) -> type[K]:
+        kind.name, kind.form = parts.name, parts.form
+        if not issubclass(kind, OkCommand):
+            kind.prefix = parts.name if prefix is None else prefix
+        if timeout_s is not None:
+            kind.timeout_s = timeout_s
+        return dataclass(frozen=True, slots=True)(kind)
+
+    return declare
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@ A module of at.commands declares its notices beside its commands and registers a
 
     at.protocol.notices.register("+CSCON", parse_connection_notice)
 
+A notice of a value that stands in its parameters needs only a reader of them:
+
+    at.protocol.notices.register_readers(SimNotice, {"%XSIM": read_sim_state})
+
 A parser takes the line and the text of the last command of the same name that the modem accepted
 ("AT%NCELLMEAS=3,5", None if there was none), because the shape of some notices depends on it. It
 returns a subclass of `Notice` or raises ParseError: then subscribers get a `Malformed` notice.
@@ -12,14 +16,16 @@ returns a subclass of `Notice` or raises ParseError: then subscribers get a `Mal
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from at.protocol.errors import ParseError
+from at.protocol.values import Fields, name_before_colon
 
 K = TypeVar("K")
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,25 @@ _parsers: dict[str, Parser] = {}
 def register(name: str, parser: Parser) -> None:
     """Register the parser of the notices called `name` ("+CEREG"). The last one holds."""
     _parsers[name] = parser
+
+
+def register_readers(
+    notice: Callable[[str, str, V], Notice], readers: Mapping[str, Callable[[Fields], V]]
+) -> None:
+    """Register readers of parameters by the name of their notices, which hold what is read.
+
+    A reader need not check that the line ends.
+    """
+
+    def parser(line: str, _context: str | None) -> Notice:
+        name = name_before_colon(line)
+        row = Fields.of(line, name)
+        value = readers[name](row)
+        row.end()
+        return notice(name, line, value)
+
+    for name in readers:
+        register(name, parser)
 
 
 def is_known(name: str) -> bool:

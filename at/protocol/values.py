@@ -7,14 +7,15 @@ it is used: a caller never sees half a record.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from at.protocol.errors import ParseError
 
+T = TypeVar("T")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,12})?", re.ASCII)
 _HEX = re.compile(r"[0-9A-Fa-f]+", re.ASCII)
@@ -314,6 +315,15 @@ def _skip_blanks(text: str, at: int) -> int:
 def rows(lines: Iterable[str], name: str) -> list[Fields]:
     """Return a cursor for each line, all of which must start with "NAME:". Raises ParseError."""
     return [Fields.of(line, name) for line in lines if line.strip()]
+
+
+def read_rows(lines: Iterable[str], name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
+    """Return what `read` reads of each line, each of which it must read to its end."""
+    values = []
+    for row in rows(lines, name):
+        values.append(read(row))
+        row.end()
+    return tuple(values)
 
 
 def only_row(lines: Sequence[str], name: str) -> Fields:

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from at.protocol.command import (
+    Command,
     CommandText,
     Form,
     OkCommand,
     Parameters,
+    at_command,
     format_parameters,
     read_command,
 )
 from at.protocol.encoding import check_line
-from at.protocol.errors import UnsafeArgument
-from at.protocol.values import split
+from at.protocol.errors import ParseError, UnsafeArgument
+from at.protocol.values import Fields, split
 
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_characters='"'))
 
 
-@dataclass(frozen=True, slots=True)
+@at_command("AT%EXAMPLE=", timeout_s=30.0)
 class SetExample(OkCommand):
     """AT%EXAMPLE=<values>."""
 
     values: Parameters
-
-    name: ClassVar[str] = "%EXAMPLE"
-    form: ClassVar[Form] = Form.SET
 
     def parameters(self) -> Parameters:
         return self.values
@@ -48,6 +44,37 @@ def test_what_is_written_is_one_line_and_reads_back(values: Parameters) -> None:
     while written and written[-1] is None:
         written.pop()
     assert read == written
+
+
+@at_command("AT%EXAMPLE=")
+class ReadExample(Command[int]):
+    """AT%EXAMPLE=<first>,<second>: it answers with a number."""
+
+    first: int
+    second: str | None = None
+
+    def read(self, fields: Fields) -> int:
+        return fields.integer("number") + self.first
+
+
+def test_a_command_is_what_its_text_says() -> None:
+    assert (SetExample.name, SetExample.form, SetExample.prefix) == ("%EXAMPLE", Form.SET, "")
+    assert (SetExample.timeout_s, ReadExample.timeout_s) == (30.0, Command.timeout_s)
+    assert (ReadExample.prefix, ReadExample(1)) == ("%EXAMPLE", ReadExample(1, None))
+    with pytest.raises(AttributeError):
+        ReadExample(1).first = 2  # type: ignore[misc]
+
+
+def test_the_parameters_are_the_fields_in_their_order() -> None:
+    assert ReadExample(1, "a").encode() == 'AT%EXAMPLE=1,"a"'
+    assert ReadExample(1).encode() == "AT%EXAMPLE=1"
+
+
+def test_an_answer_is_one_line_and_is_read_to_its_end() -> None:
+    assert ReadExample(1).parse(["%EXAMPLE: 41"]) == 42
+    for lines in ([], ["%EXAMPLE: 41", "%EXAMPLE: 41"], ["%EXAMPLE: 41,5"], ["%OTHER: 41"]):
+        with pytest.raises(ParseError):
+            ReadExample(1).parse(lines)
 
 
 def test_trailing_empty_parameters_leave_no_comma() -> None:
