@@ -7,8 +7,11 @@ were cut. The parser is the virtual modem's own: the driver's would hide the dri
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+
+from at.virtual.kit import Reply, VirtualKit, ok
 
 AT_HOST_LIMIT = 4095
 SERIAL_MODEM_LIMIT = 8192
@@ -220,3 +223,28 @@ def _parameter(piece: str) -> Parameter:
     if '"' in piece:
         raise BadRequest
     return Bare(piece)
+
+
+Handler = Callable[[VirtualKit, CommandRequest], Reply]
+
+
+def only(handler: Handler, *forms: RequestForm) -> Handler:
+    """Return a handler that refuses all other forms of its command."""
+
+    def handle(kit: VirtualKit, request: CommandRequest) -> Reply:
+        if request.form not in forms:
+            raise BadRequest
+        return handler(kit, request)
+
+    return handle
+
+
+def tested(handler: Handler, parameters: str) -> Handler:
+    """Return a handler that answers the test form of its command with these parameters."""
+
+    def handle(kit: VirtualKit, request: CommandRequest) -> Reply:
+        if request.form is RequestForm.TEST:
+            return ok(f"{request.name}: {parameters}")
+        return handler(kit, request)
+
+    return handle

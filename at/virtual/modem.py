@@ -8,7 +8,7 @@ modem.next_at                   # call advance(now) then; None: nothing is sched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 
 from at.virtual import command_line
@@ -41,22 +41,18 @@ from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
 from at.virtual.options import TERMINATORS, VirtualOptions
 from at.virtual.state import SavedState
 
-Handler = Callable[[VirtualKit, command_line.CommandRequest], Reply]
 
-
-def _list_of(signs: str) -> Handler:
+def _list_of(signs: str) -> command_line.Handler:
     """Return the handler of +CLAC or #XCLAC: lists the commands that begin with one of `signs`."""
 
-    def command_list(_kit: VirtualKit, request: command_line.CommandRequest) -> Reply:
-        if request.form is not command_line.RequestForm.RUN:
-            raise command_line.BadRequest
+    def command_list(_kit: VirtualKit, _request: command_line.CommandRequest) -> Reply:
         own = [name for name in COMMANDS if name and name[0] in signs and name not in wifi.COMMANDS]
         return ok(*(f"AT{name}" for name in own))
 
-    return command_list
+    return command_line.only(command_list, command_line.RequestForm.RUN)
 
 
-COMMANDS: Mapping[str, Handler] = {
+COMMANDS: Mapping[str, command_line.Handler] = {
     **identity.COMMANDS,
     **functional_mode.COMMANDS,
     **registration.COMMANDS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import CommandRequest, RequestForm, only
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.radio_world import MeasuredCell
 
@@ -16,8 +16,6 @@ _FIRST_WITH_TYPES = (1, 3, 4)
 
 def measure(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%NCELLMEAS: OK at once, the result as a notice later; one at a time."""
-    if request.form not in {RequestForm.RUN, RequestForm.SET}:
-        raise BadRequest
     search = count = 0
     if request.form is RequestForm.SET:
         search = request.number(0, DEFAULT, LAST_SEARCH)
@@ -33,10 +31,8 @@ def measure(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok()
 
 
-def stop_measuring(kit: VirtualKit, request: CommandRequest) -> Reply:
+def stop_measuring(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """%NCELLMEASSTOP: the notice comes now, with the results so far."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     if kit.session.measurement is not None:
         kit.cancel(kit.session.measurement_timer)
         kit.schedule(0.0, lambda: _measured(kit, status=2))
@@ -122,4 +118,7 @@ def _timing_advance(kit: VirtualKit, measured: MeasuredCell) -> tuple[int, int]:
     return measured.timing_advance, max(0, kit.uptime_ms - 120)
 
 
-COMMANDS = {"%NCELLMEAS": measure, "%NCELLMEASSTOP": stop_measuring}
+COMMANDS = {
+    "%NCELLMEAS": only(measure, RequestForm.RUN, RequestForm.SET),
+    "%NCELLMEASSTOP": only(stop_measuring, RequestForm.RUN),
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 _ADDRESS = "10.160.33.51"
@@ -17,8 +17,6 @@ def contexts(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is RequestForm.READ:
         shown = defined or {0: ("", "")}
         return ok(*(_context(kit, cid, *shown[cid]) for cid in sorted(shown)))
-    if request.form is RequestForm.TEST:
-        return ok('+CGDCONT: (0-10),"IP",,,(0),(0)')
     cid = request.number(0, 0, 10)
     if len(request.parameters) == 1:
         defined.pop(cid, None)
@@ -66,16 +64,12 @@ def activation(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGACT."""
     if request.form is RequestForm.READ:
         return ok(f"+CGACT: 0,{int(kit.registered)}")
-    if request.form is RequestForm.TEST:
-        return ok("+CGACT: (0,1)")
     request.number(0, 0, 1)
     return ok()
 
 
 def dynamic_parameters(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGCONTRDP: of an active context; unknown fields are empty."""
-    if request.form not in {RequestForm.SET, RequestForm.RUN}:
-        raise BadRequest
     if request.form is RequestForm.SET and request.number(0, 0, 10):
         return fail()  # only context 0 can be active
     if not kit.registered:
@@ -85,10 +79,8 @@ def dynamic_parameters(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok(f'+CGCONTRDP: 0,,"{name}","","","{first}","{second}",,,,,{_MTU}')
 
 
-def new_context(kit: VirtualKit, request: CommandRequest) -> Reply:
+def new_context(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """%XNEWCID?: allocates an identifier; +CGDCONT with it alone gives it back."""
-    if request.form is not RequestForm.READ:
-        raise BadRequest
     taken = {0, *kit.session.contexts, *kit.session.allocated}
     free = next((cid for cid in range(1, 11) if cid not in taken), None)
     if free is None:
@@ -110,19 +102,17 @@ def packet_events(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGEREP."""
     if request.form is RequestForm.READ:
         return ok(f"+CGEREP: {kit.session.subscriptions.cgerep},0")
-    if request.form is RequestForm.TEST:
-        return ok("+CGEREP: (0,1),(0)")
     kit.session.subscriptions.cgerep = request.number(0, 0, 1)
     return ok()
 
 
 COMMANDS = {
     "+CGAUTH": login,
-    "+CGDCONT": contexts,
+    "+CGDCONT": tested(contexts, '(0-10),"IP",,,(0),(0)'),
     "+CGPADDR": addresses,
-    "+CGACT": activation,
-    "+CGCONTRDP": dynamic_parameters,
-    "+CGEREP": packet_events,
-    "%XNEWCID": new_context,
+    "+CGACT": tested(activation, "(0,1)"),
+    "+CGCONTRDP": only(dynamic_parameters, RequestForm.SET, RequestForm.RUN),
+    "+CGEREP": tested(packet_events, "(0,1),(0)"),
+    "%XNEWCID": only(new_context, RequestForm.READ),
     "%XGETPDNID": connection_id,
 }

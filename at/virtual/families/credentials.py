@@ -6,7 +6,7 @@ import hashlib
 from enum import IntEnum
 
 from at.virtual import signing
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.state import CredentialSlot
 
@@ -66,8 +66,6 @@ def digest(content: str) -> str:
 
 def manage(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%CMNG."""
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     operation = request.number(0, WRITE, DELETE)
     if operation == LIST:
         return _list(kit, request)
@@ -146,4 +144,4 @@ def _modem_own(kit: VirtualKit) -> list[tuple[int, int, str]]:
     return [*own, (IDENTITY_TAG, SlotType.DEVICE_IDENTITY_PUBLIC_KEY, identity)]
 
 
-COMMANDS = {"%CMNG": manage}
+COMMANDS = {"%CMNG": only(manage, RequestForm.SET)}

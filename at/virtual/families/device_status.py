@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
 from at.virtual.kit import Reply, VirtualKit, ok
 
 
-def battery(kit: VirtualKit, request: CommandRequest) -> Reply:
+def battery(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """%XVBAT, in millivolts."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     return ok(f"%XVBAT: {kit.faults.supply_mv(5054)}")
 
 
@@ -29,4 +27,8 @@ def domain_events(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok()
 
 
-COMMANDS = {"%XVBAT": battery, "%XTEMP": temperature, "%MDMEV": domain_events}
+COMMANDS = {
+    "%XVBAT": only(battery, RequestForm.RUN),
+    "%XTEMP": temperature,
+    "%MDMEV": domain_events,
+}

@@ -12,7 +12,7 @@ import hashlib
 import re
 import struct
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, tested
 from at.virtual.kit import DataMode, Fetch, Reply, Update, VirtualKit, fail, ok
 
 APPLICATION, DELTA, FULL, BOOTLOADER = range(4)
@@ -28,8 +28,6 @@ _TLVS, _PROTECTED_TLVS, _SHA256_TLV = 0x6907, 0x6908, 0x10
 
 def initialize(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XDFUINIT."""
-    if request.form is RequestForm.TEST:
-        return ok("#XDFUINIT: (0,1,2,3),<size>")
     kind = request.number(0, APPLICATION, BOOTLOADER)
     if kind == FULL:
         kit.session.update = None
@@ -42,8 +40,6 @@ def initialize(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def write(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XDFUWRITE: <len> raw bytes follow the OK."""
-    if request.form is RequestForm.TEST:
-        return ok("#XDFUWRITE: (0,1,2,3),<addr>,<len>")
     kind = request.number(0, APPLICATION, BOOTLOADER)
     address = request.number(1, 0, _LARGEST)
     size = request.number(2, 1, _LARGEST_PIECE)
@@ -65,8 +61,6 @@ def write(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def apply(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XDFUAPPLY: checks the image; the next restart starts it."""
-    if request.form is RequestForm.TEST:
-        return ok("#XDFUAPPLY: (0,1,2,3)")
     kind = request.number(0, APPLICATION, BOOTLOADER)
     update = kit.session.update
     if update is None or update.kind != kind:
@@ -180,9 +174,9 @@ def from_url(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 COMMANDS = {
-    "#XDFUINIT": initialize,
-    "#XDFUWRITE": write,
-    "#XDFUAPPLY": apply,
+    "#XDFUINIT": tested(initialize, "(0,1,2,3),<size>"),
+    "#XDFUWRITE": tested(write, "(0,1,2,3),<addr>,<len>"),
+    "#XDFUAPPLY": tested(apply, "(0,1,2,3)"),
     "#XFOTA": from_url,
 }
 BOOTLOADER_COMMANDS = {"", "#XDFUINIT", "#XDFUWRITE", "#XDFUAPPLY", "#XRESET"}

@@ -5,7 +5,7 @@ The delays are those of a recorded nRF9160: OK after 34 ms.
 
 from __future__ import annotations
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, tested
 from at.virtual.families import power_saving, registration, serial_modem_gnss
 from at.virtual.kit import ModemMode, Reply, Subscriptions, VirtualKit, ok
 
@@ -79,10 +79,8 @@ def error_format(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CMEE: whether errors have their number. 2 (texts) is not supported."""
     if request.form is RequestForm.READ:
         return ok(f"+CMEE: {kit.session.cmee}")
-    if request.form is RequestForm.TEST:
-        return ok("+CMEE: (0,1)")
     kit.session.cmee = request.number(0, 0, 1)
     return ok()
 
 
-COMMANDS = {"+CFUN": functional_mode, "+CMEE": error_format}
+COMMANDS = {"+CFUN": functional_mode, "+CMEE": tested(error_format, "(0,1)")}

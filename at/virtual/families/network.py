@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 _RADIO_CONNECTION_ACTIVE = 516
@@ -35,8 +35,6 @@ def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def forced_scan(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%COPS: the list of a scan, also while connected."""
-    if request.form is not RequestForm.TEST:
-        raise BadRequest
     return _scan(kit, request)
 
 
@@ -51,8 +49,6 @@ def operation_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CEMODE: 0 PS mode 2, 2 CS/PS mode 2; a modem without voice has no others."""
     if request.form is RequestForm.READ:
         return ok(f"+CEMODE: {kit.saved.operation_mode}")
-    if request.form is RequestForm.TEST:
-        return ok("+CEMODE: (0,2)")
     mode = request.number(0, 0, 2)
     if mode == 1:
         raise BadRequest
@@ -65,8 +61,6 @@ def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
     subscriptions = kit.session.subscriptions
     if request.form is RequestForm.READ:
         return ok(f"+CSCON: {subscriptions.cscon},{_connection(kit)}")
-    if request.form is RequestForm.TEST:
-        return ok("+CSCON: (0,1,2,3)")
     subscriptions.cscon = request.number(0, 0, 3)
     return ok()
 
@@ -88,15 +82,13 @@ def attachment(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGATT: attaching and detaching by hand is refused."""
     if request.form is RequestForm.READ:
         return ok(f"+CGATT: {int(kit.registered)}")
-    if request.form is RequestForm.TEST:
-        return ok("+CGATT: (0,1)")
     return fail()
 
 
 COMMANDS = {
     "+COPS": operators,
-    "%COPS": forced_scan,
-    "+CSCON": connection,
-    "+CEMODE": operation_mode,
-    "+CGATT": attachment,
+    "%COPS": only(forced_scan, RequestForm.TEST),
+    "+CSCON": tested(connection, "(0,1,2,3)"),
+    "+CEMODE": tested(operation_mode, "(0,2)"),
+    "+CGATT": tested(attachment, "(0,1)"),
 }

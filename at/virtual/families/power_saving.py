@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.kit import LTE_M, AdvanceWarning, Reply, VirtualKit, ok
 from at.virtual.state import SavedState
 
@@ -69,8 +69,6 @@ def paging_cycle(kit: VirtualKit, request: CommandRequest) -> Reply:
     cycles = kit.saved.edrx
     if request.form is RequestForm.READ:
         return ok(*(f'+CEDRXS: {act},"{cycle}"' for act, cycle in sorted(cycles.items())))
-    if request.form is RequestForm.TEST:
-        return ok('+CEDRXS: (0-3),(4-5),("0000"-"1111")')
     mode = request.number(0, 0, 3)
     cycle = _bits(request, 2, 4)
     if mode in {0, 3}:
@@ -84,10 +82,8 @@ def paging_cycle(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok()
 
 
-def paging_cycle_in_use(kit: VirtualKit, request: CommandRequest) -> Reply:
+def paging_cycle_in_use(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """+CEDRXRDP: the network grants the requested cycle, with a window of its own."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     return ok(f"+CEDRXRDP: {_cycle_fields(kit)}")
 
 
@@ -253,8 +249,8 @@ def _bits(request: CommandRequest, index: int, count: int) -> str:
 COMMANDS = {
     "%XPTW": paging_window,
     "+CPSMS": power_saving,
-    "+CEDRXS": paging_cycle,
-    "+CEDRXRDP": paging_cycle_in_use,
+    "+CEDRXS": tested(paging_cycle, '(0-3),(4-5),("0000"-"1111")'),
+    "+CEDRXRDP": only(paging_cycle_in_use, RequestForm.RUN),
     "%XMODEMSLEEP": sleep_notices,
     "%XT3412": update_notices,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.families import clock, network, power_saving, signal
 from at.virtual.kit import ModemMode, Reply, VirtualKit, ok
 
@@ -25,8 +25,6 @@ def registration(kit: VirtualKit, request: CommandRequest) -> Reply:
     subscriptions = kit.session.subscriptions
     if request.form is RequestForm.READ:
         return ok(f"+CEREG: {subscriptions.cereg},{_registration(kit, subscriptions.cereg)}")
-    if request.form is RequestForm.TEST:
-        return ok("+CEREG: (0-5)")
     subscriptions.cereg = request.number(0, 0, 5)
     return ok()
 
@@ -35,8 +33,6 @@ def error_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CNEC: 8 errors of mobility management, 16 of session management, 24 both."""
     if request.form is RequestForm.READ:
         return ok(f"+CNEC: {kit.session.subscriptions.cnec}")
-    if request.form is RequestForm.TEST:
-        return ok("+CNEC: (0,8,16,24)")
     n = request.number(0, 0, 24, default=0)
     if n % 8:
         raise BadRequest
@@ -212,14 +208,16 @@ def _registration(kit: VirtualKit, level: int) -> str:
     return ",".join(fields)
 
 
-def extended_error(kit: VirtualKit, request: CommandRequest) -> Reply:
+def extended_error(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """+CEER: the module of the last failure and its number; chosen where there was none."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     cause = kit.session.reject
     if cause and kit.faults.esm_cause is not None:
         return ok(f'+CEER: "ESM {kit.faults.esm_cause}"')
     return ok(f'+CEER: "{f"EMM {cause[1]}" if cause else "OTHER 0"}"')
 
 
-COMMANDS = {"+CEER": extended_error, "+CEREG": registration, "+CNEC": error_notices}
+COMMANDS = {
+    "+CEER": only(extended_error, RequestForm.RUN),
+    "+CEREG": tested(registration, "(0-5)"),
+    "+CNEC": tested(error_notices, "(0,8,16,24)"),
+}

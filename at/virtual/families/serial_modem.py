@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import CommandRequest, RequestForm, only
 from at.virtual.kit import Reply, VirtualKit, ok
 
 SDK = "3.1.1"
 _RESET_S = 0.1
 
 
-def version(kit: VirtualKit, request: CommandRequest) -> Reply:
+def version(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """#XSMVER: of the application and of the SDK it was built with."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     return ok(f'#XSMVER: "v{kit.saved.app_version}","{SDK}"')
 
 
-def device_uuid(kit: VirtualKit, request: CommandRequest) -> Reply:
+def device_uuid(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """#XUUID."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     return ok(f"#XUUID: {kit.saved.uuid}")
 
 
-def reset(kit: VirtualKit, request: CommandRequest) -> Reply:
+def reset(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """#XRESET: the kit restarts after the OK."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     kit.schedule_restart(_RESET_S)
     return ok()
 
 
-def modem_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
+def modem_reset(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """#XMODEMRESET: the modem restarts, the application does not."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     kit.restart_modem()
     return ok("#XMODEMRESET: 0", takes_s=kit.delay(0.8))
 
@@ -46,10 +38,10 @@ def logs(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 COMMANDS = {
-    "#XSMVER": version,
-    "#XSLMVER": version,
-    "#XUUID": device_uuid,
-    "#XRESET": reset,
-    "#XMODEMRESET": modem_reset,
+    "#XSMVER": only(version, RequestForm.RUN),
+    "#XSLMVER": only(version, RequestForm.RUN),
+    "#XUUID": only(device_uuid, RequestForm.RUN),
+    "#XRESET": only(reset, RequestForm.RUN),
+    "#XMODEMRESET": only(modem_reset, RequestForm.RUN),
     "#XLOG": logs,
 }

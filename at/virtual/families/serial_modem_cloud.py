@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.families import cells
 from at.virtual.families.credentials import SlotType, slot
 from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
@@ -26,8 +26,6 @@ def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is RequestForm.READ:
         state = f"{int(session.cloud_ready)},{session.cloud_sends_location}"
         return ok(f'#XNRFCLOUD: {state},{SEC_TAG},"{kit.saved.uuid}"')
-    if request.form is RequestForm.TEST:
-        return ok("#XNRFCLOUD: (0,1,2),<send_location>")
     operation = request.number(0, DISCONNECT, SEND)
     if operation == CONNECT:
         provisioned = slot(SEC_TAG, SlotType.CLIENT_PRIVATE_KEY) in kit.saved.credentials
@@ -59,8 +57,6 @@ def _notify(kit: VirtualKit) -> None:
 
 def position(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XNRFCLOUDPOS: by cells that the modem measures, and access points that the host scanned."""
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     count = request.number(0, 0, 15)
     by_wifi = request.number(1, 0, 1) == 1
     points = _access_points(request) if by_wifi else []
@@ -115,4 +111,7 @@ def _located(kit: VirtualKit, count: int, points: list[str]) -> None:
     kit.notify(f"#XNRFCLOUDPOS: 0,{kind},{fields}")
 
 
-COMMANDS = {"#XNRFCLOUD": connection, "#XNRFCLOUDPOS": position}
+COMMANDS = {
+    "#XNRFCLOUD": tested(connection, "(0,1,2),<send_location>"),
+    "#XNRFCLOUDPOS": only(position, RequestForm.SET),
+}

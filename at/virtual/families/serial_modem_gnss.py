@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, tested
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 STOP, START = range(2)
@@ -20,8 +20,6 @@ def control(kit: VirtualKit, request: CommandRequest) -> Reply:
     session = kit.session
     if request.form is RequestForm.READ:
         return ok(f"#XGNSS: {int(session.gnss_on)},{session.gnss_status}")
-    if request.form is RequestForm.TEST:
-        return ok("#XGNSS: (0,1),(0,1),<interval>,<timeout>")
     if request.number(0, STOP, START) == STOP:
         if len(request.parameters) > 1:
             raise BadRequest
@@ -51,8 +49,6 @@ def control(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def delete_data(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XGNSSDEL: allowed while the receiver is on and not started."""
-    if request.form is RequestForm.TEST:
-        return ok("#XGNSSDEL: <mask>")
     request.number(0, 1, 0x57F)
     running = kit.session.gnss_status in {STARTED, WOKEN}
     return fail() if running or not kit.session.gnss_on else ok()
@@ -103,4 +99,7 @@ def _fix(kit: VirtualKit) -> str:
     return f'#XGNSSPOS: {position},0.000000,0.000000,"{utc:%Y-%m-%d %H:%M:%S}"'
 
 
-COMMANDS = {"#XGNSS": control, "#XGNSSDEL": delete_data}
+COMMANDS = {
+    "#XGNSS": tested(control, "(0,1),(0,1),<interval>,<timeout>"),
+    "#XGNSSDEL": tested(delete_data, "<mask>"),
+}

@@ -6,10 +6,10 @@ They change nothing that a host can see here, but a start-up that was refused on
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, Handler, RequestForm
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 NOT_FOUND = 513
@@ -62,7 +62,7 @@ SETTINGS: Mapping[str, Setting] = {
 }  # fmt: skip
 
 
-def _handler(name: str, setting: Setting) -> Callable[[VirtualKit, CommandRequest], Reply]:
+def _handler(name: str, setting: Setting) -> Handler:
     def handle(kit: VirtualKit, request: CommandRequest) -> Reply:
         kept = kit.saved.settings if setting.lasting else kit.session.settings
         if request.form is RequestForm.READ and setting.default is not None:

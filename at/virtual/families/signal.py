@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import CommandRequest, RequestForm, only
 from at.virtual.families import power_saving
 from at.virtual.kit import NTN_NB_IOT, Reply, VirtualKit, ok
 from at.virtual.radio_world import MeasuredCell
 
 
-def signal(kit: VirtualKit, request: CommandRequest) -> Reply:
+def signal(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """+CESQ: of six fields the nRF91 fills in the last two (3GPP TS 27.007 clause 8.69)."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     rsrq = rsrp = 255
     cells = kit.cells_in_range()
     if kit.active and cells:
@@ -21,8 +19,6 @@ def signal(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def signal_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%CESQ: a subscription that has no read form."""
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     kit.session.subscriptions.cesq = request.number(0, 0, 1)
     if kit.session.subscriptions.cesq and kit.active and kit.cells_in_range():
         notify_signal(kit)
@@ -37,10 +33,8 @@ def notify_signal(kit: VirtualKit) -> None:
     kit.notify(f"%CESQ: {rsrp},{bands[0]},{rsrq},{bands[1]}")
 
 
-def monitor(kit: VirtualKit, request: CommandRequest) -> Reply:
+def monitor(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """%XMONITOR: the serving cell, once registered."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     stat = kit.session.registration
     cells = kit.cells_in_range()
     if not kit.registered or not cells:
@@ -61,10 +55,8 @@ def _snr(kit: VirtualKit, serving: MeasuredCell) -> int:
     return max(0, serving.snr_index - kit.faults.snr_lower_db)
 
 
-def evaluate(kit: VirtualKit, request: CommandRequest) -> Reply:
+def evaluate(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """%CONEVAL: quality of the connection."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     if not kit.active:
         return ok("%CONEVAL: 7")
     if not kit.faults.has_sim:
@@ -86,8 +78,8 @@ def evaluate(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 COMMANDS = {
-    "+CESQ": signal,
-    "%CESQ": signal_notices,
-    "%XMONITOR": monitor,
-    "%CONEVAL": evaluate,
+    "+CESQ": only(signal, RequestForm.RUN),
+    "%CESQ": only(signal_notices, RequestForm.SET),
+    "%XMONITOR": only(monitor, RequestForm.RUN),
+    "%CONEVAL": only(evaluate, RequestForm.RUN),
 }

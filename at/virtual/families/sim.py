@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
 from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 
 _CARD_ON = {ModemMode.NORMAL, ModemMode.RECEIVE_ONLY, ModemMode.LTE_ON, ModemMode.UICC_ON}
@@ -13,27 +13,21 @@ _COMMANDS = {_READ_BINARY, 178, 192, 203, 214, 219, 220, _STATUS}
 _DONE, _WRONG_LENGTH, _NOT_ALLOWED, _NO_FILE = (144, 0), (103, 0), (105, 130), (106, 130)
 
 
-def pin(kit: VirtualKit, request: CommandRequest) -> Reply:
+def pin(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """+CPIN: an error until the SIM is up."""
-    if request.form is not RequestForm.READ:
-        raise BadRequest
     card = kit.faults.card
     if card is not None and card.code and kit.session.fun in _CARD_ON:
         return ok(f"+CPIN: {card.code}")
     return ok("+CPIN: READY") if kit.session.sim_up else _no_sim(kit)
 
 
-def subscriber(kit: VirtualKit, request: CommandRequest) -> Reply:
+def subscriber(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """+CIMI: the IMSI, of the test network 001 01."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     return ok(_imsi(kit)) if kit.session.sim_up else _no_sim(kit)
 
 
-def card(kit: VirtualKit, request: CommandRequest) -> Reply:
+def card(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """%XICCID."""
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     if not kit.session.sim_up:
         return _no_sim(kit)
     return ok(f"%XICCID: {_iccid(kit)}")
@@ -64,8 +58,6 @@ def _iccid(kit: VirtualKit) -> str:
 
 def retries(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CPINR: remaining attempts of a code."""
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     code = request.text(0)
     if code not in _RETRIES:
         raise BadRequest
@@ -74,8 +66,6 @@ def retries(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def access(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CRSM: reads a few files; writing needs the operator's key and is refused."""
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     command = request.number(0, 0, 255)
     if command not in _COMMANDS:
         raise BadRequest
@@ -117,10 +107,10 @@ def _words(sw1: int, sw2: int, response: bytes = b"") -> Reply:
 
 
 COMMANDS = {
-    "+CPIN": pin,
-    "+CPINR": retries,
-    "+CIMI": subscriber,
-    "%XICCID": card,
+    "+CPIN": only(pin, RequestForm.READ),
+    "+CPINR": only(retries, RequestForm.SET),
+    "+CIMI": only(subscriber, RequestForm.RUN),
+    "%XICCID": only(card, RequestForm.RUN),
     "%XSIM": sim_state,
-    "+CRSM": access,
+    "+CRSM": only(access, RequestForm.SET),
 }
