@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, note
+from agent.cli.framework.command import FILE, AgentGroup, emit, note
 from agent.cli.framework.terminal import TableWriter, show_progress
 from agent.location import pgps_file
 
@@ -112,7 +112,7 @@ async def _serving_cell(modem: Modem, *, must: bool) -> ServingCell | None:
 
 
 @command.command(epilog="Example: cellagent assist decode pgps.bin")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 def decode(session: Session, file: Path) -> None:
     """Check a file of A-GNSS or P-GPS data and show what it holds."""
     from agent.errors import AgentError

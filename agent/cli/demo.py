@@ -7,9 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
-import click
-
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress
 from agent.errors import AgentError
@@ -37,7 +35,7 @@ What next:
                                   a shell whose commands talk to the stand-in"""
 
 
-@click.command(cls=AgentCommand, name="demo", epilog="Example: cellagent demo --json")
+@agent_command("cellagent demo --json")
 async def command(session: Session) -> int:
     """Run the whole round on a virtual kit and a stand-in cloud: no kit, no account, no network.
 

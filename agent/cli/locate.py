@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, say
+from agent.cli.framework.command import agent_command, emit, note, say
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from at.driver.modem import Modem
 
 
-@click.command(
-    cls=AgentCommand,
-    epilog="Example: cellagent locate --port /dev/ttyACM0 --with ground-fix --json",
-)
+@agent_command("cellagent locate --port /dev/ttyACM0 --with ground-fix --json")
 @click.option(
     "--with", "way", type=click.Choice(["wifi", "cell", "ground-fix"]),
     help="One way; without it the cheapest that is good enough.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
 from agent.config.paths import state_dir
 from agent.daemon.control.leased_transport import HeldKit, held_kits
@@ -58,7 +58,7 @@ def _agent(kit: HeldKit) -> str:
     return f"the running agent (PID {kit.agent.pid}, profile {kit.agent.profile})"
 
 
-@click.command(cls=AgentCommand, name="ports", epilog="Example: cellagent ports --json")
+@agent_command("cellagent ports --json")
 @click.option(
     "--probe-all",
     is_flag=True,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
-from agent.cli.framework.command import AgentCommand, emit_or_say
+from agent.cli.framework.command import agent_command, emit_or_say
 from agent.cli.framework.session import Session
 
 
-@click.command(cls=AgentCommand, name="reload", epilog="Example: cellagent reload")
+@agent_command("cellagent reload")
 async def command(session: Session) -> None:
     """Make the running agent read its profile and secrets again; a mistake leaves it as it is."""
     from agent.daemon.control.client import send_request

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, discard_output, emit, say
+from agent.cli.framework.command import agent_command, discard_output, emit, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
 from agent.errors import AgentError
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@click.command(
-    cls=AgentCommand,
-    epilog="Example: cellagent run --port /dev/ttyACM0; then, elsewhere: cellagent status --watch",
+@agent_command(
+    example="cellagent run --port /dev/ttyACM0; then, elsewhere: cellagent status --watch"
 )
 @click.option("--print-unit", is_flag=True, help="Print a hardened systemd unit, and end.")
 @click.option("--print-udev", is_flag=True, help="Print a udev rule that keeps ModemManager off.")

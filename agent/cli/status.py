@@ -10,7 +10,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentCommand, emit_or_say
+from agent.cli.framework.command import agent_command, emit_or_say
 from agent.cli.framework.safe_text import drawing, printable
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import draws, wrapped
@@ -29,7 +29,7 @@ from agent.errors import AgentError
 _WIDTH = 80
 
 
-@click.command(cls=AgentCommand, epilog="Example: cellagent status --watch")
+@agent_command("cellagent status --watch")
 @click.option("--watch", is_flag=True, help="Go on, as it changes, until Ctrl-C.")
 async def command(session: Session, *, watch: bool) -> int:
     """Show what the agent does; exits with 3 if none runs, 1 if something is in trouble."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from agent.cli.capture.chunk_sources import read_chunks, read_pieces
-from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.command import FILE, AgentGroup, emit, note, say
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
@@ -96,11 +96,7 @@ def encode(_session: Session, mtu: int) -> None:
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="OUT"
 )
-@click.option(
-    "--elf",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The firmware's ELF file: names the function that crashed.",
-)
+@click.option("--elf", type=FILE, help="The firmware's ELF file: names the function that crashed.")
 def coredump(session: Session, source: BinaryIO, out: Path, elf: Path | None) -> None:
     """Write the core dumps of the console text in FILE to OUT, OUT.1, OUT.2 ...
 

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from agent.cli.console.window import RANK, ConsoleWindow
-from agent.cli.framework.command import AgentCommand
+from agent.cli.framework.command import FILE, agent_command
 from agent.cli.framework.session import Session, held_kit
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from agent.wiring.forwarding import HandleItems
 
 
-@click.command(
-    cls=AgentCommand,
-    epilog="Example: cellagent console --port /dev/ttyACM0 --level warning --forward",
-)
+@agent_command("cellagent console --port /dev/ttyACM0 --level warning --forward")
 @click.option("--level", type=click.Choice(list(RANK)), help="Hide log lines below this level.")
 @click.option("--match", default="", metavar="TEXT", help="Show only lines that hold TEXT.")
 @click.option("--forward", is_flag=True, help="Deliver chunks and core dumps to the service.")
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--send", "lines", multiple=True, metavar="LINE", help="Write a line to the kit.")
 @click.option(
     "--elf",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="The firmware's ELF file: names the function that crashed, and the threads.",
 )
 @click.option("--device-serial", help="The device at the service; default: kit.device_id.")

@@ -6,8 +6,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,6 +23,8 @@ def _store(ctx: click.Context, option: click.Parameter, value: object) -> None:
         setattr(ctx.ensure_object(Session), str(option.name), value)
 
 
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+"""The type of a file that is there."""
 _common = partial(click.Option, expose_value=False, callback=_store)
 
 
@@ -65,6 +68,11 @@ class AgentCommand(click.Command):
             # itself would make a failure of it.
             discard_output()
             raise click.exceptions.Exit(0) from None
+
+
+def agent_command(example: str) -> Callable[[Callable[..., object]], AgentCommand]:
+    """Return the decorator of a command that is in no group; its help ends in the example."""
+    return click.command(cls=AgentCommand, epilog=f"Example: {example}")
 
 
 class AgentGroup(click.Group):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note, say
+from agent.cli.framework.command import agent_command, emit, note, say
 from agent.errors import UsageError, exit_code_of
 from at.protocol.answer_or_notice import command_name
 from at.protocol.command_redaction import MARKER, without_secrets
@@ -26,11 +26,7 @@ _SIGNED = {"%KEYGEN", "%ATTESTTOKEN"}
 _KEYS = frozenset({"key", "psk-identity"})
 
 
-@click.command(
-    cls=AgentCommand,
-    name="at",
-    epilog="Example: cellagent modem at --port /dev/ttyACM0 AT+CGMR AT+CEREG?",
-)
+@agent_command("cellagent modem at --port /dev/ttyACM0 AT+CGMR AT+CEREG?")
 @click.option(
     "--timeout",
     "timeout_s",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
 from agent.cli.modem.why import as_objects, show
 from agent.errors import AgentError, RefusedByRule
@@ -15,11 +13,7 @@ _WELL = {"registered", "nothing-found"}
 _NEUTRAL = {"modem-off", "nothing-found"}
 
 
-@click.command(
-    cls=AgentCommand,
-    name="check",
-    epilog="Example: cellagent modem check --port /dev/ttyACM0",
-)
+@agent_command("cellagent modem check --port /dev/ttyACM0")
 async def command(session: Session) -> int:
     """Show what the modem is, whether its firmware may make device calls, and its state.
 

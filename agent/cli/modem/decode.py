@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit
+from agent.cli.framework.command import agent_command, emit
 from agent.cli.framework.session import Session
 
 if TYPE_CHECKING:
     from at.tokens.attestation import Signed
 
 
-@click.command(
-    cls=AgentCommand,
-    name="decode",
-    epilog="Example: cellagent modem decode --command AT+CEREG? < capture.txt",
-)
+@agent_command("cellagent modem decode --command AT+CEREG? < capture.txt")
 @click.option(
     "--command", "sent", metavar="CMD", help="The command that was sent, if no echo says so."
 )

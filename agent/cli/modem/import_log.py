@@ -7,17 +7,13 @@ from pathlib import Path
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note
+from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import Session
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.errors import RefusedByRule
 
 
-@click.command(
-    cls=AgentCommand,
-    name="import",
-    epilog="Example: cellagent modem import putty.log --output session.transcript",
-)
+@agent_command("cellagent modem import putty.log --output session.transcript")
 @click.argument("log", metavar="LOG|-")
 @click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
 @keep_identity_option

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit_or_say
+from agent.cli.framework.command import agent_command, emit_or_say
 from agent.cli.framework.session import Session
 from at.commands.jwt import NO_TIME, MakeJwt
 from at.driver.modem import Modem
 from at.tokens.jwt import Jwt
 
 
-@click.command(
-    cls=AgentCommand,
-    name="jwt",
-    epilog="Example: cellagent modem jwt --port /dev/ttyACM0 --sub my-device --exp 600",
-)
+@agent_command("cellagent modem jwt --port /dev/ttyACM0 --sub my-device --exp 600")
 @click.option("--sub", "subject", default="", metavar="TEXT", help="The `sub` claim.")
 @click.option("--aud", "audience", default="", metavar="TEXT", help="The `aud` claim.")
 @click.option(

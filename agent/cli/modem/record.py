@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note
+from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import transport_on
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.cli.modem.serve_port import serve_port
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from agent.cli.framework.session import Session
 
 
-@click.command(
-    cls=AgentCommand,
-    name="record",
-    epilog="Example: cellagent modem record kit.transcript --port /dev/ttyACM0 -- ./my-script",
-)
+@agent_command("cellagent modem record kit.transcript --port /dev/ttyACM0 -- ./my-script")
 @click.argument("file")
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
 @click.option("--pty", metavar="PATH", help="Where the session takes place; PATH is a link to it.")

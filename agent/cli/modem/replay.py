@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, note
+from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import Session
 from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.errors import AtError, TranscriptError
@@ -17,11 +17,7 @@ from at.virtual.server.pty import PtyServer
 from at.virtual.server.tcp import TcpServer
 
 
-@click.command(
-    cls=AgentCommand,
-    name="replay",
-    epilog="Example: cellagent modem replay session.transcript --pty /tmp/kit -- ./my-script",
-)
+@agent_command("cellagent modem replay session.transcript --pty /tmp/kit -- ./my-script")
 @click.argument("transcript")
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
 @click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit_or_say
+from agent.cli.framework.command import agent_command, emit_or_say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import bar
 from at.commands.signal import Monitor, ReadMonitor, ReadSignalQuality, SignalQuality
@@ -27,11 +27,7 @@ class Reading:
     monitor: Monitor | None
 
 
-@click.command(
-    cls=AgentCommand,
-    name="signal",
-    epilog="Example: cellagent modem signal --port /dev/ttyACM0 --watch 5",
-)
+@agent_command("cellagent modem signal --port /dev/ttyACM0 --watch 5")
 @click.option(
     "--watch",
     "interval_s",

@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, emit_or_say, note, say
+from agent.cli.framework.command import agent_command, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import typed_lines
 from agent.tasks import cancel_and_wait
@@ -16,11 +16,7 @@ from at.protocol.exchange import Echo, Item
 from at.protocol.notices import Notice
 
 
-@click.command(
-    cls=AgentCommand,
-    name="term",
-    epilog="Example: cellagent modem term --port /dev/ttyACM0",
-)
+@agent_command("cellagent modem term --port /dev/ttyACM0")
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(min=0.01), default=60.0, help="Seconds."
 )

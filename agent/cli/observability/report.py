@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import click
 
-from agent.cli.framework.command import AgentGroup, note
+from agent.cli.framework.command import FILE, AgentGroup, note
 from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 
@@ -179,9 +179,7 @@ async def chunks(session: Session, source: BinaryIO, device_serial: str, only_qu
 
 
 @command.command(epilog="Example: cellagent report coredump crash.bin --device-serial kit-1")
-@click.argument(
-    "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("path", metavar="FILE", type=FILE)
 @_identity(required=False)
 @_QUEUE
 @_AGAIN
@@ -248,9 +246,7 @@ def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> Devi
     epilog="Example: cellagent report file zephyr.elf --kind symbols --software-type main "
     "--software-version 1.0.0"
 )
-@click.argument(
-    "path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("path", metavar="FILE", type=FILE)
 @click.option("--kind", type=click.Choice(["symbols", "ota", "bugreport"]), required=True)
 @_identity(required=False)
 @click.option("--gzip", "compress", is_flag=True, help="Send it compressed.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentCommand, json_line, note
+from agent.cli.framework.command import agent_command, json_line, note
 from agent.cli.framework.session import Session
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import filter_options
@@ -42,11 +42,7 @@ class Cursor(click.ParamType[int]):
         return int(str(value))
 
 
-@click.command(
-    cls=AgentCommand,
-    name="export",
-    epilog="Example: cellagent provision export --as csv > tray.csv",
-)
+@agent_command("cellagent provision export --as csv > tray.csv")
 @click.option(
     "--as", "form", type=click.Choice(["csv", "bulk", "nordic", "json"]),
     help="csv (the default) for a spreadsheet, bulk for OnboardDevices, nordic for its tools.",

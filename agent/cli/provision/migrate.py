@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
-from agent.cli.framework.command import AgentCommand, emit, note, say
+from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.session import Session
 from agent.cli.provision.bench_options import ledger_address
 
 
-@click.command(cls=AgentCommand, name="migrate", epilog="Example: cellagent provision migrate")
+@agent_command("cellagent provision migrate")
 def command(session: Session) -> None:
     """Bring the ledger up to date. It is refused, and nothing changed, while a station is at work.
 

@@ -6,10 +6,9 @@ import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import click
 import msgspec
 
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
 from agent.cli.provision import bench_options
 from agent.errors import ResourceUnavailable
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
     from agent.provisioning.running.batch import PlannedBoard
 
 
-@click.command(
-    cls=AgentCommand, name="plan", epilog="Example: cellagent provision plan --all --expect 16"
-)
+@agent_command("cellagent provision plan --all --expect 16")
 @bench_options.take_options
 async def command(session: Session, **values: object) -> int:
     """Show the steps that each board still needs; nothing is written to it."""

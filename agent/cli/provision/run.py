@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentCommand, note
+from agent.cli.framework.command import agent_command, note
 from agent.cli.framework.session import Session
 from agent.cli.provision import bench_options
 from agent.errors import AgentError
@@ -38,9 +38,7 @@ _QUIET_S = 2.0  # what takes longer is told
 _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start must not wait for it
 
 
-@click.command(
-    cls=AgentCommand, name="run", epilog="Example: cellagent provision run --all --expect 16"
-)
+@agent_command("cellagent provision run --all --expect 16")
 @bench_options.take_options
 @click.option("--watch", is_flag=True, help="Go on as trays are swapped, until Ctrl-C.")
 @click.option("--operator", default="", help="Who is at work; recorded with every run.")
