@@ -3,58 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from types import ModuleType
+from importlib import import_module
+from pkgutil import iter_modules
 
-from at.commands import (
-    cells,
-    clock,
-    contexts,
-    credentials,
-    device_status,
-    failures,
-    firmware_update,
-    functional_mode,
-    identity,
-    jwt,
-    keys,
-    network,
-    power_saving,
-    registration,
-    serial_modem,
-    serial_modem_cloud,
-    serial_modem_gnss,
-    signal,
-    sim,
-    system_mode,
-    wifi,
-)
+from at import commands
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import ParseError
 from at.protocol.values import split
 
-_FAMILIES: tuple[ModuleType, ...] = (
-    identity,
-    functional_mode,
-    registration,
-    failures,
-    network,
-    contexts,
-    power_saving,
-    signal,
-    cells,
-    system_mode,
-    sim,
-    device_status,
-    clock,
-    jwt,
-    keys,
-    credentials,
-    serial_modem,
-    firmware_update,
-    serial_modem_cloud,
-    serial_modem_gnss,
-    wifi,
-)
+_FAMILIES = [
+    import_module(f"{commands.__name__}.{module.name}")
+    for module in iter_modules(commands.__path__)
+    if module.name != __name__.rpartition(".")[2]
+]
 
 
 def _types() -> Iterator[type[Command[object]]]:
