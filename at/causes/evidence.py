@@ -68,6 +68,8 @@ class Evidence:
         self._sent_as = "", 0
         self._before: dict[str, Fact] = {}
         self._slow = self._card_errors = 0
+        self._unwritten: set[tuple[str, ...]] = set()
+        """The tags and types of the credentials whose write was refused last."""
         self._searching_since: float | None = None
         self._searches = False
 
@@ -109,9 +111,10 @@ class Evidence:
             count = self._facts.get("silent")
             self._set("silent", int(count.value) + 1 if count else 1)
         if self._pending.upper().startswith("AT%CMNG=0"):
-            self._facts.pop("pem_defect", None)
             if defect := defect_of(self._pending):
                 self._set("pem_defect", defect)
+            elif not self._unwritten:
+                self._facts.pop("pem_defect", None)
         name, _, written = split_command(command)
         if written and not (name == "+CFUN" and written in _TURN_OFF):
             self._take(name, written)  # many a log leaves the answer out
@@ -143,16 +146,22 @@ class Evidence:
                 self._accept(name, written)
             else:
                 self._forget(name)
+                if name == "%CMNG" and written.startswith("0"):
+                    self._unwritten.add(_slot(written))
                 if error == "ERROR":  # it says nothing without its command
                     self._line, self._number = self._sent_as
                 self._set(f"{name}!", error)
-                if name in _CARD_READS and self._is_on:
+                if name in _CARD_READS and not self._is_off:
                     self._card_errors += 1
                     self._set("sim_errors", self._card_errors)
         self._pending = ""
 
     def _accept(self, name: str, written: str) -> None:
         """Note that the modem took a command: what it set is as if it had been read."""
+        if name == "%CMNG":
+            self._unwritten.discard(_slot(written))
+            if self._unwritten:
+                return  # what was written is another credential
         self._facts.pop(f"{name}!", None)
         if name in _CARD_READS:
             self._card_errors = 0
@@ -195,11 +204,15 @@ class Evidence:
 
     @property
     def _is_on(self) -> bool:
+        return "fun" in self._facts and not self._is_off
+
+    @property
+    def _is_off(self) -> bool:
+        """Whether it is known to be off, or on its way; neither this nor `_is_on` if not known."""
         fun = self._facts.get("fun")
         name, _, written = split_command(self._pending)
-        if name == "+CFUN" and written in _TURN_OFF:
-            return False  # on its way
-        return fun is not None and fun.value not in _OFF
+        turns_off = name == "+CFUN" and written in _TURN_OFF
+        return turns_off or (fun is not None and fun.value in _OFF)
 
     # --- facts
 
@@ -238,6 +251,8 @@ class Evidence:
         elif name == "fun" and isinstance(value, int):
             if before is None or before.value != value:
                 self._note_mode(value)
+        elif name == "other_stat" and "+CEREG.stat" not in self._facts:
+            self._set("stat", value)  # of a modem whose registration for LTE was not asked
         elif name in _COUNTED:
             count = self._facts.get(_COUNTED[name])
             self._set(_COUNTED[name], int(count.value) + 1 if count else 1)
@@ -346,6 +361,11 @@ class Evidence:
             length = tried.value  # it was switched off after that
         if length and about is not None:
             self._facts["search"] = Fact(length, about.line, about.number, about.order)
+
+
+def _slot(written: str) -> tuple[str, ...]:
+    """Return the tag and the type of the credential that a %CMNG command is about."""
+    return tuple(part.strip() for part in written.split(",")[1:3])
 
 
 def _told(words: Words, match: re.Match[str]) -> Value:
