@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from io import BufferedReader, BytesIO
 
 from at.causes.evidence import Evidence, Fact
 from at.causes.table import ABSENT, ANY, LINE, Certainty, Expected, Row, Table, load
@@ -37,11 +38,12 @@ class Cause:
         return {name: getattr(self, name) for name in names}
 
 
-def causes_of_log(log: bytes) -> list[Cause]:
+def causes_of_log(log: bytes | BufferedReader) -> list[Cause]:
     """Return the causes that a log shows. Raises TranscriptError if it is no text."""
     table = load()
     evidence = Evidence(table)
-    for line in read_lines(log):
+    file: BufferedReader = BufferedReader(BytesIO(log)) if isinstance(log, bytes) else log
+    for line in read_lines(file):
         evidence.add(line.text, line.number, line.at_s)
     return causes(evidence.facts(), table)
 

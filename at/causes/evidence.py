@@ -41,7 +41,9 @@ _SETTINGS = frozenset(
 )
 _COUNTED = {"boot": "boots", "rrc_idle": "drops"}
 _NOT_FOUND = 513
-_CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID"})
+_STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
+"""Forums make quotes curly."""
+_CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID", "+CRSM"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,10 @@ class Evidence:
     def add(self, text: str, number: int, at_s: float | None = None) -> None:
         """Add a line, or a text in quotes over several of them, with its time in seconds."""
         self._at_s = at_s
-        whole = text
-        for offset, line in enumerate(text.split("\n")):
-            self._line, self._number = line.strip(), number + offset
+        whole = text if "CMNG" in text else text.translate(_STRAIGHT)  # a credential's defect
+        lines = zip(text.split("\n"), whole.split("\n"), strict=True)
+        for offset, (shown, line) in enumerate(lines):
+            self._line, self._number = shown.strip(), number + offset
             self._order += 1
             self._read(line, whole if offset == 0 else line)
 
@@ -162,7 +165,8 @@ class Evidence:
             self._unwritten.discard(_slot(written))
             if self._unwritten:
                 return  # what was written is another credential
-        self._facts.pop(f"{name}!", None)
+        if name != "+CFUN" or written not in _TURN_OFF:  # that says nothing of turning it on
+            self._facts.pop(f"{name}!", None)
         if name in _CARD_READS:
             self._card_errors = 0
             self._facts.pop("sim_errors", None)
@@ -217,7 +221,7 @@ class Evidence:
     # --- facts
 
     def _search_words(self, line: str) -> None:
-        for words in self._table.words:
+        for words in self._table.words.of(line):
             if match := words.pattern.search(line):
                 self._set(words.fact, _told(words, match))
 
@@ -252,7 +256,8 @@ class Evidence:
             if before is None or before.value != value:
                 self._note_mode(value)
         elif name == "other_stat" and "+CEREG.stat" not in self._facts:
-            self._set("stat", value)  # of a modem whose registration for LTE was not asked
+            if value or "other_maker" in self._facts:  # it is always 0 with this maker's LTE
+                self._set("stat", value)
         elif name in _COUNTED:
             count = self._facts.get(_COUNTED[name])
             self._set(_COUNTED[name], int(count.value) + 1 if count else 1)

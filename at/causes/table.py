@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+
+from at.causes.literals import literals_of
 
 Expected = int | str | list[int | str]
 """What a fact must be: a number, a text, a comparison, or any of a list."""
@@ -47,6 +49,33 @@ class Words:
     value: int | str | None
 
 
+class WordList:
+    """Patterns, each with its fact, and those of them that a line may match."""
+
+    def __init__(self, words: Iterable[Words]) -> None:
+        self._words = tuple(words)
+        self._with: dict[str, tuple[int, ...]] = {}
+        for place, one in enumerate(self._words):
+            for literal in literals_of(one.pattern.pattern) or {""}:
+                text = literal.translate(_ALIKE)
+                self._with[text] = (*self._with.get(text, ()), place)
+        self._places = lru_cache(maxsize=1024)(self._places_of)
+
+    def __iter__(self) -> Iterator[Words]:
+        return iter(self._words)
+
+    def of(self, line: str) -> Iterator[Words]:
+        """Yield the words whose pattern may match a line, in their order."""
+        return (self._words[place] for place in self._places(line.lower().translate(_ALIKE)))
+
+    def _places_of(self, line: str) -> list[int]:
+        return sorted({at for text, places in self._with.items() if text in line for at in places})
+
+
+_ALIKE = str.maketrans("123456789", "0" * 9)
+"""Lines of a log that differ in numbers alone are looked up once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """The whole table. `words` come from [[text]] and from the patterns of rows alike."""
@@ -56,7 +85,7 @@ class Table:
     """Rows for where no other holds."""
     same: Mapping[str, str]
     cme_texts: Mapping[str, int]
-    words: tuple[Words, ...]
+    words: WordList
 
 
 @cache
@@ -74,7 +103,7 @@ def read(text: str) -> Table:
     words = [_words(**words) for words in file["text"]]
     words += [_words(line, line) for line in sorted(patterns)]
     alone = tuple(_row(**row) for row in file["alone"])
-    return Table(tuple(rows), alone, file["same"], file["cme_texts"], tuple(words))
+    return Table(tuple(rows), alone, file["same"], file["cme_texts"], WordList(words))
 
 
 def _words(line: str, fact: str, value: int | str | None = None) -> Words:

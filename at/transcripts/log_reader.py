@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from io import BufferedReader, TextIOWrapper
+from itertools import chain, islice
 
 from at.protocol.errors import TranscriptError
 from at.protocol.exchange import final_result
@@ -27,6 +29,9 @@ _READ = "a log in one of these forms: " + "; ".join(
 )
 _AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
 _SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
+_PEEKED, _LONGEST_LINE = 4096, 16384
+_LONGEST_QUOTE = 500
+"""Lines after which a quote that is open was a stray one."""
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
@@ -66,35 +71,50 @@ class ReadLog:
     header: Mapping[str, str] = field(default_factory=dict)
 
 
+def read_lines(file: BufferedReader) -> Iterator[LogLine]:
+    """Yield the lines of any text, a modem's log or not, as they are read; long ones in pieces.
+
+    Raises TranscriptError if it is no text.
+    """
+    begin = file.peek(_PEEKED)
+    boms = [(bom, encoding) for bom, encoding in _BOMS if begin.startswith(bom)]
+    if not boms and b"\0" in begin:
+        raise TranscriptError("this is no text: a log is needed", hint=_READ)
+    if _TRANSCRIPT.match(begin.decode("utf-8", "replace")):
+        yield from _steps(parse_transcript(file.read().decode("utf-8", "surrogateescape").lstrip()))
+        return
+    encoding, errors = (boms[0][1], "replace") if boms else ("utf-8", "surrogateescape")
+    text = TextIOWrapper(file, encoding, errors)
+    heads = _heads(iter(lambda: text.readline(_LONGEST_LINE), ""))
+    first = list(islice(heads, 10 * _SAMPLE_LINES))
+    yield from _Joiner(_shape_of(first)).lines(chain(first, heads))
+
+
+def _heads(lines: Iterable[str]) -> Iterator[_Head]:
+    """Yield the lines that say something. Raises TranscriptError if there is none."""
+    head = None
+    for number, line in enumerate(lines, start=1):
+        if line.strip("\ufeff \t\r\n") and not log_shapes.FENCE.fullmatch(line.rstrip("\n")):
+            head = _without_leads(line.removeprefix("\ufeff").rstrip("\n"), number)
+            yield head
+    if head is None:
+        raise TranscriptError("the log is empty: no line that was sent or received")
+
+
+def _shape_of(heads: Iterable[_Head]) -> Shape:
+    sample = list(islice((head for head in heads if _AT_WITHIN.search(head.text)), _SAMPLE_LINES))
+    return max(log_shapes.SHAPES, key=lambda shape: _score(shape, sample))
+
+
 def read_log(data: bytes) -> ReadLog:
     """Return what a log says. Raises TranscriptError, which names the kind that it looks like."""
-    return _read(data, any_text=False)
-
-
-def read_lines(data: bytes) -> tuple[LogLine, ...]:
-    """Return the lines of any text, a modem's log or not. Raises TranscriptError if it is none."""
-    return _read(data, any_text=True).lines
-
-
-def _read(data: bytes, *, any_text: bool) -> ReadLog:
     text = _decoded(data)
     if _TRANSCRIPT.match(text):
         transcript = parse_transcript(text.lstrip())
         return ReadLog(tuple(_steps(transcript)), "transcript", True, transcript.header)
-    lines = enumerate(_LINE_END.split(text), start=1)
-    heads = [
-        _without_leads(line, number)
-        for number, line in lines
-        if line.strip() and not log_shapes.FENCE.fullmatch(line)
-    ]
-    if not heads:
-        raise TranscriptError("the log is empty: no line that was sent or received")
-    sample = [head for head in heads if _AT_WITHIN.search(head.text)][:_SAMPLE_LINES]
-    shape = max(log_shapes.SHAPES, key=lambda shape: _score(shape, sample))
-    if not any_text:
-        _refuse_foreign(shape, heads)
-    elif b"\0" in data and not data.startswith(tuple(bom for bom, _ in _BOMS)):
-        raise TranscriptError("this is no text: a log is needed", hint=_READ)
+    heads = list(_heads(_LINE_END.split(text)))
+    shape = _shape_of(heads)
+    _refuse_foreign(shape, heads)
     return ReadLog(tuple(_Joiner(shape).lines(heads)), shape.name, shape.rest is not Rest.LOG)
 
 
@@ -240,7 +260,7 @@ class _Joiner:
         parts.append(text)
         is_data = side is Side.SENT and self._payloads.phase is Phase.DATA
         odd = text.count('"') % 2 == 1 and not is_data
-        if odd == (len(parts) > 1) or is_data:
+        if odd == (len(parts) > 1) or is_data or len(parts) > _LONGEST_QUOTE:
             yield from self._end(side)
 
     def _unmarked(self, text: str) -> Side:

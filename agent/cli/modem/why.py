@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import shlex
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.session import Session
+from agent.cli.framework.terminal import show_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from _typeshed import WriteableBuffer
+
     from at.causes.diagnosis import Cause
 
 _SHOWN = 3
+_AT_ONCE = 1 << 20
 _WIDTH = 80
 _INDENT = " " * 10
 _COMMAND = re.compile(r"cellagent modem (?:[^';,]|'[^']*')+?(?=[;,]| with | instead | shows |$)")
@@ -43,7 +48,8 @@ async def command(session: Session, log: str | None) -> None:
     if log is not None:
         from at.causes.diagnosis import causes_of_log
 
-        causes, origin = causes_of_log(_read(log)), "standard input" if log == "-" else log
+        with _opened(log) as file:
+            causes, origin = causes_of_log(file), "standard input" if log == "-" else log
     else:
         from at.causes.live import causes_of_modem
 
@@ -68,8 +74,26 @@ def show(causes: Sequence[Cause], session: Session) -> None:
             say(line)
 
 
-def _read(log: str) -> bytes:
-    return sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes()
+def _opened(log: str) -> io.BufferedReader:
+    return io.BufferedReader(_ToldFile(sys.stdin.fileno() if log == "-" else log), _AT_ONCE)
+
+
+class _ToldFile(io.FileIO):
+    """A file that shows how far it was read, if it is a long one."""
+
+    def __init__(self, file: str | int) -> None:
+        super().__init__(file, closefd=isinstance(file, str))
+        self._total = os.fstat(self.fileno()).st_size
+        self._done = 0
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        if self._done:
+            show_progress("reading", self._done, self._total or None)
+        count = super().readinto(buffer)
+        self._done += count or 0
+        if not count and self._done > _AT_ONCE:
+            show_progress("reading", self._done, self._done)
+        return count
 
 
 def with_options(step: str, session: Session) -> str:

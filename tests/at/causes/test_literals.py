@@ -1,0 +1,41 @@
+"""A line that a pattern matches holds one of the texts that are looked for first."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from at.causes.literals import literals_of
+from at.causes.table import Words, load
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("Ready", {"ready"}),
+        (r"\+CPIN: ?(?:READY|SIM)", {"+cpin:"}),
+        ("(?:ab|cde)+f?", {"ab", "cde"}),
+        ("(?:abc)?[xyz]*", set()),
+        ("abc|.*", set()),
+        ("(?<!not )fail(?! again)", {"fail"}),
+        ("a{0,3}bcd?", {"bc"}),
+    ],
+)
+def test_a_pattern_needs_texts(pattern: str, texts: set[str]) -> None:
+    assert literals_of(pattern) == texts
+
+
+@given(data=st.data())
+@settings(max_examples=300)
+def test_whatever_a_pattern_of_the_table_matches_is_searched(data: st.DataObject) -> None:
+    one = data.draw(st.sampled_from([*load().words]))
+    pattern = re.compile(one.pattern.pattern, re.ASCII)
+    line = data.draw(st.from_regex(pattern).filter(pattern.search))
+    assert _fits(one, line)
+
+
+def _fits(one: Words, line: str) -> bool:
+    return one in [*load().words.of(line)]
