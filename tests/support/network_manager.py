@@ -21,6 +21,11 @@ MOCK_TOOL = ("/usr/bin/python3", "-m", "dbusmock")
 _NAME = "org.freedesktop.NetworkManager"
 MOCK = "org.freedesktop.DBus.Mock"
 WIRELESS = f"{_NAME}.Device.Wireless"
+_SCANNED = (
+    f"of.UpdateProperties('{WIRELESS}', "
+    f"{{'LastScan': dbus.Int64(of.Get('{WIRELESS}', 'LastScan') + 1)}})"
+)
+"""What the mock does at the end of a scan, `of` being the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +45,23 @@ class MockedNetworkManager:
         path = answer.split("'")[1]
         self.call(path, f"{MOCK}.AddProperty", WIRELESS, "LastScan", "<int64 1000>")
         # The template's own RequestScan does nothing; this one makes the scan's end known.
-        self.scan_does(
-            path,
-            f"self.UpdateProperties('{WIRELESS}', "
-            f"{{'LastScan': dbus.Int64(self.Get('{WIRELESS}', 'LastScan') + 1)}})",
-        )
+        self.scan_does(path, f"of = self; {_SCANNED}")
         return path
 
     def scan_does(self, path: str, code: str) -> None:
         """Let RequestScan run Python code in the mock."""
         self.call(path, f"{MOCK}.AddMethod", WIRELESS, "RequestScan", "a{sv}", "", code)
+
+    def scan_takes(self, path: str, *, ms: int) -> None:
+        """Let a scan end, and that be known, some time after it was asked for."""
+        later = f"GLib.timeout_add({ms}, lambda of=self: {_SCANNED})"
+        self.scan_does(path, f"from gi.repository import GLib; {later}")
+
+    def scan_loses(self, path: str, name: str, *properties: str) -> None:
+        """Let an access point have some of its properties no more after a scan."""
+        point = f"objects['/org/freedesktop/NetworkManager/AccessPoint/{name}']"
+        lost = [f"{point}.props['{_NAME}.AccessPoint'].pop('{each}')" for each in properties]
+        self.scan_does(path, "; ".join([*lost, "of = self", _SCANNED]))
 
     def add_access_point(self, device: str, name: str, ssid: str, mac: str, strength: int) -> None:
         """Let the device hear an access point on channel 6."""

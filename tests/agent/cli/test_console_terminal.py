@@ -138,6 +138,7 @@ def test_a_pulled_cable_ends_the_line_and_the_dump_and_the_window_goes_on(kit, p
     assert b"\n[00:00:00.000,000] <inf> app: after" in shown.replace(b"\x1b[0m", b"")
 
 
+@pytest.mark.contract("C7")
 def test_lines_of_a_dump_whose_beginning_was_missed_are_told_once(kit, person):
     kit.say(b"#CD:00\r\n" * 500 + b"app: after\r\n")
     shown = person.seen(b"app: after")

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from command_line import completed as cellagent
 
+from agent.cli.ports import as_json
+from at.discovery import UsbPort, survey
+
 AGENT = [sys.executable, "-m", "agent"]
 
 
@@ -32,6 +35,7 @@ def test_a_kit_that_the_environment_names_is_asked_and_told(tmp_path: Path) -> N
     assert not [one for one in others if one["answers"]]
 
 
+@pytest.mark.contract("C8")
 def test_a_port_that_is_not_there_is_told_with_exit_code_3(tmp_path: Path) -> None:
     ended = subprocess.run(
         [*AGENT, "ports", "--json", "--port", tmp_path / "nothing"],
@@ -60,3 +64,12 @@ def test_ports_over_a_pty_have_the_fixed_shape(tmp_path: Path) -> None:
     ]
     assert (port["answers"], port["role"], port["kit"]) == (True, "at", None)
     assert run.returncode == 0
+
+
+@pytest.mark.contract("C8")
+async def test_a_port_that_was_not_probed_says_what_to_try() -> None:
+    stranger = UsbPort("/dev/no-kit", 0x0403, 0x6001, "A1")
+    [report] = await survey(listing=lambda: [stranger])
+    told = as_json(report)
+    assert told["try"] == "`cellagent ports --port /dev/no-kit`, or --probe-all"
+    assert told["answers"] is False

@@ -9,6 +9,7 @@ from agent.cloud.device import read_time
 from agent.errors import BadAnswer
 
 
+@pytest.mark.contract("D5.3")
 @pytest.mark.parametrize(
     ("raw", "named"),
     [

@@ -118,6 +118,8 @@ async def test_a_row_that_cannot_be_registered_ends_the_request_as_failed(
         ("-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----", "private key"),
         ("ssh-ed25519 AAAA", "neither a public key"),
         ("", "neither a public key"),
+        ("-----BEGIN PUBLIC KEY-----\nAAAA", "neither a public key"),
+        ("AAAA\n-----END PUBLIC KEY-----", "neither a public key"),
     ],
 )
 async def test_what_is_no_public_key_never_leaves(cloud: DeviceCloud, pem: str, named: str) -> None:

@@ -182,3 +182,14 @@ def test_every_item_is_the_same_on_the_other_side(pieces):
 def test_what_is_no_item_is_refused(line):
     with pytest.raises(ValueError, match=r"item|object"):
         decode_item(line)
+
+
+@pytest.mark.contract("O5.1")
+@pytest.mark.parametrize("joined", range(2, printed(DUMP, "").count(b"#CD:")))
+def test_a_dump_of_which_two_lines_ran_together_is_whole_and_one_line_counted(joined: int) -> None:
+    lines = printed(DUMP, "").splitlines(keepends=True)
+    lines[joined - 1] = lines[joined - 1].rstrip()
+    damaged, dump = items_of(b"".join(lines))
+    assert isinstance(damaged, DamagedDumpLine)
+    assert isinstance(dump, CapturedDump)
+    assert dump.data == DUMP

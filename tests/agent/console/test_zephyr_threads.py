@@ -104,10 +104,11 @@ def test_any_layout_and_any_damage_give_a_list(offsets, patch, at):
     assert len(listed.threads) <= MAX_THREADS + 1
 
 
-def test_a_pointer_of_eight_bytes_is_read_whole():
+@pytest.mark.contract("O5.2")
+def test_a_pointer_of_eight_bytes_is_read_whole_at_the_very_end_too():
     body = bytearray(0x80)
     struct.pack_into("<BBb", body, 12, 0, 4, -2)
-    data = header(target=6, bits=6) + threads(struct.pack("<QQ", 0x1_0000_0000, 0x1_0000_0000))
+    data = header(target=6, bits=6) + threads(struct.pack("<QQ", 0, 0x1_0000_0000))
     data += memory(0x1_0000_0000, bytes(body), "Q")
     offsets = (1, 0, 8, 0x40, 0x48, 13, 12, 14, 0x50)
     (thread,) = read(data, ThreadLayout(offsets, 8)).threads

@@ -50,6 +50,7 @@ class ReadFollowing(Read):
     follows = True
 
 
+@pytest.mark.contract("O1.5", "O2.4")
 async def test_a_call_carries_its_credential_and_its_query_is_quoted() -> None:
     seen: list[httpx.Request] = []
 

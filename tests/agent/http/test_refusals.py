@@ -39,6 +39,14 @@ async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expec
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.parametrize(("depth", "shown"), [(10, True), (300, False)])
+async def test_words_that_are_nested_deeper_than_any_are_left_out(depth: int, shown: bool) -> None:
+    body = b'{"message":' + b'{"a":' * depth + b'"words"' + b"}" * depth + b"}"
+    with pytest.raises(InvalidRequest) as caught:
+        await client(lambda _request: httpx.Response(400, content=body)).send(Read())
+    assert ("a.a.a" in str(caught.value)) is shown
+
+
 async def test_a_credential_that_the_service_quotes_is_in_no_message_not_even_half_of_it() -> None:
     key = "quoted-test-key-0123456789abcdef"
     hide(key)

@@ -348,6 +348,7 @@ def test_an_origin_is_scheme_host_and_port(one: str, other: str, same: bool):
     assert same_origin(one, other) is same
 
 
+@pytest.mark.contract("D1.1")
 def test_a_redirect_may_be_relative_and_never_leaves_https():
     assert next_url("https://a.example/b/c", "d?e") == "https://a.example/b/d?e"
     assert next_url("http://127.0.0.1:1/b", "https://a.example") == "https://a.example"

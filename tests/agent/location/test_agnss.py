@@ -55,7 +55,18 @@ def test_the_deprecated_get_asks_by_types_and_cell_in_a_range() -> None:
         FetchAgnssByGet(None, AgnssRequest(mask_degrees=5)).request()
 
 
-@pytest.mark.contract("D8.2", "D10.6")
+@pytest.mark.contract("D8.2")
+@pytest.mark.parametrize(
+    ("told", "size"), [("19", 19), (None, None), ("", None), ("-1", None), ("much", None)]
+)
+def test_the_size_is_what_the_service_states_if_it_states_one(
+    told: str | None, size: int | None
+) -> None:
+    headers = {} if told is None else {"content-length": told}
+    assert MeasureAgnss(PROJECT, AgnssRequest()).parse(Response(200, headers, b"")) == size
+
+
+@pytest.mark.contract("D8.2")
 @pytest.mark.parametrize("types", [(), (0,), (18,), (1, 99)])
 def test_types_that_there_are_not_are_refused_before_they_are_sent(types: tuple[int, ...]) -> None:
     with pytest.raises(UsageError, match="types are 1 to 17"):

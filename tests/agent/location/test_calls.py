@@ -54,6 +54,7 @@ def test_each_credential_goes_to_its_own_form_only() -> None:
     assert legacy.request().path == "/v1/location/wifi"
 
 
+@pytest.mark.contract("D8.5")
 def test_switches_and_the_device_are_sent_as_the_service_names_them() -> None:
     call = LocateCell(PROJECT, do_reply=False, high_confidence=True, fallback=False, device_id="d1")
     assert call.request().query == [("doReply", "false"), ("hiConf", "true"), ("fallback", "false")]

@@ -114,7 +114,7 @@ async def test_events_arrive_in_one_batch(cloud, client, box):
     assert len(await listed(cloud, "events?per_page=100")) == 100
 
 
-@pytest.mark.contract("O5.2", "C7")
+@pytest.mark.contract("O5.2", "C7", "O1.4")
 @pytest.mark.parametrize("size", [100, 2_000_000])
 async def test_device_core_dumps_of_any_size_become_traces(cloud, client, box, size):
     await box.aput([NewItem(ItemKind.COREDUMP, "kit-1", device_coredump(size))])

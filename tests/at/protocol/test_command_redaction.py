@@ -263,3 +263,10 @@ def test_a_name_of_a_command_without_secrets_is_no_damaged_one(name: str) -> Non
     if name not in SET and name not in ANSWER:
         for line in (f'AT{name}=1,"text"', f'{name}: 1,"text"'):
             assert without_secrets(line) == line
+
+
+@pytest.mark.parametrize("lead", ["at%cmg", "%cmg", "at+cpwd2", "#xmqttco"])
+def test_a_damaged_name_in_small_letters_shows_no_secret_either(lead: str) -> None:
+    assert (
+        without_secrets(f'{lead}=1,"hidden-test-value"') == f"{lead.rstrip('2')}{{redacted:rest}}"
+    )

@@ -14,7 +14,13 @@ from at.protocol.command_redaction import without_secrets
 from at.protocol.errors import TranscriptError
 from at.transcripts.redaction import Redactor
 from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import Direction, Transcript, TranscriptStep, parse_transcript
+from at.transcripts.transcript import (
+    Direction,
+    Transcript,
+    TranscriptStep,
+    parse_transcript,
+    unescape,
+)
 
 SESSION = parse_transcript(
     "# origin: by hand\n"
@@ -169,3 +175,12 @@ def test_a_host_sets_the_clock_to_its_own_time(strict: bool) -> None:
 
 def digest(content: str) -> str:
     return sha256(content.encode()).hexdigest().upper()
+
+
+@pytest.mark.contract("C9")
+@pytest.mark.parametrize("terminator", ["\\r", "\\n", "\\r\\n"])
+def test_a_secret_at_the_end_of_what_is_sent_ends_with_the_line(terminator: str) -> None:
+    session = f"# terminator: {terminator}\n>| AT+CPIN={{redacted:pin}}\n< OK\n"
+    playback = Playback(parse_transcript(session))
+    assert data(playback.sent(b"AT+CPIN=1234")) == b""
+    assert data(playback.sent(unescape(terminator))) == b"OK\r\n"

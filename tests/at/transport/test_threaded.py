@@ -53,3 +53,15 @@ async def test_who_waits_for_room_learns_that_the_port_is_gone() -> None:
         async with asyncio.timeout(60):
             await waiting
     far.unplug()
+
+
+@pytest.mark.contract("C2")
+async def test_a_port_that_goes_away_is_told_with_its_reason() -> None:
+    far, received = PtyFarEnd(), ByteReceiver()
+    transport = ThreadedSerialTransport(far.path)
+    await transport.open(received)
+    far.unplug()
+    await received.until(lost=True)
+    await transport.close()
+    [reason] = received.lost
+    assert reason is not None

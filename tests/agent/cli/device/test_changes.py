@@ -50,7 +50,7 @@ async def test_the_example_that_the_help_of_write_gives_can_be_run(standin_profi
 
 @pytest.mark.contract("D3.4", "D6")
 async def test_a_characteristic_that_allows_no_write_is_sent_only_with_force(
-    standin_profile: str,
+    standin_profile: str, standin: StandIn
 ) -> None:
     write = ("device", "write", seed.BLE, seed.BUTTON_CHARACTERISTIC, "01", "--json")
     refused = await cellagent(*write)
@@ -60,6 +60,14 @@ async def test_a_characteristic_that_allows_no_write_is_sent_only_with_force(
     assert "--force" in error["try"]
     sent = await cellagent(*write, "--force")
     assert (sent.code, sent.lines[-1]["error"]["kind"]) == (1, "conflict")
+    devices = registry(standin.cloud)
+    record = devices.get(standin.team_id, seed.BLE)
+    known = services(record)
+    known[seed.LED_SERVICE].characteristics[seed.BUTTON_CHARACTERISTIC].properties = {}
+    record.fields.state = msgspec.to_builtins(known)
+    devices.change(record)
+    refused = await cellagent(*write)
+    assert refused.lines[-1]["error"]["message"].endswith("its properties are none")
 
 
 async def test_a_key_is_registered(standin_profile: str, tmp_path: Path) -> None:

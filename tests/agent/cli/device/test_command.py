@@ -119,3 +119,15 @@ async def test_a_key_that_is_not_made_leaves_no_file(
     assert refused.code == 5
     assert "Pro or Enterprise plan" in refused.lines[-1]["error"]["try"]
     assert not file.exists()
+
+
+@pytest.mark.contract("O5.6", "D4.1")
+async def test_a_list_shows_a_name_only_where_it_is_another_than_the_id(
+    standin_profile: str,
+) -> None:
+    assert (await cellagent("device", "rename", seed.GENERIC, "north-door")).code == 0
+    rows = [line.split() for line in (await cellagent("device", "list")).out.splitlines()]
+    [named] = [row for row in rows if seed.GENERIC in row]
+    assert named[:2] == [seed.GENERIC, "north-door"]
+    [unnamed] = [row for row in rows if seed.BLE in row]
+    assert unnamed.count(seed.BLE) == 1

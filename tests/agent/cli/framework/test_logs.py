@@ -40,6 +40,18 @@ def test_each_v_shows_one_more_level(
     assert len(capsys.readouterr().err.splitlines()) == shown
 
 
+@pytest.mark.contract("O4.5")
+@pytest.mark.parametrize(("verbosity", "shown"), [(0, 2), (1, 3), (2, 3), (9, 3)])
+def test_the_agent_shows_what_it_does_and_with_any_v_the_detail(
+    verbosity: int, shown: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_of_the_agent(verbosity)
+    log = logging.getLogger("test")
+    for level in (logging.WARNING, logging.INFO, logging.DEBUG):
+        log.log(level, "level %d", level)
+    assert len(capsys.readouterr().err.splitlines()) == shown
+
+
 def test_a_line_of_the_agent_is_one_redacted_object_that_names_kit_and_concern(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

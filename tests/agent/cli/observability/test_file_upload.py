@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from command_line import json_objects as cellagent
 
+from agent.standin.faults import set_faults
+
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
 IDENTITY += ["--software-type", "main", "--software-version", "1.0.0"]
 
@@ -34,3 +36,20 @@ async def test_a_file_that_is_there_is_not_sent_again_unless_asked_to(online, tm
     path.write_bytes(bytes(1001))
     _, (changed,), _ = await cellagent(*arguments)
     assert "before" not in changed
+
+
+@pytest.mark.contract("O5.3", "O5.6")
+async def test_an_upload_that_failed_at_its_end_says_that_it_goes_on_from_there(
+    online, tmp_path
+):
+    path = tmp_path / "report.zip"
+    path.write_bytes(bytes(1000))
+    arguments = ("report", "file", str(path), "--kind", "bugreport")
+    set_faults(online.cloud, ["too-many-requests=86400@POST /api/v0/upload/bugreport"])
+    code, _, said = await cellagent(*arguments)
+    assert code == 6
+    assert "earlier run" not in said
+    set_faults(online.cloud, [])
+    code, _, said = await cellagent(*arguments)
+    assert code == 0
+    assert "an earlier run has sent all of it; going on from there" in said

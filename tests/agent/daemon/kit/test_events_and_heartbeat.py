@@ -361,6 +361,7 @@ def test_a_secret_in_what_went_wrong_is_hidden():
     assert b"nobody-may-see" not in item.body
 
 
+@pytest.mark.contract("O3.4")
 def test_a_port_may_have_any_name():
     item = event_item(
         AgentEvent(AgentEventKind.LINK_LOST, NOW, "/dev/tty\udcff was lost"), KIT, "left"

@@ -39,6 +39,26 @@ async def test_a_fresh_scan_is_asked_for_and_its_points_are_listed(
     assert scan.notes == ()
 
 
+@pytest.mark.contract("D8.1", "C5")
+async def test_the_end_of_a_scan_that_takes_its_time_is_waited_for(
+    bus: MockedNetworkManager,
+) -> None:
+    device = bus.add_wifi_device()
+    bus.scan_takes(device, ms=100)
+    assert (await NetworkManager().scan(10.0)).notes == ()
+
+
+@pytest.mark.contract("D8.1", "C5")
+async def test_what_an_access_point_does_not_tell_is_not_made_up(
+    bus: MockedNetworkManager,
+) -> None:
+    device = bus.add_wifi_device()
+    bus.add_access_point(device, "ap0", "kitchen", "40:01:7A:00:00:01", 80)
+    bus.scan_loses(device, "ap0", "Frequency", "LastSeen")
+    [point] = (await NetworkManager().scan(5.0)).points
+    assert (point.frequency_mhz, point.channel, point.age_s) == (None, None, None)
+
+
 async def test_a_scan_that_is_refused_serves_the_list_with_its_age(
     bus: MockedNetworkManager,
 ) -> None:

@@ -33,3 +33,10 @@ def test_a_missing_organization_or_project_is_named() -> None:
         path(KINDS["project"], Scope())
     with pytest.raises(UsageError, match="no project is given"):
         path(KINDS["event"], Scope("acme"))
+
+
+@pytest.mark.contract("O1.1")
+def test_a_name_that_cannot_be_is_refused_by_what_it_should_be_the_name_of() -> None:
+    for scope, what in ((Scope("a b", "kits"), "organization"), (Scope("acme", "k.1"), "project")):
+        with pytest.raises(UsageError, match=rf"^{what}\b"):
+            path(KINDS["event"], scope)

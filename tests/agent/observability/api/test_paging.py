@@ -15,10 +15,23 @@ from agent.observability.api.paging import (
     Paging,
     checked_time,
     filter_query,
+    page_query,
     time_parameter,
     walk,
 )
 from agent.observability.api.resources import read_time
+
+
+@pytest.mark.contract("O2.2")
+@given(page=st.integers(-2, 3), per_page=st.integers(-1, 3) | st.integers(98, 102))
+def test_pages_are_counted_from_one_and_have_one_to_a_hundred_items(
+    page: int, per_page: int
+) -> None:
+    if page >= 1 and 1 <= per_page <= 100:
+        assert page_query(page, per_page) == [("page", f"{page}"), ("per_page", f"{per_page}")]
+    else:
+        with pytest.raises(UsageError, match="page"):
+            page_query(page, per_page)
 
 
 async def test_a_walk_ends_when_the_list_shrinks_and_says_when_it_gets_another_page() -> None:

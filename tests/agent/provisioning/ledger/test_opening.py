@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from ledgers import opened
 
+from agent.extras import MissingExtra
 from agent.provisioning.ledger import (
     BoardRecord,
     KeyRecord,
@@ -70,3 +72,19 @@ def test_an_installation_without_its_migrations_says_so(
     monkeypatch.setattr(backend, "MIGRATIONS", tmp_path / "none")
     with pytest.raises(LedgerError, match="no migrations of the ledger"):
         opened(str(tmp_path / "ledger.sqlite"))
+
+
+@pytest.mark.contract("C10")
+def test_a_server_that_is_not_there_is_named_without_the_user() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(LedgerError) as refused:
+        opened("postgresql://somebody@127.0.0.1:1/kits")
+    assert "the ledger postgresql://127.0.0.1/kits cannot be opened" in str(refused.value)
+    assert "somebody" not in str(refused.value) + refused.value.hint
+
+
+@pytest.mark.contract("C10")
+def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match="a ledger on PostgreSQL"):
+        opened("postgresql://somebody@127.0.0.1:1/kits")

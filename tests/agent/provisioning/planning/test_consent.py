@@ -140,6 +140,7 @@ def test_a_second_tag_is_told_whatever_the_registration(method: RegistrationMeth
     assert pasted(refused) == {Consent.SECOND_TAG}
 
 
+@pytest.mark.contract("C10")
 def test_a_second_tag_says_what_the_service_does_and_leads_back_to_the_first() -> None:
     board = board_of(HeldKey.NOTHING)
     refused = make_plan(board, GOAL, history_of(HeldKey.NOTHING, KnownKeys.OTHER_TAG))

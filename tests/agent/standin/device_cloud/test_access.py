@@ -10,7 +10,7 @@ from standin import StandIn
 from agent.standin.state import API_KEYS, ORGANIZATION_TOKENS
 
 
-@pytest.mark.contract("D8.4", "D10.7", "O4.6")
+@pytest.mark.contract("D8.4", "D10.7", "O4.6", "D8.5")
 async def test_each_wrong_way_in_has_its_status(standin: StandIn) -> None:
     scan = scan_at(PLACES[0])
     good = standin.credentials["organization_auth_token"]

@@ -67,7 +67,7 @@ CHARACTERISTIC = f"{BLE}/characteristics/{seed.LED_CHARACTERISTIC}"
 DEVICE = f"/v1/devices/{seed.GENERIC}"
 
 
-@pytest.mark.contract("D5.2")
+@pytest.mark.contract("D5.2", "D6")
 @pytest.mark.parametrize(
     ("method", "path", "shown", "body"),
     [

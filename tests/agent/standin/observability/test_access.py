@@ -27,7 +27,7 @@ async def test_three_mechanisms_open_what_users_read(standin: StandIn, kind: str
     assert (await USERS[kind](standin)("GET", "~/devices")).status_code == 200
 
 
-@pytest.mark.contract("O4.1")
+@pytest.mark.contract("O4.1", "O4.3")
 @pytest.mark.parametrize(
     "headers",
     [{}, basic("nobody@standin.invalid", "x"), {"Authorization": "Bearer oat_made-up"},

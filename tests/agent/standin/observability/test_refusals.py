@@ -19,6 +19,7 @@ from agent.standin.observability.refusals import (
 )
 
 
+@pytest.mark.contract("O1.5")
 @pytest.mark.parametrize(
     ("refused", "status", "code"),
     [

@@ -27,6 +27,7 @@ def taken(table: CsvTable, text: str) -> bool:
     return True
 
 
+@pytest.mark.contract("D9.3")
 @TABLES
 @given(text=st.text(alphabet='a1,"\r\n\x00[]{} \ufe00', max_size=60))
 @example(text='a,"x""y"\r\nb,c\r')

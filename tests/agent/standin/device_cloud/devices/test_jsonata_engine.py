@@ -114,3 +114,24 @@ async def test_slow_expressions_give_way_to_first_turns(standin: StandIn) -> Non
     assert (await ask(standin, "$count([1..10000].($ * $))")).status_code == 200
     (slow,) = set(workers()) - {first}
     assert os.getpriority(os.PRIO_PROCESS, slow) > os.getpriority(os.PRIO_PROCESS, first)
+
+
+@pytest.mark.contract("D4.2")
+async def test_who_gives_up_while_the_engine_starts_leaves_the_next_one_its_own_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, exchange = asyncio.Event(), jsonata_engine._exchange
+
+    async def noted(process: asyncio.subprocess.Process, request: bytes) -> jsonata_engine._Answer:
+        asked.set()
+        return await exchange(process, request)
+
+    monkeypatch.setattr(jsonata_engine, "_exchange", noted)
+    engine = jsonata_engine.Engine()
+    impatient = asyncio.create_task(engine.evaluate("name", b'[{"name":"another"}]'))
+    await asked.wait()  # the process is there, and the engine not yet loaded
+    impatient.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+    assert await engine.evaluate("name", b'[{"name":"mine"}]') == [b'"mine"']
+    await engine.close()

@@ -65,3 +65,12 @@ def test_a_core_in_the_other_byte_order_is_read_and_other_makers_notes_are_not()
     program = struct.pack(">8I", 4, 84, 0, 0, len(notes), len(notes), 6, 4)
     assert linux_signal(head + program + notes) == "SIGSEGV"
     assert linux_signal(head + program + other) is None
+
+
+@pytest.mark.contract("O5.2")
+@given(name=st.binary(max_size=20))
+def test_a_name_that_is_no_text_is_shown_as_far_as_it_is_one(name: bytes) -> None:
+    body = block(2, name) + block(1, bytes(8), 0x2000_0000)
+    size = 12 + len(body) + 16
+    data = struct.pack("<4sII", b"CORE", 2, size) + body + struct.pack("<4sIII", b"DUMP", 0, 0, 0)
+    assert parse_coredump(data).device_serial == name.decode("utf-8", "replace")

@@ -87,6 +87,26 @@ async def test_a_broken_crc_adds_no_event_and_is_told(standin: StandIn) -> None:
 
 
 @pytest.mark.contract("O5.1")
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (b"\x3f", "type 63 is not known"),
+        (b"\x02\xff", "CBOR"),
+        (b"\x01CORE", "core dump"),
+        (b"\x42" + KEY.encode() + b"\0" + cbor2.dumps(heartbeat()), "project key"),
+    ],
+    ids=["kind", "event", "dump", "key"],
+)
+async def test_a_message_of_which_nothing_can_be_taken_is_told_in_the_processing_log(
+    standin: StandIn, message: bytes, why: str
+) -> None:
+    assert (await push_chunk(standin, single(message))).status_code == 202
+    assert await with_token(standin).data("~/events") == []
+    [problem] = await problems(standin)
+    assert why in problem
+
+
+@pytest.mark.contract("O5.1")
 async def test_the_serial_of_the_url_counts_where_an_event_names_none(standin: StandIn) -> None:
     await push_chunk(
         standin, single(event_message([heartbeat(), heartbeat("other")])), "of-the-url"

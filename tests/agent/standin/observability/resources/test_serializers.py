@@ -52,3 +52,29 @@ async def test_a_listed_resource_has_the_form_of_its_schema(
     assert items
     for item in items:
         assert not check(item, resource.schema)
+
+
+@pytest.mark.contract("O1.2", "O2.1", "O2.2")
+async def test_a_cohort_shows_its_own_last_deployment_and_how_many_devices_it_has(
+    standin: StandIn,
+) -> None:
+    caller = with_token(standin)
+    assert [one["slug"] for one in await caller.data("~/cohorts")] == ["default"]
+    for slug in ("beta", "empty"):
+        assert (await caller("POST", "~/cohorts", json={"slug": slug})).status_code == 200
+    await push_events(standin, an_event("kit-1"), an_event("kit-2"))
+    assert (await caller("PUT", "~/cohorts/beta/devices/kit-1")).status_code == 200
+    for version, cohort in (("1.0.0", "default"), ("2.0.0", "default"), ("3.0.0", "beta")):
+        await make_release(standin, version)
+        await deploy(standin, version, cohort=cohort)
+        standin.clock.advance(60)
+    shown = {
+        one["slug"]: (one["last_deployment"], one["count_devices"])
+        for one in await caller.data("~/cohorts")
+    }
+    assert {slug: devices for slug, (_, devices) in shown.items()} == {
+        "default": 1, "beta": 1, "empty": 0
+    }  # fmt: skip
+    assert shown["empty"][0] is None
+    for slug, version in (("default", "2.0.0"), ("beta", "3.0.0")):
+        assert shown[slug][0]["release"]["version"] == version
