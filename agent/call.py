@@ -117,7 +117,7 @@ class Call(Generic[T_co]):
     beside 2xx, that are an answer and not an error; `repeatable` whether it may be sent again
     when nobody knows whether the first try arrived. `service` names the service whose key signs
     a SERVICE_JWT ("location", "fota"); `max_bytes` bounds the answer's body; `follows` allows
-    redirects of a GET or HEAD (without the credential once the origin changes).
+    redirects of a GET (without the credential once the origin changes).
     """
 
     accepts: ClassVar[frozenset[int]] = frozenset()

@@ -71,9 +71,13 @@ class Results:
         self.rows = {(row["clause"], row["mutant"]): row for row in map(json.loads, rows)}
 
     def get(self, clause: str, mutant: Mutant, judges: list[Measured]) -> dict | None:
-        """Return the result; none where it survived tests that have changed since."""
+        """Return the result; none where its tests did not notice, and have changed since."""
         row = self.rows.get((clause, mutant.name))
-        if row and row["verdict"] == "survived" and row["judges"] != self._digest(judges):
+        if (
+            row
+            and row["verdict"] in {"survived", _BY_NEIGHBOURS}
+            and row["judges"] != self._digest(judges)
+        ):
             return None
         return row
 

@@ -88,6 +88,7 @@ class Tree:
             if str(copy.relative_to(self.folder)) not in names:
                 copy.unlink()
         if not (venv := self.folder / ".venv").exists():
+            venv.unlink(missing_ok=True)  # a link to one that is gone
             venv.symlink_to(environment.VENV)
 
     def measure(self, file: str) -> list[Measured]:

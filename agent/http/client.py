@@ -239,9 +239,8 @@ class HttpClient:
                 max_bytes=call.max_bytes,
             )
             location = response.headers.get("location", "")
-            if not (call.follows and location and response.status in REDIRECTS):
-                return self._accepted(call, response, credential)
-            if prepared.method not in {"GET", "HEAD"}:
+            follows = call.follows and prepared.method == "GET"
+            if not (follows and location and response.status in REDIRECTS):
                 return self._accepted(call, response, credential)
             url = next_url(url, location)
             if not same_origin(prepared.url, url):
