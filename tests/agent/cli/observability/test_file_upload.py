@@ -39,9 +39,7 @@ async def test_a_file_that_is_there_is_not_sent_again_unless_asked_to(online, tm
 
 
 @pytest.mark.contract("O5.3", "O5.6")
-async def test_an_upload_that_failed_at_its_end_says_that_it_goes_on_from_there(
-    online, tmp_path
-):
+async def test_an_upload_that_failed_at_its_end_says_that_it_goes_on_from_there(online, tmp_path):
     path = tmp_path / "report.zip"
     path.write_bytes(bytes(1000))
     arguments = ("report", "file", str(path), "--kind", "bugreport")

@@ -10,6 +10,13 @@ from hypothesis import strategies as st
 from agent.standin.device_cloud.seed import fleet_device, fleet_id, fleet_index
 
 
+@pytest.mark.contract("D2.1")
+async def test_only_a_device_of_its_own_says_whether_it_may_use_the_broker(api: Api) -> None:
+    said = {one: (await api.get(device_path(one))).get("cloudMqttEnabled") for one in
+            (GATEWAY, BLE, GENERIC, FREE)}  # fmt: skip
+    assert said == {GATEWAY: False, BLE: None, GENERIC: False, FREE: False}
+
+
 @pytest.mark.contract("D3.1", "D3.3", "D3.4", "D3.5")
 async def test_the_state_of_a_ble_device_is_a_tree_whose_paths_agree_with_its_keys(
     api: Api,
