@@ -254,7 +254,7 @@ class Evidence:
             self._note_status(value, None if before is None else before.value)
         elif name == "fun" and isinstance(value, int):
             if before is None or before.value != value:
-                self._note_mode(value)
+                self._note_mode(value, was_off=before is not None and before.value in _OFF)
         elif name == "other_stat" and "+CEREG.stat" not in self._facts:
             if value or "other_maker" in self._facts:  # it is always 0 with this maker's LTE
                 self._set("stat", value)
@@ -285,7 +285,7 @@ class Evidence:
         else:
             self._searches, self._searching_since = False, None
 
-    def _note_mode(self, fun: int) -> None:
+    def _note_mode(self, fun: int, *, was_off: bool) -> None:
         self._facts.pop("off_seen", None)
         if fun in _OFF:
             for level in ("rsrp_dbm", "snr_db"):
@@ -298,8 +298,8 @@ class Evidence:
                 self._facts.pop("boots", None)
                 self._facts.pop("slow_searches", None)
         else:
-            self._facts.pop("tried", None)
-            self._facts.pop("searched", None)
+            for past in ("tried", "searched", *(("stat",) if was_off else ())):
+                self._facts.pop(past, None)
 
     def _search_length(self) -> str:
         """Return how long the modem searches in vain: "long", "short", "unknown"; "" for not."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import completed as cellagent
+from pty_far_end import PtyFarEnd
+
+from at.virtual.modem import VirtualModem
+from at.virtual.options import VirtualOptions
 
 DENIED = "AT+CFUN=1\nOK\n+CEREG: 2\n+CEREG: 3,,,,0,15\n"
 _SHAPE = ["cause", "certainty", "says", "evidence", "next"]
@@ -84,3 +90,29 @@ def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes, said: str) ->
     missing = cellagent("modem", "why", str(tmp_path / "nowhere"))
     assert missing.returncode in {1, 2}
     assert "Traceback" not in missing.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_command_that_is_stopped_half_way_puts_back_what_it_raised(number: int) -> None:
+    options = VirtualOptions(faults=("denied",), instant=True)
+    kit = VirtualModem(options, now=0.0, unix_time=0.0)
+    run: list[asyncio.subprocess.Process] = []
+
+    def answer(line: bytes) -> bytes:
+        if line == b"AT+CEREG=5":
+            run[0].send_signal(number)
+        kit.receive(line + b"\r", now=1.0)
+        return kit.data_to_send()
+
+    for line in (b"AT+CEREG=1", b"AT+CMEE=0", b"AT+CFUN=1", b"AT"):
+        kit.receive(line + b"\r", now=0.0)
+    kit.data_to_send()
+    with PtyFarEnd(answer) as kit_end:
+        command = (sys.executable, "-m", "agent", "modem", "why", "--port", kit_end.path)
+        run.append(await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE))
+        _, said = await run[0].communicate()
+    assert run[0].returncode == 128 + number
+    assert b"Traceback" not in said
+    assert b"AT+CEREG=5\r" in kit_end.received
+    kit.receive(b"AT+CEREG?\rAT+CMEE?\r", now=2.0)
+    assert kit.data_to_send().split() == [b"+CEREG:", b"1,3", b"OK", b"+CMEE:", b"0", b"OK"]
