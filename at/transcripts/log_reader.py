@@ -79,7 +79,10 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     begin = file.peek(_PEEKED)
     boms = [(bom, encoding) for bom, encoding in _BOMS if begin.startswith(bom)]
     if not boms and b"\0" in begin:
-        raise TranscriptError("this is no text: a log is needed", hint=_READ)
+        raise TranscriptError(
+            "this is no text: a log is needed",
+            hint="give what a terminal or the kit's firmware wrote, or a transcript",
+        )
     if _TRANSCRIPT.match(begin.decode("utf-8", "replace")):
         yield from _steps(parse_transcript(file.read().decode("utf-8", "surrogateescape").lstrip()))
         return

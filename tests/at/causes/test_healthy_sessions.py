@@ -1,4 +1,4 @@
-"""200 recordings of healthy sessions with a virtual kit, in the shapes in which people keep them."""
+"""200 recordings of healthy sessions with a virtual kit, in the shapes that people keep."""
 
 from __future__ import annotations
 

@@ -86,6 +86,7 @@ def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes, said: str) ->
     run = cellagent("modem", "why", str(log))
     assert run.returncode == 1
     assert said in run.stderr
+    assert all(len(line) <= 80 for line in run.stderr.splitlines())
     assert "Traceback" not in run.stderr
     missing = cellagent("modem", "why", str(tmp_path / "nowhere"))
     assert missing.returncode in {1, 2}
