@@ -21,6 +21,7 @@ from power_cut import lost_in_power_cuts
 from agent.errors import RateLimited, ServerTrouble, Unreachable
 from agent.outbox import ItemKind, Outbox
 from agent.outbox.delivery_loop import Delivery
+from agent.outbox.items import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +70,9 @@ def kills(folder: Path, count: int, dice: random.Random) -> tuple[int, int, bool
         # What came after the last acknowledgement is printed by the kit again.
         start = max(acknowledged) + 1
     with Outbox(folder, LIMITS) as box:
-        items = box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 1 << 40, 1 << 60))
+        items = box.transact(
+            lambda store: store.take("kit", ItemKind.CHUNK, Selection(1 << 40, 1 << 60))
+        )
     numbers = [int.from_bytes(item.body[2:10], "little") for item in items]
     duplicates = len(numbers) - len(set(numbers))
     return len(acknowledged - set(numbers)), duplicates, numbers == sorted(numbers)

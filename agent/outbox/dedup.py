@@ -112,10 +112,10 @@ class Deduplicator:
         entries = reversed(self._index.entries.values())
         chunks = (entry for entry in entries if entry.lane[1] == ItemKind.CHUNK.value)
         for entry in reversed(list(islice(chunks, _REPLAYED))):
-            written = self._index.read(entry)
-            mark = written and self._follow(entry.lane[0], written[1], entry.id)[1]
-            if mark is not None:
-                self._seen[mark] = entry.added
+            body = self._index.read(entry)
+            mark = body and self._follow(entry.lane[0], body, entry.id)[1]
+            if mark:
+                self._seen[mark] = entry.head.added
 
     def open_messages(self) -> set[int]:
         """Return the messages of which more chunks are to come."""

@@ -28,9 +28,7 @@ from agent.outbox.records import (
     Range,
     SegmentContents,
     TakenOver,
-    decode_head,
     encode_record,
-    entry_of,
     expanded,
     ranges,
 )
@@ -148,8 +146,8 @@ class OutboxIndex:
                 missing.discard(each.id)
                 entries[each.id] = each
                 known.last_id = max(known.last_id, each.id)
-                if each.mark:
-                    known.recent[each.mark] = each.added
+                if each.head.mark:
+                    known.recent[each.head.mark] = each.head.added
                 continue
             gone |= expanded(each.gone)
             known.items.update(each.items)
@@ -159,7 +157,7 @@ class OutboxIndex:
             known.last_id = max(known.last_id, each.last_id)
         for id_ in sorted(entries.keys() - gone):
             entry = entries[id_]
-            entry.added += sum(s.step_s for s in known.steps if s.first <= id_ <= s.last)
+            entry.head.added += sum(s.step_s for s in known.steps if s.first <= id_ <= s.last)
             self._place(entry)
         self.counts = Counter(known.counts)
         known.items = {id_: note for id_, note in known.items.items() if id_ in self.entries}
@@ -171,12 +169,12 @@ class OutboxIndex:
         known.last_id += behind
         return len(missing - gone) + min(behind, items)
 
-    def read(self, entry: Entry) -> tuple[ItemHead, bytes] | None:
-        """Return what was written of an item, and its body; None if that is damaged."""
-        if entry.head is not None:
-            return entry.head, self._added[entry.id][2]
+    def read(self, entry: Entry) -> bytes | None:
+        """Return the body of an item; None if that is damaged."""
+        if entry.offset < 0:  # it is not written yet
+            return self._added[entry.id][2]
         frame = self.files.read(entry.segment, entry.offset, entry.length)
-        return frame and (decode_head(frame.head), frame.body)
+        return frame and frame.body
 
     # Changing
 
@@ -193,21 +191,15 @@ class OutboxIndex:
             self._begin_segment()
         self.files.reserve(size + self._added_bytes)
 
-    def next_id(self) -> int:
-        """Give an id that no other item has. One that is not inserted is skipped."""
-        self.known.last_id += 1
-        self._gone.add(self.known.last_id)
-        return self.known.last_id
-
     def insert(self, id_: int, head: ItemHead, body: bytes) -> None:
-        """Add an item; `reserve` has found its room."""
+        """Add an item under an id that none had; `reserve` has found its room."""
         assert self.files.current is not None
-        data = encode_record(head)
-        entry = entry_of(id_, head, len(body), self.files.current, -1, len(data))
-        entry.head = head
-        self._gone.discard(id_)
+        data, size = encode_record(head), len(body)
+        length = HEADER_SIZE + len(data) + size
+        entry = Entry(id_, head, (head.device, head.kind), size, self.files.current, -1, length)
         self._added[id_] = entry, data, body
-        self._added_bytes += entry.length
+        self._added_bytes += length
+        self.known.last_id = max(self.known.last_id, id_)
         self._place(entry)
 
     def _place(self, entry: Entry) -> None:
@@ -275,7 +267,7 @@ class OutboxIndex:
         """Return the ids of the waiting items of a message of this lane, in order."""
         found: list[int] = []
         for id_, entry in self.lanes.get(lane, {}).items():
-            if entry.message == message:
+            if entry.head.message == message:
                 found += [] if id_ in self.parked else [id_]
             elif found:
                 break  # the chunks of a device come one message after another
@@ -310,7 +302,7 @@ class OutboxIndex:
             self.known.steps = [*self.known.steps, step]
             for entry in self.entries.values():
                 if step.first <= entry.id <= step.last:
-                    entry.added += step.step_s
+                    entry.head.added += step.step_s
         self._is_changed = True
 
     def set_taken_over(self, name: str, taken: TakenOver) -> None:
@@ -337,17 +329,17 @@ class OutboxIndex:
         if self.files.current is None:
             self._begin_segment()
         known = self.known
-        known.counts = dict(self.counts)
         frames: list[FrameParts] = [
             (FrameKind.ITEM, id_, head, body) for id_, (_, head, body) in self._added.items()
         ]
         if is_noted:
+            known.counts = dict(self.counts)
             gone, items = ranges(sorted(self._gone)), {id_: known.items[id_] for id_ in self._noted}
             note = _changed(known, gone=gone, items=items, live=None, recent={}, damage={})
             frames.append((FrameKind.NOTE, 0, encode_record(note), b""))
         offsets = self.files.append(frames)
         for (entry, _, _), offset in zip(self._added.values(), offsets, strict=False):
-            entry.head, entry.offset = None, offset
+            entry.offset = offset
         self.files.save_totals(known.last_id, len(self.entries))
         self._forget_changes()
         current = self.files.current
@@ -355,7 +347,8 @@ class OutboxIndex:
             with suppress(OSError):  # the disk is full: this one is written to as far as it goes
                 self._begin_segment()
                 self._empty_sparsest()
-        for number, segment in list(self._segments.items()):
+            is_noted = True
+        for number, segment in list(self._segments.items()) if is_noted else ():
             if not segment.items and segment is not self.files.current:
                 del self._segments[number]
                 self.files.release(segment)

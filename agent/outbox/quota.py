@@ -94,7 +94,7 @@ class Quota:
     def expire(self, now: float, max_age_s: float) -> None:
         """Delete the items that are older than `max_age_s`."""
         index, limit = self._index, now - max_age_s
-        old = [id_ for id_, entry in index.entries.items() if entry.added < limit]
+        old = [id_ for id_, entry in index.entries.items() if entry.head.added < limit]
         index.move(index.allowing(ItemEvent.AGED, old), ItemEvent.AGED)
 
     def _oldest(self, open_messages: set[int]) -> list[int]:
@@ -104,11 +104,12 @@ class Quota:
             return [min(index.parked)]
         passed_over = 0
         for entry in index.entries.values():
-            if entry.message not in open_messages and entry.message != passed_over:
-                ids = index.message_ids(entry.lane, entry.message)
+            message = entry.head.message
+            if message not in open_messages and message != passed_over:
+                ids = index.message_ids(entry.lane, message)
                 if index.allowing(ItemEvent.REMOVED, ids) == ids:
                     return ids
-            passed_over = entry.message
+            passed_over = message
         return []
 
 

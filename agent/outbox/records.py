@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent.json_value import JSONValue
-from agent.outbox.frames import HEADER_SIZE, Frame, FrameKind, Scan
+from agent.outbox.frames import Frame, FrameKind, Scan
 from agent.outbox.segments import Segment
 
 Lane = tuple[str, str]
@@ -101,13 +101,8 @@ class Entry:
     """An item that waits or is parked, and where it stands."""
 
     id: int
-    head: ItemHead | None
-    """Only until it is written."""
+    head: ItemHead
     lane: Lane
-    message: int
-    captured: float
-    added: float
-    mark: bytes
     size: int
     """Bytes of its body."""
     segment: Segment
@@ -140,17 +135,11 @@ class SegmentContents:
     def _record(self, frame: Frame) -> Entry | Note:
         if frame.kind == FrameKind.NOTE:
             return decode_note(zlib.decompress(frame.body) if frame.body else frame.head)
-        head, size = decode_head(frame.head), len(frame.body)
-        return entry_of(frame.number, head, size, self.segment, frame.offset, len(frame.head))
-
-
-def entry_of(
-    id_: int, head: ItemHead, size: int, segment: Segment, offset: int, head_size: int
-) -> Entry:
-    """Return the entry of an item whose body has `size` bytes and its head `head_size`."""
-    lane, length = (head.device, head.kind), HEADER_SIZE + head_size + size
-    times = head.captured, head.added
-    return Entry(id_, None, lane, head.message, *times, head.mark, size, segment, offset, length)
+        head, place = (
+            decode_head(frame.head),
+            (self.segment, frame.offset, frame.end - frame.offset),
+        )
+        return Entry(frame.number, head, (head.device, head.kind), len(frame.body), *place)
 
 
 def ranges(ids: Iterable[int]) -> list[Range]:

@@ -120,7 +120,7 @@ class Store:
                 if known is None:
                     continue
                 mark = known
-            message = number = index.next_id()
+            message = number = index.known.last_id + 1
             if kind == _CHUNK:
                 assigned = dedup.assign_message(item, number, now)
                 if isinstance(assigned, list):
@@ -159,7 +159,7 @@ class Store:
         parked, lanes = self.index.parked, {}
         for (device, kind), entries in self.index.lanes.items():
             lane = device, ItemKind(kind)
-            waits = (entry.message for id_, entry in entries.items() if id_ not in parked)
+            waits = (entry.head.message for id_, entry in entries.items() if id_ not in parked)
             for message in waits:
                 lanes[lane] = message not in held.get(lane, ())
                 if lanes[lane]:
@@ -170,44 +170,37 @@ class Store:
         self,
         device: str,
         kind: ItemKind,
-        max_items: int,
-        max_bytes: int,
-        *,
-        messages: int = 1 << 30,
-        apart: Collection[int] = (),
-        alone: Collection[int] = (),
+        bounds: Selection,
     ) -> list[Item]:
-        """Take the next waiting items of a lane, in order and at least one: they are in flight.
-
-        What bounds a request is said at `Selection`.
-        """
-        index = self.index
+        """Take the next waiting items of a lane, in order and at least one: they are in flight."""
+        index, alone = self.index, bounds.alone
         batch: list[Item] = []
         size = taken = 0
         damaged: list[int] = []
         for number, entry in index.lanes.get((device, kind.value), {}).items():
             if number in index.in_flight or number in index.parked:
                 continue
-            if entry.message in apart:
+            message = entry.head.message
+            if message in bounds.apart:
                 if batch:
                     break
                 continue
-            if batch and entry.message != batch[-1].message:
-                if taken == messages or entry.message in alone or batch[-1].message in alone:
+            if batch and message != batch[-1].message:
+                if taken == bounds.messages or message in alone or batch[-1].message in alone:
                     break
                 taken += 1
-            if batch and (len(batch) >= max_items or size + entry.size > max_bytes):
+            if batch and (len(batch) >= bounds.items or size + entry.size > bounds.bytes):
                 break
-            written = index.read(entry)
-            if written is None:
+            body = index.read(entry)
+            if body is None:
                 damaged.append(number)
                 continue
-            head, body = written
             size += len(body)
             taken = max(taken, 1)
             refusals = index.note_of(number).refusals
+            head = entry.head
             key = head.key or f"{index.files.name}-{number}"
-            details = entry.captured, refusals, head.meta, key, entry.message
+            details = head.captured, refusals, head.meta, key, message
             batch.append(Item(number, kind, device, body, *details))
         if damaged:
             index.count("unreadable", len(damaged))
@@ -221,15 +214,7 @@ class Store:
         If it is not known whether the last request arrived, also after a crash, these are the same
         items again and no more: the service recognises the request by its id.
         """
-        items = self.take(
-            device,
-            kind,
-            selection.items,
-            selection.bytes,
-            messages=selection.messages,
-            apart=selection.apart,
-            alone=selection.alone,
-        )
+        items = self.take(device, kind, selection)
         first, last = self.index.in_doubt.get((device, kind.value), (1, 0))
         again = [item for item in items if first <= item.id <= last]
         if again:
@@ -264,7 +249,7 @@ class Store:
             index.set_note(number, msgspec.structs.replace(note, refusals=note.refusals + 1))
         if at_fault and index.note_of(ids[0]).refusals >= self._limits.park_after:
             entry = index.entries[ids[0]]
-            whole = index.message_ids(entry.lane, entry.message)
+            whole = index.message_ids(entry.lane, entry.head.message)
             index.move(whole, ItemEvent.GIVEN_UP, reason)
             return True
         index.move(ids, ItemEvent.REFUSED)
@@ -281,7 +266,7 @@ class Store:
                 ItemKind(entry.lane[1]),
                 entry.lane[0],
                 entry.size,
-                datetime.fromtimestamp(entry.captured, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                datetime.fromtimestamp(entry.head.captured, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 notes(entry.id).refusals,
                 notes(entry.id).reason if notes(entry.id).parked else None,
             )

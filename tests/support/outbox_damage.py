@@ -15,6 +15,7 @@ from outboxes import Clock, chunk
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, Outbox
+from agent.outbox.items import Selection
 from agent.outbox.store import Store
 
 LIMITS = OutboxSettings(min_free_bytes=0, park_after=1)
@@ -44,7 +45,7 @@ def make(folder: Path, dice: random.Random) -> Sound:
 
     def settle(store: Store) -> None:
         for device in ("kit", "other"):
-            items = store.take(device, ItemKind.EVENT, dice.randrange(1, 12), 1 << 40)
+            items = store.take(device, ItemKind.EVENT, Selection(dice.randrange(1, 12), 1 << 40))
             if items and dice.random() < 0.2:
                 store.count_refusal([items.pop(0).id], "no", at_fault=True)
             store.remove_delivered([item.id for item in items])
@@ -155,14 +156,17 @@ def judged(sound: Sound, folder: Path) -> Verdict:
         box.transact(lambda store: store.retry_parked())
         found = set[bytes]()
         for device, kind in box.transact(lambda store: store.lanes()):
-            while items := box.transact(lambda s, d=device, k=kind: s.take(d, k, 10**6, 1 << 40)):
+            while items := box.transact(
+                lambda s, d=device, k=kind: s.take(d, k, Selection(10**6, 1 << 40))
+            ):
                 found |= {item.body for item in items}
         verdict.counted = before.counts.get("unreadable", 0)
         box.put([NewItem(ItemKind.EVENT, "new", b"new")])
     with Outbox(folder, LIMITS, clock=Clock()) as box:
         verdict.wrong += box.damage is not None  # it is told once
         verdict.wrong += b"new" not in {
-            item.body for item in box.transact(lambda s: s.take("new", ItemKind.EVENT, 9, 1 << 20))
+            item.body
+            for item in box.transact(lambda s: s.take("new", ItemKind.EVENT, Selection(9, 1 << 20)))
         }
         again = box.transact(lambda store: store.totals()).waiting
         verdict.wrong += again != len(found) + 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent.config.profile import OutboxSettings
 from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import ItemKind, NewItem, Outbox, OutboxFull, Receipt
-from agent.outbox.items import Item, OutboxTotals
+from agent.outbox.items import Item, OutboxTotals, Selection
 from agent.outbox.store import Store
 
 LIMITS = OutboxSettings(min_free_bytes=0)
@@ -63,7 +63,7 @@ def event(number: int, device: str = "kit") -> NewItem:
 
 def waiting(box: Outbox, kind: ItemKind = ItemKind.CHUNK, device: str = "kit") -> list[Item]:
     """Return what waits of a device and kind, the oldest first; it goes on waiting."""
-    items = box.transact(lambda store: store.take(device, kind, 10**6, 1 << 40))
+    items = box.transact(lambda store: store.take(device, kind, Selection(10**6, 1 << 40)))
     box.transact(lambda store: store.release([item.id for item in items]))
     return items
 
@@ -77,7 +77,7 @@ def refused(
     """
 
     def refuse(store: Store) -> bool:
-        (item,) = store.take("kit", kind, 1, 1 << 40)
+        (item,) = store.take("kit", kind, Selection(1, 1 << 40))
         return store.count_refusal([item.id], reason, at_fault=at_fault)
 
     return box.transact(refuse)

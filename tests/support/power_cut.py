@@ -17,6 +17,7 @@ from pathlib import Path
 from outboxes import LIMITS
 
 from agent.outbox import ItemKind, Outbox
+from agent.outbox.items import Selection
 
 FOLDER = "box"
 LOCK = "outbox.sqlite.lock"
@@ -199,7 +200,7 @@ def lost_in_power_cuts(folder: Path, puts: int, cuts: int, dice: random.Random) 
             (box / name).write_bytes(content)
         with Outbox(box, LIMITS) as outbox:
             items = outbox.transact(
-                lambda store: store.take("kit", ItemKind.CHUNK, 1 << 40, 1 << 60)
+                lambda store: store.take("kit", ItemKind.CHUNK, Selection(1 << 40, 1 << 60))
             )
         there = {int.from_bytes(item.body[2:10], "little") for item in items}
         lost += len(acknowledged - there)

@@ -8,6 +8,7 @@ from outboxes import Clock, bodies, chunk, chunks, outbox, totals
 
 from agent.observability.ingest.chunk_codec import crc16
 from agent.outbox import ItemKind, NewItem
+from agent.outbox.items import Selection
 
 
 def test_an_export_heard_twice_within_ten_minutes_is_kept_once(tmp_path: Path):
@@ -68,7 +69,7 @@ def test_a_duplicate_whose_first_half_was_sent_is_sent_whole(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put(message)
         box.put(message[:2])
-        box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 100, 1 << 20))
+        box.transact(lambda store: store.take("kit", ItemKind.CHUNK, Selection(100, 1 << 20)))
         box.put(message[2:])
         assert totals(box).waiting == 2 * len(message)
 

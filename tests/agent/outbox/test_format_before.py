@@ -29,7 +29,9 @@ BODIES = [item.body for item in ITEMS]
 def deliver_all(folder: Path) -> list[bytes]:
     """Deliver what waits as the loop does, in an outbox that is opened for it."""
     with outbox(folder) as box:
-        items = box.transact(lambda store: store.take("kit", ItemKind.EVENT, 10**6, 1 << 40))
+        items = box.transact(
+            lambda store: store.take("kit", ItemKind.EVENT, Selection(10**6, 1 << 40))
+        )
         box.transact(lambda store: store.remove_delivered([item.id for item in items]))
     return [item.body for item in items]
 
@@ -78,7 +80,9 @@ def test_an_item_that_none_can_be_now_is_counted_as_lost_and_the_others_are_take
 def test_the_file_stays_until_all_of_it_is_delivered(tmp_path: Path):
     path = write(tmp_path / "state", ITEMS, at=NOW)
     with outbox(tmp_path) as box:
-        some = box.transact(lambda store: store.take("kit", ItemKind.EVENT, 500, 1 << 40))
+        some = box.transact(
+            lambda store: store.take("kit", ItemKind.EVENT, Selection(500, 1 << 40))
+        )
         box.transact(lambda store: store.remove_delivered([item.id for item in some]))
         box.put([event(1_000_000)])
     assert path.exists()

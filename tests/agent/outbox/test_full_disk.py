@@ -16,6 +16,7 @@ sys.path[:0] = ["tests/support"]
 from pathlib import Path
 from outboxes import LIMITS, event, outbox, totals
 from agent.outbox import ItemKind, NewItem, OutboxFull
+from agent.outbox.items import Selection
 from agent.config.profile import OutboxSettings
 
 disk = Path(sys.argv[1])
@@ -29,7 +30,7 @@ def fill():
         except OSError:
             pass
 def items(box):
-    return box.transact(lambda store: store.take("kit", ItemKind.EVENT, 1, 1 << 40))
+    return box.transact(lambda store: store.take("kit", ItemKind.EVENT, Selection(1, 1 << 40)))
 large = [NewItem(ItemKind.EVENT, "kit", b"%05d" % n + bytes(7000)) for n in range(400)]
 with outbox(disk) as box:
     for item in large:

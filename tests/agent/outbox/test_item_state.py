@@ -11,6 +11,7 @@ from outboxes import bodies, chunk, chunks, event, outbox, spoil
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind
 from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
+from agent.outbox.items import Selection
 from agent.outbox.store import Store
 from at.protocol.state_machine import IllegalTransition
 
@@ -19,7 +20,7 @@ NOW = 1_700_000_000.0
 
 
 def take(store: Store) -> None:
-    assert [item.id for item in store.take("kit", ItemKind.EVENT, 1, 1 << 20)] == [1]
+    assert [item.id for item in store.take("kit", ItemKind.EVENT, Selection(1, 1 << 20))] == [1]
 
 
 def age(store: Store) -> None:
@@ -32,7 +33,7 @@ def refuse(store: Store) -> None:
 
 def damage(store: Store) -> None:
     spoil(store, 1)
-    assert store.take("kit", ItemKind.EVENT, 1, 1 << 20) == []
+    assert store.take("kit", ItemKind.EVENT, Selection(1, 1 << 20)) == []
 
 
 DO: dict[str, tuple[Callable[[Store], object], ItemState]] = {
@@ -98,7 +99,7 @@ def test_a_message_is_given_up_as_a_whole_with_the_chunks_that_were_not_sent(
     with outbox(tmp_path, LIMITS) as box:
         box.put([*sent, chunk(1)])
         for _ in range(2):
-            box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 1, 1 << 20))
+            box.transact(lambda store: store.take("kit", ItemKind.CHUNK, Selection(1, 1 << 20)))
             box.transact(refuse)
         found = box.transact(lambda store: [store.index.state_of(at + 1) for at in range(5)])
         parked = [ItemState.PARKED] * len(sent)
@@ -118,7 +119,10 @@ def test_what_is_in_flight_is_neither_taken_nor_removed(
         box.transact(lambda store: store.add([event(1)], NOW))
         box.transact(take)
         if do is take:
-            assert box.transact(lambda store: store.take("kit", ItemKind.EVENT, 1, 99)) == []
+            assert (
+                box.transact(lambda store: store.take("kit", ItemKind.EVENT, Selection(1, 99)))
+                == []
+            )
         else:
             box.transact(do)
         assert box.transact(lambda store: store.index.state_of(1)) is ItemState.IN_FLIGHT

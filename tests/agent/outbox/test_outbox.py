@@ -18,6 +18,7 @@ from outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting
 from agent.config.trusted_places import UntrustedPlace
 from agent.errors import AgentError
 from agent.outbox import ItemKind, Outbox, OutboxHeld
+from agent.outbox.items import Selection
 
 
 @pytest.mark.contract("O5.1")
@@ -103,7 +104,9 @@ async def test_callers_that_wait_together_share_a_commit_and_keep_their_order(tm
             device = f"kit{number}"
             wanted = [chunk(at, device).body for at in range(20)]
             items = await box.atransact(
-                lambda store, device=device: store.take(device, ItemKind.CHUNK, 100, 1 << 20)
+                lambda store, device=device: store.take(
+                    device, ItemKind.CHUNK, Selection(100, 1 << 20)
+                )
             )
             assert [item.body for item in items] == wanted
 
@@ -164,7 +167,7 @@ async def test_what_is_handed_in_comes_after_what_was_awaited_before(tmp_path: P
     with outbox(tmp_path) as box:
         await box.aput([chunk(1)])
         out = asyncio.ensure_future(
-            box.atransact(lambda store: store.take("kit", ItemKind.CHUNK, 9, 1 << 20))
+            box.atransact(lambda store: store.take("kit", ItemKind.CHUNK, Selection(9, 1 << 20)))
         )
         await asyncio.sleep(0)
         box.submit(lambda store: store.release_all())

@@ -13,6 +13,7 @@ from outboxes import Clock, bodies, chunk, chunks, event, outbox, refused, total
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, OutboxFull
+from agent.outbox.items import Selection
 
 
 def test_the_oldest_go_first_and_are_counted(tmp_path: Path):
@@ -45,7 +46,7 @@ def test_a_message_that_is_still_coming_in_does_not_go(tmp_path: Path):
 def test_what_is_being_sent_does_not_go(tmp_path: Path):
     with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_items=2)) as box:
         box.put([chunk(1), chunk(2)])
-        box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 2, 1 << 20))
+        box.transact(lambda store: store.take("kit", ItemKind.CHUNK, Selection(2, 1 << 20)))
         with pytest.raises(OutboxFull, match="being sent"):
             box.put([chunk(3)])
         assert totals(box).counts["refused"] == 1

@@ -15,6 +15,7 @@ from outbox_damage import KINDS, Sound, make, tried
 from outboxes import bodies, chunk, event, outbox, totals, waiting
 
 from agent.outbox import ItemKind, frames
+from agent.outbox.items import Selection
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,9 @@ def test_the_disk_is_given_back_and_no_delivered_item_comes_again(tmp_path: Path
             box.put([event(number + 10**400) for number in range(first, first + 100)])
         assert len(list(box.folder.glob("*.segment"))) > 3
         box.put([chunk(1)])  # it stays, as the last of its segment
-        while items := box.transact(lambda s: s.take("kit", ItemKind.EVENT, 100, 1 << 30)):
+        while items := box.transact(
+            lambda s: s.take("kit", ItemKind.EVENT, Selection(100, 1 << 30))
+        ):
             box.transact(lambda s, items=items: s.remove_delivered([item.id for item in items]))
         assert sum(path.stat().st_size for path in box.folder.iterdir()) < 2_200_000
     with outbox(tmp_path) as box:
@@ -98,7 +101,7 @@ def test_few_items_in_many_segments_are_moved_together(tmp_path: Path):
         left = []
         for round_ in range(12):
             box.put([event(round_ * 1000 + number + 10**4000) for number in range(120)])
-            items = box.transact(lambda s: s.take("kit", ItemKind.EVENT, 119, 1 << 30))
+            items = box.transact(lambda s: s.take("kit", ItemKind.EVENT, Selection(119, 1 << 30)))
             box.transact(lambda s, items=items: s.remove_delivered([item.id for item in items]))
         left = bodies(box, ItemKind.EVENT)
         assert len(list(box.folder.glob("*.segment"))) < 6
@@ -113,6 +116,7 @@ sys.path[:0] = ["tests/support"]
 from pathlib import Path
 from outboxes import event, outbox
 from agent.outbox import ItemKind
+from agent.outbox.items import Selection
 left = int(sys.argv[2])
 write = os.write
 def at_step(*_):
@@ -131,7 +135,7 @@ with outbox(Path(sys.argv[1])) as box:
         box.put([event(number + 10 ** 60000)])
         os.write(1, b"+%d\\n" % number)
         if number % 3 == 2:
-            (item,) = box.transact(lambda s: s.take("kit", ItemKind.EVENT, 1, 1 << 30))
+            (item,) = box.transact(lambda s: s.take("kit", ItemKind.EVENT, Selection(1, 1 << 30)))
             os.write(1, b"-%d\\n" % int(item.body[-3:-1]))
             box.transact(lambda s: s.remove_delivered([item.id]))
 """

@@ -14,7 +14,7 @@ from agent.outbox.items import Selection
 def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([chunk(1), chunk(2)])
-        box.transact(lambda store: store.take("kit", ItemKind.CHUNK, 1, 1 << 20))
+        box.transact(lambda store: store.take("kit", ItemKind.CHUNK, Selection(1, 1 << 20)))
         assert box.transact(lambda store: store.drop([1, 2])) == 1
         box.transact(lambda store: store.release_all())
         assert bodies(box) == [chunk(1).body]
@@ -46,9 +46,9 @@ def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: P
 def test_a_request_is_bounded_by_items_and_bytes_and_holds_at_least_one(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([event(number) for number in range(10)])
-        out = box.transact(lambda store: store.take("kit", ItemKind.EVENT, 4, 1 << 20))
+        out = box.transact(lambda store: store.take("kit", ItemKind.EVENT, Selection(4, 1 << 20)))
         assert len(out) == 4
-        out = box.transact(lambda store: store.take("kit", ItemKind.EVENT, 100, 1))
+        out = box.transact(lambda store: store.take("kit", ItemKind.EVENT, Selection(100, 1)))
         assert len(out) == 1
 
 

@@ -24,7 +24,7 @@ from agent.config import load
 from agent.config.profile import OutboxSettings
 from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import Outbox
-from agent.outbox.items import Item
+from agent.outbox.items import Item, Selection
 from agent.wiring.forwarding import outbox_folder
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
@@ -179,7 +179,7 @@ def kept(kind: str) -> list[Item]:
                 item
                 for lane in store.lanes()
                 if lane[1] == kind
-                for item in store.take(*lane, 100, 1 << 20)
+                for item in store.take(*lane, Selection(100, 1 << 20))
             ]
         )
 

@@ -27,6 +27,7 @@ from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.daemon.watchdog import StallDetector
 from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.outbox.items import Selection
 from agent.redact import hide
 from agent.wiring.forwarding import utc_now
 
@@ -76,7 +77,9 @@ class Bench:
         """Return the events that are in the outbox."""
         lanes = await self.outbox.atransact(lambda store: store.lanes())
         items = await self.outbox.atransact(
-            lambda store: [item for lane in lanes for item in store.take(*lane, 100, 1 << 20)]
+            lambda store: [
+                item for lane in lanes for item in store.take(*lane, Selection(100, 1 << 20))
+            ]
         )
         await self.outbox.atransact(lambda store: store.release_all())
         return [json.loads(item.body) for item in items]
