@@ -110,7 +110,7 @@ class Deduplicator:
         # Crashes and starts of the kit are counted from here on: 0 for what came before.
         self._starts: dict[bytes, int] = {}
         entries = reversed(self._index.entries.values())
-        chunks = (entry for entry in entries if entry.lane[1] == ItemKind.CHUNK.value)
+        chunks = (entry for entry in entries if entry.lane[1] == ItemKind.CHUNK)
         for entry in reversed(list(islice(chunks, _REPLAYED))):
             body = self._index.read(entry)
             mark = body and self._follow(entry.lane[0], body, entry.id)[1]
@@ -196,7 +196,7 @@ class Deduplicator:
 
     def _recall(self, device: str, message: int, last: int) -> int | list[int]:
         """Return the ids of a duplicate message; the message itself if part of it was sent."""
-        ids = self._index.message_ids((device, ItemKind.CHUNK.value), message)
+        ids = self._index.message_ids((device, ItemKind.CHUNK), message)
         complete = message == last or ids[:1] == [message]
         repeated = self._index.allowing(ItemEvent.REPEATED, ids) == ids
         return ids if complete and repeated else message

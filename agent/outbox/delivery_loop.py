@@ -13,9 +13,9 @@ from typing import Protocol
 from agent.errors import AgentError
 from agent.outbox.failures import FailureKind, classify_failure
 from agent.outbox.handoff import collect
-from agent.outbox.items import Item
+from agent.outbox.items import Item, Lane
 from agent.outbox.outbox import Outbox
-from agent.outbox.schedule import Lane, Schedule
+from agent.outbox.schedule import Schedule
 from agent.tasks import WaitForEvent, cancel_and_wait, wait_for_event
 
 IDLE_S = 5.0

@@ -37,7 +37,7 @@ _DAMAGE = (sqlite3.Error, OverflowError, MemoryError, ValueError)
 
 class _Row(NamedTuple):
     id: int
-    kind: str
+    kind: ItemKind
     device: str
     message: int
     captured: float
@@ -174,7 +174,7 @@ def _sound(values: tuple[object, ...]) -> _Row | None:
         row = msgspec.convert(texts, _Row)
         # What none can be now is lost, and told: no list or start could read it.
         meta = json.loads(row.meta or "{}")
-        NewItem(ItemKind(row.kind), row.device, row.body, row.captured, meta=meta)
+        NewItem(row.kind, row.device, row.body, row.captured, meta=meta)
     except (ValueError, RecursionError, UsageError):
         return None
     return row if row.id > 0 and row.is_whole() else None

@@ -17,13 +17,13 @@ import msgspec
 
 from agent.outbox.frames import HEADER_SIZE, FrameKind
 from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
+from agent.outbox.items import Lane
 from agent.outbox.records import (
     BootClock,
     ClockStep,
     Entry,
     ItemHead,
     ItemNote,
-    Lane,
     Note,
     Range,
     SegmentContents,

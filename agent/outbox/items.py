@@ -26,6 +26,10 @@ class ItemKind(StrEnum):
     COREDUMP = "coredump"
 
 
+Lane = tuple[str, ItemKind]
+"""Device and kind."""
+
+
 class OutboxFull(AgentError):
     """Nothing more is accepted for now: the disk is nearly full, or the quota is used up."""
 

@@ -12,10 +12,9 @@ import msgspec
 
 from agent.json_value import JSONValue
 from agent.outbox.frames import Frame, FrameKind, Scan
+from agent.outbox.items import ItemKind, Lane
 from agent.outbox.segments import Segment
 
-Lane = tuple[str, str]
-"""Device and kind."""
 Range = tuple[int, int]
 """First and last."""
 
@@ -53,7 +52,7 @@ class TakenOver(NamedTuple):
 class ItemHead(msgspec.Struct, array_like=True):
     """What is written of an item besides its id and its body."""
 
-    kind: str
+    kind: ItemKind
     device: str
     message: int
     """The id of the item that begins its message."""

@@ -19,11 +19,9 @@ from enum import Enum
 from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.observability.ingest.events import MAX_EVENTS, MAX_EVENTS_BYTES
 from agent.outbox.failures import FailureKind
-from agent.outbox.items import ItemKind, Selection
+from agent.outbox.items import ItemKind, Lane, Selection
 from agent.retry import backoff_s
 from at.protocol.state_machine import Transitions
-
-Lane = tuple[str, ItemKind]
 
 FIRST_WAIT_S = 10.0
 LONGEST_WAIT_S = 3600.0

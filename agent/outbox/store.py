@@ -23,6 +23,7 @@ from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import (
     Item,
     ItemKind,
+    Lane,
     ListedItem,
     NewItem,
     OutboxFull,
@@ -36,8 +37,7 @@ from agent.outbox.records import BootClock, ClockStep, ItemHead
 SMALLEST_STEP_S = 30.0
 """Less is drift, or a correction by the network."""
 _EXPIRE_EVERY_S = 60.0
-NOTHING_HELD: Mapping[tuple[str, ItemKind], Collection[int]] = {}
-_CHUNK, _COREDUMP = ItemKind.CHUNK.value, ItemKind.COREDUMP.value
+NOTHING_HELD: Mapping[Lane, Collection[int]] = {}
 
 
 class Store:
@@ -113,15 +113,15 @@ class Store:
         recalled: set[int] = set()
         added = float(now)
         for item in items:
-            kind, mark = item.kind.value, b""
+            kind, mark = item.kind, b""
             # Most of what comes is a chunk without a key: nothing is looked up for it.
-            if item.key is not None or kind == _COREDUMP:
+            if item.key is not None or kind is ItemKind.COREDUMP:
                 known = dedup.known_mark(item, now, limits.max_age_s)
                 if known is None:
                     continue
                 mark = known
             message = number = index.known.last_id + 1
-            if kind == _CHUNK:
+            if kind is ItemKind.CHUNK:
                 assigned = dedup.assign_message(item, number, now)
                 if isinstance(assigned, list):
                     recalled.update(assigned)
@@ -149,16 +149,13 @@ class Store:
 
     # Taking and settling
 
-    def lanes(
-        self, held: Mapping[tuple[str, ItemKind], Collection[int]] = NOTHING_HELD
-    ) -> dict[tuple[str, ItemKind], bool]:
+    def lanes(self, held: Mapping[Lane, Collection[int]] = NOTHING_HELD) -> dict[Lane, bool]:
         """Return device and kind of everything that waits: with whether it is more than `held`.
 
         `held` are messages by their numbers.
         """
         parked, lanes = self.index.parked, {}
-        for (device, kind), entries in self.index.lanes.items():
-            lane = device, ItemKind(kind)
+        for lane, entries in self.index.lanes.items():
             waits = (entry.head.message for id_, entry in entries.items() if id_ not in parked)
             for message in waits:
                 lanes[lane] = message not in held.get(lane, ())
@@ -177,7 +174,7 @@ class Store:
         batch: list[Item] = []
         size = taken = 0
         damaged: list[int] = []
-        for number, entry in index.lanes.get((device, kind.value), {}).items():
+        for number, entry in index.lanes.get((device, kind), {}).items():
             if number in index.in_flight or number in index.parked:
                 continue
             message = entry.head.message
@@ -215,13 +212,13 @@ class Store:
         items again and no more: the service recognises the request by its id.
         """
         items = self.take(device, kind, selection)
-        first, last = self.index.in_doubt.get((device, kind.value), (1, 0))
+        first, last = self.index.in_doubt.get((device, kind), (1, 0))
         again = [item for item in items if first <= item.id <= last]
         if again:
             self.release([item.id for item in items if not first <= item.id <= last])
             items = again
         if items:
-            self.index.mark_in_doubt((device, kind.value), (items[0].id, items[-1].id))
+            self.index.mark_in_doubt((device, kind), (items[0].id, items[-1].id))
         return items
 
     def remove_delivered(self, ids: Sequence[int]) -> None:
@@ -263,7 +260,7 @@ class Store:
         return [
             ListedItem(
                 entry.id,
-                ItemKind(entry.lane[1]),
+                entry.lane[1],
                 entry.lane[0],
                 entry.size,
                 datetime.fromtimestamp(entry.head.captured, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
