@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import subprocess
@@ -39,3 +40,21 @@ def on_a_terminal(
     finally:
         os.close(ours)
     return process.wait(60), written
+
+
+async def answered(answer: bytes, *arguments: str) -> tuple[int, str]:
+    """Run `cellagent` with a terminal as its input, at which `answer` is typed."""
+    ours, theirs = pty.openpty()
+    os.write(ours, answer)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", *arguments),
+            stdin=theirs,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await process.communicate()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    return process.returncode or 0, out.decode()

@@ -11,9 +11,8 @@ import click
 import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit_or_say
-from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session, device_cloud_command
-from agent.cli.framework.terminal import must_ask
+from agent.cli.framework.terminal import YES, ask
 from agent.errors import RefusedByRule, UsageError
 from agent.json_value import JSONValue
 
@@ -190,15 +189,14 @@ async def message(
 
 @group.command(epilog="Example: cellagent device delete nrf-358299840010349 --yes")
 @click.argument("device_id", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @IF_MATCH
 @device_cloud_command
 async def delete(
     _session: Session, cloud: DeviceCloud, device_id: str, yes: bool, version: str | None
 ) -> None:
     """Remove a device from the team, with its state and its key."""
-    if must_ask(yes=yes):
-        click.confirm(f"Remove {printable(device_id)} from its team?", abort=True, err=True)
+    ask(f"Remove {device_id} from its team?", yes=yes)
     await cloud.delete(device_id, version=version)
 
 

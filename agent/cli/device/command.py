@@ -17,7 +17,7 @@ from agent.cli.device import changes
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.session import Session, device_cloud_command
-from agent.cli.framework.terminal import must_ask
+from agent.cli.framework.terminal import ask
 from agent.cli.observability.cycled_keys import check_storable, store_token
 from agent.errors import RefusedByRule
 
@@ -295,8 +295,7 @@ async def service_token(
     if new_key is None:
         issued = await cloud.service_token()
     else:
-        if must_ask(yes=yes):
-            click.confirm("Make a new service key, which ends the old one?", abort=True, err=True)
+        ask("Make a new service key, which ends the old one?", yes=yes)
         issued = await _new_service_key(cloud, new_key)
     stored = await store_token(configuration, "service_token", issued.token.reveal())
     emit_or_say(

@@ -10,6 +10,8 @@ from collections.abc import Container, Iterator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
+import click
+
 from agent.cli.framework.safe_text import drawing, printable
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterat
         yield "  ".join(cells).rstrip()
 
 
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
 def must_ask(*, yes: bool) -> bool:
     """Return whether to ask before what cannot be undone; `yes` is that of --yes.
 
@@ -54,6 +59,12 @@ def must_ask(*, yes: bool) -> bool:
 
         raise UsageError("nobody is there to ask", hint="--yes does it without asking")
     return not yes
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Ask before what cannot be undone, unless `yes`. Raises click.Abort, or as must_ask."""
+    if must_ask(yes=yes):
+        click.confirm(printable(question), abort=True, err=True)
 
 
 _BATCH = 100

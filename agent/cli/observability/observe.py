@@ -14,7 +14,7 @@ import msgspec
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import show_progress
+from agent.cli.framework.terminal import YES, ask, show_progress
 from agent.cli.observability.cycled_keys import check_storable, drop_ended_key, store_cycled_key
 from agent.errors import UsageError
 from agent.observability import Observability, Resource, ResourceKind, Scope
@@ -149,8 +149,10 @@ def resource_group(kind: ResourceKind) -> click.Group:
         pass
 
     example = f"Example: cellagent observe {kind.name}"
+    one = f"{'an' if kind.name[0] in 'aeiou' else 'a'} {kind.name}"
     _add_reading(group, kind, example)
-    _add_changing(group, kind, example)
+    _add_changing(group, kind, example, one)
+    _add_deleting(group, kind, example, one)
     return group
 
 
@@ -188,8 +190,8 @@ def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
         _print(session, await service.get(kind, key))
 
 
-def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
-    @group.command(epilog=f"{example} create --field name=value", help=f"Create a {kind.name}.")
+def _add_changing(group: click.Group, kind: ResourceKind, example: str, one: str) -> None:
+    @group.command(epilog=f"{example} create --field name=value", help=f"Create {one}.")
     @takes_fields(needed=True)
     @service_command
     async def create(session: Session, service: Observability, fields: dict[str, object]) -> None:
@@ -197,7 +199,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
 
     @group.command(
         epilog=f"{example} update KEY --field name=value",
-        help=f"Change some fields of a {kind.name}; the others stay.",
+        help=f"Change some fields of {one}; the others stay.",
     )
     @click.argument("key")
     @takes_fields(needed=True)
@@ -209,7 +211,7 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
 
     @group.command(
         epilog=f"{example} relate KEY device SERIAL",
-        help=f"Create or change the relation of a {kind.name} to another resource.",
+        help=f"Create or change the relation of {one} to another resource.",
     )
     @click.argument("key")
     @click.argument("other", type=click.Choice(list(KINDS)))
@@ -226,12 +228,19 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str) -> None:
     ) -> None:
         _print(session, await service.relate(kind, key, KINDS[other], other_key, fields))
 
+
+def _add_deleting(group: click.Group, kind: ResourceKind, example: str, one: str) -> None:
     @group.command(
-        epilog=f"{example} delete KEY", help=f"Delete a {kind.name}, or several at once by id."
+        epilog=f"{example} delete KEY --yes", help=f"Delete {one}, or several at once by id."
     )
     @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+    @YES
     @service_command
-    async def delete(_session: Session, service: Observability, keys: tuple[str, ...]) -> None:
+    async def delete(
+        _session: Session, service: Observability, keys: tuple[str, ...], yes: bool
+    ) -> None:
+        what = f"the {kind.name if len(keys) == 1 else kind.plural} {', '.join(keys)}"
+        ask(f"Delete {what}?", yes=yes)
         if len(keys) == 1:
             await service.delete(kind, keys[0])
         else:
@@ -357,10 +366,13 @@ async def project_key(session: Session, service: Observability, cycle: bool) -> 
 @command.command(name="user-key", epilog="Example: cellagent observe user-key --cycle")
 @click.option("--cycle", is_flag=True, help="Make or replace it, and keep it for this profile.")
 @click.option("--delete", is_flag=True, help="End it.")
-async def user_key(session: Session, cycle: bool, delete: bool) -> None:
+@YES
+async def user_key(session: Session, cycle: bool, delete: bool, yes: bool) -> None:
     """Show whether you have a user API key; it is yours, not a project's, and never printed."""
     if cycle and delete:
         raise UsageError("--cycle and --delete exclude each other")
+    if delete:
+        ask("End your user API key, wherever it is used?", yes=yes)
     configuration, stored_in = session.configuration, None
     async with observability(session) as service:
         if delete:

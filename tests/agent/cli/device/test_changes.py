@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import pty
 import shlex
-import sys
 from pathlib import Path
 
 import msgspec
@@ -15,6 +11,7 @@ from command_line import cellagent
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from located_kit import LocatedKit
+from on_a_terminal import answered
 from standin import StandIn
 
 from agent.standin.device_cloud import seed
@@ -81,24 +78,6 @@ async def test_a_key_is_registered(standin_profile: str, tmp_path: Path) -> None
     assert missing.code == 1
     assert "none" in missing.err
     assert "Traceback" not in missing.err
-
-
-async def answered(answer: bytes, *arguments: str) -> tuple[int, str]:
-    """Run `cellagent` with a terminal as its input, at which `answer` is typed."""
-    ours, theirs = pty.openpty()
-    os.write(ours, answer)
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "agent", *arguments),
-            stdin=theirs,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        out, _ = await process.communicate()
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    return process.returncode or 0, out.decode()
 
 
 async def test_a_device_is_deleted_after_a_yes_and_not_without(standin_profile: str) -> None:

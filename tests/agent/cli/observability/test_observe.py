@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from command_line import cellagent, private_text
 from observability import deploy, make_release
+from on_a_terminal import answered
 from running_agent import agent_on, kit_to_crash
 from standin import StandIn
+
+from agent.observability.api.kinds import KINDS
 
 
 @pytest.mark.contract("O5.6", "O5.5")
@@ -27,7 +30,7 @@ async def test_resources_are_created_listed_changed_and_deleted(
     assert shown.lines[0]["name"] == "B 2"
     listing = await cellagent("observe", "cohort", "list", "--sort", "-slug", "--json")
     assert "beta" in [cohort["slug"] for cohort in listing.lines]
-    assert (await cellagent("observe", "cohort", "delete", "beta")).code == 0
+    assert (await cellagent("observe", "cohort", "delete", "beta", "--yes")).code == 0
     gone = await cellagent("observe", "cohort", "show", "beta", "--json")
     assert (gone.code, gone.lines[-1]["error"]["kind"]) == (1, "not-found")
     key = await cellagent("observe", "project-key", "--json")
@@ -132,7 +135,7 @@ async def test_a_new_project_key_is_kept_and_the_next_push_takes_it(
 async def test_a_user_key_that_was_ended_is_not_used_any_more(
     standin_profile: str, standin: StandIn
 ) -> None:
-    assert (await cellagent("observe", "user-key", "--delete")).code == 0
+    assert (await cellagent("observe", "user-key", "--delete", "--yes")).code == 0
     told = await cellagent("config", "path", "--json")
     text = private_text(told.lines[0]["secrets"])
     assert standin.credentials["user_api_key"] not in text
@@ -186,3 +189,36 @@ async def test_a_running_agent_takes_the_new_key_at_once(
         assert done.code == 0, done.err
         assert "the running agent has read it" in done.err
         await agent.stop()
+
+
+@pytest.mark.contract("O5.6")
+@pytest.mark.parametrize(
+    ("command", "question"),
+    [
+        (("cohort", "delete", "beta"), "Delete the cohort beta?"),
+        (("cohort", "delete", "1", "2"), "Delete the cohorts 1, 2?"),
+        (("user-key", "--delete"), "End your user API key, wherever it is used?"),
+    ],
+    ids=["one", "several", "key"],
+)
+async def test_nothing_is_deleted_before_somebody_was_asked(
+    standin_profile: str, command: tuple[str, ...], question: str
+) -> None:
+    assert (await cellagent("observe", "cohort", "create", "--field", "slug=beta")).code == 0
+    assert (await cellagent("observe", "user-key", "--cycle")).code == 0
+    unasked = await cellagent("observe", *command, "--json")
+    assert (unasked.code, unasked.lines[-1]["error"]["kind"]) == (2, "usage")
+    assert "--yes" in unasked.lines[-1]["error"]["try"]
+    code, said = await answered(b"n\n", "observe", *command)
+    assert code == 130
+    assert question in said
+    assert (await cellagent("observe", "cohort", "show", "beta")).code == 0
+    assert (await cellagent("observe", "user-key", "--json")).lines[0]["user_key"] is True
+
+
+async def test_the_help_of_each_kind_says_a_or_an_as_people_do() -> None:
+    for kind in KINDS:
+        article = "an" if kind in {"organization", "event", "issue", "install"} else "a"
+        for verb, words in (("create", "Create"), ("delete", "Delete")):
+            helped = await cellagent("observe", kind, verb, "--help")
+            assert f"{words} {article} {kind}" in helped.out
