@@ -1,7 +1,7 @@
 """Fault injection: the faults by name, which of them are on, and what each does.
 
 `LineFaults` has the effects on the line: bytes, times, restarts. Those on what is behind it stand
-in `kit_faults`.
+there, by the fault's name, or in `kit_faults`.
 """
 
 from __future__ import annotations

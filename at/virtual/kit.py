@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from at.virtual.faults import Faults
 from at.virtual.kit_faults import KitFaults
 from at.virtual.options import MODELS, VirtualOptions, firmware_version
 from at.virtual.radio_world import Coordinates, MeasuredCell, SimulatedCell, load_world
@@ -183,7 +182,7 @@ class VirtualKit:
         unix_time: float,
         saved: SavedState | None = None,
     ) -> None:
-        self.faults = KitFaults(Faults(options.faults))
+        self.faults = KitFaults(options.faults)
         options = options.completed()
         self.options = options
         self.model = MODELS[options.model]
@@ -194,7 +193,7 @@ class VirtualKit:
         self.random = random.Random(options.seed)  # noqa: S311 - for faults, not for keys
         self.world = load_world()
         self.session = Session(booted_at=now, plmn_lock=self.faults.locked_plmn)
-        if (band := self.faults.locked_band) is not None:
+        if (band := self.faults.whole("band-locked")) is not None:
             self.session.band_lock = f"{1 << (band - 1):088b}"
         if (mode := self.faults.wrong_mode) is not None and len(mode) == len(
             self.saved.system_mode
@@ -250,7 +249,7 @@ class VirtualKit:
     @property
     def is_served(self) -> bool:
         """Whether there is a network that the kit may use, as it is set."""
-        band, lock = self.faults.locked_band, self.session.band_lock
+        band, lock = self.faults.whole("band-locked"), self.session.band_lock
         locked = band is not None and lock[-band:][:1] == "1"
         locked = locked or bool(self.session.plmn_lock)
         mode = self.faults.wrong_mode
@@ -339,7 +338,7 @@ class VirtualKit:
         self.restarts += 1
         saved = self.saved
         if saved.pending_image:
-            if not self.faults.keeps_update:
+            if "update-reverted" in self.faults:
                 saved.fota_report = saved.fota_report and "5,3"
             else:
                 saved.app_version, saved.image_sha256 = saved.pending_image, saved.pending_sha256
@@ -357,7 +356,7 @@ class VirtualKit:
     def _start_modem(self) -> None:
         saved = self.saved
         if saved.pending_modem:
-            if not self.faults.keeps_update:
+            if "update-reverted" in self.faults:
                 saved.fota_report = saved.fota_report and "5,3"
             else:
                 saved.firmware = saved.pending_modem

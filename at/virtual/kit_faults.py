@@ -1,6 +1,7 @@
 """The effects of faults on the kit behind the line: what it has, measures, keeps and refuses.
 
-A family of commands, the kit or its console asks for a value, and gets the faulty one.
+A family of commands, the kit or its console asks for a value, and gets the faulty one; it asks for
+a fault by its name where that says all.
 """
 
 from __future__ import annotations
@@ -42,11 +43,8 @@ _ESM_FAILURE, _PLMN_NOT_ALLOWED = 19, 11  # EMM causes of TS 24.301
 _TOO_LOW_MV, _TOO_HOT_C, _NEARER_DB = 2950, 88, 30
 
 
-class KitFaults:
-    """The effect of faults on the kit: what it has, measures, keeps and refuses."""
-
-    def __init__(self, faults: Faults) -> None:
-        self.on = faults
+class KitFaults(Faults):
+    """The faults that are on, with those effects for which a name is not enough."""
 
     @property
     def has_sim(self) -> bool:
@@ -56,150 +54,80 @@ class KitFaults:
     @property
     def card(self) -> CardFault | None:
         """What is wrong with the SIM, None for nothing."""
-        return next((fault for name, fault in _CARDS.items() if name in self.on), None)
+        return next((fault for name, fault in _CARDS.items() if name in self), None)
 
     @property
     def registration(self) -> int | None:
         """The status at which +CEREG stays, None where it goes on."""
         if self.reject is not None:
             return 3
-        if self.on.names & _SEARCHES_FOR_EVER:
+        if self.names & _SEARCHES_FOR_EVER:
             return 2
-        return self.on.whole("not-registered")
+        return self.whole("not-registered")
 
     @property
     def reject(self) -> int | None:
         """The EMM cause with which the network refuses."""
-        if "apn-refused" in self.on:
+        if "apn-refused" in self:
             return _ESM_FAILURE
-        if "forbidden" in self.on:
+        if "forbidden" in self:
             return _PLMN_NOT_ALLOWED
-        return self.on.whole("denied")
-
-    @property
-    def esm_cause(self) -> int | None:
-        """The ESM cause with which the network refuses."""
-        return self.on.whole("apn-refused")
+        return self.whole("denied")
 
     @property
     def event(self) -> str:
         """The text of %MDMEV once the radio is on, "" for none."""
-        return next((text for name, text in _EVENTS.items() if name in self.on), "")
+        return next((text for name, text in _EVENTS.items() if name in self), "")
 
     @property
     def goes_offline(self) -> bool:
         """Whether the modem switches itself off."""
-        return bool(self.on.names & _OFFLINE)
-
-    @property
-    def locked_band(self) -> int | None:
-        """The band that it is locked to at the start."""
-        return self.on.whole("band-locked")
+        return bool(self.names & _OFFLINE)
 
     @property
     def locked_plmn(self) -> str:
         """The network that was chosen by hand before the start, "" for none."""
-        return self.on.text("plmn-locked") if "plmn-locked" in self.on else ""
+        return self.text("plmn-locked") if "plmn-locked" in self else ""
 
     @property
     def wrong_mode(self) -> tuple[int, ...] | None:
         """The system mode in which it starts, and in which it never registers."""
-        if "wrong-mode" not in self.on:
+        if "wrong-mode" not in self:
             return None
-        return tuple(int(flag) for flag in self.on.text("wrong-mode").split(",") if flag.isdigit())
-
-    @property
-    def has_imei(self) -> bool:
-        """Whether it has an IMEI."""
-        return "no-imei" not in self.on
-
-    @property
-    def gives_address(self) -> bool:
-        """Whether a registered kit gets an IP address."""
-        return "no-address" not in self.on
-
-    @property
-    def grants_psm(self) -> bool:
-        """Whether the network grants PSM."""
-        return "psm-refused" not in self.on
-
-    @property
-    def grants_edrx(self) -> bool:
-        """Whether the network grants eDRX."""
-        return "edrx-refused" not in self.on
+        return tuple(int(flag) for flag in self.text("wrong-mode").split(",") if flag.isdigit())
 
     @property
     def snr_lower_db(self) -> int:
         """How much lower the signal to noise ratio is than the level would have it."""
-        return self.on.whole("interference") or 0
-
-    @property
-    def network_has_time(self) -> bool:
-        """Whether the network gives a time."""
-        return "no-time" not in self.on
+        return self.whole("interference") or 0
 
     def heard(self, cells: Sequence[MeasuredCell]) -> list[MeasuredCell]:
         """Return cells as the modem measures them."""
-        weaker_db = (self.on.whole("weak-signal") or 0) + (self.on.whole("weak") or 0)
-        if "interference" in self.on:
+        weaker_db = (self.whole("weak-signal") or 0) + (self.whole("weak") or 0)
+        if "interference" in self:
             weaker_db -= _NEARER_DB
         weaker = (replace(cell, rsrp_dbm=cell.rsrp_dbm - weaker_db) for cell in cells)
-        return [] if "no-cells" in self.on else list(weaker)
+        return [] if "no-cells" in self else list(weaker)
 
     def supply_mv(self, usual: int) -> int:
         """Return the supply voltage that is measured."""
-        found = _TOO_LOW_MV if "supply-low" in self.on else self.on.whole("supply")
+        found = _TOO_LOW_MV if "supply-low" in self else self.whole("supply")
         return usual if found is None else found
 
     def temperature_c(self, usual: int) -> int:
         """Return the temperature that is measured."""
-        found = _TOO_HOT_C if "overheated" in self.on else self.on.whole("temperature")
+        found = _TOO_HOT_C if "overheated" in self else self.whole("temperature")
         return usual if found is None else found
 
     def firmware(self, installed: str) -> str:
         """Return the revision of the modem firmware."""
-        return self.on.text("old-firmware") if "old-firmware" in self.on else installed
-
-    @property
-    def warns_of_power_off(self) -> bool:
-        """Whether a power-off warning blocks writing to flash."""
-        return "power-warning" in self.on
-
-    @property
-    def credential_error(self) -> int | None:
-        """The error code of a credential that is written or deleted, None where it may be."""
-        return self.on.whole("cmng-refused")
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there is no room for another credential."""
-        return "memory-full" in self.on
+        return self.text("old-firmware") if "old-firmware" in self else installed
 
     def kept(self, content: str) -> str:
         """Return a credential as it is stored."""
-        return content.replace("\n", "\r\n") if "line-ends-changed" in self.on else content
-
-    @property
-    def key_error(self) -> int | None:
-        """The error code of %KEYGEN, None where it works."""
-        return self.on.whole("keygen-failed")
-
-    @property
-    def token_error(self) -> int | None:
-        """The error code of %JWT, None where it works."""
-        return self.on.whole("jwt-failed")
-
-    @property
-    def verifies_firmware(self) -> bool:
-        """Whether firmware that was written verifies."""
-        return "flash-failed" not in self.on
-
-    @property
-    def keeps_update(self) -> bool:
-        """Whether new firmware stays, once it has started."""
-        return "update-reverted" not in self.on
+        return content.replace("\n", "\r\n") if "line-ends-changed" in self else content
 
     @property
     def crash_after_s(self) -> float | None:
         """When the application crashes after its start, None for never."""
-        return self.on.number("crash") if "crash" in self.on else None
+        return self.number("crash") if "crash" in self else None

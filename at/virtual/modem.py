@@ -106,7 +106,7 @@ class VirtualModem:
         )
         self.console_apart = console_apart
         self.commands = 0
-        self._line_faults = LineFaults(self.kit.faults.on, self.kit.random)
+        self._line_faults = LineFaults(self.kit.faults, self.kit.random)
         self._out = {Port.AT: bytearray(), Port.CONSOLE: bytearray()}
         self._inbox = bytearray()
         self._busy = False

@@ -57,7 +57,7 @@ def addresses(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _address(kit: VirtualKit) -> str:
-    return _ADDRESS if kit.registered and kit.faults.gives_address else ""
+    return _ADDRESS if kit.registered and "no-address" not in kit.faults else ""
 
 
 def activation(kit: VirtualKit, request: CommandRequest) -> Reply:

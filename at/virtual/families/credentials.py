@@ -54,7 +54,7 @@ def write_refusal(kit: VirtualKit) -> int | None:
     """Return the error code that forbids changes to the store now; None if they are allowed."""
     if kit.active:
         return ACTIVE
-    if kit.faults.warns_of_power_off:
+    if "power-warning" in kit.faults:
         return POWER_WARNING
     return None
 
@@ -76,7 +76,7 @@ def manage(kit: VirtualKit, request: CommandRequest) -> Reply:
     tag = request.number(1, 0, HIGHEST_TAG)
     code = write_refusal(kit)
     if code is None:
-        code = kit.faults.credential_error
+        code = kit.faults.whole("cmng-refused")
     if code is not None:
         return fail(code)
     if operation == DELETE:
@@ -91,7 +91,7 @@ def _write(kit: VirtualKit, tag: int, kind: int, content: str) -> Reply:
     present = store.get(slot(tag, kind))
     if present is not None and present.private_key is not None:
         return fail(EXISTS)
-    if kit.faults.is_full or (present is None and len(store) >= _CAPACITY):
+    if "memory-full" in kit.faults or (present is None and len(store) >= _CAPACITY):
         return fail(FULL)
     content = kit.faults.kept(content)
     store[slot(tag, kind)] = CredentialSlot(digest(content), content=content)

@@ -33,7 +33,7 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
     if kind not in _KEY_TYPES or (kind == credentials.SlotType.ENDORSEMENT_KEY and content != 1):
         raise BadRequest
     attributes = request.text(3, default="")
-    code = kit.faults.key_error
+    code = kit.faults.whole("keygen-failed")
     if code is None:
         code = credentials.write_refusal(kit)
     if code is not None:
@@ -81,8 +81,9 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
         raise BadRequest
     if len(request.parameters) > 6:
         return fail(WRONG_PARAMETERS)
-    if kit.faults.token_error is not None:
-        return fail(kit.faults.token_error)
+    refused = kit.faults.whole("jwt-failed")
+    if refused is not None:
+        return fail(refused)
     request.number(0, 0, 0, default=0, code=WRONG_PARAMETERS)
     life_s = request.number(1, 0, LONGEST_LIFE_S, default=0, code=WRONG_PARAMETERS)
     subject = request.text(2, default="", code=WRONG_PARAMETERS)

@@ -95,7 +95,7 @@ def notify_cycle(kit: VirtualKit) -> None:
 
 def cycle_in_use(kit: VirtualKit) -> str:
     """Return the paging cycle that the network granted, as bits; "" for none."""
-    granted = kit.registered and kit.faults.grants_edrx
+    granted = kit.registered and "edrx-refused" not in kit.faults
     return kit.saved.edrx.get(_technology(kit), "") if granted else ""
 
 
@@ -111,7 +111,9 @@ def _technology(kit: VirtualKit) -> str:
 def granted(kit: VirtualKit) -> tuple[str, str]:
     """Return active time and extended periodic update, as bits; off without power saving."""
     mode, periodic_update, active_time = kit.saved.psm
-    return (active_time, periodic_update) if mode and kit.faults.grants_psm else (_OFF, _OFF)
+    return (
+        (active_time, periodic_update) if mode and "psm-refused" not in kit.faults else (_OFF, _OFF)
+    )
 
 
 def sleep_notices(kit: VirtualKit, request: CommandRequest) -> Reply:

@@ -113,8 +113,9 @@ def _searching(kit: VirtualKit) -> None:
         cnec = kit.session.subscriptions.cnec
         if cnec in {8, 24}:
             kit.notify(f"+CNEC_EMM: {kit.session.reject[1]}")
-        if cnec in {16, 24} and kit.faults.esm_cause is not None:
-            kit.notify(f"+CNEC_ESM: {kit.faults.esm_cause},0")
+        esm_cause = kit.faults.whole("apn-refused")
+        if cnec in {16, 24} and esm_cause is not None:
+            kit.notify(f"+CNEC_ESM: {esm_cause},0")
     _notify_registration(kit)
 
 
@@ -145,7 +146,7 @@ def _update(kit: VirtualKit) -> None:
 
 
 def _network_time(kit: VirtualKit) -> None:
-    if kit.faults.network_has_time:
+    if "no-time" not in kit.faults:
         clock.network_time(kit)
 
 
@@ -211,8 +212,9 @@ def _registration(kit: VirtualKit, level: int) -> str:
 def extended_error(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """+CEER: the module of the last failure and its number; chosen where there was none."""
     cause = kit.session.reject
-    if cause and kit.faults.esm_cause is not None:
-        return ok(f'+CEER: "ESM {kit.faults.esm_cause}"')
+    esm_cause = kit.faults.whole("apn-refused")
+    if cause and esm_cause is not None:
+        return ok(f'+CEER: "ESM {esm_cause}"')
     return ok(f'+CEER: "{f"EMM {cause[1]}" if cause else "OTHER 0"}"')
 
 
