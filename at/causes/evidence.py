@@ -72,6 +72,8 @@ class Evidence:
         self._slow = self._card_errors = 0
         self._unwritten: set[tuple[str, ...]] = set()
         """The tags and types of the credentials whose write was refused last."""
+        self._listed: dict[int, set[int]] = {}
+        """The types of the credentials of each tag, as they were listed last."""
         self._searching_since: float | None = None
         self._searches = False
 
@@ -110,6 +112,7 @@ class Evidence:
         self._pending = command
         self._sent_as = self._line, self._number
         self._before = dict(self._facts)
+        self._listed.clear()
         if "answered" not in self._facts:
             count = self._facts.get("silent")
             self._set("silent", int(count.value) + 1 if count else 1)
@@ -240,7 +243,9 @@ class Evidence:
             elif not short:
                 self._facts.pop(key, None)
         self._refusal(name, values)
-        if name == "+CGPADDR":
+        if name == "%CMNG":
+            self._credential(values)
+        elif name == "+CGPADDR":
             self._address(values)
         elif name == "+COPS" and "networks" in values:
             self._networks(values["networks"])
@@ -327,6 +332,17 @@ class Evidence:
                 number = values["cause"]
                 assert isinstance(number, int)
                 self._set(f"{module}_last", number)
+
+    def _credential(self, values: Mapping[str, object]) -> None:
+        """Note a client certificate that is listed without its key, as the list goes on."""
+        tag, kind = values.get("sec_tag"), values.get("type")
+        if self._pending.count(",") > 1 or not (isinstance(tag, int) and isinstance(kind, int)):
+            return  # one type alone was asked for
+        self._listed.setdefault(tag, set()).add(kind)
+        half = [tag for tag, kinds in self._listed.items() if {1, 2} & kinds == {1}]
+        self._facts.pop("cert_without_key", None)
+        if half:
+            self._set("cert_without_key", half[0])
 
     def _address(self, values: Mapping[str, object]) -> None:
         given = f"{values.get('ipv4') or ''}{values.get('ipv6') or ''}"

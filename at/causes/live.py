@@ -19,7 +19,7 @@ WATCH_S = 6.0
 _QUESTIONS = (
     *("AT+CGMR", "AT+CFUN?", "AT+CEREG?", "AT+CPIN?", "AT%XSIM?", "AT%XSYSTEMMODE?", "AT+COPS?"),
     *("AT%XCBAND=?", "AT%XBANDLOCK?", "AT+CEER", "AT%XVBAT", "AT%XTEMP?", "AT+CGSN=1"),
-    *("AT+CPSMS?", "AT+CEDRXS?", "AT+CEDRXRDP", "AT+CGDCONT?", "AT+CGATT?"),
+    *("AT+CPSMS?", "AT+CEDRXS?", "AT+CEDRXRDP", "AT+CGDCONT?", "AT+CGATT?", "AT%CMNG=1"),
 )
 # These tell of a radio that is on, and %CONEVAL of one that listens.
 _WHILE_ON = ("AT%XMONITOR", "AT+CESQ", "AT+CGPADDR=0", "AT+CCLK?", "AT%CONEVAL")

@@ -9,6 +9,7 @@ import click
 from agent.cli.framework.command import agent_command, emit_or_say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import bar
+from agent.cli.modem.why import show
 from at.commands.signal import Monitor, ReadMonitor, ReadSignalQuality, SignalQuality
 from at.driver.modem import Modem
 
@@ -39,9 +40,12 @@ class Reading:
 async def command(session: Session, interval_s: float | None, count: int | None) -> None:
     """Show RSRP, RSRQ and SNR of the serving cell (+CESQ, %XMONITOR).
 
-    Does not switch the modem on: one that is off has no levels, which are then "not known".
+    Does not switch the modem on: one that is off has no levels, which are then "not known". Of a
+    modem that is not registered the cause is told, too, as `modem why` tells it.
     """
     import asyncio
+
+    from at.causes.live import causes_of_modem
 
     async with session.modem() as modem:
         readings = 0
@@ -50,8 +54,10 @@ async def command(session: Session, interval_s: float | None, count: int | None)
             emit_or_say(session, as_object(reading), *describe(reading))
             readings += 1
             if interval_s is None or (count is not None and readings >= count):
-                return
+                break
             await asyncio.sleep(interval_s)
+        if _registered(reading) is False and not session.json:
+            show(await causes_of_modem(modem, watch_s=0), session)
 
 
 async def _read(modem: Modem) -> Reading:
@@ -90,8 +96,6 @@ def describe(reading: Reading) -> list[str]:
     for name, level, unit, ends in levels:
         shown = "not known" if level is None else f"{level:g} {unit}"
         lines.append(f"{name:<5} {shown:>10}  {bar(level, *ends, _BAR)}")
-    if not _registered(reading):
-        lines.append("Not registered: `cellagent modem why` says why.")
     return lines
 
 

@@ -110,7 +110,7 @@ def with_options(step: str, session: Session) -> str:
 
 def describe(cause: Cause, step: str) -> list[str]:
     """Return a cause as lines for a person, 80 columns wide but for what is to be copied."""
-    where = f"line {cause.number}" if cause.number else "for"
+    where = f"line {cause.number}" if cause.number else "line"
     return [
         "",
         *textwrap.wrap(
