@@ -134,13 +134,19 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
         if key.isdigit() and isinstance(words, list)
     }
     others: list[int | str] = [number for number in range(1, 256) if number not in causes]
-    source, until = str(numbers["source"]), numbers["until"]
+    source, until = str(numbers["source"]), list(numbers["until"])
+    notes = {str(number) for number in numbers.get("notes", ())}
     for name, certainty in ((fact, "certain"), (str(numbers["old"]), "likely")):
         still: dict[str, Expected] = {"stat": ["-", 0, 2, 3, 4, 90]} if name != "esm" else {}
         for number, (title, plainly, step) in causes.items():
             says = f'The network\'s cause is {fact.upper()} {number}, "{title}": {plainly}.'
             when: list[dict[str, Expected]] = [{name: number, **still}]
-            yield _row(f"{fact}-{number}", certainty, when, says, step, source, list(until))
+            sure, ends = (
+                (certainty, until)
+                if str(number) not in notes
+                else ("likely", [*until, "registered"])
+            )
+            yield _row(f"{fact}-{number}", sure, when, says, step, source, ends)
         yield _row(
             f"{fact}-{{{name}}}",
             "possible",
@@ -148,5 +154,5 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
             f"The network gave the {numbers['title']} cause {{{name}}}, which is not known here.",
             "Give this number to the SIM's provider.",
             source,
-            list(until),
+            until,
         )
