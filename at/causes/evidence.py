@@ -261,7 +261,7 @@ class Evidence:
             if before is None or before.value != value:
                 self._note_mode(value, was_off=before is not None and before.value in _OFF)
         elif name == "other_stat" and "+CEREG.stat" not in self._facts:
-            if value or "other_maker" in self._facts:  # it is always 0 with this maker's LTE
+            if value or "this_maker" not in self._facts:  # there it says nothing of LTE
                 self._set("stat", value)
         elif name in _COUNTED:
             count = self._facts.get(_COUNTED[name])
