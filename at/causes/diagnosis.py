@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from io import BufferedReader, BytesIO
 
-from at.causes.evidence import Evidence, Fact
+from at.causes.evidence import Evidence
+from at.causes.facts import Fact
 from at.causes.table import ABSENT, ANY, LINE, Certainty, Expected, Row, Table, load
 from at.protocol.command_redaction import without_secrets
 from at.transcripts.log_reader import read_lines

@@ -1,4 +1,4 @@
-"""Facts of a modem's lines: each with the line that it rests on, the newest of a name alone. Pure.
+"""Reads a modem's lines for their facts. Pure.
 
 A named answer or notice is read by the typed command of its name, a command says what it set, an
 error stands under the command's name ("%CMNG!"), and firmware's own words are found by the patterns
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from at.causes.facts import OFF, Fact, Facts, Value
 from at.causes.line_content import (
     bands_of,
     command_in,
@@ -23,13 +23,8 @@ from at.causes.line_content import (
 from at.causes.table import Table, Words
 from at.causes.written_pem import defect_of
 
-Value = int | float | str
-_OFF = frozenset({0, 4, 20, 44})
-_TURN_OFF = frozenset(map(str, _OFF))
+_TURN_OFF = frozenset(map(str, OFF))
 _REGISTERED = frozenset({1, 5})
-_DENIED = 3
-_TRYING = frozenset({0, 2, 4})
-_LONG_S, _SLOW_S = 60, 120
 _ZEROS = frozenset("0.:")
 """What stands where an address would, if there is none."""
 _TELL_OF_OFF = frozenset(
@@ -39,21 +34,10 @@ _TELL_OF_OFF = frozenset(
 _SETTINGS = frozenset(
     {"+CFUN", "%XSYSTEMMODE", "%XBANDLOCK", "+COPS", "+CGDCONT", "+CGAUTH", "+CPSMS"}
 )
-_COUNTED = {"boot": "boots", "rrc_idle": "drops"}
 _NOT_FOUND = 513
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
 """Forums make quotes curly."""
 _CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID", "+CRSM"})
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A value, the line that says it and that line's number, from 1; `order` grows with time."""
-
-    value: Value
-    line: str
-    number: int
-    order: int
 
 
 class Evidence:
@@ -61,35 +45,30 @@ class Evidence:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._facts: dict[str, Fact] = {}
-        self._order = 0
-        self._line, self._number = "", 0
-        self._at_s: float | None = None
+        self._facts = Facts()
         self._pending = ""
         """The command that waits for its result."""
         self._sent_as = "", 0
         self._before: dict[str, Fact] = {}
-        self._slow = self._card_errors = 0
+        self._card_errors = 0
         self._unwritten: set[tuple[str, ...]] = set()
         """The tags and types of the credentials whose write was refused last."""
         self._listed: dict[int, set[int]] = {}
         """The types of the credentials of each tag, as they were listed last."""
-        self._searching_since: float | None = None
-        self._searches = False
 
     def add(self, text: str, number: int, at_s: float | None = None) -> None:
         """Add a line, or a text in quotes over several of them, with its time in seconds."""
-        self._at_s = at_s
+        self._facts.at_s = at_s
         whole = text if "CMNG" in text else text.translate(_STRAIGHT)  # a credential's defect
         lines = zip(text.split("\n"), whole.split("\n"), strict=True)
         for offset, (shown, line) in enumerate(lines):
-            self._line, self._number = shown.strip(), number + offset
-            self._order += 1
+            self._facts.line, self._facts.number = shown.strip(), number + offset
+            self._facts.order += 1
             self._read(line, whole if offset == 0 else line)
 
     def facts(self) -> Mapping[str, Fact]:
         """Return the facts of what was added so far, with those that follow from several."""
-        self._conclude()
+        self._facts.conclude()
         return self._facts
 
     # --- one line
@@ -110,19 +89,20 @@ class Evidence:
 
     def _note_sent(self, command: str) -> None:
         self._pending = command
-        self._sent_as = self._line, self._number
+        self._sent_as = self._facts.line, self._facts.number
         self._before = dict(self._facts)
         self._listed.clear()
         if "answered" not in self._facts:
             count = self._facts.get("silent")
-            self._set("silent", int(count.value) + 1 if count else 1)
+            self._facts.note("silent", int(count.value) + 1 if count else 1)
         if self._pending.upper().startswith("AT%CMNG=0"):
             if defect := defect_of(self._pending):
-                self._set("pem_defect", defect)
+                self._facts.note("pem_defect", defect)
             elif not self._unwritten:
                 self._facts.pop("pem_defect", None)
         name, _, written = split_command(command)
-        if written and not (name == "+CFUN" and written in _TURN_OFF):
+        self._facts.turns_off = name == "+CFUN" and written in _TURN_OFF
+        if written and not self._facts.turns_off:
             self._take(name, written)  # many a log leaves the answer out
 
     def _note_answer(self, name: str, body: str) -> None:
@@ -130,12 +110,12 @@ class Evidence:
         if values is not None:
             self._answered()
             self._set_all(name, values)
-            if name in _TELL_OF_OFF and not self._is_on:
-                self._set("off_seen", 1)
+            if name in _TELL_OF_OFF and not self._facts.is_on:
+                self._facts.note("off_seen", 1)
 
     def _answered(self) -> None:
         self._facts.pop("silent", None)
-        self._set("answered", 1)
+        self._facts.note("answered", 1)
 
     def _finish(self, word: str, code: str) -> None:
         """Note how the command that waits ended."""
@@ -145,7 +125,7 @@ class Evidence:
         if code:
             known = {words.upper(): code for words, code in self._table.cme_texts.items()}
             error = int(code) if code.isdigit() else known.get(code.upper(), code)
-            self._set("error" if isinstance(error, int) and error >= 512 else "cme", error)
+            self._facts.note("error" if isinstance(error, int) and error >= 512 else "cme", error)
         deletes = name == "%CMNG" and written.startswith("3")
         if name and not (deletes and error == _NOT_FOUND):  # it is deleted
             if word == "OK":
@@ -155,12 +135,13 @@ class Evidence:
                 if name == "%CMNG" and written.startswith("0"):
                     self._unwritten.add(_slot(written))
                 if error == "ERROR":  # it says nothing without its command
-                    self._line, self._number = self._sent_as
-                self._set(f"{name}!", error)
-                if name in _CARD_READS and not self._is_off:
+                    self._facts.line, self._facts.number = self._sent_as
+                self._facts.note(f"{name}!", error)
+                if name in _CARD_READS and not self._facts.is_off:
                     self._card_errors += 1
-                    self._set("sim_errors", self._card_errors)
+                    self._facts.note("sim_errors", self._card_errors)
         self._pending = ""
+        self._facts.turns_off = False
 
     def _accept(self, name: str, written: str) -> None:
         """Note that the modem took a command: what it set is as if it had been read."""
@@ -174,18 +155,18 @@ class Evidence:
             self._card_errors = 0
             self._facts.pop("sim_errors", None)
         if name == "+CPIN" and written:
-            self._set("sim_ready", 1)
+            self._facts.note("sim_ready", 1)
         if name in {"%CMNG", "%KEYGEN"} and not written.startswith("1"):
-            self._set("written", 1)
+            self._facts.note("written", 1)
         if written:
             self._take(name, written)
 
     def _take(self, name: str, written: str) -> None:
         """Note what a command sets as if it had been read; the command is the evidence."""
-        shown = self._line, self._number
-        self._line, self._number = self._sent_as
+        shown = self._facts.line, self._facts.number
+        self._facts.line, self._facts.number = self._sent_as
         self._take_values(name, written)
-        self._line, self._number = shown
+        self._facts.line, self._facts.number = shown
 
     def _take_values(self, name: str, written: str) -> None:
         if name not in _SETTINGS:
@@ -209,37 +190,25 @@ class Evidence:
                 else:
                     del self._facts[key]
 
-    @property
-    def _is_on(self) -> bool:
-        return "fun" in self._facts and not self._is_off
-
-    @property
-    def _is_off(self) -> bool:
-        """Whether it is known to be off, or on its way; neither this nor `_is_on` if not known."""
-        fun = self._facts.get("fun")
-        name, _, written = split_command(self._pending)
-        turns_off = name == "+CFUN" and written in _TURN_OFF
-        return turns_off or (fun is not None and fun.value in _OFF)
-
     # --- facts
 
     def _search_words(self, line: str) -> None:
         for words in self._table.words.of(line):
             if match := words.pattern.search(line):
-                self._set(words.fact, _told(words, match))
+                self._facts.note(words.fact, _told(words, match))
 
     def _set_all(self, name: str, values: Mapping[str, object]) -> None:
         if name == "%XBANDLOCK":
-            self._band_lock(self._line)
+            self._band_lock(self._facts.line)
         for field, value in values.items():
             key = f"{name}.{field}"
             short = self._table.same.get(key)
             if name == "%XVBATLOWLVL" and name in self._pending.upper():
                 short = None  # the level itself, and no notice of a supply below it
             if isinstance(value, int | float | str):
-                self._set(key, value)
+                self._facts.note(key, value)
                 if short:
-                    self._set(short, value)
+                    self._facts.note(short, value)
             elif not short:
                 self._facts.pop(key, None)
         self._refusal(name, values)
@@ -250,88 +219,18 @@ class Evidence:
         elif name == "+COPS" and "networks" in values:
             self._networks(values["networks"])
 
-    def _set(self, name: str, value: Value) -> None:
-        if name == "address" and _ZEROS.issuperset(str(value)):
-            return
-        before = self._facts.get(name)
-        self._facts[name] = Fact(value, self._line, self._number, self._order)
-        if name == "stat" and isinstance(value, int):
-            self._note_status(value, None if before is None else before.value)
-        elif name == "fun" and isinstance(value, int):
-            if before is None or before.value != value:
-                self._note_mode(value, was_off=before is not None and before.value in _OFF)
-        elif name == "other_stat" and "+CEREG.stat" not in self._facts:
-            if value or "this_maker" not in self._facts:  # there it says nothing of LTE
-                self._set("stat", value)
-        elif name in _COUNTED:
-            count = self._facts.get(_COUNTED[name])
-            self._set(_COUNTED[name], int(count.value) + 1 if count else 1)
-        elif name == "address":
-            self._facts.pop("no_address", None)
-
-    def _note_status(self, stat: int, before: Value | None) -> None:
-        if stat in _REGISTERED:
-            if self._seconds_searched() > _SLOW_S:
-                self._slow += 1
-                self._set("slow_searches", self._slow)
-            if before not in _REGISTERED:
-                for refused in ("emm", "esm", "emm_last", "esm_last", "tried", "refused"):
-                    self._facts.pop(refused, None)
-            self._set("registered", 1)
-            self._set("sim_ready", 1)
-            self._searching_since, self._searches = None, False
-            self._facts.pop("drops", None)
-        elif stat == _DENIED:
-            self._searches, self._searching_since = False, None
-            self._set("refused", 1)
-        elif stat in _TRYING and (stat != 0 or self._is_on):
-            if not self._searches:
-                self._searches, self._searching_since = True, self._at_s
-        else:
-            self._searches, self._searching_since = False, None
-
-    def _note_mode(self, fun: int, *, was_off: bool) -> None:
-        self._facts.pop("off_seen", None)
-        if fun in _OFF:
-            for level in ("rsrp_dbm", "snr_db"):
-                self._facts.pop(level, None)
-            if self._searches or "refused" in self._facts:
-                self._set("tried", self._search_length() or "unknown")
-            self._searches, self._searching_since = False, None
-            if fun == 0:
-                self._slow = 0
-                self._facts.pop("boots", None)
-                self._facts.pop("slow_searches", None)
-        else:
-            for past in ("tried", "searched", *(("stat",) if was_off else ())):
-                self._facts.pop(past, None)
-
-    def _search_length(self) -> str:
-        """Return how long the modem searches in vain: "long", "short", "unknown"; "" for not."""
-        if not self._searches:
-            return ""
-        seconds = self._seconds_searched()
-        if "searched" in self._facts or seconds >= _LONG_S:
-            return "long"
-        return "short" if seconds else "unknown"
-
-    def _seconds_searched(self) -> float:
-        if self._searching_since is None or self._at_s is None:
-            return 0.0
-        return self._at_s - self._searching_since
-
     def _refusal(self, name: str, values: Mapping[str, object]) -> None:
         """Note the cause number of +CEREG or +CEER; 0 is none."""
         cause = values.get("reject_cause")
         if name == "+CEREG" and values.get("cause_type") == 0 and isinstance(cause, int) and cause:
             if values.get("stat") not in _REGISTERED:
-                self._set("emm", cause)
+                self._facts.note("emm", cause)
         elif name == "+CEER" and isinstance(values.get("cause"), int) and values["cause"]:
             module = str(values.get("module")).lower()
             if module in {"emm", "esm"}:
                 number = values["cause"]
                 assert isinstance(number, int)
-                self._set(f"{module}_last", number)
+                self._facts.note(f"{module}_last", number)
 
     def _credential(self, values: Mapping[str, object]) -> None:
         """Note a client certificate that is listed without its key, as the list goes on."""
@@ -342,19 +241,19 @@ class Evidence:
         half = [tag for tag, kinds in self._listed.items() if {1, 2} & kinds == {1}]
         self._facts.pop("cert_without_key", None)
         if half:
-            self._set("cert_without_key", half[0])
+            self._facts.note("cert_without_key", half[0])
 
     def _address(self, values: Mapping[str, object]) -> None:
         given = f"{values.get('ipv4') or ''}{values.get('ipv6') or ''}"
         if _ZEROS.issuperset(given):
             self._facts.pop("address", None)
-            self._set("no_address", 1)
+            self._facts.note("no_address", 1)
 
     def _networks(self, networks: object) -> None:
         found = networks if isinstance(networks, list) else []
         stats = [one.get("stat") for one in found if isinstance(one, dict)]
-        self._set("plmns_found", len(stats))
-        self._set("plmns_forbidden", int(bool(stats) and set(stats) == {3}))
+        self._facts.note("plmns_found", len(stats))
+        self._facts.note("plmns_forbidden", int(bool(stats) and set(stats) == {3}))
 
     def _band_lock(self, text: str) -> None:
         """Note the bands of a lock, and whether the modem has any of them."""
@@ -362,26 +261,15 @@ class Evidence:
         for name in ("band_lock", "band_count", "band_lock_supported"):
             self._facts.pop(name, None)
         if bands:
-            self._set("band_lock", ", ".join(map(str, sorted(bands))))
-            self._set("band_count", len(bands))
+            self._facts.note("band_lock", ", ".join(map(str, sorted(bands))))
+            self._facts.note("band_count", len(bands))
             self._judge_bands(bands)
 
     def _judge_bands(self, bands: set[int]) -> None:
         known = self._facts.get("%XCBAND.bands")
         if known is not None:
             supported = {int(band) for band in str(known.value).split(", ") if band}
-            self._set("band_lock_supported", int(bool(bands & supported)))
-
-    # --- what follows from several
-
-    def _conclude(self) -> None:
-        self._facts.pop("search", None)
-        about = self._facts.get("stat")
-        length: Value = self._search_length()
-        if not length and (tried := self._facts.get("tried")) is not None:
-            length = tried.value  # it was switched off after that
-        if length and about is not None:
-            self._facts["search"] = Fact(length, about.line, about.number, about.order)
+            self._facts.note("band_lock_supported", int(bool(bands & supported)))
 
 
 def _slot(written: str) -> tuple[str, ...]:

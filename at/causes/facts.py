@@ -1,0 +1,132 @@
+"""Facts of a modem's lines, the newest of each name, and what follows from one for others. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Value = int | float | str
+OFF = frozenset({0, 4, 20, 44})
+"""The functional modes in which the modem is off."""
+_REGISTERED = frozenset({1, 5})
+_DENIED = 3
+_TRYING = frozenset({0, 2, 4})
+_LONG_S, _SLOW_S = 60, 120
+_ZEROS = frozenset("0.:")
+"""What stands where an address would, if there is none."""
+_COUNTED = {"boot": "boots", "rrc_idle": "drops"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A value, the line that says it and that line's number, from 1; `order` grows with time."""
+
+    value: Value
+    line: str
+    number: int
+    order: int
+
+
+class Facts(dict[str, Fact]):
+    """The facts by name. What is noted rests on the line at which the reader is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line, self.number, self.order = "", 0, 0
+        self.at_s: float | None = None
+        self.turns_off = False
+        """Whether a command is on its way that switches the modem off."""
+        self._slow = 0
+        self._searching_since: float | None = None
+        self._searches = False
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the modem is known to be on."""
+        return "fun" in self and not self.is_off
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it is known to be off, or on its way; neither this nor `is_on` if not known."""
+        fun = self.get("fun")
+        return self.turns_off or (fun is not None and fun.value in OFF)
+
+    def conclude(self) -> None:
+        """Note what follows from several."""
+        self.pop("search", None)
+        about = self.get("stat")
+        length: Value = self._search_length()
+        if not length and (tried := self.get("tried")) is not None:
+            length = tried.value  # it was switched off after that
+        if length and about is not None:
+            self["search"] = Fact(length, about.line, about.number, about.order)
+
+    def note(self, name: str, value: Value) -> None:
+        """Note a fact, and what follows from it."""
+        if name == "address" and _ZEROS.issuperset(str(value)):
+            return
+        before = self.get(name)
+        self[name] = Fact(value, self.line, self.number, self.order)
+        if name == "stat" and isinstance(value, int):
+            self._note_status(value, None if before is None else before.value)
+        elif name == "fun" and isinstance(value, int):
+            if before is None or before.value != value:
+                self._note_mode(value, was_off=before is not None and before.value in OFF)
+        elif name == "other_stat" and "+CEREG.stat" not in self:
+            if value or "this_maker" not in self:  # there it says nothing of LTE
+                self.note("stat", value)
+        elif name in _COUNTED:
+            count = self.get(_COUNTED[name])
+            self.note(_COUNTED[name], int(count.value) + 1 if count else 1)
+        elif name == "address":
+            self.pop("no_address", None)
+
+    def _note_status(self, stat: int, before: Value | None) -> None:
+        if stat in _REGISTERED:
+            if self._seconds_searched() > _SLOW_S:
+                self._slow += 1
+                self.note("slow_searches", self._slow)
+            if before not in _REGISTERED:
+                for refused in ("emm", "esm", "emm_last", "esm_last", "tried", "refused"):
+                    self.pop(refused, None)
+            self.note("registered", 1)
+            self.note("sim_ready", 1)
+            self._searching_since, self._searches = None, False
+            self.pop("drops", None)
+        elif stat == _DENIED:
+            self._searches, self._searching_since = False, None
+            self.note("refused", 1)
+        elif stat in _TRYING and (stat != 0 or self.is_on):
+            if not self._searches:
+                self._searches, self._searching_since = True, self.at_s
+        else:
+            self._searches, self._searching_since = False, None
+
+    def _note_mode(self, fun: int, *, was_off: bool) -> None:
+        self.pop("off_seen", None)
+        if fun in OFF:
+            for level in ("rsrp_dbm", "snr_db"):
+                self.pop(level, None)
+            if self._searches or "refused" in self:
+                self.note("tried", self._search_length() or "unknown")
+            self._searches, self._searching_since = False, None
+            if fun == 0:
+                self._slow = 0
+                self.pop("boots", None)
+                self.pop("slow_searches", None)
+        else:
+            for past in ("tried", "searched", *(("stat",) if was_off else ())):
+                self.pop(past, None)
+
+    def _search_length(self) -> str:
+        """Return how long the modem searches in vain: "long", "short", "unknown"; "" for not."""
+        if not self._searches:
+            return ""
+        seconds = self._seconds_searched()
+        if "searched" in self or seconds >= _LONG_S:
+            return "long"
+        return "short" if seconds else "unknown"
+
+    def _seconds_searched(self) -> float:
+        if self._searching_since is None or self.at_s is None:
+            return 0.0
+        return self.at_s - self._searching_since
