@@ -15,6 +15,8 @@ HIDDEN = "[secret]"
 # A shorter value would blot out ordinary words; such a password is refused where it is read.
 MIN_LENGTH = 4
 
+# A text without any of these has no such shape, which is sooner seen.
+_SIGNS = ("eyJ", "earer ", "asic ", "oat_", "pin-value=", " PRIVATE KEY-----")
 _SHAPES = re.compile(
     r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)?"  # a JWT, whole or cut
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
@@ -44,9 +46,16 @@ def hide(value: str) -> None:
 
 def redact(text: str) -> str:
     """Return `text` with every known secret, and what has the shape of one, hidden."""
-    from at.protocol.command_redaction import without_secrets  # `--help` must not pay for it
+    # `--help` must not pay for these.
+    from at.protocol.command_redaction import without_secrets_as_it_stands
+    from at.protocol.escaped_text import cleaned_in_each_spelling
 
-    text = without_secrets(text)
+    return cleaned_in_each_spelling(
+        text, lambda read: _without_known(without_secrets_as_it_stands(read))
+    )
+
+
+def _without_known(text: str) -> str:
     if _pattern is not None:
         text = _pattern.sub(HIDDEN, text)
-    return _SHAPES.sub(HIDDEN, text)
+    return _SHAPES.sub(HIDDEN, text) if any(sign in text for sign in _SIGNS) else text

@@ -1,16 +1,18 @@
 """Hides the secret parameters of AT commands and answers wherever a text quotes them. Pure.
 
 A name of at.protocol.secret_parameters is found in any spelling: case, blanks, behind another
-command, in a shell's quotes, behind a log's prefix, typed with corrections. Its parameters are read
-by V.250; a secret one becomes `{redacted:NAME}` within its quotes, and everything else stays. What
-does not parse, or was cut, loses all that follows the name.
+command, in a shell's quotes, behind a log's prefix, escaped (at.protocol.escaped_text). Its
+parameters are read by V.250; a secret one becomes `{redacted:NAME}` within its quotes, and
+everything else stays. What does not parse, or was cut, loses all that follows the name.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
 
+from at.protocol.escaped_text import cleaned_in_each_spelling
 from at.protocol.secret_parameters import ANSWER, NOT_DAMAGED, QUERY, SET, Hidden, Parameter, Rule
 
 MARKER = re.compile(r"\{redacted:([a-z-]+)(?::([0-9]{1,9}))?\}")
@@ -26,9 +28,6 @@ _PRIVATE_KEY = re.compile(
 )
 # A chunk of observability data, which may hold a core dump: Serial Modem leaves it out, too.
 _CHUNK = re.compile(r"\bMC:[A-Za-z0-9+/]{4,}={0,2}(:?)")
-# What is typed over a line that a host edits: backspace, delete, escape sequences.
-_EDITS = re.compile(r"[\x08\x7f\x1b]")
-_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~])?")
 
 _SIGN = re.compile("[+%#]")
 _LINE_ENDS = "\r\n\0"
@@ -46,6 +45,12 @@ _WITHOUT_COLON = re.compile(
 )
 # What may be a name with a byte damaged; the longest has 20 bytes.
 _WORDS = re.compile(r"[^ \r\n\"=:,'`(){}\[\]<>](?:[^ \r\n\"=:,'`(){}<>\[]|\[(?![0-9])){2,25}")
+# What such a word has: the loss of a sign leaves its letters.
+_SUSPECT = re.compile(r"[+%#]|[A-Z]{2}")
+_SUSPECT_OR_AT = re.compile(r"[+%#]|[A-Z]{2}|(?<![a-z])at[a-z]")
+_LONGEST_WORD = 26
+_BETWEEN = " \r\n\"=:,'`(){}<>"
+_WORD_END = re.compile(f"[{_BETWEEN}]")
 _NO_NAME_END = re.compile(r"[^A-Z]+\Z")
 _VALUE = re.compile(r"[0-9\"]")
 _ANY = "\1"
@@ -61,12 +66,7 @@ _NUMBER = re.compile(r"-?[0-9]*", re.ASCII)
 
 def without_secrets(text: str) -> str:
     """Return a line, a message or a whole log without the secrets of its commands and answers."""
-    cleaned = _cleaned(text)
-    if _EDITS.search(cleaned) is None:
-        return cleaned
-    edited = _as_edited(cleaned)
-    again = _cleaned(edited)
-    return cleaned if again == edited else again
+    return cleaned_in_each_spelling(text, without_secrets_as_it_stands)
 
 
 @cache
@@ -81,10 +81,11 @@ def _names() -> re.Pattern[str]:
     )
 
 
-def _cleaned(text: str) -> str:
+def without_secrets_as_it_stands(text: str) -> str:
+    """Return a text without the secrets that it shows without any other reading."""
     if "PRIVATE KEY-----" in text:  # in quotes or without them, of a command or of none
         text = _PRIVATE_KEY.sub(r"-----BEGIN \1-----{redacted:key}\3", text)
-    if "://" in text:
+    if "://" in text and "%" in text:
         text = _FETCHED.sub(_without_queries, text)
     if "MC:" in text:
         text = _CHUNK.sub(r"MC:{redacted:chunk}\1", text)
@@ -111,7 +112,7 @@ def _without_damaged(text: str) -> str:
     pieces: list[str] = []
     done = 0
     looked_at = 0
-    for match in _WORDS.finditer(text):
+    for match in _suspects(text):
         shown = _damaged_name(match.group())
         if shown is None or match.start() < looked_at:
             continue
@@ -126,6 +127,21 @@ def _without_damaged(text: str) -> str:
             pieces += (text[done:at], "{redacted:rest}")
             done = looked_at
     return "".join(pieces) + text[done:]
+
+
+def _suspects(text: str) -> Iterator[re.Match[str]]:
+    """Yield the words that may be a damaged name."""
+    looked_at = 0
+    for sign in (_SUSPECT_OR_AT if "at" in text else _SUSPECT).finditer(text):
+        begin = sign.start()
+        if begin < looked_at:
+            continue
+        earliest = max(looked_at, begin - _LONGEST_WORD)
+        while begin > earliest and text[begin - 1] not in _BETWEEN:
+            begin -= 1
+        end = _WORD_END.search(text, sign.start())
+        looked_at = len(text) if end is None else end.start()
+        yield from _WORDS.finditer(text, begin, looked_at)
 
 
 @lru_cache(1024)
@@ -309,14 +325,3 @@ def _end_of_line(text: str, at: int, closer: str) -> int:
         elif match.group() != "\0" or _FRESH.match(text, match.end()):
             return match.start()
     return len(text)
-
-
-def _as_edited(text: str) -> str:
-    """Return a text as a host reads it that lets its lines be edited."""
-    kept: list[str] = []
-    for char in _ESCAPE_SEQUENCE.sub("", text):
-        if char not in "\x08\x7f":
-            kept.append(char)
-        elif kept and kept[-1] not in _LINE_ENDS:
-            kept.pop()
-    return "".join(kept)
