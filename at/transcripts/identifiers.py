@@ -24,6 +24,9 @@ _SIGNED = re.compile(
     r"|(?P<rest>(?:eyJ|2dn3)[\w-]{20,}[\w.-]*|(?<!\n)(?:MII|MFkw)[\w-]{100,}[\w.-]*))",
     re.ASCII,
 )
+# What each of the looks below has; most lines of a log have none of it.
+_MAY_NAME = re.compile(r"[0-9A-Fa-f]{4}(?:[ -]|[0-9A-Fa-f]{2})")
+_SIGNED_SIGNS = ("eyJ", "2dn3", "MII", "MFkw")
 _ESCAPE_SEQUENCE = re.compile(r"(\x1b\[[0-?]*[ -/]*[@-~])")
 _UUID = re.compile(
     r"(?<![0-9A-Za-z])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9A-Za-z])", re.IGNORECASE
@@ -38,7 +41,14 @@ _LONG_NUMBER = re.compile(
     r"(?<![0-9A-Za-z])(nrf-)?((?!0{11})[0-9]{15}|[0-9]{18,20}|[0-9]{32})(?=F?(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
+# As labels print an IMEI, with its check digit, version or neither, and a card number.
+_GROUPED = re.compile(
+    r"(?<![\w-])(?:(?P<imei>[0-9]{2}([- ])[0-9]{6}\2[0-9]{6}(?:\2[0-9]{1,2})?)"
+    r"|(?P<iccid>89[0-9]{2}([- ])(?:[0-9]{4}\4){3}[0-9]{2,4}(?:\4[0-9]{1,4})?))(?![\w-])",
+    re.ASCII,
+)
 _PHONE = re.compile(r'(?<=")\+[0-9]{7,15}(?=")')
+_COUNTRIES = "234567"  # with these begin the codes of countries (ITU-T E.212), and so every IMSI
 _QUOTED = re.compile(r'"[^"]*(?:"|\Z)')
 
 
@@ -60,20 +70,24 @@ class Identifiers:
         `typed`: long numbers outside quotes are what the line's grammar makes them, such as a time.
         `sent`: by a host, which has signed texts from elsewhere: a replay takes any there.
         """
+        if "\x1b" not in text:
+            return self._part_replaced(text, typed=typed, sent=sent)
         # The letter that ends an escape sequence is no part of the word behind it.
         parts = _ESCAPE_SEQUENCE.split(text)
         parts[::2] = [self._part_replaced(part, typed=typed, sent=sent) for part in parts[::2]]
         return "".join(parts)
 
     def _part_replaced(self, text: str, *, typed: bool, sent: bool) -> str:
+        if not _MAY_NAME.search(text) and not any(sign in text for sign in _SIGNED_SIGNS):
+            return self._known_replaced(text)
         text = _SIGNED.sub(UNREADABLE if sent else self._signed, text)
         text = _UUID.sub(lambda match: self.uuid(match.group()), text)
         text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m[1].lower(), m[3])}", text)
         text = _PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
         if typed:
-            text = _QUOTED.sub(lambda match: _LONG_NUMBER.sub(self._number, match.group()), text)
+            text = _QUOTED.sub(lambda match: self._numbers(match.group()), text)
         else:
-            text = _LONG_NUMBER.sub(self._number, text)
+            text = self._numbers(text)
         return self._known_replaced(text)
 
     def keep_builds(self, text: str) -> None:
@@ -187,6 +201,18 @@ class Identifiers:
                 return self.made_up.phone(number)
         return number
 
+    def _numbers(self, text: str) -> str:
+        return _LONG_NUMBER.sub(self._number, _GROUPED.sub(self._grouped, text))
+
+    def _grouped(self, match: re.Match[str]) -> str:
+        """Return a number that is written in groups as another one, in the same groups."""
+        digits = re.sub("[- ]", "", match.group())
+        if match["imei"]:
+            other = iter(self.made_up.imei(digits + luhn_digit(digits) * (len(digits) == 14)))
+        else:
+            other = iter(self.iccid(digits))
+        return re.sub("[0-9]", lambda _: next(other), match.group())
+
     def _number(self, match: re.Match[str]) -> str:
         """Return a long number changed if it has the form of an IMEI, a card number or an EID."""
         prefix, digits = match[1] or "", match[2]
@@ -196,6 +222,8 @@ class Identifiers:
             digits = self.made_up.eid(digits)
         elif len(digits) != 32 and digits.startswith("89"):
             digits = self.made_up.iccid(digits)
+        elif len(digits) == 15 and digits[0] in _COUNTRIES and not _is_fraction(match):
+            digits = self.made_up.imsi(digits)
         return prefix + digits
 
     def _known_replaced(self, text: str) -> str:
@@ -223,6 +251,10 @@ class Identifiers:
             case "serial":
                 return made.serial(text)
         return text
+
+
+def _is_fraction(match: re.Match[str]) -> bool:
+    return match.string[: match.start()].endswith(".")
 
 
 def _nines(text: str) -> str:

@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from hashlib import sha256
+from itertools import pairwise
 
 from at.commands import catalog
 from at.protocol import notices
 from at.protocol.command import CommandText, read_command
+from at.protocol.escaped_text import cleaned_in_each_spelling
 from at.protocol.values import name_before_colon
 from at.transcripts import resigning, sim_files
 from at.transcripts.identifiers import UNREADABLE, Identifiers
@@ -29,6 +31,15 @@ _COMMAND = re.compile(
     r"(?:\s|\x1b\[[0-9;]*[mGKJ]|[A-Za-z][\w.-]{0,20}:~\$)*(?:at\s+'?(?=AT))?(?P<command>AT.*)",
     re.IGNORECASE | re.DOTALL,
 )
+_SIGN = re.compile(r"[+%#*^]")
+# What a log line quotes of a session: a command with what it asks, or an answer's name.
+_QUOTED = re.compile(r"(?<![\w+%#*^])(?:AT(?=[+%#*^][A-Z])|(?=[+%#*^][A-Z]\w+\s*:))", re.IGNORECASE)
+_QUOTED_COMMAND = re.compile(r"AT[+%#*^]\w+(?:=\?|\?|=.*)?", re.DOTALL)
+# A bare answer that a log line quotes.
+_FEWEST_DIGITS = 8
+_LAST_WORD = re.compile(r".*[\s:>'\"<=]([\w,]{10,48})\W*", re.ASCII | re.DOTALL)
+_CLOSERS = " \t\r\n\0'>)]},.;"
+_LOGGED_END = re.compile(r".*\b(?:OK|ERROR)\W*", re.DOTALL)
 _LINE = re.compile(r'(?:[^"\r\n\0]|"[^"]*(?:"|\Z))+[\r\n\0]*|[\r\n\0]+')
 # What a shell colours, or writes where its prompt was.
 _SHOWN = re.compile(
@@ -59,6 +70,8 @@ class IdentityRedactor:
         self._names = names
         self._command: CommandText | None = None
         """The command in progress: it decides what a line without a name is."""
+        self._logged: CommandText | None = None
+        """The last command that a log line quoted, of the kit's own session with its modem."""
         self._written: dict[WrittenCredential, bytes] = {}
         """The digest in the recording of each credential whose content was redacted."""
         self._answers: Mapping[str, Mapping[int, Change]] = {
@@ -87,20 +100,30 @@ class IdentityRedactor:
     def clean(self, line: bytes) -> bytes:
         """Return a line with made-up identity."""
         rest, logs = without_logs(line)
-        # An echo ends with CR, and its answer stands behind it.
-        text = "".join(map(self._line, _LINE.findall(rest.decode("latin-1"))))
+        text = self._lines(rest.decode("latin-1"))
         for place, log in reversed(logs):
             cut = min(place, len(text.rstrip("\r\n")))
-            text = text[:cut] + self._names.replaced(log.decode("latin-1")) + text[cut:]
+            text = text[:cut] + self._lines(log.decode("latin-1")) + text[cut:]
         return text.encode("latin-1")
+
+    def _lines(self, text: str) -> str:
+        """Return a text of several lines: an echo ends with CR, and its answer stands behind it."""
+        return cleaned_in_each_spelling(text, self._as_it_stands)
+
+    def _as_it_stands(self, text: str) -> str:
+        return "".join(map(self._line, _LINE.findall(text)))
 
     def note_written(self, before: bytes, after: bytes) -> None:
         """Note how a line was redacted: what it writes has another digest from here on."""
+        if before == after:
+            return
         was, now = written_credential(before), written_credential(after)
         if was is not None and now is not None and was != now:
             self._written[was] = now.digest
 
     def _line(self, text: str) -> str:
+        if "\x1b" not in text:
+            return self._shown(text)
         begins, shown, ends = _SHOWN.fullmatch(text).groups()  # type: ignore[union-attr]
         return begins + self._shown(shown) + ends
 
@@ -108,10 +131,36 @@ class IdentityRedactor:
         match = _COMMAND.fullmatch(text)
         if match is not None:
             return self._sent(text, match.start("command"))
+        if _SIGN.search(text) and not name_before_colon(text.strip()) and _QUOTED.search(text):
+            return self._log_line(text)
         text = self._received(text)
         if _FINAL.fullmatch(text.strip()):
             self._command = None
+        elif self._logged and _LOGGED_END.fullmatch(text):
+            self._logged = None
         return text
+
+    def _log_line(self, text: str) -> str:
+        """Return a line that quotes commands and answers, each read as if it stood alone."""
+        own, self._command = self._command, self._logged
+        begins = [0, *(match.start() for match in _QUOTED.finditer(text)), len(text)]
+        parts = [text[begin:end] for begin, end in pairwise(begins)]
+        parts[0] = self._names.replaced(parts[0])
+        parts[1:] = map(self._quoted_part, parts[1:])
+        self._logged, self._command = self._command, own
+        return "".join(parts)
+
+    def _quoted_part(self, text: str) -> str:
+        end = len(text.rstrip(_CLOSERS))
+        if text.count('"', 0, end) % 2 and text[end - 1] == '"':
+            end -= 1  # it closes what is before the part
+        return self._quoted(text[:end]) + text[end:]
+
+    def _quoted(self, text: str) -> str:
+        command = _QUOTED_COMMAND.match(text)
+        if command is None:
+            return self._received(text)
+        return self._sent(command.group(), 0) + self._received(text[command.end() :])
 
     def _sent(self, text: str, start: int) -> str:
         command = text[start:].rstrip("\r\n\0 ")
@@ -145,18 +194,29 @@ class IdentityRedactor:
 
     def _bare(self, text: str) -> str:
         """Return a line without a name, which the command in progress explains."""
-        line = text.strip()
-        asked = self._command.name if self._command is not None else ""
-        if asked in _SERIAL_ANSWERS and re.fullmatch(r'[\w:./,"-]*[0-9][\w:./,"-]*', line):
-            return _changed(text, 0, dict.fromkeys(range(3), self._names.serial))
-        if asked == "+CIMI" and _NUMBER_ALONE.fullmatch(line):
-            return _changed(text, 0, {0: self._names.imsi})
-        if asked in _CARD_ANSWERS and _NUMBER_ALONE.fullmatch(line):
-            return _changed(text, 0, {0: self._names.iccid})
+        if changes := self._alone(self._command, text.strip()):
+            return _changed(text, 0, changes)
+        if not self._logged and not self._command:
+            return text
+        word = _LAST_WORD.fullmatch(text)
+        if word is None or len(re.findall("[0-9]", word[1])) < _FEWEST_DIGITS:
+            return text
+        changes = self._alone(self._logged, word[1]) or self._alone(self._command, word[1])
+        return text[: word.start(1)] + _changed(word[1], 0, changes) + text[word.end(1) :]
+
+    def _alone(self, asked: CommandText | None, answer: str) -> Mapping[int, Change]:
+        """Return what is changed in an answer without a name, {} if none of that was asked."""
+        name = asked.name if asked is not None else ""
+        if name in _SERIAL_ANSWERS and re.fullmatch(r'[\w:./,"-]*[0-9][\w:./,"-]*', answer):
+            return dict.fromkeys(range(3), self._names.serial)
+        if name == "+CIMI" and _NUMBER_ALONE.fullmatch(answer):
+            return {0: self._names.imsi}
+        if name in _CARD_ANSWERS and _NUMBER_ALONE.fullmatch(answer):
+            return {0: self._names.iccid}
         # No other command is answered with fifteen digits alone: they are an IMEI or an IMSI.
-        if re.fullmatch(r"[0-9]{15}", line, re.ASCII) and luhn_digit(line[:14]) != line[14]:
-            return _changed(text, 0, {0: self._names.imsi})
-        return text
+        if re.fullmatch(r"[0-9]{15}", answer, re.ASCII) and luhn_digit(answer[:14]) != answer[14]:
+            return {0: self._names.imsi}
+        return {}
 
     def _file_content(self, content: str) -> str:
         asked = self._command

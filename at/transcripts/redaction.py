@@ -27,6 +27,7 @@ _SIGNATURE = b"A" * 86
 _TOKEN = re.compile(rb"\b(eyJ[\w-]*)\.([\w-]+)\.([\w-]+)", re.ASCII)
 _KEY_MARK = re.compile(rb"-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----")
 _KEY_LINE = re.compile(rb"(?!(?:OK|ERROR|BEGIN|PRIVATE)\Z)[A-Za-z0-9+/]{4,}={0,2}")
+_LOGGED_KEY_LINE = re.compile(rb"[^\r\n]*\s([A-Za-z0-9+/]{16,}={0,2}|[A-Za-z0-9+/]{2,}={1,2})")
 _ENDS = "\r\n\0 "
 _HIDDEN = re.compile(r"(?:> ?)?\{redacted:[a-z-]+\}|[>@]")
 _OTHER_LINE = re.compile(r"[\r\0]")  # inside a line: noise, and behind it no rule looks
@@ -56,7 +57,8 @@ class Redactor:
         """Return a line without its secrets."""
         data = self._keys.clean(data)
         if self._identity is None:
-            return _TOKEN.sub(rb"\1.\2." + _SIGNATURE, _without_secrets(data))
+            cleaned = _without_secrets(data)
+            return _TOKEN.sub(rb"\1.\2." + _SIGNATURE, cleaned) if b"eyJ" in data else cleaned
         # What a modem signed is signed by a published key now: such a token opens nothing either.
         cleaned = _without_secrets(self._identity.clean(data))
         self._identity.note_written(data, cleaned)
@@ -65,7 +67,7 @@ class Redactor:
 
 def _without_secrets(data: bytes) -> bytes:
     data = without_secrets(data.decode("latin-1")).encode("latin-1")
-    return _BEARER.sub(rb"\1{redacted:token}", data)
+    return _BEARER.sub(rb"\1{redacted:token}", data) if b"uthorization:" in data.lower() else data
 
 
 class _SecretExchange:
@@ -117,6 +119,8 @@ class _KeysByLine:
             self._lines.update(filter(_KEY_LINE.fullmatch, data.split()))
             return data
         text = data.strip()
+        if self._open and (word := _LOGGED_KEY_LINE.fullmatch(text)):
+            text = word[1]
         if (self._open or text in self._lines) and _KEY_LINE.fullmatch(text):
             self._lines.add(text)
             return data.replace(text, b"{redacted:key}", 1)

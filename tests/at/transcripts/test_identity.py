@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
+from collections.abc import Callable
 from hashlib import sha256
 
 import pytest
@@ -41,6 +44,10 @@ NAMING = {
     "IMEI in a log line": [f"[00:00:01.000,000] <inf> app: id nrf-{IMEI} up\r\n"],
     "IMEI in a topic": [f'AT#XMQTTPUB="d/nrf-{IMEI}/up"\r'],
     "IMEI with a label": [f"boot: imei={IMEI[:14]}9 ok\r\n"],
+    "IMEI in groups": [f"label 35-265610-036787-2, {IMEI[:2]} {IMEI[2:8]} {IMEI[8:14]}\r\n"],
+    "ICCID in groups": [
+        f"card {ICCID[:4]} {ICCID[4:8]} {ICCID[8:12]} {ICCID[12:16]} {ICCID[16:]}\r\n"
+    ],
     "IMSI": ["AT+CIMI\r", f"{IMSI}\r\n"],
     "IMSI of nobody's question": [f"{IMSI}\r\n"],
     "IMSI with a label": [f'{{"imsi": "{IMSI}"}}\r\n'],
@@ -73,7 +80,7 @@ NAMING = {
 }
 NAMES = re.compile(
     rf"{IMEI[:14]}|{IMSI}|{ICCID[:16]}|{UUID.replace('-', '-?')}|1234567890|17012345678|Ada|pump"
-    r"|Q0VSVA|QUFB|NX1|214365F7|2143658709|ABAB",
+    r"|265610|1234 567|Q0VSVA|QUFB|NX1|214365F7|2143658709|ABAB",
     re.IGNORECASE,
 )
 
@@ -113,6 +120,36 @@ def test_nobody_is_named(name: str) -> None:
     assert cleaned(after) == after, "made-up values stay"
     for before, line in zip(lines, after, strict=True):
         assert re.search(r"\r?\n?\Z", line).group() == re.search(r"\r?\n?\Z", before).group()  # type: ignore[union-attr]
+
+
+LOG = "[00:00:01.000,000] <dbg> modem: "
+QUOTED: dict[str, Callable[[str], str]] = {
+    "in a log line": lambda line: LOG + line,
+    "with a mark in a log line": lambda line: LOG + ("TX: " if line[:2] == "AT" else "RX: ") + line,
+    "in HTML": lambda line: LOG + html.escape(line),
+    "in JSON": lambda line: LOG + json.dumps(line),
+    "as bytes of Python": lambda line: f"2026-11-02 10:00:00,123 DEBUG at: {line.encode()!r}",
+    "with spelt ends": lambda line: f"{LOG}--> '{line}<CR><LF>'",
+    "in angle brackets": lambda line: f"{LOG}modem said <{line}>",
+}
+
+
+@pytest.mark.parametrize("way", QUOTED)
+def test_nobody_is_named_by_a_log_line_that_quotes_a_session(way: str) -> None:
+    for name, session in NAMING.items():
+        lines = [f"{QUOTED[way](line.rstrip())}\r\n" for line in session]
+        after = cleaned(lines)
+        assert not NAMES.search("".join(after)), name
+        assert cleaned(after) == after, (name, "made-up values stay")
+
+
+def test_a_log_line_does_not_change_what_the_port_was_asked() -> None:
+    lines = [
+        "AT+CRSM=176,28423,0,0,9\r",
+        f"{LOG}AT+CIMI\r\n",
+        '+CRSM: 144,0,"082926102143658709"\r\n',
+    ]
+    assert not NAMES.search("".join(cleaned(lines)))
 
 
 @pytest.mark.parametrize("line", NO_NAMES)

@@ -33,3 +33,14 @@ def test_what_is_no_secret_stays() -> None:
     listed = b'%CMNG: 7,3,"' + b"A" * 64 + b'"'
     assert Redactor().clean(listed) == listed
     assert Redactor().clean(b'+CGSN: "352656100367872"\r\n') == b'+CGSN: "352656100367872"\r\n'
+
+
+def test_a_key_that_a_log_prints_line_by_line_is_hidden() -> None:
+    redactor = Redactor()
+    key = ["-----BEGIN EC PRIVATE KEY-----", "MHcCAQEEIB" + "c0ffee5e" * 6, "c0ffee5ec2e7AB==",
+           "-----END EC PRIVATE KEY-----", "wrote c0ffee5ec2e7c0ffee5e"]  # fmt: skip
+    lines = [f"[00:00:01.000,000] <dbg> app: {line}\r\n".encode() for line in key]
+    cleaned = [redactor.clean_answer(line) for line in lines]
+    assert b"c0ffee5e" not in b"".join(cleaned[:4])
+    assert cleaned[4] == lines[4]
+    assert all(line.startswith(b"[00:00:01.000,000] <dbg> app: ") for line in cleaned)
