@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 import click
 import msgspec
@@ -23,6 +23,7 @@ from agent.daemon.snapshot import (
     LinkStatus,
     LocationStatus,
     Phase,
+    State,
 )
 from agent.errors import AgentError
 
@@ -44,8 +45,8 @@ async def _status(session: Session) -> int:
     request = StatusRequest()
     answer = await send_request(configuration.state_dir, configuration.name, request, StatusAnswer)
     status = answer.status
-    emit_or_say(session, msgspec.to_builtins(status), *lines_of(status, time.time()))
-    in_trouble = any(each.phase is Phase.TROUBLE for each in status.concerns())
+    emit_or_say(session, msgspec.to_builtins(status), *lines_of(status, datetime.now(UTC)))
+    in_trouble = any(each.state is State.TROUBLE for each in status.concerns())
     return AgentError.exit_code if in_trouble else 0
 
 
@@ -61,7 +62,9 @@ async def _watch(session: Session) -> int:
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
                 emit_or_say(
-                    session, msgspec.to_builtins(status), *[*lines_of(status, time.time()), ""]
+                    session,
+                    msgspec.to_builtins(status),
+                    *[*lines_of(status, datetime.now(UTC)), ""],
                 )
         from rich.console import Console
         from rich.live import Live
@@ -71,14 +74,17 @@ async def _watch(session: Session) -> int:
         with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
-                text = printable("\n".join(lines_of(status, time.time())))
+                text = printable("\n".join(lines_of(status, datetime.now(UTC))))
                 live.update(Text(text), refresh=True)
 
 
-def lines_of(status: AgentStatus, now: float) -> Iterator[str]:
+def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
     """Return a status as lines for a person, at most 80 characters wide where words allow it."""
     agent, outbox = status.agent, status.outbox
-    up = _age(now - agent.since)
+    head = status.headline
+    word = f"{head.state.value}: " if head.state is not State.WELL else ""
+    yield from _wrapped("", f"{word}{head.says}")
+    up = _since(agent.since, now)
     yield f"cellagent {agent.version}, profile {agent.profile}, PID {agent.pid}, up {up}"
     parked = f", {outbox.parked} parked" if outbox.parked else ""
     delivered = outbox.counts.get("delivered", 0)
@@ -88,48 +94,102 @@ def lines_of(status: AgentStatus, now: float) -> Iterator[str]:
     yield from _concern(outbox, shown, now, indent="")
     for lane in outbox.failing or []:
         held = f"{lane.held} held apart, " if lane.held else ""
-        again = f"next try in {_age(lane.next_try - now)}" if lane.next_try > now else "tries now"
-        tries = f"{lane.failures} tries in {_age(now - lane.since)}"
+        again = _next_try(lane.next_try, now) or "tries now"
+        tries = f"{lane.failures} tries in {_since(lane.since, now)}"
         text = f"{lane.kind} of {lane.device or '-'}: {tries}"
         what = "" if lane.what == outbox.trouble else f": {lane.what}"
         yield from _wrapped("!   ", f"{text}, {held}{again}{what}")
     for kit in status.kits:
         yield ""
         link = kit.concern(LinkStatus)
-        yield "  ".join(filter(None, (kit.name, kit.port, link.device_id)))
+        state = "" if kit.state is State.WELL else kit.state.value
+        yield "  ".join(filter(None, (kit.name, kit.port, link.device_id, state)))
         for each in kit.concerns:
             yield from _concern(each, _facts(each, now), now)
+            if isinstance(each, LocationStatus):
+                yield from _unreported(each)
             if each is link:
+                yield from _cause(link)
                 for finding in link.findings or []:
                     yield from _wrapped("  !   ", finding.what)
-                    if finding.hint:
-                        yield from _wrapped("      ", f"try: {finding.hint}")
+                    yield from _way_out("      ", finding.hint)
 
 
-def _concern(each: ConcernStatus, facts: str, now: float, indent: str = "  ") -> Iterator[str]:
-    state = each.phase
-    mark = {Phase.WELL: "ok", Phase.TROUBLE: "NO"}.get(state, "--")
-    since = f" since {_age(now - each.since)}" if state is Phase.TROUBLE else ""
-    word = "" if state is Phase.WELL else f"{state.value}{since}"
-    parts = ", ".join(part for part in (word, facts) if part)
-    yield f"{indent}{mark}  {each.name:12} {parts}".rstrip()
+_MARKS = {
+    State.TROUBLE: "NO",
+    State.ATTENTION: "!!",
+    State.UNKNOWN: "??",
+    State.WORKING: "..",
+    State.WELL: "ok",
+}
+
+
+def _concern(each: ConcernStatus, facts: str, now: datetime, indent: str = "  ") -> Iterator[str]:
+    is_off = each.phase is Phase.OFF
+    mark = "--" if is_off and each.state is State.WELL else _MARKS[each.state]
+    parts = ["" if each.phase is Phase.WELL else each.phase.value]
+    if each.phase is Phase.TROUBLE:
+        since = f"{each.since.astimezone():%H:%M} ({_since(each.since, now)})"
+        tries = f"{each.failures} tries" if each.failures > 1 else ""
+        again = "" if each.next_try is None else _next_try(each.next_try, now)
+        parts = [f"trouble since {since}", tries, again]
+    shown = ", ".join(filter(None, (*parts, facts)))
+    first = f"{indent}{mark}  {each.name:12} "
+    yield from _wrapped(first, shown) if shown else [first.rstrip()]
     if each.trouble:
         yield from _wrapped(f"{indent}    ", each.trouble)
-        if each.hint:
-            yield from _wrapped(f"{indent}    ", f"try: {each.hint}")
+        yield from _way_out(f"{indent}    ", each.hint)
+
+
+def _unreported(each: LocationStatus) -> Iterator[str]:
+    if each.unreported is not None:
+        yield from _wrapped("  !   ", f"not reported: {each.unreported}")
+        yield from _way_out("      ", each.unreported_hint)
+
+
+def _cause(link: LinkStatus) -> Iterator[str]:
+    if link.cause is not None:
+        cause = link.cause
+        yield from _wrapped("  !   ", f"{cause.says} ({cause.certainty}: {cause.evidence})")
+        yield from _way_out("      ", cause.next)
+
+
+def _way_out(indent: str, hint: str | None) -> Iterator[str]:
+    """Return what to try. A command is not broken into lines: it is there to be pasted."""
+    if hint is None:
+        return
+    words = f"try: {hint}"
+    command = re.search(r"`[^`]+`", words)
+    if command is None or len(indent) + len(words) <= _WIDTH:
+        yield from _wrapped(indent, words)
+        return
+    before, after = words[: command.start()].rstrip(" :"), words[command.end() :].strip(" ;,")
+    yield from _wrapped(indent, f"{before}:")
+    yield f"{indent}  {command[0][1:-1]}"
+    if after:
+        yield from _wrapped(indent, after)
+
+
+def _next_try(at: datetime, now: datetime) -> str:
+    return f"next try at {at.astimezone():%H:%M:%S}" if at > now else ""
+
+
+def _since(then: datetime, now: datetime) -> str:
+    return _age((now - then).total_seconds())
 
 
 def _wrapped(indent: str, text: str) -> list[str]:
     return wrapped(text, _WIDTH, indent, " " * len(indent))
 
 
-def _facts(each: ConcernStatus, now: float) -> str:
+def _facts(each: ConcernStatus, now: datetime) -> str:
     match each:
         case LinkStatus():
             held = f"held by {each.held_by}" if each.held_by else None
-            return ", ".join(filter(None, (each.firmware, each.dialect, held, each.busy_with)))
+            words = (each.firmware, each.dialect, held, each.busy_with, *_measured(each))
+            return ", ".join(filter(None, words))
         case ConsoleStatus():
-            return ", ".join(_console(each))
+            return ", ".join(_console(each, now))
         case EventsStatus():
             return ", ".join(_events(each))
         case LocationStatus():
@@ -139,18 +199,31 @@ def _facts(each: ConcernStatus, now: float) -> str:
     return ""
 
 
-def _location(each: LocationStatus, now: float) -> str:
+def _location(each: LocationStatus, now: datetime) -> str:
     position = each.position
     if position is None or position.lat is None or position.lon is None:
         return ""
     around = "" if position.uncertainty is None else f" \u00b1 {position.uncertainty:.0f} m"
-    age = _age(now - datetime.fromisoformat(position.at).timestamp())
+    age = _since(datetime.fromisoformat(position.at), now)
     return f"{position.lat:.5f}, {position.lon:.5f}{around} by {position.method}, {age} ago"
 
 
-def _console(each: ConsoleStatus) -> Iterator[str]:
+def _measured(each: LinkStatus) -> Iterator[str]:
+    if each.cell is not None and each.cell.band is not None:
+        yield f"band {each.cell.band}"
+    if (reading := each.reading) is not None:
+        units = {"rsrp_dbm": "dBm", "snr_db": "dB", "supply_mv": "mV", "temperature_c": "°C"}
+        for name, unit in units.items():
+            if (value := getattr(reading, name)) is not None:
+                yield f"{value} {unit}"
+
+
+def _console(each: ConsoleStatus, now: datetime) -> Iterator[str]:
     counts = {"chunks": each.chunks, "dumps": each.dumps, "faults": each.faults}
     yield from (f"{count} {name}" for name, count in counts.items() if count)
+    if each.crash is not None:
+        at_frame = f" at {each.crash.frame}" if each.crash.frame else ""
+        yield f"crashed {_since(each.crash.at, now)} ago: {each.crash.what}{at_frame}"
     if each.lost:
         yield f"{each.lost} LOST for want of room"
     if each.let_go:
@@ -159,10 +232,10 @@ def _console(each: ConsoleStatus) -> Iterator[str]:
 
 
 def _fota(each: FotaStatus) -> str:
-    if each.total:
-        return f"{each.stage} {100 * (each.done or 0) // each.total} %"
     if each.stage:
-        return each.stage
+        share = f" {100 * (each.done or 0) // each.total} %" if each.total else ""
+        proof = f" ({each.proof.partition(':')[0]})" if each.proof else ""
+        return f"{each.stage}{share}{proof}"
     return f"last: {each.last.job} {each.last.status}" if each.last else ""
 
 

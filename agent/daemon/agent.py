@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.metrics import MetricsServer
+from agent.daemon.service_watch import WATCH_S, ServiceWatch
 from agent.daemon.snapshot import (
     AgentProcess,
     AgentStatus,
@@ -30,15 +32,15 @@ from agent.daemon.snapshot import (
     OutboxStatus,
     Phase,
 )
+from agent.daemon.states import headline, row_of, worst
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
 from agent.http import HttpClient
-from agent.outbox.delivery_loop import Delivery, Sender
+from agent.outbox.delivery_loop import Delivery
 from agent.outbox.delivery_requests import ServiceSender
-from agent.outbox.items import Item
 from agent.outbox.outbox import Outbox
-from agent.tasks import cancel_and_wait
+from agent.tasks import cancel_and_wait, first_of
 from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect
 from at.ports.usb import same_port
@@ -57,13 +59,15 @@ class Agent:
         self._configuration = configure()
         kits_of(self._configuration.profile)  # a mistake is reported before anything is opened
         self.registry = StatusRegistry()
+        self.registry.profile = self._configuration.name
         self.kits: dict[str, KitAgent] = {}
         self.delivery: OutboxDelivery
         self._metrics = MetricsServer(self.registry)
-        self._started = time.time()
+        self._started = self.registry.now()
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._client: HttpClient
+        self._services = ServiceWatch()
         self._housekeeping = self.registry.add_concern(HousekeepingStatus)
 
     @property
@@ -101,7 +105,8 @@ class Agent:
             detector = watchdog.StallDetector(self._on_stall)
             detector.start()
             stack.callback(detector.stop)
-            keeping = asyncio.ensure_future(supervise(self._housekeeping, self._keep_house))
+            self.registry.on_service_back = self._service_is_back
+            keeping = asyncio.ensure_future(supervise(self._housekeeping, self._keep))
             stack.push_async_callback(cancel_and_wait, keeping)
             watchdog.notify("READY=1")
             ready()
@@ -121,14 +126,20 @@ class Agent:
 
     async def status(self) -> AgentStatus:
         """Return what `status --json` prints; it changes as the agent goes on."""
-        process = AgentProcess(
-            os.getpid(), agent.__version__, self._configuration.name, round(self._started, 3)
-        )
+        now = self.registry.now()
+        for concern in self.registry.concerns:
+            concern.evaluate()
+        outbox, housekeeping = await self.delivery.status(now), self._housekeeping.status
+        kits = [
+            KitStatus(kit.name, kit.settings.port, worst(c.state for c in concerns), concerns)
+            for kit, concerns in [(kit, kit.concerns()) for kit in self.kits.values()]
+        ]
         return AgentStatus(
-            process,
-            await self.delivery.status(),
-            self._housekeeping.status,
-            [KitStatus(k.name, k.settings.port, k.concerns()) for k in self.kits.values()],
+            AgentProcess(os.getpid(), agent.__version__, self._configuration.name, self._started),
+            headline((outbox, housekeeping), kits, now),
+            outbox,
+            housekeeping,
+            kits,
         )
 
     def kit(self, name: str) -> KitAgent:
@@ -208,6 +219,7 @@ class Agent:
             _log.warning("something did not end in time and is left behind")
 
     def _add_kit(self, name: str, profile: Profile) -> None:
+        self.registry.ports[name] = profile.kit.port
         kit = self.kits[name] = KitAgent(
             name,
             profile,
@@ -223,9 +235,26 @@ class Agent:
         await self.kits.pop(name).stop()
         self.registry.remove_kit(name)
 
+    async def _keep(self) -> None:
+        self._housekeeping.set_well()
+        await first_of(self._keep_house(), self._watch_services())
+
+    async def _watch_services(self) -> None:
+        """Try everything again once a service answers, whatever the waits are."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            if not any(concern.awaits_service for concern in self.registry.concerns):
+                self._services.forget()
+            elif await self._services.is_back(self._client):
+                self.registry.service_is_back()
+
+    def _service_is_back(self) -> None:
+        self.deliver_now()
+        for kit in self.kits.values():
+            kit.service_is_back()
+
     async def _keep_house(self) -> None:
         """Feed systemd's watchdog; retry everything when this host's clock was set."""
-        self._housekeeping.set_well()
         timeout_s = watchdog.watchdog_s()
         interval_s = _HOUSEKEEPING_S if timeout_s is None else min(_HOUSEKEEPING_S, timeout_s / 2)
         clocks = watchdog.ClockStepDetector(time.time(), time.monotonic())
@@ -269,7 +298,7 @@ class OutboxDelivery:
     async def start(self, client: HttpClient) -> None:
         """Deliver through `client` from now on, and no longer through an earlier one."""
         await self.stop()
-        self._delivery = Delivery(self.outbox, _StatusSender(ServiceSender(client), self._concern))
+        self._delivery = Delivery(self.outbox, ServiceSender(client), on_ended=self._show)
         self._concern.set_well()
         self._delivering = asyncio.ensure_future(supervise(self._concern, self._delivery.run))
 
@@ -291,24 +320,35 @@ class OutboxDelivery:
         """Deliver at once what waits for its next try."""
         self._delivery.try_now()
 
-    async def status(self) -> OutboxStatus:
+    def _show(self) -> None:
+        """Record in the concern how the lanes do: of those that fail the first."""
+        lanes = self._delivery.schedule.trouble().values()
+        if lanes:
+            self._concern.record_failure(min(lanes, key=lambda lane: lane.since).error)
+        else:
+            self._concern.set_well()
+
+    async def status(self, now: datetime) -> OutboxStatus:
         """Return the status of the outbox, with its totals."""
-        totals, full = await self.outbox.atransact(lambda s: (s.totals(), s.disk_trouble()))
+        totals, full, oldest = await self.outbox.atransact(
+            lambda s: (s.totals(), s.disk_trouble(), s.list_items(1))
+        )
         status = msgspec.structs.replace(
             self._concern.status,
             waiting=totals.waiting,
             parked=totals.parked,
             bytes=totals.bytes,
             counts=totals.counts,
+            oldest=datetime.fromisoformat(oldest[0].captured) if oldest else None,
         )
         failing = [
             FailingLane(
                 device,
                 kind.value,
                 str(lane.error) or repr(lane.error),
-                round(_unix_time(lane.since), 3),
+                _utc(lane.since, now),
                 lane.tries,
-                round(_unix_time(lane.next_try), 3),
+                _utc(lane.next_try, now),
                 lane.held,
             )
             for (device, kind), lane in self._delivery.schedule.trouble().items()
@@ -319,27 +359,13 @@ class OutboxDelivery:
             status.phase, status.failing = Phase.TROUBLE, failing
             status.since, status.failures = first.since, first.failures
             status.trouble = status.trouble or first.what
+            status.next_try = min(lane.next_try for lane in failing)
         if full is not None:  # what waits may still be delivered: this comes first
             status.phase, status.trouble, status.hint = Phase.TROUBLE, str(full), full.hint
+        status.state = row_of(status, now).state
         return status
 
 
-def _unix_time(monotonic_s: float) -> float:
-    return time.time() - (time.monotonic() - monotonic_s)
-
-
-class _StatusSender:
-    """A sender that records in a concern how each delivery went."""
-
-    def __init__(self, inner: Sender, concern: Concern[OutboxStatus]) -> None:
-        self._inner = inner
-        self._concern = concern
-
-    async def send(self, items: Sequence[Item]) -> None:
-        """Send items. Raises AgentError."""
-        try:
-            await self._inner.send(items)
-        except AgentError as error:
-            self._concern.record_failure(error)
-            raise
-        self._concern.set_well()
+def _utc(monotonic_s: float, now: datetime) -> datetime:
+    at = now + timedelta(seconds=monotonic_s - time.monotonic())
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)

@@ -14,8 +14,20 @@ from typing import TypeVar
 import msgspec
 
 
+class State(StrEnum):
+    """What the phase and the facts of a concern mean for a person; the worst first."""
+
+    TROUBLE = "trouble"
+    ATTENTION = "attention"
+    """It works, and somebody should look: a crash, a finding, a likely cause."""
+    UNKNOWN = "unknown"
+    """Nothing is heard of it now: lent, held, or it waits for the link."""
+    WORKING = "working"
+    WELL = "well"
+
+
 class Phase(StrEnum):
-    """How a concern is doing."""
+    """How far the work of a concern is."""
 
     STARTING = "starting"
     WELL = "well"
@@ -28,14 +40,18 @@ class Phase(StrEnum):
 class ConcernStatus(msgspec.Struct, tag_field="concern", omit_defaults=True):
     """How one concern is doing; a class of its own for each adds the facts."""
 
-    phase: Phase = msgspec.field(name="state")
+    state: State
+    """By the table of `agent.daemon.states`."""
+    phase: Phase
     trouble: str | None
-    """The reason of the state: what is wrong, why it is off or what it waits for."""
+    """The reason of the phase: what is wrong, why it is off or what it waits for."""
     hint: str | None = msgspec.field(name="try")
     failures: int
     """Tries in a row that failed."""
-    since: float
-    """Unix time of the last change of state, in milliseconds' steps."""
+    since: datetime
+    """When its phase last changed, in UTC, as all times here."""
+    next_try: datetime | None = None
+    """When it tries again, or is due again; None while it is at work."""
 
     @property
     def name(self) -> str:
@@ -58,6 +74,38 @@ class Finding(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.what}; try: {self.hint}" if self.hint else self.what
+
+
+class LikelyCause(msgspec.Struct, frozen=True):
+    """Why a kit is not on the network, as `modem why --json` prints it."""
+
+    cause: str
+    certainty: str
+    says: str
+    evidence: str
+    next: str
+
+
+class Cell(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The cell that serves a kit; `plmn`, `tac` and `cell_id` are text, as the modem says them."""
+
+    operator: str | None = None
+    plmn: str | None = None
+    tac: str | None = None
+    cell_id: str | None = None
+    phys_cell_id: int | None = None
+    earfcn: int | None = None
+    band: int | None = None
+
+
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a kit measured at one time; a value that it did not tell is left out."""
+
+    at: datetime
+    rsrp_dbm: int | None = None
+    snr_db: float | None = None
+    supply_mv: int | None = None
+    temperature_c: int | None = None
 
 
 class PortStatus(ConcernStatus):
@@ -87,11 +135,27 @@ class LinkStatus(PortStatus, tag="link"):
     registration: int | None = None
     time: str | None = None
     findings: list[Finding] | None = None
+    cause: LikelyCause | None = None
+    """Why it is not on the network, the best that is known."""
+    cell: Cell | None = None
+    reading: Reading | None = None
+    """The newest of `history`: signal, supply, temperature."""
+    history: list[Reading] = []
+    """The readings of the last hour, the newest last; at most HISTORY."""
     busy_with: str | None = None
     """What has exclusive use of the kit."""
     held_by: str | None = None
     """The program that all ports of the kit are released to."""
     restarts: int = 0
+
+
+class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The newest crash of a kit. `frame` is its first: the instruction at fault, in hex."""
+
+    at: datetime
+    what: str
+    frame: str | None = None
+    thread: str | None = None
 
 
 class ConsoleStatus(PortStatus, tag="console"):
@@ -103,6 +167,7 @@ class ConsoleStatus(PortStatus, tag="console"):
     faults: int = 0
     reboots: int = 0
     lost: int = 0
+    crash: Crash | None = None
 
 
 class EventsStatus(ConcernStatus, tag="events"):
@@ -141,6 +206,7 @@ class LocationStatus(ConcernStatus, tag="location"):
     position: LastPosition | None = None
     unreported: str | None = None
     """Why the device cloud does not have it yet."""
+    unreported_hint: str | None = msgspec.field(name="unreported_try", default=None)
 
 
 class LastJob(msgspec.Struct, frozen=True):
@@ -149,11 +215,17 @@ class LastJob(msgspec.Struct, frozen=True):
     job: str
     status: str
     at: str
+    proof: str | None = None
+    """What was and was not proven of its image; its first word is one of the three."""
 
 
 class FotaStatus(ConcernStatus, tag="fota"):
     """The updates of a kit: what is done of which stage, and how the last job ended."""
 
+    job: str | None = None
+    """The job in progress."""
+    proof: str | None = None
+    """Of its image: size-checked, intact or verified, and what was not proven."""
     stage: str | None = None
     done: int | None = None
     total: int | None = None
@@ -161,15 +233,15 @@ class FotaStatus(ConcernStatus, tag="fota"):
 
 
 class FailingLane(msgspec.Struct, frozen=True):
-    """Why items of one device and kind are not delivered. Times are Unix times."""
+    """Why items of one device and kind are not delivered."""
 
     device: str
     kind: str
     what: str
-    since: float
+    since: datetime
     failures: int
     """Tries in a row that failed."""
-    next_try: float
+    next_try: datetime
     held: int
     """Messages that failed though the service took others: each waits apart."""
 
@@ -181,6 +253,8 @@ class OutboxStatus(ConcernStatus, tag="outbox", omit_defaults=False):
     parked: int = 0
     bytes: int = 0
     counts: dict[str, int] = {}
+    oldest: datetime | None = None
+    """When the oldest item that waits was taken."""
     failing: list[FailingLane] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -190,13 +264,16 @@ class HousekeepingStatus(ConcernStatus, tag="housekeeping"):
 
 KitConcern = LinkStatus | ConsoleStatus | EventsStatus | LocationStatus | FotaStatus
 S = TypeVar("S", bound=ConcernStatus)
+HISTORY = 60
+"""Readings that are kept of a kit: one a minute."""
 
 
 class KitStatus(msgspec.Struct):
-    """One kit."""
+    """One kit; its state is the worst of its concerns."""
 
     name: str
     port: str
+    state: State
     concerns: list[KitConcern]
 
     def __post_init__(self) -> None:
@@ -209,18 +286,29 @@ class KitStatus(msgspec.Struct):
 
 
 class AgentProcess(msgspec.Struct, frozen=True):
-    """The process of the agent. `since` is the Unix time of its start."""
+    """The process of the agent, and when it was started."""
 
     pid: int
     version: str
     profile: str
-    since: float
+    since: datetime
+
+
+class Headline(msgspec.Struct, frozen=True):
+    """The worst of all, in a sentence with numbers. `kit` is "" for what all kits share."""
+
+    state: State
+    says: str
+    hint: str | None = msgspec.field(name="try", default=None)
+    kit: str = ""
+    concern: str = ""
 
 
 class AgentStatus(msgspec.Struct):
     """The whole status."""
 
     agent: AgentProcess
+    headline: Headline
     outbox: OutboxStatus
     housekeeping: HousekeepingStatus
     kits: list[KitStatus]

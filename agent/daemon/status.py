@@ -10,20 +10,28 @@ import asyncio
 import contextlib
 import logging
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Generic, TypeVar
 
-from agent.daemon.snapshot import ConcernStatus, Phase
+from agent.daemon.log_lines import LineLimit, differ_in_numbers_only
+from agent.daemon.snapshot import ConcernStatus, Phase, State
+from agent.daemon.states import row_of
+from agent.errors import RateLimited, Unavailable, Untrusted
 
 _log = logging.getLogger(__name__)
 
 # A port that was lost is not found either: both count as the same trouble.
 _PORT_LOST = {"link-lost", "port-not-found"}
-_NUMBER = re.compile(r"\d+(\.\d+)?")
+_SERVICE_HINT = (
+    "is this host online? `cellagent config show` names the services; all goes on by itself"
+)
+_COMMAND = re.compile(r"`cellagent (\w+)([^`]*)`")
+_OF_A_KIT = {"modem", "scan", "locate", "fota", "console", "assist", "provision"}
 
 
 class AgentEventKind(Enum):
@@ -64,14 +72,17 @@ class Concern(Generic[S_co]):
     """One concern, which keeps its status. `kit` is "" where all kits share it."""
 
     def __init__(self, registry: StatusRegistry, kind: type[S_co], kit: str = "") -> None:
-        since = round(registry.clock(), 3)
-        self.status = kind(Phase.STARTING, None, None, 0, since)
+        self.status = kind(State.WORKING, Phase.STARTING, None, None, 0, registry.now())
         """Its state and its facts; read here, changed by the methods and in `changing`."""
         self.kit = kit
         self.wake = asyncio.Event()
         """Ends a wait before the next try."""
+        self.awaits_service = False
+        """Whether it is in trouble because a service cannot be reached, or says later."""
         self._registry = registry
         self._kind = ""
+        self._lines = LineLimit()
+        self._trouble_told = False
 
     @property
     def name(self) -> str:
@@ -90,29 +101,48 @@ class Concern(Generic[S_co]):
 
     def record_failure(self, error: BaseException) -> bool:
         """Record a failure. Log it and return True if it differs from the current one."""
-        text, hint = str(error) or repr(error), str(getattr(error, "hint", ""))
-        kind = str(getattr(error, "kind", ""))
+        text, kind = str(error) or repr(error), str(getattr(error, "kind", ""))
         self.status.failures += 1
         known = self.phase is Phase.TROUBLE and (
-            _differ_in_numbers_only(text, self.status.trouble or "")
+            differ_in_numbers_only(text, self.status.trouble or "")
             or {kind, self._kind} <= _PORT_LOST
         )
         self._kind = kind
+        self.awaits_service = (
+            isinstance(error, Unavailable)
+            and not isinstance(error, Untrusted | RateLimited)
+            and not error.retry_after_s
+        )
+        hint = str(getattr(error, "hint", "")) or (_SERVICE_HINT if self.awaits_service else "")
+        hint = self.pasteable(hint)
         if not known:
             self._set_phase(Phase.TROUBLE, text, hint)
-            self.log(logging.WARNING, f"{text}; try: {hint}" if hint else text)
+        # One that came and went too often to be told is told once it stays.
+        if not (known and self._trouble_told):
+            line = f"{text}; try: {hint}" if hint else text
+            self._trouble_told = self.log(logging.WARNING, line)
         return not known
 
     def set_well(self) -> None:
         """Record that it works; log it if it did not before."""
-        if self.phase is Phase.TROUBLE:
-            # Rounded, `since` may be later than now.
-            took = max(0.0, self._registry.clock() - self.status.since)
+        ended = self.phase is Phase.TROUBLE
+        if ended and self._trouble_told:
+            # The clock may have been set back.
+            took = max(0.0, (self._registry.now() - self.status.since).total_seconds())
             tries = self.status.failures
             again = "" if tries == 1 else f", after {tries} tries"
-            self.log(logging.INFO, f"works again after {_duration(took)}{again}")
-        self.status.failures = 0
+            self._write(logging.INFO, f"works again after {_duration(took)}{again}")
+        awaited, self.awaits_service = self.awaits_service, False
+        self.status.failures, self.status.next_try = 0, None
         self._set_phase(Phase.WELL, "", "")
+        if ended and awaited:
+            self._registry.service_is_back()
+
+    def set_next_try(self, wait_s: float) -> None:
+        """Record that it waits for so long, unless it is woken."""
+        now = self._registry.now()
+        with contextlib.suppress(OverflowError):
+            self.status.next_try = now + timedelta(seconds=round(wait_s, 3))
 
     def set_waiting(self, what: str) -> None:
         """Record that it waits for another concern, which logs its trouble itself."""
@@ -126,21 +156,36 @@ class Concern(Generic[S_co]):
         if not known:
             self.log(logging.INFO, f"off: {reason}")
 
+    def pasteable(self, hint: str) -> str:
+        """Return a hint whose commands can be pasted as they are: with profile and port."""
+        return self._registry.pasteable(hint, self.kit)
+
+    def evaluate(self) -> None:
+        """Set the state by the phase, the facts and the time."""
+        self.status.state = row_of(self.status, self._registry.now()).state
+
     @contextlib.contextmanager
     def changing(self) -> Iterator[S_co]:
         """Give the status, to set facts of it in the block."""
         yield self.status
+        self.evaluate()
         self._registry.notify_changed()
 
-    def log(self, level: int, text: str) -> None:
-        """Log a line about this concern."""
+    def log(self, level: int, text: str) -> bool:
+        """Log a line about this concern, if it was not told too often; return whether it was."""
+        line = self._lines.admit(text, self._registry.clock())
+        if line is not None:
+            self._write(level, line)
+        return line is not None
+
+    def _write(self, level: int, text: str) -> None:
         _log.log(level, "%s", text, extra={"kit": self.kit, "concern": self.name})
 
     def publish(
         self, kind: AgentEventKind, detail: str, *, at: datetime | None = None, key: str = ""
     ) -> None:
         """Publish an event of this concern's kit that happened at `at` (aware), or now."""
-        when = datetime.fromtimestamp(self._registry.clock(), UTC) if at is None else at
+        when = self._registry.now() if at is None else at
         self._registry.publish(self.kit, AgentEvent(kind, when, detail, key))
 
     def _set_phase(self, phase: Phase, trouble: str, hint: str) -> None:
@@ -148,8 +193,9 @@ class Concern(Generic[S_co]):
         if (phase, trouble) == (status.phase, status.trouble or ""):
             return
         if phase is not status.phase:
-            status.since = round(self._registry.clock(), 3)
+            status.since = self._registry.now()
         status.phase, status.trouble, status.hint = phase, trouble or None, hint or None
+        self.evaluate()
         self._registry.notify_changed()
 
 
@@ -161,7 +207,35 @@ class StatusRegistry:
         self.concerns: list[Concern[ConcernStatus]] = []
         self.next_change = asyncio.Event()
         """Set at the next change of any concern; another one stands here from then on."""
+        self.profile = ""
+        self.ports: dict[str, str] = {}
+        """The port of each kit."""
+        self.on_service_back: Callable[[], None] = lambda: None
         self._subscribers: dict[str, Callable[[AgentEvent], None]] = {}
+
+    def now(self) -> datetime:
+        """Return the time, in UTC, in milliseconds' steps."""
+        return datetime.fromtimestamp(round(self.clock(), 3), UTC)
+
+    def pasteable(self, hint: str, kit: str) -> str:
+        """Return a hint with profile, and port of the kit, in its commands."""
+
+        def with_options(match: re.Match[str]) -> str:
+            noun, words = match[1], match[2]
+            options = f" --profile {shlex.quote(self.profile)}" if self.profile else ""
+            if noun in _OF_A_KIT and (port := self.ports.get(kit)) and "--port" not in words:
+                options += f" --port {shlex.quote(port)}"
+            before, dashes, rest = words.partition(" -- ")
+            return f"`cellagent {noun}{before}{options}{dashes}{rest}`"
+
+        return _COMMAND.sub(with_options, hint)
+
+    def service_is_back(self) -> None:
+        """End every wait for a service: it took something of one concern, or answers again."""
+        for concern in self.concerns:
+            if concern.awaits_service:
+                concern.wake.set()
+        self.on_service_back()
 
     def add_concern(self, kind: type[S_co], kit: str = "") -> Concern[S_co]:
         """Add a concern and return it."""
@@ -194,11 +268,6 @@ class StatusRegistry:
     async def changed(self) -> None:
         """Wait for the next change of any concern."""
         await self.next_change.wait()
-
-
-def _differ_in_numbers_only(one: str, other: str) -> bool:
-    """Return whether two messages are equal but for numbers: seconds, tries, port numbers."""
-    return one == other or _NUMBER.sub("#", one) == _NUMBER.sub("#", other)
 
 
 def _duration(seconds: float) -> str:

@@ -64,7 +64,9 @@ async def supervise(
                 longest_s=min(longest_s, PORT_AWAY_S) if away else longest_s,
                 jitter=jitter(),
             )
+            concern.set_next_try(seconds)
             await wait(concern.wake, seconds)
+            concern.status.next_try = None
 
 
 class _Defect(AgentError):

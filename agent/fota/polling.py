@@ -97,10 +97,10 @@ async def poll_jobs(
 
     Nothing is begun in quiet hours. Ends only by being cancelled.
     """
-    rest = quiet.seconds_left(clock.now().astimezone()) if quiet else 0.0
-    if rest:
-        await clock.sleep(rest)
     while True:
+        # Also after a sleep, which may have ended early.
+        while quiet and (rest := quiet.seconds_left(clock.now().astimezone())):
+            await clock.sleep(rest)
         asked: float | None = None
         interval = interval_s
         try:

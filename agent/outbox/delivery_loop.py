@@ -52,7 +52,9 @@ class Delivery:
         clock: Callable[[], float] = time.monotonic,
         wait: WaitForEvent = wait_for_event,
         jitter: Callable[[], float] = random.random,
+        on_ended: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_ended` is called after each request, when `schedule` knows how it went."""
         self.schedule = Schedule()
         self.done = DeliveryCounts()
         self._outbox = outbox
@@ -60,6 +62,7 @@ class Delivery:
         self._clock = clock
         self._wait = wait
         self._jitter = jitter
+        self._on_ended = on_ended
         self._changed = asyncio.Event()
         self._handoff_failed = False  # what other processes handed off could not be taken over
         self._running: dict[asyncio.Task[None], Lane] = {}
@@ -126,6 +129,7 @@ class Delivery:
             # The outbox itself failed: the lane waits, the others go on.
             _log.error("%s of %s: %s", lane[1], lane[0] or "-", error)
             self._back_off(lane, FailureKind.LATER, error)
+        self._on_ended()
         self._changed.set()
 
     def _back_off(

@@ -40,10 +40,13 @@ def log_of_the_agent(verbosity: int) -> None:
 
     Each line says which kit and which concern it is about.
     """
+    from agent.daemon.log_lines import RepeatedLines
     from agent.daemon.supervisor import add_log_context
 
     handler = logging.StreamHandler()
     handler.setFormatter(_ForPeople() if sys.stderr.isatty() else _Json())
+    if verbosity == 0:
+        handler.addFilter(RepeatedLines())
     handler.addFilter(add_log_context)
     root = logging.getLogger()
     root.handlers = [handler]

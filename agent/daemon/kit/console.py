@@ -11,7 +11,10 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from datetime import timedelta
 from functools import partial
+
+import msgspec
 
 from agent.config.profile import KitSettings
 from agent.console import line_classifier
@@ -21,8 +24,9 @@ from agent.console.fault_lines import FaultText, Reboot
 from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader, LineClassifier
 from agent.console.log_line import LogLine
 from agent.console.port import ByteQueue, console_transport, own_port
+from agent.console.zephyr_registers import frame_registers, registers
 from agent.daemon.kit.held_port import HeldPort
-from agent.daemon.snapshot import ConsoleStatus, Phase
+from agent.daemon.snapshot import ConsoleStatus, Crash, Phase
 from agent.daemon.status import Concern
 from agent.errors import AgentError
 from agent.observability.ingest.device_identity import IdentityTracker
@@ -36,6 +40,7 @@ from at.protocol.framing import Log
 
 MOST_WAITING = 1024 * 1024
 """Bytes that wait for one watcher: ten thousand lines. A single larger dump waits all the same."""
+_REPORT_AND_DUMP = timedelta(minutes=2)  # from a crash's report to the end of its dump, at most
 _BATCH = 65536  # bytes that a watcher gets at once
 
 
@@ -280,11 +285,35 @@ class KitConsole:
                     status.dumps += 1
                     text = f"the kit crashed: a core dump, {item.dump.status.value}"
                     self.concern.log(logging.WARNING, text)
-                case FaultText(first=True):
-                    status.faults += 1
-                    self.concern.log(logging.INFO, f"the kit reports a fault: {item.what}")
+                    status.crash = _crash_with_dump(item, status.crash)
+                case FaultText(first=first):
+                    status.crash = _crash_so_far(item, status.crash)
+                    status.faults += first
+                    if first:
+                        self.concern.log(logging.INFO, f"the kit reports a fault: {item.what}")
                 case Reboot(is_bootloader=False):
                     status.reboots += 1
+
+
+def _crash_so_far(text: FaultText, crash: Crash | None) -> Crash:
+    """Return a crash with what one more line of its report says."""
+    if text.first or crash is None:
+        crash = Crash(utc_now(), text.what)
+    return Crash(
+        crash.at,
+        crash.what,
+        crash.frame if text.address is None else f"0x{text.address:08x}",
+        text.thread or crash.thread,
+    )
+
+
+def _crash_with_dump(item: CapturedDump, crash: Crash | None) -> Crash:
+    """Return the crash that a dump is of: the one whose report has just come, or another."""
+    now = utc_now()
+    if crash is None or now - crash.at > _REPORT_AND_DUMP:
+        crash = Crash(now, f"a core dump, {item.dump.status.value}")
+    frame = frame_registers(registers(item.dump, item.data)).get("pc")
+    return crash if frame is None else msgspec.structs.replace(crash, frame=f"0x{frame:08x}")
 
 
 def _queued(lines: Stream[Item]) -> list[Item]:

@@ -28,6 +28,7 @@ _NOTICES = 5  # the form of +CEREG with the most fields
 _NEEDS_CAUSE = frozenset({3, 90})
 """Registrations that the modem may give a reason for: denied, and no usable SIM."""
 _CERTAIN = "certain"
+_NO_CAUSE = {"registered", "nothing-found"}
 SETTLE_S = 30.0
 """Seconds that a modem may search before that is reported."""
 
@@ -44,7 +45,7 @@ class Contact:
     checks: tuple[Check, ...]
     device_id: str
     cause: Cause | None = None
-    """Why the kit is not on the network, where its modem itself says so."""
+    """Why the kit is not on the network, the best that is known."""
     application: str = ""
     """The version of the application, "" where it does not answer one."""
 
@@ -52,6 +53,18 @@ class Contact:
     def refusal(self) -> str:
         """Why no call may be made in the kit's name, "" where it may (clause D1.3)."""
         return "" if self.verdict.allowed else self.verdict.reason
+
+    @property
+    def certain_cause(self) -> Cause | None:
+        """The cause where the modem itself says so, and more than that it is denied."""
+        cause = self.cause
+        certain = cause is not None and cause.certainty == _CERTAIN and cause.cause != "denied"
+        return cause if certain else None
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the kit is on the network."""
+        return self.value("registration") in {1, 5}
 
     def value(self, name: str) -> object:
         """Return the value of a check, None where the modem did not answer it."""
@@ -113,7 +126,7 @@ async def read_contact(modem: Modem, device_id: str) -> Contact:
     if contact.value("registration") not in _NEEDS_CAUSE:
         return contact
     cause = (await causes_of_modem(modem, watch_s=0))[0]
-    return replace(contact, cause=cause) if cause.certainty == _CERTAIN else contact
+    return replace(contact, cause=None if cause.cause in _NO_CAUSE else cause)
 
 
 async def _application(modem: Modem) -> str:
@@ -149,7 +162,7 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
             f"the modem is off (functional mode {mode}): it hears no network",
             "`cellagent modem at AT+CFUN=1` turns it on",
         )
-    elif (cause := contact.cause) is not None and cause.cause != "denied":
+    elif cause := contact.certain_cause:
         about = "the network denies registration" if stat == 3 else "the SIM cannot be used"
         yield Finding(f"{about}: {cause.says}", cause.next)
     elif stat == 90:

@@ -22,12 +22,14 @@ from agent.daemon.kit.events_and_heartbeat import KitEvents
 from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import KitPositions
+from agent.daemon.kit.readings import KitReadings
 from agent.daemon.kit.updates import KitUpdates
 from agent.daemon.snapshot import (
     ConsoleStatus,
     EventsStatus,
     FotaStatus,
     KitConcern,
+    LikelyCause,
     LinkStatus,
     LocationStatus,
 )
@@ -36,6 +38,7 @@ from agent.daemon.supervisor import supervise
 from agent.http import HttpClient
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
+from at.commands.functional_mode import LTE_MODES
 from at.driver.modem import Modem
 from at.firmware_gate import require_firmware
 from at.ports.usb import model_at
@@ -70,6 +73,7 @@ class KitAgent:
         self._identity = KitIdentity(name, lambda: self.settings, self._store)
         self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
+        self._readings = KitReadings()
         self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
         self.console = KitConsole(
             registry.add_concern(ConsoleStatus, name),
@@ -159,6 +163,10 @@ class KitAgent:
             ),
         ]
 
+    def service_is_back(self) -> None:
+        """Do at once what waited for a service, beyond what the concerns' tasks wait for."""
+        self._positions.service_is_back()
+
     async def stop(self) -> None:
         """End everything; the ports are closed, and the modem is as it was found."""
         await _end(self._service_tasks)
@@ -224,14 +232,32 @@ class KitAgent:
                     )
                     changed.clear()
                     await self._check(modem)
+                    await self._read(modem)
 
-            await first_of(receive_notices(), check_again())
+            await self._read(modem)
+            await first_of(receive_notices(), check_again(), self._readings.follow_sleep(modem))
+
+    async def _read(self, modem: Modem) -> None:
+        """Read signal, supply and temperature, if nobody has the kit and its modem is awake."""
+        mode = None if self.contact is None else self.contact.value("functional_mode")
+        if self.link.is_free and mode in LTE_MODES and self._readings.is_due():
+            cell = await self._readings.read(modem)
+            with self.link.concern.changing() as status:
+                status.cell, status.history = cell, self._readings.history
+                status.reading = status.history[-1]
 
     async def _check(self, modem: Modem) -> None:
         """Read everything about the kit, log what it lacks and show all in the status."""
+        before = self.contact
         contact = self.contact = await first_contact.read_contact(modem, self.settings.device_id)
         self._identity.update(contact)
-        missing = first_contact.findings(contact, self._client.keyring)
+        missing = [
+            msgspec.structs.replace(each, hint=each.hint and self.link.concern.pasteable(each.hint))
+            for each in first_contact.findings(contact, self._client.keyring)
+        ]
+        if before is not None and contact.is_registered and not before.is_registered:
+            for concern in (self._positions.concern, self._updates.concern):
+                concern.wake.set()  # what failed without the network does not wait for its turn
         new, settled = self._findings.update(missing, time.monotonic())
         for finding in new:
             self.link.concern.log(logging.WARNING, str(finding))
@@ -250,6 +276,7 @@ class KitAgent:
             status.registration = contact.number("registration")
             status.time = contact.text("time")
             status.findings = list(missing) or None
+            status.cause = None if contact.cause is None else LikelyCause(**contact.cause.to_json())
 
     def _on_restart(self, line: str) -> None:
         """Count a restart that the kit announces on one of its ports; publish it if unexpected."""

@@ -185,6 +185,11 @@ class KitLink:
     def _go(self, event: KitLinkEvent) -> None:
         self._state = TRANSITIONS[self._state, event]
 
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody has exclusive use of the kit."""
+        return not self._exclusive.locked()
+
     def up_s(self) -> float:
         """Return for how many seconds there was a link, all in all."""
         current_s = 0.0 if self._up_since is None else time.monotonic() - self._up_since

@@ -12,9 +12,10 @@ from agent.cloud.messages import SendMessage
 from agent.config import Profile
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
+from agent.daemon.log_lines import differ_in_numbers_only
 from agent.daemon.snapshot import LastPosition, LocationStatus, Phase
 from agent.daemon.status import Concern
-from agent.errors import AgentError, NotFound
+from agent.errors import AgentError, NotFound, Unavailable
 from agent.http import HttpClient
 from agent.location.cell_scan import CellScan
 from agent.location.locator import Fix, locator_for, moved, position_message
@@ -54,12 +55,18 @@ class KitPositions:
                 await self.find(profile(), client)
                 self.concern.set_well()
             seconds = interval + spread_s(interval, random.random())  # noqa: S311
+            self.concern.set_next_try(seconds)
             await wait_for_event(self.concern.wake, seconds)
             self.concern.wake.clear()
 
     def link_is_up(self) -> None:
         """Try again what could not be done without the kit."""
         if self.concern.phase is not Phase.WELL:
+            self.concern.wake.set()
+
+    def service_is_back(self) -> None:
+        """Report what could not be reported."""
+        if self.concern.status.unreported is not None:
             self.concern.wake.set()
 
     async def find(self, profile: Profile, client: HttpClient) -> None:
@@ -91,16 +98,19 @@ class KitPositions:
         try:
             await client.send(SendMessage(device_id, message), retries=NO_RETRY)
         except (AgentError, AtError) as error:
-            if self.concern.status.unreported != str(error):
-                way_out = _REGISTER if isinstance(error, NotFound) else error.hint
-                text = f"the change of place could not be reported: {error}"
-                self.concern.log(logging.WARNING, f"{text}; try: {way_out}" if way_out else text)
+            before = self.concern.status.unreported
+            hint = self.concern.pasteable(_REGISTER if isinstance(error, NotFound) else error.hint)
             with self.concern.changing() as status:
-                status.unreported = str(error)
+                status.unreported, status.unreported_hint = str(error), hint or None
+            if before is None or not differ_in_numbers_only(before, str(error)):
+                way_out = f"; try: {hint}" if hint else ""
+                text = f"the change of place could not be reported: {error}"
+                self.concern.log(logging.WARNING, f"{text}{way_out}")
+            self.concern.awaits_service = isinstance(error, Unavailable)
             return
         self._store.update(reported=position)
         with self.concern.changing() as status:
-            status.unreported = None
+            status.unreported = status.unreported_hint = None
         assert fix.position is not None
         where = f"{fix.position.lat:.5f}, {fix.position.lon:.5f}"
         self.concern.log(logging.INFO, f"at {where}; the device cloud was told")

@@ -18,7 +18,7 @@ from agent.daemon.status import AgentEventKind, Concern
 from agent.fota.download.downloader import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job, JobStatus
-from agent.fota.journal import JobResult
+from agent.fota.journal import JobResult, Journal, OpenJob
 from agent.fota.polling import parse_quiet_hours, poll_jobs
 from agent.fota.reporter import UpdateObserver
 from agent.http import HttpClient
@@ -34,6 +34,10 @@ JOB_END_KINDS = {
     JobStatus.TIMED_OUT: AgentEventKind.FOTA_FAILED,
     JobStatus.REJECTED: AgentEventKind.FOTA_REJECTED,
 }
+
+
+_ENDS = {status.value for status in JobStatus}
+_FAILED = {status.value for status in JOB_END_KINDS} - {JobStatus.SUCCEEDED.value}
 
 
 class KitUpdates:
@@ -57,15 +61,17 @@ class KitUpdates:
 
         async def pull() -> JobResult | None:
             modem = await self._link.wait_up(self.concern)
+            observer = _StatusObserver(self.concern, self._link, self._console)
             async with runner_of_kit(
                 profile(),
                 self._state_dir,
                 client,
                 modem,
                 ask_verdict=partial(read_verdict, modem),
-                observer=_StatusObserver(self.concern, self._link, self._console),
+                observer=observer,
                 wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link),
             ) as runner:
+                observer.journal = runner.journal
                 try:
                     return await runner.pull()
                 finally:
@@ -168,6 +174,7 @@ class _WakeableClock(LoopClock):
 
     async def sleep(self, seconds: float) -> None:
         """Sleep, at most so long."""
+        self._concern.set_next_try(seconds)
         await wait_for_event(self._concern.wake, seconds)
         self._concern.wake.clear()
 
@@ -181,14 +188,11 @@ class _PollingObserver:
     def result(self, result: JobResult | None) -> None:
         """Show a job that ended; None stands for "no job"."""
         with self._concern.changing() as status:
-            status.stage = status.done = status.total = None
+            status.stage = status.done = status.total = status.job = status.proof = None
             if result is not None:
-                status.last = LastJob(result.job_id, result.status.value, result.at)
-        if result is not None:
-            text = f"{result.job_id}: {result.status.value}: {result.detail}"
-            self._concern.log(
-                logging.INFO if result.status is JobStatus.SUCCEEDED else logging.WARNING, text
-            )
+                status.last = LastJob(
+                    result.job_id, result.status.value, result.at, result.proof or None
+                )
         self._concern.set_well()
 
     def failed(self, error: Exception) -> None:
@@ -206,12 +210,25 @@ class _StatusObserver(UpdateObserver):
         self._concern = concern
         self._link = link
         self._console = console
+        self.journal: Journal | None = None
+        """That of the kit's jobs, once it is open."""
+
+    def _job(self) -> OpenJob | None:
+        return None if self.journal is None else self.journal.open_job
 
     def stage(self, text: str) -> None:
         """Log the beginning of a stage and show it; `text` is a sentence for a person."""
+        job = self._job()
         with self._concern.changing() as status:
             status.stage, status.done, status.total = text, None, None
-        self._concern.log(logging.INFO, text)
+            if job is not None:
+                status.job, status.proof = job.job_id, job.proof or None
+        end = text.partition(":")[0]
+        level = logging.WARNING if end in _FAILED else logging.INFO
+        # The end of a job is told here, once; the cloud may offer the job again.
+        self._concern.log(
+            level, f"{self._concern.status.job or 'an update'}: {text}" if end in _ENDS else text
+        )
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Show progress: `done` of `total` units of `what`."""

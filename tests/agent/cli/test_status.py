@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
 from agent.cli.status import lines_of
-from agent.daemon.snapshot import AgentStatus
+from agent.daemon.snapshot import AgentStatus, Headline, LinkStatus, State
 
-NOW = 1_000_000.0
+NOW = datetime(2026, 11, 22, 6, 10, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def local(at: datetime) -> datetime:
+    return at.astimezone()
 
 
 def concern(name: str, state: str = "well", **facts: Any) -> dict[str, Any]:
-    entry = {"concern": name, "state": state, "trouble": None, "try": None, "failures": 0}
+    entry = {"concern": name, "state": state, "phase": state, "trouble": None, "try": None}
+    entry["failures"] = 0
     return {**entry, "since": NOW, **facts}
 
 
@@ -22,9 +29,15 @@ def status(*concerns: dict[str, Any], **outbox: Any) -> AgentStatus:
     """Return a status as the agent sends it, of a kit that has at least a link and a console."""
     given = {each["concern"] for each in concerns}
     others = [concern(name) for name in ("link", "console") if name not in given]
-    kit = {"name": "left", "port": "/dev/ttyACM0", "concerns": [*others, *concerns]}
+    kit = {
+        "name": "left",
+        "port": "/dev/ttyACM0",
+        "state": "well",
+        "concerns": [*others, *concerns],
+    }
     message = {
-        "agent": {"version": "1.0", "profile": "lab", "pid": 7, "since": NOW - 7300},
+        "agent": {"version": "1.0", "profile": "lab", "pid": 7, "since": NOW - 7300 * SECOND},
+        "headline": {"state": "well", "says": "1 kit, all is well"},
         "outbox": concern("outbox", **outbox),
         "housekeeping": concern("housekeeping"),
         "kits": [kit],
@@ -46,6 +59,7 @@ def test_what_is_well_is_one_line_each_with_its_facts() -> None:
         )
     )
     assert lines == [
+        "1 kit, all is well",
         "cellagent 1.0, profile lab, PID 7, up 2 h",
         "ok  outbox       4 waiting, 1 parked, 9 delivered",
         "",
@@ -57,9 +71,12 @@ def test_what_is_well_is_one_line_each_with_its_facts() -> None:
 
 def test_trouble_has_its_age_its_reason_and_what_to_try_within_eighty_columns() -> None:
     reason = "the modem does not answer, " * 5 + "at all"
-    link = concern("link", "trouble", trouble=reason, since=NOW - 45)
+    link = concern("link", "trouble", trouble=reason, since=NOW - 45 * SECOND)
+    again = NOW + 9 * SECOND
+    link |= {"failures": 12, "next_try": again}
     lines = list(lines_of(status({**link, "try": "plug it in again"}), NOW))
-    assert "  NO  link         trouble since 45 s" in lines
+    since = f"trouble since {local(NOW - 45 * SECOND):%H:%M} (45 s)"
+    assert f"  NO  link         {since}, 12 tries, next try at {local(again):%H:%M:%S}" in lines
     assert lines[-1] == "      try: plug it in again"
     assert max(map(len, lines)) <= 80
     assert reason in " ".join(line.strip() for line in lines)
@@ -67,14 +84,15 @@ def test_trouble_has_its_age_its_reason_and_what_to_try_within_eighty_columns() 
 
 def test_a_lane_that_fails_says_since_when_how_often_and_when_it_is_tried_next() -> None:
     lane = {"device": "nrf-1", "kind": "chunk", "what": "the service answered 404 Not Found"}
-    times = {"since": NOW - 300, "failures": 7, "next_try": NOW + 40, "held": 2}
-    trouble = {"state": "trouble", "trouble": lane["what"], "since": NOW - 300}
+    began, again = NOW - 300 * SECOND, NOW + 40 * SECOND
+    times = {"since": began, "failures": 7, "next_try": again, "held": 2}
+    trouble = {"state": "trouble", "phase": "trouble", "trouble": lane["what"], "since": began}
     other = {**lane, **times, "kind": "event", "what": "reset", "held": 0, "next_try": NOW}
     lines = list(lines_of(status(waiting=9, failing=[{**lane, **times}, other], **trouble), NOW))
-    assert lines[1:5] == [
-        "NO  outbox       trouble since 5 min, 9 waiting, 0 delivered",
+    assert lines[2:6] == [
+        f"NO  outbox       trouble since {local(began):%H:%M} (5 min), 9 waiting, 0 delivered",
         "    the service answered 404 Not Found",
-        "!   chunk of nrf-1: 7 tries in 5 min, 2 held apart, next try in 40 s",
+        f"!   chunk of nrf-1: 7 tries in 5 min, 2 held apart, next try at {local(again):%H:%M:%S}",
         "!   event of nrf-1: 7 tries in 5 min, tries now: reset",
     ]
     assert max(map(len, lines)) <= 80
@@ -102,7 +120,7 @@ def test_an_update_is_shown_by_its_progress_or_its_last_result(
 def test_a_position_is_shown_with_its_uncertainty_and_age() -> None:
     position = {"lat": 63.42, "lon": 10.39, "uncertainty": 12.4, "with": "wifi"}
     position |= {"fulfilled_with": None, "cells": 0, "access_points": 2, "sources": [], "notes": []}
-    at = "1970-01-12T13:46:10+00:00"  # thirty seconds before
+    at = "2026-11-22T06:09:30+00:00"  # thirty seconds before
     lines = list(lines_of(status(concern("location", position={**position, "at": at})), NOW))
     assert lines[-1] == "  ok  location     63.42000, 10.39000 \u00b1 12 m by wifi, 30 s ago"
 
@@ -110,3 +128,23 @@ def test_a_position_is_shown_with_its_uncertainty_and_age() -> None:
 def test_every_concern_counts_also_those_of_no_kit() -> None:
     names = [each.name for each in status(concern("location"), concern("fota")).concerns()]
     assert names == ["outbox", "housekeeping", "link", "console", "location", "fota"]
+
+
+def test_the_headline_comes_first_and_a_command_to_paste_is_a_line_of_its_own() -> None:
+    command = "cellagent modem at AT+CFUN=1 --profile lab --port serial:1050934568"
+    finding = {"what": "the modem is off", "try": f"`{command}` turns it on"}
+    given = status(concern("link", "well", findings=[finding]))
+    given.headline = Headline(
+        State.ATTENTION, "1 of 1 kit to look at; left: link: the modem is off"
+    )
+    given.kits[0].concern(LinkStatus).state = State.ATTENTION
+    lines = list(lines_of(given, NOW))
+    assert lines[0] == "attention: 1 of 1 kit to look at; left: link: the modem is off"
+    assert "  !!  link" in lines
+    assert command in [line.strip() for line in lines]
+
+
+def test_all_times_are_iso_8601_in_utc() -> None:
+    message = msgspec.to_builtins(status(concern("location", next_try=NOW)))
+    times = [message["agent"]["since"], message["kits"][0]["concerns"][-1]["next_try"]]
+    assert [datetime.fromisoformat(each).utcoffset() for each in times] == [timedelta(0)] * 2

@@ -27,7 +27,7 @@ async def test_two_kits_live_in_one_process(tmp_path: Path, cloud: Served):
         await left.end()
         await agent.until("left", "link", "trouble")
         status = json.loads((await agent.run("status", "--json")).out)
-        assert concern_of(status, "right", "link")["state"] == "well"
+        assert concern_of(status, "right", "link")["phase"] == "well"
 
 
 async def test_a_reload_takes_kits_in_and_out_and_a_mistake_changes_nothing(
@@ -46,7 +46,7 @@ async def test_a_reload_takes_kits_in_and_out_and_a_mistake_changes_nothing(
         assert (await agent.run("reload")).code == 0
         status = json.loads((await agent.run("status", "--json")).out)
         assert [each["name"] for each in status["kits"]] == ["right"]
-        assert concern_of(status, "right", "link")["state"] == "well"
+        assert concern_of(status, "right", "link")["phase"] == "well"
 
 
 async def test_a_second_agent_of_the_profile_is_refused_by_name(

@@ -258,7 +258,7 @@ async def test_a_disk_that_is_full_stops_neither_link_nor_update_and_loses_no_ev
         assert "free on the disk" in trouble["trouble"]
         assert await job_status(standin, job_id) == "SUCCEEDED"
         status = json.loads((await agent.run("status", "--json")).out)
-        assert concern_of(status, "kit", "link")["state"] == "well"
+        assert concern_of(status, "kit", "link")["phase"] == "well"
         device_profile(tmp_path, standin)
         assert (await agent.run("reload")).code == 0
         await until_told(agent, fota_succeeded=1)

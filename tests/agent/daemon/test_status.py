@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
-from agent.daemon.snapshot import FotaStatus, LinkStatus, OutboxStatus, Phase
-from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
-from agent.errors import AgentError
+from agent.daemon.snapshot import FotaStatus, LinkStatus, LocationStatus, OutboxStatus, Phase
+from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
+from agent.errors import AgentError, RateLimited, ServerTrouble, Unreachable
 
 
 async def test_who_watches_is_woken_by_a_change():
@@ -76,7 +77,92 @@ def test_a_state_has_the_time_of_its_change_and_its_end_is_logged_with_how_long_
     concern.record_failure(AgentError("no answer"))
     now[0] += 7200
     concern.record_failure(AgentError("no answer"))
-    assert concern.status.since == 1000.0
+    assert concern.status.since == datetime.fromtimestamp(1000, UTC)
     concern.set_well()
-    assert (concern.status.since, concern.status.failures) == (8200.0, 0)
+    assert (concern.status.since.timestamp(), concern.status.failures) == (8200.0, 0)
     assert caplog.messages == ["no answer", "works again after 2.0 h, after 2 tries"]
+
+
+def trouble_and_end(concern: Concern[OutboxStatus]) -> None:
+    concern.record_failure(AgentError("no answer", hint="look"))
+    concern.set_well()
+
+
+def test_a_trouble_that_comes_and_goes_all_day_is_told_a_few_times_an_hour(
+    caplog: pytest.LogCaptureFixture,
+):
+    caplog.set_level(logging.INFO)
+    now = [0.0]
+    concern = StatusRegistry(clock=lambda: now[0]).add_concern(OutboxStatus)
+    for _ in range(24 * 60):
+        trouble_and_end(concern)
+        now[0] += 60
+    assert len(caplog.messages) <= 24 * 2 * 6
+    assert sum("try: look" in line for line in caplog.messages) <= 24
+    begun = sum(line.startswith("no answer") for line in caplog.messages)
+    assert begun * 2 == len(caplog.messages), "each that is told has its end"
+
+
+def test_a_trouble_that_stays_is_told_though_it_came_too_often_before(
+    caplog: pytest.LogCaptureFixture,
+):
+    now = [0.0]
+    concern = StatusRegistry(clock=lambda: now[0]).add_concern(OutboxStatus)
+    for _ in range(10):
+        trouble_and_end(concern)
+    caplog.clear()
+    concern.record_failure(AgentError("no answer", hint="look"))
+    assert not caplog.messages
+    now[0] += 3600
+    concern.record_failure(AgentError("no answer", hint="look"))
+    concern.record_failure(AgentError("no answer", hint="look"))
+    assert [line.partition(" (and")[0] for line in caplog.messages] == ["no answer"]
+
+
+def test_when_a_service_is_back_whatever_waits_for_it_is_woken_and_nothing_else():
+    registry = StatusRegistry()
+    outbox, fota, location = (
+        registry.add_concern(kind) for kind in (OutboxStatus, FotaStatus, LocationStatus)
+    )
+    told: list[str] = []
+    registry.on_service_back = lambda: told.append("back")
+    outbox.record_failure(Unreachable("no route"))
+    fota.record_failure(ServerTrouble("500", status=500))
+    location.record_failure(AgentError("no cell"))
+    fota.set_well()
+    assert (outbox.wake.is_set(), location.wake.is_set(), told) == (True, False, ["back"])
+    location.set_well()
+    assert told == ["back"]
+
+
+def test_a_service_that_says_when_to_come_again_is_not_asked_before():
+    concern = StatusRegistry().add_concern(OutboxStatus)
+    concern.record_failure(RateLimited("429", status=429, retry_after_s=300.0))
+    assert not concern.awaits_service
+
+
+@pytest.mark.parametrize(
+    ("hint", "pasted"),
+    [
+        ("`cellagent modem on` helps", "`cellagent modem on --profile lab --port tcp://h:1` helps"),
+        ("`cellagent config show`", "`cellagent config show --profile lab`"),
+        (
+            "`cellagent provision run -- x`",
+            "`cellagent provision run --profile lab --port tcp://h:1 -- x`",
+        ),
+        ("plug it in", "plug it in"),
+    ],
+)
+def test_a_command_to_try_has_the_profile_and_the_port(hint: str, pasted: str):
+    registry = StatusRegistry()
+    registry.profile, registry.ports["left"] = "lab", "tcp://h:1"
+    assert registry.add_concern(LinkStatus, "left").pasteable(hint) == pasted
+
+
+def test_it_says_when_it_tries_again_until_it_works():
+    concern = StatusRegistry(clock=lambda: 1000.0).add_concern(LinkStatus, "left")
+    concern.record_failure(AgentError("away"))
+    concern.set_next_try(60.0)
+    assert concern.status.next_try == datetime.fromtimestamp(1060, UTC)
+    concern.set_well()
+    assert concern.status.next_try is None

@@ -94,7 +94,7 @@ def ended(status: dict[str, Any]) -> bool:
 
 def listens(status: dict[str, Any]) -> bool:
     console = concern_of(status, "kit", "console")
-    return console["state"] == "well" and "let_go_for" not in console
+    return console["phase"] == "well" and "let_go_for" not in console
 
 
 async def heard(bench: Bench, lines: Any, number: int) -> None:

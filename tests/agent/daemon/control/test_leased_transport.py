@@ -97,7 +97,7 @@ async def test_a_board_is_planned_and_provisioned_while_the_agent_holds_it(
     again = await agent.run("provision", "run", port, "--json")
     assert again.lines[0]["outcome"] == "unchanged", again.err
     status = json.loads((await agent.run("status", "--json")).out)
-    assert concern_of(status, "kit", "link")["state"] == "well"
+    assert concern_of(status, "kit", "link")["phase"] == "well"
 
 
 async def test_an_update_is_pulled_by_hand_where_the_agent_pulls_none(standin: Any, tmp_path: Path):
@@ -173,7 +173,7 @@ async def test_another_command_takes_its_turn_at_a_kit_that_is_held(
             lambda status: concern_of(status, "kit", "link").get("registration") == 1
         )
         assert "findings" not in concern_of(status, "kit", "link")
-        assert concern_of(status, "kit", "link")["state"] == "well"
+        assert concern_of(status, "kit", "link")["phase"] == "well"
 
 
 async def test_turns_are_taken_one_after_the_other(tmp_path: Path, cloud: Served, kit: Served):

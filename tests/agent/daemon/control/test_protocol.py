@@ -110,7 +110,7 @@ async def recorded(folder: Path, console: str) -> AsyncIterator[tuple[RunningAge
     async with agent_on({"CELLAGENT_CONFIG": str(folder / "config.toml")}) as agent:
         await agent.until_status(
             lambda status: all(
-                concern_of(status, "kit", name)["state"] == "well" for name in ("link", "console")
+                concern_of(status, "kit", name)["phase"] == "well" for name in ("link", "console")
             )
         )
         run = Path(os.environ["CELLAGENT_STATE_DIR"]) / "run"

@@ -64,6 +64,7 @@ async def test_a_kit_is_met_located_and_its_crash_delivered(tmp_path: Path, clou
             )
         )
         link = concern_of(status, "kit", "link")
+        assert concern_of(status, "kit", "console")["crash"]["frame"].startswith("0x")
         assert link["device_id"] == UUID
         assert link["firmware"] == "mfw_nrf91x1_2.0.4"
         assert any("modem is off" in finding["what"] for finding in link["findings"])

@@ -40,6 +40,8 @@ async def test_a_pending_update_is_carried_out_and_the_link_outlives_the_restart
         assert await agent.stop() == 0
     stages = [json.loads(line)["message"] for line in agent.log if '"fota"' in line]
     assert any("installing" in stage for stage in stages)
+    assert sum("SUCCEEDED" in stage for stage in stages) == 1, stages
+    assert last["proof"].partition(":")[0] in {"size-checked", "intact", "verified"}
 
 
 async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reload(
@@ -57,7 +59,7 @@ async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reloa
         assert "401" in told["trouble"]
         assert (await agent.run("reload")).code == 0
         status = json.loads((await agent.run("status", "--json")).out)
-        assert concern_of(status, "kit", "link")["state"] == "well"
+        assert concern_of(status, "kit", "link")["phase"] == "well"
         secrets.write_text(f'[bench]\napi_key = "{good}"\n')
         assert (await agent.run("reload")).code == 0
         await agent.until("kit", "fota", "well")
