@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+"""In JSON ISO 8601, in UTC."""
 
 
 class State(StrEnum):
@@ -48,9 +51,9 @@ class ConcernStatus(msgspec.Struct, tag_field="concern", omit_defaults=True):
     hint: str | None = msgspec.field(name="try")
     failures: int
     """Tries in a row that failed."""
-    since: datetime
+    since: Time
     """When its phase last changed, in UTC, as all times here."""
-    next_try: datetime | None = None
+    next_try: Time | None = None
     """When it tries again, or is due again; None while it is at work."""
 
     @property
@@ -101,7 +104,7 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True):
 class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a kit measured at one time; a value that it did not tell is left out."""
 
-    at: datetime
+    at: Time
     rsrp_dbm: int | None = None
     snr_db: float | None = None
     supply_mv: int | None = None
@@ -152,7 +155,7 @@ class LinkStatus(PortStatus, tag="link"):
 class Crash(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest crash of a kit. `frame` is its first: the instruction at fault, in hex."""
 
-    at: datetime
+    at: Time
     what: str
     frame: str | None = None
     thread: str | None = None
@@ -238,10 +241,10 @@ class FailingLane(msgspec.Struct, frozen=True):
     device: str
     kind: str
     what: str
-    since: datetime
+    since: Time
     failures: int
     """Tries in a row that failed."""
-    next_try: datetime
+    next_try: Time
     held: int
     """Messages that failed though the service took others: each waits apart."""
 
@@ -253,7 +256,7 @@ class OutboxStatus(ConcernStatus, tag="outbox", omit_defaults=False):
     parked: int = 0
     bytes: int = 0
     counts: dict[str, int] = {}
-    oldest: datetime | None = None
+    oldest: Time | None = None
     """When the oldest item that waits was taken."""
     failing: list[FailingLane] | msgspec.UnsetType = msgspec.UNSET
 
@@ -291,7 +294,7 @@ class AgentProcess(msgspec.Struct, frozen=True):
     pid: int
     version: str
     profile: str
-    since: datetime
+    since: Time
 
 
 class Headline(msgspec.Struct, frozen=True):

@@ -63,7 +63,7 @@ def worst(states: Iterable[State]) -> State:
 
 
 def headline(shared: Sequence[ConcernStatus], kits: Sequence[KitStatus], now: datetime) -> Headline:
-    """Return the worst of all concerns in a sentence; of several the one that lasts longest."""
+    """Return the worst of all concerns in a sentence: by the table, then the longest."""
     count = f"{len(kits)} kit{'' if len(kits) == 1 else 's'}"
     found = [("", each) for each in shared]
     found += [(kit.name, each) for kit in kits for each in kit.concerns]
@@ -71,7 +71,8 @@ def headline(shared: Sequence[ConcernStatus], kits: Sequence[KitStatus], now: da
     if state is State.WELL:
         return Headline(state, f"{count}, all is well")
     kit, concern = min(
-        (pair for pair in found if pair[1].state is state), key=lambda pair: pair[1].since
+        (pair for pair in found if pair[1].state is state),
+        key=lambda pair: (TABLE.index(row_of(pair[1], now)), pair[1].since),
     )
     row = row_of(concern, now)
     alike = sum(each.state is state for each in kits)

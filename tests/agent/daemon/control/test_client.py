@@ -7,8 +7,8 @@ import contextlib
 import json
 import os
 import sys
-import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-termina
 RECORD = Path(__file__).resolve().parents[4] / "tests" / "interface" / "control.transcript"
 SAID = [
     line[2:]
-    .replace('since": N', 'since": 0.5')
+    .replace('since": "…"', 'since": "2026-11-22T06:08:46Z"')
     .replace(":N", ":0")
     .replace(": N", ": 0")
     .replace("{…}", "{}")
@@ -93,7 +93,7 @@ def test_a_status_is_shown_whole_or_refused_with_a_reason(line: bytes) -> None:
     except (NotRunning, NotUnderstood, AgentRefused) as error:
         shown = [] if 1 <= error.exit_code <= 255 else None
     else:
-        shown = list(lines_of(answer.status, time.time()))
+        shown = list(lines_of(answer.status, datetime.now(UTC)))
         assert json.loads(json_line(json.loads(protocol.encode(answer))))["ok"]
     assert shown is not None
 

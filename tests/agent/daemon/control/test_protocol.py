@@ -37,9 +37,9 @@ interval_s = 0.0
 """
 # What differs from run to run, in the place of which the record has a word.
 VARIES = (
-    (r'"(pid|since|bytes|id|let_go_s|refusals)": [\d.]+', r'"\1": N'),
+    (r'"(pid|bytes|id|let_go_s|refusals)": [\d.]+', r'"\1": N'),
     (r"\(PID \d+\)", "(PID N)"),
-    (r'"(version|time|captured)": "[^"]+"', r'"\1": "…"'),
+    (r'"(version|time|captured|since|next_try|oldest|at)": "[^"]+"', r'"\1": "…"'),
     (r'"coming":[1-9]\d*', '"coming":N'),
     (r'("bytes": N, "counts": )\{[^}]*\}', r"\1{…}"),
     (r'("failing": )\[[^]]*\]', r"\1[…]"),
