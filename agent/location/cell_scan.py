@@ -48,22 +48,16 @@ class NoCells(AgentError):
     kind = "no-cells"
 
 
-@dataclass(frozen=True, slots=True)
-class SearchType:
-    """A search type of %NCELLMEAS: its number, and whether it lists cells by global id."""
-
-    number: int
-    counts_cells: bool
-
-
 SEARCHES = {
-    "default": SearchType(0, counts_cells=False),
-    "extended-light": SearchType(1, counts_cells=False),
-    "extended-complete": SearchType(2, counts_cells=False),
-    "gci-default": SearchType(3, counts_cells=True),
-    "gci-extended-light": SearchType(4, counts_cells=True),
-    "gci-extended-complete": SearchType(5, counts_cells=True),
+    "default": 0,
+    "extended-light": 1,
+    "extended-complete": 2,
+    "gci-default": 3,
+    "gci-extended-light": 4,
+    "gci-extended-complete": 5,
 }
+"""The search types of %NCELLMEAS. From `_FIRST_BY_ID` on they list cells by global id."""
+_FIRST_BY_ID = SEARCHES["gci-default"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +83,12 @@ async def scan_cells(
     modem refuses to measure, or hears nothing, the cell that it monitors is returned instead.
     """
     search_type = SEARCHES[search]
-    if count is not None and not search_type.counts_cells:
+    if count is not None and search_type < _FIRST_BY_ID:
         raise UsageError(
             f"the search {search} takes no count of cells", hint="--search gci-default takes one"
         )
     notes: list[str] = []
-    if search_type.number and not await _knows_search_types(modem):
+    if search_type and not await _knows_search_types(modem):
         notes.append(f"this firmware knows no search types (1.3.4 does): default, not {search}")
         search_type = SEARCHES["default"]
     monitor = await _monitor(modem)
@@ -127,9 +121,9 @@ def _monitored(
 
 
 async def _measure(
-    modem: Modem, search_type: SearchType, count: int | None, deadline_s: float
+    modem: Modem, search_type: int, count: int | None, deadline_s: float
 ) -> CellMeasurement:
-    command = MeasureCells(search_type.number, (count or 5) if search_type.counts_cells else None)
+    command = MeasureCells(search_type, (count or 5) if search_type >= _FIRST_BY_ID else None)
     with modem.notices("%NCELLMEAS") as notices:
         try:
             await modem.send(command)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -83,23 +82,16 @@ class Paging(msgspec.Struct, frozen=True):
     per_page: int
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(msgspec.Struct, frozen=True):
     """One page: its items as received, and its position."""
 
     data: list[JSONValue]
     paging: Paging
 
 
-class _Body(msgspec.Struct):
-    data: list[JSONValue]
-    paging: Paging
-
-
 def read_envelope(response: Response) -> Envelope:
     """Return the page in a response. Raises BadAnswer."""
-    body = response.decode(_Body)
-    return Envelope(body.data, body.paging)
+    return response.decode(Envelope)
 
 
 def page_query(page: int, per_page: int) -> list[tuple[str, str]]:
