@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.log_reader import LogLine, Side, read_log
+from at.transcripts.log_reader import LogLine, Side, read_lines, read_log
 from at.transcripts.log_shapes import FOREIGN, SHAPES
 
 SENT, RECEIVED, LOG = Side.SENT, Side.RECEIVED, Side.LOG
@@ -243,3 +244,26 @@ def test_no_bytes_upset_the_reader(log: bytes) -> None:
     except TranscriptError:
         return
     assert all(line.text and isinstance(line.side, Side) for line in read.lines)
+
+
+def test_a_long_log_is_read_as_it_comes_and_not_kept() -> None:
+    data = b"[00:00:01.000,000] <inf> app: beat\n" * 60_000 + b"+CEREG: 3\n"
+    file = io.BytesIO(data)
+    lines = read_lines(io.BufferedReader(file))
+    assert next(lines).number == 1
+    assert file.tell() < len(data) / 2
+    *_, last = lines
+    assert (last.text, last.number) == ("+CEREG: 3", 60_001)
+
+
+def test_a_line_without_an_end_comes_in_pieces() -> None:
+    data = b"AT+CFUN=1 " + b"payload 12 " * 20_000
+    lines = list(read_lines(io.BufferedReader(io.BytesIO(data))))
+    assert len(lines) > 10
+    assert max(len(line.text) for line in lines) <= 16_384
+
+
+def test_a_stray_quote_keeps_no_more_than_a_key_is_long() -> None:
+    data = b'AT+CGMR\n+NAME: "open\n' + b"text\n" * 5_000
+    lines = list(read_lines(io.BufferedReader(io.BytesIO(data))))
+    assert max(line.text.count("\n") for line in lines) <= 501
