@@ -1,19 +1,9 @@
-"""The update of the demonstration: its image and bundle, and the calls that offer it to the kit."""
+"""The image that the demonstration installs."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import struct
-import zipfile
-from dataclasses import dataclass
-from typing import ClassVar
-
-import msgspec
-
-from agent.call import Call, Request, Response, Scheme
-from agent.errors import BadAnswer
 
 IMAGE_BYTES = 200_000
 NEW_VERSION = (2, 0, 1)
@@ -32,72 +22,3 @@ def mcuboot_image(version: tuple[int, int, int], size: int) -> bytes:
     digest = hashlib.sha256(header + code).digest()
     tlv = struct.pack("<HH", _TLV_SHA256, len(digest)) + digest
     return header + code + struct.pack("<HH", _TLV_MAGIC, 4 + len(tlv)) + tlv
-
-
-def bundle(image: bytes, version: str) -> bytes:
-    """Return the zip file that the service accepts: the image and its manifest."""
-    manifest = {
-        "name": "demo application",
-        "fwversion": version,
-        "format-version": 1,
-        "files": [{"file": "app_update.bin", "type": "application", "size": len(image)}],
-    }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", json.dumps(manifest))
-        archive.writestr("app_update.bin", image)
-    return packed.getvalue()
-
-
-class _Uploaded(msgspec.Struct):
-    uris: list[str]
-
-
-class _Created(msgspec.Struct, rename="camel"):
-    job_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class UploadFirmware(Call[str]):
-    """Upload a bundle; the result is its id, the last but one segment of a file's address."""
-
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
-
-    packed: bytes
-
-    def request(self) -> Request:
-        """Return the POST."""
-        headers = {"content-type": "application/zip"}
-        return Request("POST", "/v1/firmwares", headers=headers, content=self.packed)
-
-    def parse(self, response: Response) -> str:
-        """Return the id of the bundle. Raises BadAnswer."""
-        (uri, *_) = response.decode(_Uploaded).uris or [""]
-        path, _, _file = uri.rstrip("/").rpartition("/")
-        bundle_id = path.rpartition("/")[2]
-        if not bundle_id:
-            raise BadAnswer("the service names no file of the bundle that was sent")
-        return bundle_id
-
-
-@dataclass(frozen=True, slots=True)
-class CreateJob(Call[str]):
-    """Create a job that installs a bundle on a device; the result is the id of the job."""
-
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
-
-    bundle_id: str
-    device_id: str
-
-    def request(self) -> Request:
-        """Return the POST."""
-        body: dict[str, object] = {
-            "bundleId": self.bundle_id,
-            "deviceIds": [self.device_id],
-            "autoApply": True,
-        }
-        return Request("POST", "/v1/fota-jobs", json=body)
-
-    def parse(self, response: Response) -> str:
-        """Return the id of the job."""
-        return response.decode(_Created).job_id

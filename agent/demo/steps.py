@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from agent.auth.modem_jwt import ask_modem
 from agent.call import Scheme
 from agent.cloud.device_reads import FetchDevice
+from agent.cloud.firmware import CreateJob, UploadFirmware, bundle
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleItem, ConsoleReader
@@ -177,11 +178,10 @@ class Demonstration:
         assert self.client is not None
         assert self.modem is not None
         version = ".".join(map(str, firmware.NEW_VERSION))
-        packed = firmware.bundle(
-            firmware.mcuboot_image(firmware.NEW_VERSION, firmware.IMAGE_BYTES), version
-        )
-        bundle_id = await self.client.send(firmware.UploadFirmware(packed), scheme=Scheme.API_KEY)
-        await self.client.send(firmware.CreateJob(bundle_id, self.device_id))
+        image = firmware.mcuboot_image(firmware.NEW_VERSION, firmware.IMAGE_BYTES)
+        packed = bundle(image, version)
+        bundle_id = await self.client.send(UploadFirmware(packed), scheme=Scheme.API_KEY)
+        await self.client.send(CreateJob(bundle_id, self.device_id))
         async with runner_with_own_client(
             self.environment.configuration,
             self.modem,

@@ -372,7 +372,7 @@ def _loaded(name: str) -> click.Command:
 
 def test_the_table_names_every_command_that_can_call_the_device_cloud() -> None:
     calling = _modules_with_calls_of_the_device_cloud()
-    assert {"agent.cloud.fota_jobs", "agent.location.calls", "agent.demo.firmware"} <= calling
+    assert {"agent.cloud.fota_jobs", "agent.location.calls", "agent.cloud.firmware"} <= calling
     able = {
         leaf
         for name, module in _commands().items()
