@@ -119,7 +119,7 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
     "locate": Entry("locate", "Where the kit is."),
     "assist": Entry("assist", "A-GNSS and P-GPS assistance data."),
     "device": Entry("device.command", "Devices at the device cloud."),
-    "fota": Entry("fota", "The pending update of the kit: check, pull, install, report."),
+    "fota": Entry("fota.command", "The pending update of the kit: check, pull, install, report."),
     "report": Entry(
         "observability.report",
         "Send events, core dumps, chunks and files to the observability service.",

@@ -18,7 +18,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from signed_images import public_pem, signed_image, signing_key
 
-from agent.cli.fota import ProgressOnStderr
+from agent.cli.fota.progress import ProgressOnStderr
 from at.commands.clock import SetClock, clock_text
 
 if TYPE_CHECKING:

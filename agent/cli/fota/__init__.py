@@ -1,0 +1,1 @@
+"""`cellagent fota`: the updates that devices are offered and carry out."""
