@@ -205,20 +205,15 @@ def _section(text: str) -> str:
     """Run the lines of one section of commands.txt in a home of their own."""
     title, *lines = (line for line in text.splitlines() if line and not line.startswith("#"))
     told = [title]
-    ready: dict[str, Any] = {}
     with Home() as home:
         for line in lines:
             verb, *words = shlex.split(home.filled(line))
             stdin = ""
             if "<<" in words:
                 *words, _, stdin = words
-            if verb == "offer":
-                _offer(ready, words[0], INPUTS / words[1])
-                continue
             told.append(f"$ {line}")
             if verb == "serve":
-                ready = home.serve(*words)
-                told += shape([ready])
+                told += shape([home.serve(*words)])
                 continue
             wanted = words.pop(0) if verb == "until" else ""
             command = words if verb == "until" else [verb, *words]
@@ -262,16 +257,6 @@ def _walk(value: Any, path: str, types: dict[str, set[str]]) -> None:
 
 
 _TYPES = {bool: "bool", int: "int", float: "float", str: "text", type(None): "null"}
-
-
-def _offer(ready: Mapping[str, Any], device: str, bundle: Path) -> None:
-    """Offer an update to a device, as a person would in the service's portal."""
-    url = ready["urls"]["device_cloud"]
-    key = {"Authorization": f"Bearer {ready['credentials']['api_key']}"}
-    packed = {"content": bundle.read_bytes(), "headers": {**key, "Content-Type": "application/zip"}}
-    [uri] = _http("POST", f"{url}/v1/firmwares", **packed).json()["uris"]
-    job = {"bundleId": uri.split("/")[-2], "deviceIds": [device], "autoApply": True}
-    _http("POST", f"{url}/v1/fota-jobs", json=job, headers=key)
 
 
 def _http(method: str, url: str, **sent: Any) -> Any:

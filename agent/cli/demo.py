@@ -6,8 +6,11 @@ import textwrap
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 
-from agent.cli.framework.command import agent_command, emit, say
+import click
+
+from agent.cli.framework.command import agent_command, emit, emit_or_say, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress
 from agent.errors import AgentError
@@ -36,11 +39,17 @@ What next:
 
 
 @agent_command("cellagent demo --json")
-async def command(session: Session) -> int:
+@click.option(
+    "--write-image", type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE", help="Write the image that it installs, to try `fota offer` with.",
+)  # fmt: skip
+async def command(session: Session, write_image: Path | None) -> int:
     """Run the whole round on a virtual kit and a stand-in cloud: no kit, no account, no network.
 
     Everything is real but the kit and the service: ports, sockets, the outbox on disk.
     """
+    if write_image is not None:
+        return _write_image(session, write_image)
     require("the demonstration's stand-in cloud", *STANDIN)
     from agent.demo.environment import demo_environment
     from agent.demo.steps import Demonstration, steps
@@ -63,6 +72,17 @@ async def command(session: Session) -> int:
         say(f"\nAll of it in {seconds:.1f} s.")
         say(_NEXT)
     return 0 if ok else AgentError.exit_code
+
+
+def _write_image(session: Session, file: Path) -> int:
+    from agent.demo import firmware
+
+    image = firmware.mcuboot_image(firmware.NEW_VERSION, firmware.IMAGE_BYTES)
+    file.write_bytes(image)
+    version = ".".join(map(str, firmware.NEW_VERSION))
+    told = {"file": str(file), "version": version, "bytes": len(image)}
+    emit_or_say(session, told, f"{file}: version {version}, {len(image):,} bytes")
+    return 0
 
 
 async def _run_step(

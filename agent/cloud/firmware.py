@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
 
 from agent.call import Call, Request, Response, Scheme
-from agent.errors import BadAnswer
+from agent.errors import BadAnswer, UsageError
+
+# In the manifest of a bundle, as the service documents it.
+_VERSION = re.compile(r"[a-zA-Z0-9._-]{1,60}")
 
 
-def bundle(image: bytes, version: str) -> bytes:
-    """Return the zip file that the service accepts: the image and its manifest."""
+def bundle(image: bytes, version: str, *, name: str, file_type: str = "application") -> bytes:
+    """Return the zip file that the service accepts: the image and its manifest.
+
+    `file_type` is a word of the manifest: "application" or "mcuboot". Raises UsageError for a
+    version that the service would refuse.
+    """
+    if not _VERSION.fullmatch(version):
+        raise UsageError(f"{version!r} is no version: 1 to 60 letters, digits, dots, _ and -")
     manifest = {
-        "name": "demo application",
+        "name": name,
         "fwversion": version,
         "format-version": 1,
-        "files": [{"file": "app_update.bin", "type": "application", "size": len(image)}],
+        "files": [{"file": "app_update.bin", "type": file_type, "size": len(image)}],
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -62,18 +73,23 @@ class UploadFirmware(Call[str]):
 
 @dataclass(frozen=True, slots=True)
 class CreateJob(Call[str]):
-    """Create a job that installs a bundle on a device; the result is the id of the job."""
+    """Create a job that installs a bundle on devices, or on those with one of the tags.
+
+    The result is the id of the job.
+    """
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 
     bundle_id: str
-    device_id: str
+    device_ids: Sequence[str] = ()
+    tags: Sequence[str] = ()
 
     def request(self) -> Request:
         """Return the POST."""
         body: dict[str, object] = {
             "bundleId": self.bundle_id,
-            "deviceIds": [self.device_id],
+            **({"deviceIds": list(self.device_ids)} if self.device_ids else {}),
+            **({"tags": list(self.tags)} if self.tags else {}),
             "autoApply": True,
         }
         return Request("POST", "/v1/fota-jobs", json=body)

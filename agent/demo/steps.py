@@ -179,9 +179,9 @@ class Demonstration:
         assert self.modem is not None
         version = ".".join(map(str, firmware.NEW_VERSION))
         image = firmware.mcuboot_image(firmware.NEW_VERSION, firmware.IMAGE_BYTES)
-        packed = bundle(image, version)
+        packed = bundle(image, version, name="demo application")
         bundle_id = await self.client.send(UploadFirmware(packed), scheme=Scheme.API_KEY)
-        await self.client.send(CreateJob(bundle_id, self.device_id))
+        await self.client.send(CreateJob(bundle_id, (self.device_id,)))
         async with runner_with_own_client(
             self.environment.configuration,
             self.modem,

@@ -1,4 +1,4 @@
-"""`cellagent fota`: the pending update of the kit: check, pull, status, abandon."""
+"""`cellagent fota`: the pending update of the kit: check, pull, status, abandon; to offer one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agent.cli.fota.offer import offer
 from agent.cli.fota.progress import ProgressOnStderr
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.terminal import must_ask
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 @click.group(cls=AgentGroup, name="fota")
 def command() -> None:
     """Carry out the update that the device cloud has for the kit, and report its result."""
+
+
+command.add_command(offer)
 
 
 @command.command(epilog="Example: cellagent fota check --port /dev/ttyACM0")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
+
+from command_line import completed
+
+from agent.fota.image import read_image
 
 STEPS = ["find", "gate", "provision", "register", "jwt", "scan", "locate", "fota", "crash",
          "event", "outage"]  # fmt: skip
@@ -19,3 +25,10 @@ def test_a_person_sees_every_step_within_eighty_columns() -> None:
     ] == STEPS
     assert "What next:" in ended.stdout
     assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+def test_the_image_of_the_demonstration_is_written_to_try_an_update_with(tmp_path: Path) -> None:
+    done = completed("demo", "--write-image", str(tmp_path / "app.bin"), "--json")
+    told = json.loads(done.stdout)
+    assert read_image(tmp_path / "app.bin").version == f"{told['version']}+0"
+    assert told["bytes"] == (tmp_path / "app.bin").stat().st_size

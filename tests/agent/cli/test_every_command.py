@@ -86,6 +86,7 @@ LISTS_AGAIN = {"provision run": "a board is looked up when its turn comes, as tr
 LED = f"{seed.LED_SERVICE}/{seed.LED_CHARACTERISTIC}"
 BUTTON_SETTING = f"{seed.LED_SERVICE}/{seed.BUTTON_CHARACTERISTIC}/2902"
 REACHED_BY = {
+    "CreateJob": f"fota offer {{folder}}/public.pem --version 1 --device {seed.GENERIC}",
     "CreateResource": "observe cohort create --field slug=reached",
     "CycleProjectKey": "observe project-key --cycle",
     "CycleUserKey": "observe user-key --cycle",
@@ -122,12 +123,13 @@ REACHED_BY = {
     "UpdateDeviceName": f"device rename {seed.GENERIC} reached",
     "UpdateDeviceState": f"device state {seed.GENERIC} --desired '{{{{}}}}'",
     "UpdateDeviceTags": f"device tag {seed.GENERIC} reached",
+    "UploadFirmware": f"fota offer {{folder}}/public.pem --version 1 --device {seed.GENERIC}",
     "UpdateResource": "observe cohort update default --field name=reached",
 }
 """A command that sends it, for each call of both clients."""
 BASES = {"Change", "ListCall", "ResourceCall", "ResourceChange"}
 OF_A_JOB_IN_WORK = {"UpdateJob"}
-"""Sent by `fota pull` and `fota abandon`, of which tests/agent/cli/test_fota.py has a job."""
+"""Sent by `fota pull` and `fota abandon`: tests/agent/cli/fota/test_command.py has a job."""
 
 
 def leaves(command: click.Command = root, above: tuple[str, ...] = ()) -> Iterator[str]:

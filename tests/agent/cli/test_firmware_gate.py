@@ -92,6 +92,7 @@ TABLE: list[tuple[str, list[str], Rule]] = [
     ("fota pull", ["API key"], Rule.JOB),
     ("fota abandon --yes", ["API key", "modem"], Rule.NOTHING),
     ("fota status", ["modem"], Rule.NOTHING),
+    (f"fota offer public.pem --version 1 --device {DEVICE}", ["API key"], Rule.USER),
     (f"device show {DEVICE}", OWN_TOKEN, Rule.KIT),
     (f"device show {DEVICE}", ["API key"], Rule.USER),
     (f"device show {DEVICE} --transform id", OWN_TOKEN, Rule.KIT),

@@ -16,7 +16,7 @@ from agent.errors import BadAnswer
 
 def test_the_manifest_names_the_image_with_its_size() -> None:
     image = mcuboot_image((2, 0, 1), 100)
-    with zipfile.ZipFile(io.BytesIO(bundle(image, "2.0.1"))) as archive:
+    with zipfile.ZipFile(io.BytesIO(bundle(image, "2.0.1", name="test"))) as archive:
         manifest = json.loads(archive.read("manifest.json"))
         (file,) = manifest["files"]
         assert archive.read(file["file"]) == image
@@ -38,6 +38,6 @@ def test_an_answer_without_the_address_of_a_file_is_told(uris: list[str]) -> Non
 
 
 def test_the_job_installs_the_bundle_on_the_one_device() -> None:
-    request = CreateJob("APP*1", "nrf-1").request()
+    request = CreateJob("APP*1", ["nrf-1"]).request()
     assert (request.method, request.path) == ("POST", "/v1/fota-jobs")
     assert request.json == {"bundleId": "APP*1", "deviceIds": ["nrf-1"], "autoApply": True}

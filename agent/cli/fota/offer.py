@@ -1,0 +1,88 @@
+"""`cellagent fota offer`: an image to devices, by a bundle and a job at the device cloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.framework.command import agent_command, emit_or_say, note
+from agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from agent.cli.framework.session import Session
+
+
+@agent_command("cellagent fota offer build/zephyr/app_update.bin --tag bench")
+@click.argument("image", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--version", metavar="V", help="Its version; else that of an MCUboot image's header.")
+@click.option(
+    "--device", "devices", multiple=True, metavar="ID", help="For this device; repeatable."
+)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="For all devices with this tag.")
+@click.option(
+    "--type", "file_type", type=click.Choice(["application", "mcuboot"]), default="application",
+    show_default=True, help="What it is: the application, or its boot loader.",
+)  # fmt: skip
+@click.option("--name", metavar="TEXT", help="What people read; else the name of the file.")
+async def offer(
+    session: Session,
+    image: Path,
+    version: str | None,
+    devices: tuple[str, ...],
+    tags: tuple[str, ...],
+    file_type: str,
+    name: str | None,
+) -> None:
+    """Upload a firmware image, and make a job that installs it.
+
+    Without --device and --tag the job is for the kit in use: `kit.device_id` of the profile, or
+    what its modem says it is. `fota pull` or a running agent then carries it out.
+    """
+    from agent.cloud.firmware import CreateJob, UploadFirmware, bundle
+
+    if devices and tags:
+        raise UsageError("a job is for devices or for tags, not for both")
+    content, told = _read(image, version)
+    devices = devices if devices or tags else (await _kit_in_use(session),)
+    async with session.client() as client:
+        packed = bundle(content, told, name=name or image.name, file_type=file_type)
+        bundle_id = await client.send(UploadFirmware(packed))
+        note(f"uploaded {len(content):,} bytes as {bundle_id}")
+        job_id = await client.send(CreateJob(bundle_id, devices, tags))
+    whom = ", ".join(devices) or "tag " + ", ".join(tags)
+    emit_or_say(
+        session,
+        {"job": job_id, "bundle": bundle_id, "version": told, "devices": devices, "tags": tags},
+        f"{job_id}: version {told} for {whom}\nto carry it out: cellagent fota pull",
+    )
+
+
+def _read(image: Path, version: str | None) -> tuple[bytes, str]:
+    """Return the bytes of an image and its version. Raises UsageError."""
+    return image.read_bytes(), version or _version_of(image)
+
+
+def _version_of(image: Path) -> str:
+    from agent.fota.image import BadImage, is_mcuboot, read_image
+
+    if not is_mcuboot(image):
+        raise UsageError(
+            f"{image} is no MCUboot image, so its version is not known",
+            hint=f"cellagent fota offer {image} --version 1.2.3",
+        )
+    try:
+        version = read_image(image).version
+    except BadImage as bad:
+        raise UsageError(f"{image}: {bad}", hint="offer the file as imgtool signed it") from bad
+    return version.removesuffix("+0").replace("+", "-")
+
+
+async def _kit_in_use(session: Session) -> str:
+    from agent.wiring.update_runner import device_id_of
+
+    if session.profile.kit.device_id:
+        return session.profile.kit.device_id
+    async with session.modem() as modem:
+        return await device_id_of(modem)

@@ -1,0 +1,100 @@
+"""An image is offered to devices at the stand-in, by the command as a person types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import cellagent
+from signed_images import public_pem, signed_image, signing_key
+
+from agent.demo.firmware import mcuboot_image
+
+KITS = ("bench-kit-1", "bench-kit-2")
+
+
+@pytest.fixture
+async def kits(standin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Two onboarded devices with the tag bench, and a profile whose kit is the first of them."""
+    file = tmp_path / "config.toml"
+    file.write_text(
+        '[profiles.bench]\nbase = "standin"\n'
+        f'[profiles.bench.hosts]\ndevice_cloud = "{standin.urls["device_cloud"]}"\n'
+        f'[profiles.bench.kit]\ndevice_id = "{KITS[0]}"\n'
+    )
+    monkeypatch.setenv("CELLAGENT_CONFIG", str(file))
+    monkeypatch.setenv("CELLAGENT_PROFILE", "bench")
+    monkeypatch.setenv("CELLAGENT_API_KEY", standin.credentials["api_key"])
+    pem = public_pem(signing_key("ecdsa")).decode()
+    rows = "".join(f'{kit},,bench,APP|MODEM,"{pem}"\n' for kit in KITS)
+    headers = {**standin.bearer("api_key"), "content-type": "text/csv"}
+    made = await standin.client.post("/v1/devices", content=rows.encode(), headers=headers)
+    assert made.status_code == 202, made.text
+    return standin
+
+
+async def offered_to(standin: Any, kit: str) -> Any:
+    """Return the job that waits for a device, None where there is none."""
+    path = f"/v1/fota-job-executions/{kit}/current"
+    found = await standin.client.get(path, headers=standin.bearer("api_key"))
+    return found.json() if found.status_code == 200 else None
+
+
+@pytest.mark.parametrize(
+    ("whom", "expected"),
+    [
+        ((), KITS[:1]),
+        (("--device", KITS[1]), KITS[1:]),
+        (("--device", KITS[0], "--device", KITS[1]), KITS),
+        (("--tag", "bench"), KITS),
+    ],
+    ids=["the kit in use", "another", "both by name", "both by tag"],
+)
+async def test_an_image_is_offered_to_whom_the_command_names(
+    kits: Any, tmp_path: Path, whom: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    image = tmp_path / "app.bin"
+    image.write_bytes(mcuboot_image((2, 0, 1), 5000))
+    done = await cellagent("fota", "offer", str(image), *whom, "--json")
+    assert done.code == 0, done.err
+    (told,) = done.lines
+    jobs = {kit: await offered_to(kits, kit) for kit in KITS}
+    assert {kit for kit, job in jobs.items() if job is not None} == set(expected)
+    for kit in expected:
+        firmware = jobs[kit]["jobDocument"]
+        assert jobs[kit]["jobId"] == told["job"]
+        assert (firmware["version"], firmware["bundleId"]) == ("2.0.1", told["bundle"])
+        assert firmware["fileSize"] == image.stat().st_size
+
+
+async def test_the_version_of_a_signed_image_is_its_own_and_may_be_told(
+    kits: Any, tmp_path: Path
+) -> None:
+    image = signed_image(tmp_path, "1.4.2+7")
+    for words, version in (((), "1.4.2-7"), (("--version", "v9"), "v9")):
+        done = await cellagent("fota", "offer", str(image), *words, "--json")
+        assert (done.code, done.lines[0]["version"]) == (0, version), done.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "message"),
+    [
+        (b"x" * 100, (), "so its version is not known"),
+        (b"x" * 100, ("--version", "1 2"), "is no version"),
+        (mcuboot_image((1, 0, 0), 500)[:-9], (), "ends within"),
+        (b"x", ("--device", "a", "--tag", "b"), "not for both"),
+    ],
+    ids=["no version", "a bad version", "a torn image", "devices and tags"],
+)
+async def test_what_cannot_be_offered_is_told_before_anything_is_sent(
+    kits: Any, tmp_path: Path, content: bytes, words: tuple[str, ...], message: str
+) -> None:
+    image = tmp_path / "app.bin"
+    image.write_bytes(content)
+    done = await cellagent("fota", "offer", str(image), *words, "--json")
+    assert done.code == 2
+    assert message in json.loads(done.out)["error"]["message"]
+    bundles = await kits.client.get("/v1/firmwares", headers=kits.bearer("api_key"))
+    assert bundles.json()["items"] == []
