@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from on_a_terminal import on_a_terminal
 
-from agent.cli.framework.terminal import bar, progress_bar
+from agent.cli.framework.terminal import TableWriter, bar, progress_bar
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,21 @@ def test_progress_is_drawn_over_itself_and_wiped_at_the_end() -> None:
     assert code == 0
     drawn = [part.strip() for part in shown.decode().split("\r")]
     assert drawn == ["", "x 0", "x 5", "x [############            ]  50 %", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("2026-11-22T23:50:29.373118+00:00", "2026-11-22T23:50:29Z"),
+        ("2026-11-22T23:50:29Z", "2026-11-22T23:50:29Z"),
+        ("2026-11-22T23:50:29.5+02:00", "2026-11-22T23:50:29.5+02:00"),
+        ("at 2026-11-22T23:50:29.5Z", "at 2026-11-22T23:50:29.5Z"),
+    ],
+)
+def test_a_time_in_a_table_is_told_to_the_second(
+    cell: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = TableWriter("when")
+    table.add(cell)
+    table.flush()
+    assert capsys.readouterr().out.splitlines() == ["when", shown]
