@@ -68,6 +68,14 @@ def _after(mark: str) -> re.Pattern[str]:
     return _whole(rf"(?:{mark})\s?{quote}(?P<text>.*?)(?P=quote)\s*")
 
 
+def _bytes(mark: str, begins: str) -> re.Pattern[str]:
+    """Return the pattern of a text as Python shows bytes, marked or not, perhaps in a list."""
+    text = (
+        rf"[\[(]?\s*b(?P<quote>['\"])(?P<text>{begins}(?:(?!(?P=quote)).)*)(?P=quote)\s*[,)\]]*\s*"
+    )
+    return _whole(rf"(?:(?:{mark})\s*)?{text}")
+
+
 _TOOL = r"(?:modem|serial|uart\d?|at)\s*"
 _OUT = r"\[?(?:TX|SENT|SEND|WRITE|WROTE|OUT)\s*(?::|->|>+|\])"
 _IN = r"\[?(?:RX|RECEIVED|RECV|READ|IN)\s*(?::|<-|<+|>+|\])"
@@ -99,6 +107,7 @@ SHAPES = (
         _whole(r"(?:.*\s)?--> '(?P<text>.*)'\s*"),
         _whole(r"(?:.*\s)?<-- '(?P<text>.*)'\s*"),
     ),
+    Shape("b'AT\\r'", _bytes(f"{_RIGHT}|>|{_OUT}", "(?=AT)"), _bytes(f"{_LEFT}|<|{_IN}", "")),
 )
 
 CLOCK = re.compile(
@@ -106,6 +115,7 @@ CLOCK = re.compile(
     r"\d\d)(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?\s*(?:Z|[+-]\d\d:?\d\d)?[\])]?\s*"
 )
 """Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon."""
+_BEGINS = r"AT|[+%#^][A-Z]|OK\b|ERROR\b"
 LEADS = (
     CLOCK,
     re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})\]\s*"),
@@ -116,7 +126,24 @@ LEADS = (
         re.IGNORECASE,
     ),
     re.compile(r"<\w{3,7}>\s+(?=\[\d{9,10}\.)"),  # ModemManager's level
-    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.-]+\[\d+\]: "),  # the system's log
+    # The system's log: of its priority, its date, the host and the program.
+    re.compile(r"<\d{1,3}>(?:1 )?(?=\d{4}-|[A-Z][a-z]{2} )"),
+    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"),
+    re.compile(r"[\w.-]+ [\w./-]+(?:\[\d+\]: | (?:\d+|-) \S+ - )"),
+    re.compile(
+        r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? \d{4}\] ?"
+    ),  # Tera Term
+    re.compile(r"(?P<plain>1\d{9}(?:\.\d{1,9})?) +(?=\S)"),
+    # What runs containers and jobs sets before what they print.
+    re.compile(r"[\w.-]+ +\| |\[pod/[^\]]+\] "),
+    re.compile(r"(?:stdout|stderr) [FP] "),
+    re.compile(r"[^\t]+\t[^\t]+\t(?=\d{4}-\d\d-)"),
+    re.compile(r"- [\w.]+ - "),  # Python's logging, the name of the logger
+    # The number of a line or of a step, and the sign of a list.
+    re.compile(
+        rf"\s*(?:\d{{1,5}}[.)]\s+|[(\[]\d{{1,5}}[)\]]\s+|\d{{1,5}}(?::|\t)\s*(?={_BEGINS}))"
+    ),
+    re.compile(rf"\s*[-*•]\s+(?={_BEGINS})"),
 )
 
 FENCE = re.compile(r"\s*```\w*\s*")

@@ -67,6 +67,38 @@ MARKED = {
     "␊ on one line": log_of("{}", "{}", "␊"),
     "quotes": log_of('Sent: "{}"', "Received: '{}'"),
     "the bytes of Python": log_of("TX: b'{}\\r\\n'", "RX: b'{}\\r\\n'"),
+    "bytes of Python without a mark": log_of("b'{}\\r'", "b'\\r\\n{}\\r\\n'"),
+    "a list of bytes": log_of("[b'{}\\r',", " b'{}\\r\\n',"),
+    "bytes, what was sent marked": log_of(">>> b'{}\\r'", "b'{}\\r\\n'"),
+    "bytes behind TX alone": log_of("TX: b'{}\\r'", "b'{}\\r\\n'"),
+    "numbered": log_of("1. {}", "2. {}"),
+    "numbered in brackets": log_of("1) {}", "(2) {}"),
+    "numbered steps with answers": log_of("3. {}", "{}"),
+    "a list": log_of("* {}", "{}"),
+    "journald": log_of(
+        "Nov 02 10:00:01 gw-7 modemd[8]: TX: {}", "Nov 02 10:00:01 gw-7 modemd[8]: RX: {}"
+    ),
+    "journald, ISO": log_of(
+        "2026-11-02T10:00:01+0100 gw-7 at[8]: > {}", "2026-11-02T10:00:01+0100 gw-7 at[8]: < {}"
+    ),
+    "syslog": log_of("<134>Nov  2 10:00:01 gw-7 at: > {}", "<134>Nov  2 10:00:01 gw-7 at: < {}"),
+    "syslog, RFC 5424": log_of(
+        "<134>1 2026-11-02T10:00:01.123Z gw-7 at 8 - - > {}",
+        "<134>1 2026-11-02T10:00:01.123Z gw-7 at 8 - - < {}",
+    ),
+    "containers": log_of("kit-1  | 2026-11-02T10:00:01.1Z > {}", "kit-1  | < {}"),
+    "a container's file": log_of(
+        "2026-11-02T10:00:01.1Z stdout F > {}", "2026-11-02T10:00:01.1Z stdout F < {}"
+    ),
+    "a pod": log_of("[pod/kit-6f/at] > {}", "[pod/kit-6f/at] < {}"),
+    "a CI's job": log_of(
+        "test\tRun\t2026-11-02T10:00:01.1Z > {}", "test\tRun\t2026-11-02T10:00:01.1Z < {}"
+    ),
+    "Tera Term": log_of("[Mon Nov 02 10:00:01.123 2026] {}", "[Mon Nov 02 10:00:01.123 2026] {}"),
+    "seconds since 1970": log_of("1793613600.25 TX: {}", "1793613600.5 RX: {}"),
+    "Python's logging": log_of(
+        "2026-11-02 10:00:01,1 - at - DEBUG - TX: {}", "2026-11-02 10:00:01,1 - at - DEBUG - RX: {}"
+    ),
     "ModemManager": log_of("<dbg> [1700000000.5] [tty/at] --> '{}<CR>'", "<dbg> <-- '{}<CR><LF>'"),
     "a transcript's steps": log_of("@0.100000 > {}", "@0.200000 < {}"),
 }
