@@ -2,7 +2,7 @@
 
 Whoever looks for something in a text has it read here in each of these spellings, too; what was
 changed in one is written back in it. What a hex dump shows as text is hidden whole: its lines end
-anywhere, so none of them has the name that would tell.
+anywhere, so but for the first of a command none has the name that would tell.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _PAIRS = re.compile(
 )
 """With the two above, what a text has that may be spelled otherwise; most lines have none."""
 _SURE = 8  # bytes of a dump that has no text beside it
+_WHOLE_NAME = re.compile(r"AT[+%#*^]\w+[=?]", re.ASCII)  # which tells what may follow
 _PAIR = re.compile(rf"(?!0x){_HH}")
 _NO_PAIR = re.compile(r"0x|[^0-9A-Fa-f]")
 _PRINTED = b"\t\r\n" + bytes(range(0x20, 0x7F))
@@ -107,7 +108,7 @@ def _same(one: str, other: str) -> int:
 
 
 def _in_hex(text: str, clean: Clean) -> str:
-    text = _DUMP.sub(_without_dumped_text, text)
+    text = _DUMP.sub(lambda line: _without_dumped_text(line, clean), text)
     return _HEX.sub(lambda match: _in_digits(match.group(), clean), text)
 
 
@@ -117,10 +118,13 @@ def _in_digits(digits: str, clean: Clean) -> str:
     return digits if cleaned == read else cleaned.encode("latin-1", "replace").hex()
 
 
-def _without_dumped_text(line: re.Match[str]) -> str:
+def _without_dumped_text(line: re.Match[str], clean: Clean) -> str:
     """Return a line of a hex dump with dots for its text, and for what stands beside it."""
     pairs, beside = line[1], line[2] or ""
     data = bytes.fromhex(_NO_PAIR.sub("", pairs))
+    read = data.decode("latin-1")
+    if _WHOLE_NAME.match(read) and clean(read) == read:
+        return line.group()
     shown = "".join(chr(byte) if 0x20 < byte < 0x7F else "." for byte in data)
     is_dump = len(data) >= _SURE or beside.replace(" ", "").lstrip("|\t").startswith(shown)
     hidden = _TEXT.sub(lambda text: b"." * len(text.group()), data)

@@ -65,6 +65,7 @@ def test_a_dump_of_what_is_no_text_stays(style: str) -> None:
         "bands 20 28 66 67 71",
         "up since 2026-11-02 10:00:00, 12 34 56 lines",
         "peer 42:43:44:45:46:47",
+        "41 54 2B 43 46 55 4E 3D|AT+CFUN=",
         "C:\\temp\\new &amp; others",
     ],
 )
