@@ -18,6 +18,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__(_JumpingSelector(self))
         self._now = 0.0
+        self._clock_resolution = 1e-6  # the seconds of a year are floats with no finer steps
 
     def time(self) -> float:
         return self._now
