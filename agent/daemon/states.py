@@ -72,7 +72,8 @@ def headline(shared: Sequence[ConcernStatus], kits: Sequence[KitStatus], now: da
         return Headline(state, f"{count}, all is well")
     kit, concern = min(
         (pair for pair in found if pair[1].state is state),
-        key=lambda pair: (TABLE.index(row_of(pair[1], now)), pair[1].since),
+        # Without its link nothing of a kit works.
+        key=lambda pair: (TABLE.index(row_of(pair[1], now)), pair[1].name != "link", pair[1].since),
     )
     row = row_of(concern, now)
     alike = sum(each.state is state for each in kits)

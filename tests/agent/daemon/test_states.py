@@ -107,3 +107,10 @@ def test_the_headline_says_how_many_kits_which_and_the_way_out():
     assert line.says == "1 of 2 kits to look at; right: link: the modem is off"
     assert (line.kit, line.concern, line.hint) == ("right", "link", OFF.hint)
     assert headline([], kits[:1], NOW).says == "1 kit, all is well"
+
+
+def test_of_two_troubles_of_a_kit_that_of_its_link_is_the_headline():
+    early = made(LocationStatus, Phase.TROUBLE, trouble="no place", since=NOW - timedelta(hours=1))
+    lost = made(LinkStatus, Phase.TROUBLE, trouble="the port is not there")
+    line = headline([], [kit("left", [early, lost])], NOW)
+    assert line.says == "1 of 1 kit in trouble; left: link: the port is not there"
