@@ -185,7 +185,8 @@ class Concern(Generic[S_co]):
         self, kind: AgentEventKind, detail: str, *, at: datetime | None = None, key: str = ""
     ) -> None:
         """Publish an event of this concern's kit that happened at `at` (aware), or now."""
-        when = self._registry.now() if at is None else at
+        # Not in milliseconds: two events of one kind at one time would be taken for one.
+        when = datetime.fromtimestamp(self._registry.clock(), UTC) if at is None else at
         self._registry.publish(self.kit, AgentEvent(kind, when, detail, key))
 
     def _set_phase(self, phase: Phase, trouble: str, hint: str) -> None:

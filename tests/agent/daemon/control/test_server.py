@@ -15,7 +15,14 @@ from running_agent import Served, agent_on, profile_with, serve, write_profile
 
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import ControlSocket
-from agent.daemon.snapshot import AgentProcess, AgentStatus, HousekeepingStatus, OutboxStatus
+from agent.daemon.snapshot import (
+    AgentProcess,
+    AgentStatus,
+    Headline,
+    HousekeepingStatus,
+    OutboxStatus,
+    State,
+)
 from agent.daemon.status import StatusRegistry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals to processes")
@@ -80,9 +87,12 @@ async def test_a_window_on_the_status_leaves_no_task_behind_when_the_agent_stops
     registry = StatusRegistry()
 
     async def status() -> AgentStatus:
-        process = AgentProcess(1, "1.0", "lab", 0.0)
+        process = AgentProcess(1, "1.0", "lab", registry.now())
+        line = Headline(State.WELL, "0 kits, all is well")
         outbox = registry.add_concern(OutboxStatus).status
-        return AgentStatus(process, outbox, registry.add_concern(HousekeepingStatus).status, [])
+        return AgentStatus(
+            process, line, outbox, registry.add_concern(HousekeepingStatus).status, []
+        )
 
     agent: Any = SimpleNamespace(registry=registry, status=status)
     server = ControlServer(agent, ControlSocket(tmp_path / "agent.sock"))
