@@ -1,4 +1,4 @@
-"""The outbox: kills, power cuts replayed, damage, a failing server: nothing taken is lost."""
+"""The outbox: kills, power cuts, damage, full disks, a failing server: nothing taken is lost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import full_disk
 from measure import Row
 from outbox_damage import KINDS, make, tried
 from outboxes import LIMITS, Clock, chunk
@@ -96,6 +98,20 @@ def damages(folder: Path, count: int, dice: random.Random) -> dict[str, int]:
     return found
 
 
+def full_disks(folder: Path, count: int) -> Iterator[Row]:
+    """Fill the disk of an outbox `count` times; yield what must be 0."""
+    mounted = full_disk.can_mount()
+    control = f"{'small file systems' if mounted else 'counted'}, seeds from {SEED}"
+    found: Counter[str] = Counter()
+    for seed in range(SEED, SEED + count):
+        tried = full_disk.tried(folder / f"disk{seed}", seed, mounted=mounted)
+        counts = {what: number for what, number in tried.items() if isinstance(number, int)}
+        counts["not told"] = int("disk is full" not in str(tried["said"]))
+        found.update(counts)
+    for what, number in found.items():
+        yield Row(f"of {count} full disks: {what}", number, "", 0, control)
+
+
 def failing_server(folder: Path, count: int, dice: random.Random) -> tuple[int, int]:
     """Deliver `count` items through random failures; return lost items and breaks of order."""
     taken: dict[str, list[int]] = {}
@@ -157,6 +173,7 @@ def run(smoke: bool) -> Iterator[Row]:
         count = 24 if smoke else 3000
         for what, number in damages(folder / "damage", count, dice).items():
             yield Row(f"of {count} damages: {what}", number, "times", 0, f"seed {SEED}")
+        yield from full_disks(folder, 3 if smoke else 100)
         count = 500 if smoke else 10_000
         lost, breaks = failing_server(folder / "server", count, dice)
         yield Row(f"items of {count} lost over a failing server", lost, "items", 0)
