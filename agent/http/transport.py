@@ -207,9 +207,9 @@ async def _keep_if_clean(connection: httpcore.AsyncHTTP11Connection) -> None:
     """Keep a connection whose answer has ended, unless more than the answer came on it.
 
     What is left over would be taken for the answer to the next request. httpcore looks at the
-    socket only, not at what was read from it; a stream or a backend of our own, which are its public
-    seams, would not know where in the bytes an answer ends. The tests of what is left over fail with
-    a version that does not call this.
+    socket only, not at what was read from it; a stream or a backend of our own, its public seams,
+    would not know where in the bytes an answer ends. The tests of what is left over fail with a
+    version that does not call this.
     """
     tls = connection._network_stream.get_extra_info("ssl_object")
     if connection._h11_state.trailing_data[0] or (tls is not None and _has_more(tls)):
