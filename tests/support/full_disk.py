@@ -65,9 +65,9 @@ large = [NewItem(ItemKind.EVENT, "kit", b"%05d" % n + bytes(dice.randrange(most)
 with outbox(disk) as box:
     for at in range(0, count, 50):
         box.put(large[at : at + 50])
-fill()
 said, refused_used, delivered = "", 0, []
 while True:
+    fill()
     with outbox(disk) as box:
         before = used()
         for _ in range(10):
