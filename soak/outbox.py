@@ -105,7 +105,7 @@ def full_disks(folder: Path, count: int) -> Iterator[Row]:
     found: Counter[str] = Counter()
     for seed in range(SEED, SEED + count):
         tried = full_disk.tried(folder / f"disk{seed}", seed, mounted=mounted)
-        counts = {what: number for what, number in tried.items() if isinstance(number, int)}
+        counts = {what: abs(each) for what, each in tried.items() if isinstance(each, int)}
         counts["not told"] = int("disk is full" not in str(tried["said"]))
         found.update(counts)
     for what, number in found.items():
