@@ -40,7 +40,6 @@ class ThreadedSerialTransport:
         self._work = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._closing = False
-        self._lost = False
         self._empty: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
 

@@ -12,6 +12,8 @@ from key_files import certificate, pem
 from location_scans import LEGACY, PLACES, scan_at
 from standin import StandIn
 
+from agent.standin.state import API_KEYS
+
 
 @pytest.mark.contract("D9.3", "D10.3", "D10.8")
 async def test_a_device_jwt_opens_its_device_once_its_key_is_registered(standin: StandIn) -> None:
@@ -75,6 +77,21 @@ async def test_the_trial_of_an_evaluation_token_ends_after_thirty_days(standin: 
     assert "service key" in answer.json()["message"]
     elsewhere = await standin.client.get("/v1/devices", headers=header)
     assert elsewhere.status_code == 401
+
+
+@pytest.mark.contract("D10.4")
+async def test_a_service_token_stands_for_the_team_that_made_it(standin: StandIn) -> None:
+    rows = standin.cloud.table(API_KEYS).values()
+    key = next(one.key for one in rows if one.team != standin.team_id)
+    theirs = {"Authorization": f"Bearer {key}"}
+    made = await standin.client.post("/v1/account/service-key-and-token", headers=theirs)
+    token = {"Authorization": f"Bearer {made.json()['token']}", "X-Custom-Device-Id": DEVICE}
+    body = scan_at(PLACES[0])
+    asked = await standin.client.post(LEGACY.format("wifi"), headers=token, json=body)
+    assert asked.status_code == 200
+    for header, seen in ((theirs, [DEVICE]), (standin.bearer("api_key"), [])):
+        history = await standin.client.get("/v1/location/history", headers=header)
+        assert [one["deviceId"] for one in history.json()["items"]] == seen
 
 
 @pytest.mark.contract("D10.1")

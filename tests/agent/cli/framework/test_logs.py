@@ -10,6 +10,7 @@ import pytest
 
 from agent.cli.framework.logs import log_of_the_agent, log_to_stderr
 from agent.config.secrets import Secret
+from agent.daemon.supervisor import log_context
 from agent.http import client
 
 CANARY = "canary-of-the-log-0123456789"
@@ -73,10 +74,13 @@ def test_the_agent_warns_of_what_is_deprecated_and_once(
 ) -> None:
     log_of_the_agent(0)
     client._warn_once.cache_clear()
-    for _ in range(2):
-        client._warn_once("this token is deprecated")
+    with log_context("left", "location"):
+        for _ in range(2):
+            client._warn_once("this token is deprecated")
     [line] = capsys.readouterr().err.splitlines()
-    assert json.loads(line)["message"] == "this token is deprecated"
+    entry = json.loads(line)
+    assert entry["message"] == "this token is deprecated"
+    assert (entry["kit"], entry["concern"]) == ("left", "location")
 
 
 def test_a_person_sees_time_kit_and_concern_in_lines_that_fit(

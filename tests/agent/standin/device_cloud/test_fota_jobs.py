@@ -30,6 +30,7 @@ async def test_a_job_is_pending_for_its_device_alone_until_it_has_ended(standin:
     assert (await current(standin)).status_code == 404
     shown = (await call(standin, "GET", f"/fota-jobs/{job_id}")).json()
     assert shown["status"] == "COMPLETED"
+    assert shown["completedAt"] == shown["lastUpdatedAt"]
     assert shown["executionStats"]["succeeded"] == 1
     one = await call(standin, "GET", f"/fota-job-executions/{DEVICE}/{job_id}")
     assert one.json()["statusDetail"] == "fine"

@@ -44,6 +44,8 @@ async def test_a_project_has_the_fields_that_released_tools_read(standin: StandI
             "id", "name", "slug", "platform", "os", "api_key", "count_devices", "created_date",
             "max_ota_upload_size", "qcomm_enabled",
         }  # fmt: skip
+        told = [shown[name] for name in ("platform", "os", "qcomm_enabled", "max_ota_upload_size")]
+        assert told == ["mcu", "zephyr", False, 256 * 1024 * 1024]
 
 
 @pytest.mark.contract("O1.3", "O5.5")
