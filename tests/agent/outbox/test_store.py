@@ -90,3 +90,11 @@ def test_a_body_that_changed_on_the_disk_is_parked_not_sent(tmp_path: Path):
         assert bodies(box, ItemKind.EVENT) == [event(2).body]
         assert totals(box).parked == 1
         assert totals(box).counts["unreadable"] == 1
+
+
+def test_what_was_put_before_is_counted_and_not_kept_twice(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        for duplicates in (0, 1):
+            assert box.put([chunk(7)]).duplicates == duplicates
+        assert totals(box).counts["duplicates"] == 1
+        assert bodies(box) == [chunk(7).body]

@@ -52,6 +52,17 @@ def test_texts_come_in_order_on_the_stream_that_each_is_for(reader):
     assert [where for where, data in reader.taken if b"b" in data] == [2]
 
 
+def test_what_waits_is_written_together_and_in_order(reader):
+    output = PacedOutput(left_out)
+    output.put("first\n")
+    assert reader.waits.wait(30)
+    for text in ("second\n", "third\n", "fourth\n"):
+        output.put(text)
+    reader.goes.set()
+    output.close()
+    assert reader.text() == b"first\nsecond\nthird\nfourth\n"
+
+
 def test_what_is_beyond_the_bound_is_counted_and_said(reader):
     output = PacedOutput(left_out, limit=10)
     output.put("first\n")

@@ -86,5 +86,5 @@ def test_a_server_that_is_not_there_is_named_without_the_user() -> None:
 @pytest.mark.contract("C10")
 def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match="^a ledger on PostgreSQL needs the extra"):
+    with pytest.raises(MissingExtra, match=r"^a ledger on PostgreSQL needs the extra"):
         opened("postgresql://somebody@127.0.0.1:1/kits")
