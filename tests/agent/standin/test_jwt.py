@@ -74,8 +74,9 @@ HEAD = b'{"alg":"ES256"}'
         f'{{"sub":"{DEVICE}","exp":1e999}}'.encode(),
         f'{{"sub":"{DEVICE}","iat":-1e999}}'.encode(),
         f'{{"sub":"{DEVICE}","exp":{"9" * 5000}}}'.encode(),
+        f'{{"sub":"{DEVICE}","level":NaN}}'.encode(),
     ],
-    ids=["UTF-16", "byte order mark", "twice", "endless", "always", "5000 digits"],
+    ids=["UTF-16", "byte order mark", "twice", "endless", "always", "5000 digits", "NaN"],
 )
 async def test_claims_that_two_readers_could_read_in_two_ways_are_refused(
     standin: StandIn, claims: bytes
