@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from at.protocol.command import Command, OkCommand, at_command
@@ -12,13 +12,25 @@ from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, read_rows
 
 _CID_HIGH = 255
-# Events of TS 27.007, 10.1.19, by where their context stands; of all others it is the first number.
-_NO_CONTEXT = ("STATUS", "RESTR", "CLASS", "REJECT", "DETACH")
-_ALWAYS_CONTEXT = re.compile(r"(NW|ME) (PDN [A-Z]+|MODIFY)|IPV6( FAIL)?|APNRATECTRL STAT")
-_SECONDARY = ("NW ACT", "ME ACT", "NW DEACT", "ME DEACT")  # <p_cid>,<cid>,<event_type>
+# Events of TS 27.007, 10.1.19, and of the modem: which parameter is the context, how few, how many.
+_EVENTS: Mapping[str, tuple[int | None, int, int]] = {
+    **dict.fromkeys(("NW DETACH", "ME DETACH"), (None, 0, 1)),
+    **dict.fromkeys(("NW CLASS", "ME CLASS"), (None, 1, 1)),
+    **dict.fromkeys(("NW PDN ACT", "ME PDN ACT", "NW PDN DEACT", "ME PDN DEACT"), (0, 1, 4)),
+    **dict.fromkeys(("NW ACT", "ME ACT", "NW DEACT", "ME DEACT"), (1, 3, 4)),
+    **dict.fromkeys(("NW MODIFY", "ME MODIFY"), (0, 3, 4)),
+    **dict.fromkeys(("IPV6", "IPV6 FAIL", "ME PDN SUSPENDED", "ME PDN RESUMED"), (0, 1, 1)),
+    **dict.fromkeys(("ME BATTERY LOW", "ME OVERHEATED"), (None, 0, 0)),
+    "NW REACT": (2, 2, 3),
+    "REJECT": (None, 2, 2),
+    "EXCE STATUS": (None, 1, 1),
+    "RESTR": (None, 1, 2),
+    "APNRATECTRL STAT": (0, 2, 3),
+}
 _BEFORE_LTE = ("NW DEACT", "ME DEACT", "NW REACT")  # "<PDP_type>","<PDP_addr>"[,<cid>]
 _CID = re.compile(r"[0-9]{1,3}", re.ASCII)
 _EVENT = re.compile(r"[A-Z][A-Z0-9]*(?: [A-Z][A-Z0-9]*)*", re.ASCII)
+_EVENT_PARAMETER = re.compile(r'[0-9A-Za-z.:-]+|"[0-9A-Za-z.:-]*"', re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,36 +318,44 @@ def _check_address(row: Fields, text: str | None) -> None:
 
 def _event(line: str, _context: str | None) -> PacketEventNotice:
     text = after_name(line, "+CGEV")
-    match = _EVENT.match(text)
-    if match is None:
-        raise ParseError("+CGEV: the event has no words")
-    event, rest = match.group(), text[match.end() :].strip()
-    first, _, last = event.rpartition(" ")
-    if rest.startswith(",") or first.endswith("CLASS"):  # a parameter that is a word: IP, B
-        event, rest = first, last + rest
+    event = max(
+        (name for name in _EVENTS if f"{text} ".startswith(f"{name} ")), key=len, default=""
+    )
+    if not event:
+        event = _unnamed_event(text)
+    rest = text[len(event) :].strip()
     parameters = tuple(part.strip() for part in rest.split(",")) if rest else ()
-    if any(not re.fullmatch(r'[0-9A-Za-z.:"-]*', part, re.ASCII) for part in parameters):
+    if not all(map(_EVENT_PARAMETER.fullmatch, parameters)):
         raise ParseError("+CGEV: what follows the event is not a list")
-    if parameters and not parameters[-1]:
-        raise ParseError("+CGEV: nothing follows the last comma")  # the line was cut
     cid = _event_context(event, parameters)
     return PacketEventNotice("+CGEV", line, PacketEvent(event, cid, parameters))
 
 
+def _unnamed_event(text: str) -> str:
+    """Return the words of an event that no manual names yet: of no known one is it a part."""
+    match = _EVENT.match(text)
+    if match is None:
+        raise ParseError("+CGEV: the event has no words")
+    if any(match.group() in name for name in _EVENTS):
+        raise ParseError(f"+CGEV: {match.group()} is a part of an event")  # the line was cut
+    return match.group()
+
+
 def _event_context(event: str, parameters: Sequence[str]) -> int | None:
-    numbers = [int(part) if _CID.fullmatch(part) else None for part in parameters]
-    if event.endswith(_NO_CONTEXT):
+    place, fewest, most = _EVENTS.get(event, (0, 0, len(parameters)))
+    is_number = [_CID.fullmatch(part) is not None for part in parameters]
+    if event in _BEFORE_LTE and not any(is_number[:2]):
+        place, fewest, most = 2, 2, 3
+        is_number[:2] = [True, True]
+    if not fewest <= len(parameters) <= most:
+        raise ParseError(f"+CGEV: {event} has {len(parameters)} parameters")  # the line was cut
+    if place is None or place >= len(parameters):
         return None
-    if event in _BEFORE_LTE and numbers and numbers[0] is None:
-        return numbers[2] if len(numbers) > 2 else None
-    if event not in _SECONDARY:
-        cid = numbers[0] if numbers else None
-        if cid is None and _ALWAYS_CONTEXT.fullmatch(event):
-            raise ParseError(f"+CGEV: {event} without its context")  # the line was cut
-        return cid
-    if len(numbers) not in {3, 4} or None in numbers:  # the fourth is of WLAN
-        raise ParseError(f"+CGEV: what follows {event} is not three numbers")
-    return numbers[1]
+    if event not in _EVENTS:
+        return int(parameters[0]) if is_number[0] else None
+    if not all(is_number):
+        raise ParseError(f"+CGEV: what follows {event} is not numbers")
+    return int(parameters[place])
 
 
 register("+CGEV", _event)

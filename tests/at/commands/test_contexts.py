@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 from answers import assert_fields, notice_of, notice_value, value_of
+from hypothesis import given
+from hypothesis import strategies as st
 
+from at.commands.contexts import _EVENTS
 from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
 
@@ -69,6 +72,8 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
         ("+CGEV: APNRATECTRL STAT 0,1,60", {"event": "APNRATECTRL STAT", "cid": 0}),
         ("+CGEV: ME DETACH 1", {"event": "ME DETACH", "cid": None, "parameters": ["1"]}),
         ("+CGEV: ME PDN SUSPENDED 3", {"event": "ME PDN SUSPENDED", "cid": 3}),
+        ("+CGEV: ME BATTERY LOW", {"event": "ME BATTERY LOW", "cid": None}),
+        ("+CGEV: XY NEW 3,2", {"event": "XY NEW", "cid": 3, "parameters": ["3", "2"]}),
     ],
 )
 def test_a_notice_becomes_its_fields(line, part):
@@ -89,10 +94,33 @@ def test_a_notice_becomes_its_fields(line, part):
         "+CGEV: IPV6",
         "+CGEV: IPV6 FAIL",
         "+CGEV: APNRATECTRL STAT",
+        "+CGEV: NW PDN",
+        "+CGEV: ME PDN AC",
+        "+CGEV: PDN ACT 0",
+        "+CGEV: NW CLASS",
+        "+CGEV: NW MODIFY 3",
+        "+CGEV: EXCE STATUS",
+        '+CGEV: REJECT "IP"',
+        '+CGEV: NW DEACT "IP","10.0',
+        "+CGEV: ME DEACT IP",
+        "+CGEV: ME BATTERY",
+        "+CGEV: ME PDN SUSPENDED",
     ],
 )
 def test_an_event_that_lacks_its_context_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
+
+
+@given(
+    event=st.sampled_from(sorted(_EVENTS)),
+    numbers=st.lists(st.integers(0, 9), max_size=4),
+    kept=st.integers(0, 40),
+)
+def test_an_event_that_is_cut_anywhere_is_never_another(event, numbers, kept):
+    whole = f"{event} {','.join(map(str, numbers))}".strip()
+    for cut in (whole[:kept], event[kept:]):
+        notice = notice_of(f"+CGEV: {cut}")
+        assert isinstance(notice, Malformed) or notice.value.event == event
 
 
 @pytest.mark.parametrize(
