@@ -156,7 +156,7 @@ async def in_this_process(folder: Path, boards: int, first: int) -> float:
 
     @contextlib.asynccontextmanager
     async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
-        modem = Modem(VirtualTransport(None, imei=location.port))
+        modem = Modem(VirtualTransport(imei=location.port))
         await modem.open()
         try:
             yield ModemBoard(modem)

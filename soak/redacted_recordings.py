@@ -269,7 +269,7 @@ async def _trial(seed: int) -> list[str]:
         "imei": f"{dice.choice(['35265610', '86012604'])}{dice.randrange(10**6):06}",
         "uuid": str(UUID(int=dice.getrandbits(128), version=4)),
     }
-    transport = TwiceRecorded(VirtualTransport(None, instant=True, **options))
+    transport = TwiceRecorded(VirtualTransport(instant=True, **options))
     modem = Modem(transport)
     await modem.open()
     try:

@@ -74,7 +74,7 @@ def _tcp(port: str) -> Transport:
 def _virtual(port: str) -> Transport:
     from at.virtual.transport import VirtualTransport
 
-    return VirtualTransport(port.partition(":")[2] or None)
+    return VirtualTransport(statefile=port.partition(":")[2] or None)
 
 
 def _replay(port: str) -> Transport:

@@ -17,10 +17,11 @@ class VirtualTransport:
     """A transport (`at.transport.base.Transport`) with a virtual modem at its far end.
 
     `options` are the fields of `at.virtual.options.VirtualOptions`; `instant=True` leaves out the
-    delays of a real modem. `open` switches the modem on; it stays on between `close` and `open`.
+    delays of a real modem. `statefile` keeps its settings, as `virtual:FILE` does; without it they
+    are kept in memory. `open` switches the modem on; it stays on between `close` and `open`.
     """
 
-    def __init__(self, statefile: str | None = None, **options: Any) -> None:
+    def __init__(self, *, statefile: str | None = None, **options: Any) -> None:
         self._statefile = statefile
         self._options = VirtualOptions(**options)
         self._modem: VirtualModem | None = None

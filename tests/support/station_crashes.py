@@ -105,7 +105,7 @@ class StationFolder:
     @asynccontextmanager
     async def open(self, board: int, edge: Edge = lambda: None) -> AsyncIterator[Any]:
         transport = VirtualTransport(
-            str(self.state(board)), imei=f"0044010{board:07}", instant=True
+            statefile=str(self.state(board)), imei=f"0044010{board:07}", instant=True
         )
         modem = Modem(transport)
         await modem.open()

@@ -121,7 +121,7 @@ def give_identity_of_board_0(tray: Tray, uuid: str = "") -> None:
         if port != "board1":
             return usual(port)
         imei = "00440100000000"
-        return VirtualTransport(str(flash(tray, 1)), imei=imei, uuid=uuid, instant=True)
+        return VirtualTransport(statefile=str(flash(tray, 1)), imei=imei, uuid=uuid, instant=True)
 
     tray.transport = transport  # type: ignore[method-assign]
 

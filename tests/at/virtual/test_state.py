@@ -20,7 +20,7 @@ def test_a_state_file_of_another_kit_is_refused(tmp_path: Path) -> None:
     with state_file(path) as flash, pytest.raises(OptionError, match="another kit"):
         make_modem(VirtualOptions(model="nrf9160"), flash)
     path.write_text("{")
-    transport = VirtualTransport(str(path))
+    transport = VirtualTransport(statefile=str(path))
     for _ in range(2):  # a refusal lets the file go
         with pytest.raises(PortError, match="not the state"):
             _ = transport.modem

@@ -27,7 +27,7 @@ from at.virtual.transport import VirtualTransport
 @contextlib.asynccontextmanager
 async def in_memory(_folder: Path, options: VirtualOptions) -> AsyncIterator[Modem]:
     fields = {name: getattr(options, name) for name in options.__slots__}
-    modem = Modem(VirtualTransport(None, **fields))
+    modem = Modem(VirtualTransport(**fields))
     await modem.open()
     try:
         yield modem
@@ -107,7 +107,7 @@ async def test_a_session_is_the_same_over_every_transport(
 async def test_what_was_recorded_replays_as_it_was(dialect: str, tmp_path: Path) -> None:
     path = tmp_path / "session.transcript"
     recording = RecordingTransport(
-        VirtualTransport(None, dialect=dialect, instant=True), path, header={"dialect": dialect}
+        VirtualTransport(dialect=dialect, instant=True), path, header={"dialect": dialect}
     )
     modem = Modem(recording)
     await modem.open()
@@ -211,11 +211,11 @@ async def test_notices_come_in_the_modems_own_time() -> None:
 
 async def test_a_kit_that_another_process_had_meanwhile_was_switched_off(tmp_path: Path) -> None:
     path = tmp_path / "kit.json"
-    ours = Modem(VirtualTransport(str(path), instant=True))
+    ours = Modem(VirtualTransport(statefile=str(path), instant=True))
     await ours.open()
     await ours.execute("AT+CFUN=4")
     await ours.close()
-    same = VirtualTransport(str(path), instant=True)
+    same = VirtualTransport(statefile=str(path), instant=True)
     theirs = Modem(same)
     await theirs.open()
     await theirs.execute('AT%CMNG=0,7,0,"theirs"')
@@ -232,3 +232,8 @@ async def test_a_kit_that_another_process_had_meanwhile_was_switched_off(tmp_pat
     await once_more.open()
     assert (await once_more.execute("AT+CFUN?")).lines == ("+CFUN: 4",)
     await once_more.close()
+
+
+def test_a_name_alone_makes_no_state_file() -> None:
+    with pytest.raises(TypeError):
+        VirtualTransport("kit")  # type: ignore[misc]

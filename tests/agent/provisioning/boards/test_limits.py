@@ -42,7 +42,7 @@ class Listening(ModemBoard):
 
 @asynccontextmanager
 async def board(mode: int, *faults: str) -> AsyncIterator[Listening]:
-    modem = Modem(VirtualTransport(None, instant=True, faults=faults))
+    modem = Modem(VirtualTransport(instant=True, faults=faults))
     await modem.open()
     try:
         if mode:

@@ -98,7 +98,9 @@ class Bench:
     async def open(self, place: BoardLocation) -> AsyncIterator[ModemBoard]:
         board = int(place.port)
         modem = Modem(
-            VirtualTransport(str(self.flash(board)), imei=IMEI, uuid=UUIDS[board], instant=True)
+            VirtualTransport(
+                statefile=str(self.flash(board)), imei=IMEI, uuid=UUIDS[board], instant=True
+            )
         )
         await modem.open()
         try:

@@ -54,7 +54,7 @@ async def test_one_board_that_fails_stops_no_other(standin: StandIn, tmp_path: P
 
     def one_is_silent(port: str) -> VirtualTransport:
         if port == "board1":
-            return VirtualTransport(None, instant=True, faults=("silent",))
+            return VirtualTransport(instant=True, faults=("silent",))
         return healthy(port)
 
     tray.transport = one_is_silent  # type: ignore[method-assign]
