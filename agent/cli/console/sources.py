@@ -19,6 +19,7 @@ from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleRea
 from agent.daemon.control import protocol
 from agent.daemon.control.client import AgentConnection, NotRunning, open_request
 from agent.daemon.control.leased_transport import HeldKit
+from agent.daemon.control.liveness import NotAnswering, answers
 from agent.tasks import cancel_and_wait
 from at.ports.usb import Listing, system_ports
 
@@ -215,7 +216,17 @@ class AgentSource(ConsoleSource):
 
         async with self._lines.sent_to(send):
             while True:
-                await self._handle_notice(await connection.notice())
+                await self._handle_notice(await self._next_notice(connection))
+
+    async def _next_notice(self, connection: AgentConnection) -> protocol.Notice | ConsoleItem:
+        """Return the next notice; say that the agent hangs, and that it goes on."""
+        while True:
+            try:
+                return await connection.notice()
+            except NotAnswering as error:
+                self._window.note(_with_hint(f"{error}; nothing is shown meanwhile", error.hint))
+            await answers(connection.control_socket)
+            self._window.note("the running agent answers again, or has ended")
 
     async def _handle_notice(self, notice: protocol.Notice | ConsoleItem) -> None:
         match notice:

@@ -16,11 +16,13 @@ import msgspec
 import agent
 from agent.console.line_classifier import ConsoleItem
 from agent.daemon.control import protocol
+from agent.daemon.control.liveness import ANSWER_S, not_answering, watch
 from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets
 from agent.errors import AgentError, ResourceUnavailable
+from agent.tasks import first_of
 
-_CONNECT_S = 5.0
 _ANSWER_S = 20.0
+_HANG_UP_S = 1.0  # for the agent to read what was sent last
 LONGEST_ANSWER = 4 * 1024 * 1024
 TURN_S = 100.0
 """Seconds to wait for a hold or a lease; the agent itself gives up earlier, and says why."""
@@ -56,14 +58,23 @@ class AgentRefused(AgentError):
 
 
 class AgentConnection:
-    """One request and its answers."""
+    """One request and its answers, from an agent that is watched while it owes one."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        control_socket: ControlSocket,
+    ) -> None:
         self.reader = reader
         self.writer = writer
+        self.control_socket = control_socket
 
     async def answer(self, kind: type[T], timeout_s: float | None = _ANSWER_S) -> T:
-        """Return the next answer. Raises AgentRefused, NotUnderstood, NotRunning at the end."""
+        """Return the next answer.
+
+        Raises AgentRefused, NotUnderstood, NotRunning at the end, NotAnswering of one that hangs.
+        """
         message = await self.message(timeout_s)
         with _understood():
             return protocol.convert(message, kind)
@@ -80,12 +91,21 @@ class AgentConnection:
 
     async def message(self, timeout_s: float | None) -> dict[str, object]:
         """Return the next message that is no error; None waits for it without end."""
+        line = b""
+
+        async def read() -> None:
+            nonlocal line
+            with _understood():  # a line can be too long
+                line = await self.reader.readline()
+
         try:
             async with asyncio.timeout(timeout_s):
-                with _understood():  # a line can be too long
-                    line = await self.reader.readline()
+                await first_of(read(), watch(self.control_socket))
         except TimeoutError:
-            raise NotRunning("the running agent does not answer", hint="restart it") from None
+            raise NotRunning(
+                f"the running agent did not do it within {timeout_s:g} s",
+                hint="`cellagent status` shows what it does; try again",
+            ) from None
         except OSError:
             line = b""
         if not line.endswith(b"\n"):
@@ -112,26 +132,28 @@ async def open_request(
 ) -> AsyncIterator[AgentConnection]:
     """Connect and send a request; an answer has at most `longest_answer` bytes.
 
-    Raises NotRunning.
+    Raises NotRunning, NotAnswering.
     """
     message: dict[str, object] = msgspec.to_builtins(request)
     try:
-        async with asyncio.timeout(_CONNECT_S):
-            if socket.is_socket:
-                opened = asyncio.open_unix_connection(socket.path, limit=longest_answer)
-            else:
-                port, message["token"] = socket.read_port()
-                opened = asyncio.open_connection("127.0.0.1", port, limit=longest_answer)
-            reader, writer = await opened
-    except (OSError, ValueError, KeyError, TimeoutError) as error:
+        async with asyncio.timeout(ANSWER_S):
+            if not socket.is_socket:
+                message["token"] = socket.read_port()[1]
+            reader, writer = await socket.connect(limit=longest_answer)
+    except TimeoutError:
+        raise not_answering(None) from None
+    except (OSError, ValueError, KeyError) as error:
         raise NotRunning("the agent does not run", hint=_reachable_agents(socket)) from error
     try:
         writer.write(protocol.line_of(message))
-        yield AgentConnection(reader, writer)
+        yield AgentConnection(reader, writer, socket)
     finally:
         writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
+        try:
+            async with asyncio.timeout(_HANG_UP_S):
+                await writer.wait_closed()
+        except OSError:  # a TimeoutError is one
+            writer.transport.abort()
 
 
 def _reachable_agents(socket: ControlSocket) -> str:

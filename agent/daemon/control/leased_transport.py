@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.daemon.control import client, protocol
+from agent.daemon.control.liveness import NotAnswering, watch
 from agent.daemon.control.socket import ControlSocket, control_sockets
 from agent.daemon.snapshot import AgentProcess, ConsoleStatus, LinkStatus
-from agent.tasks import cancel_and_wait
+from agent.tasks import cancel_and_wait, first_of
 from at.ports.usb import Listing, same_port, system_ports
 from at.protocol.errors import LinkLost, PortBusy
 from at.transport.base import Receiver
@@ -36,7 +37,8 @@ class HeldKit:
 async def held_kits(state_dir: Path) -> list[HeldKit]:
     """Return the kits of all agents that run with this state folder.
 
-    Raises NotUnderstood for one of another version: nobody knows which kits it holds.
+    Raises NotUnderstood for one of another version, NotAnswering for one that hangs: nobody knows
+    which kits it holds.
     """
     kits: list[HeldKit] = []
     for socket in control_sockets(state_dir):
@@ -83,7 +85,7 @@ class LeasedTransport:
         return self._kit.port
 
     async def open(self, receiver: Receiver) -> None:
-        """Wait for the lease. Raises PortBusy, AgentRefused, NotRunning."""
+        """Wait for the lease. Raises PortBusy, AgentRefused, NotRunning, NotAnswering."""
         request = client.open_request(
             self._kit.socket, protocol.LeaseRequest(self._kit.name, client.process_name())
         )
@@ -118,13 +120,19 @@ class LeasedTransport:
         await self._stack.aclose()
 
     async def _read(self, connection: client.AgentConnection, receiver: Receiver) -> None:
-        reason = "the running agent ended, or lost the kit"
-        try:
+        async def read() -> None:
             while data := await connection.reader.read(4096):
                 receiver.data_received(data)
+
+        reason: Exception = OSError("the running agent ended, or lost the kit")
+        try:
+            await first_of(read(), watch(connection.control_socket))
         except OSError as error:
-            reason = str(error)
-        receiver.connection_lost(OSError(reason))
+            reason = error
+        except NotAnswering as error:
+            reason = error
+            connection.writer.transport.abort()  # it reads nothing any more
+        receiver.connection_lost(reason)
 
     def _open(self) -> client.AgentConnection:
         if self._connection is None or self._connection.writer.is_closing():

@@ -34,6 +34,26 @@ class ControlSocket:
         entry = json.loads(self.path.read_text("utf-8"))
         return int(entry["port"]), str(entry["token"])
 
+    async def connect(
+        self, *, limit: int = 65536
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect; a line that is read has at most `limit` bytes.
+
+        Raises OSError, ValueError, KeyError; TimeoutError where too many wait for the agent.
+        """
+        if self.is_socket:
+            connected = socket.socket(socket.AF_UNIX)
+            connected.setblocking(False)
+            try:
+                connected.connect(os.fspath(self.path))
+                return await asyncio.open_unix_connection(sock=connected, limit=limit)
+            except OSError as error:
+                connected.close()
+                if isinstance(error, BlockingIOError):
+                    raise TimeoutError("it accepts no connection") from error
+                raise
+        return await asyncio.open_connection("127.0.0.1", self.read_port()[0], limit=limit)
+
     async def listen(self, connected: Connected, token: str, *, limit: int) -> asyncio.Server:
         """Listen for this user's own processes, in place of an agent that was killed.
 

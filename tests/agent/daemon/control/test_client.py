@@ -21,7 +21,7 @@ from agent.cli.framework.command import json_line
 from agent.cli.status import lines_of
 from agent.daemon.control import client, protocol
 from agent.daemon.control.client import AgentConnection, AgentRefused, NotRunning, NotUnderstood
-from agent.daemon.control.socket import control_socket_of
+from agent.daemon.control.socket import ControlSocket, control_socket_of
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 RECORD = Path(__file__).resolve().parents[4] / "tests" / "interface" / "control.transcript"
@@ -78,7 +78,7 @@ def read(line: bytes, *, window: bool) -> Any:
         reader = asyncio.StreamReader(limit=client.LONGEST_ANSWER)
         reader.feed_data(line)
         reader.feed_eof()
-        connection = AgentConnection(reader, None)  # type: ignore[arg-type]
+        connection = AgentConnection(reader, None, ControlSocket(Path()))  # type: ignore[arg-type]
         if window:
             return await connection.notice()
         return await connection.answer(protocol.StatusAnswer)

@@ -1,0 +1,141 @@
+"""An agent that is stopped, or whose event loop hangs, is told as one by whoever asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from command_line import cellagent
+from console_window import window
+from running_agent import (
+    RunningAgent,
+    agent_on,
+    kit_keys,
+    kit_to_crash,
+    serve,
+    write_profile,
+)
+
+from agent.daemon.control.socket import control_socket_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+WORDS = [
+    ("status",),
+    ("status", "--watch"),
+    ("reload",),
+    ("hold", "--", "true"),
+    ("modem", "at", "AT"),
+    ("console",),
+    ("ports",),
+]
+HANGING = """
+import asyncio, sys, time
+
+async def main():
+    await asyncio.start_unix_server(lambda *_: None, sys.argv[1], backlog=int(sys.argv[2]))
+    print(flush=True)
+    time.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def agent(tmp_path: Path) -> AsyncIterator[RunningAgent]:
+    cloud = await serve("cloud", "serve")
+    where = write_profile(tmp_path, cloud.ready, {"kit": kit_keys(tmp_path)})
+    async with kit_to_crash(tmp_path), agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        yield agent
+
+
+async def test_each_command_tells_a_stopped_agent_and_works_once_it_goes_on(
+    agent: RunningAgent,
+) -> None:
+    agent.process.send_signal(signal.SIGSTOP)
+    for done in await asyncio.gather(*(agent.run(*words) for words in WORDS)):
+        assert done.code == 3, done.err
+        assert f"(PID {agent.process.pid}) is stopped" in done.err
+        assert f"kill -CONT {agent.process.pid}" in done.err
+    agent.process.send_signal(signal.SIGCONT)
+    assert (await agent.run("modem", "at", "AT")).code == 0
+
+
+async def test_a_window_says_that_the_agent_is_stopped_and_that_it_answers_again(
+    agent: RunningAgent,
+) -> None:
+    async with window(agent.environment) as shown:
+        agent.process.send_signal(signal.SIGSTOP)
+        assert "kill -CONT" in await shown.until("is stopped")
+        agent.process.send_signal(signal.SIGCONT)
+        await shown.until("answers again")
+
+
+async def test_who_borrows_the_modem_is_told_why_it_answers_no_more(agent: RunningAgent) -> None:
+    borrower = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent", "modem", "at", "AT", "AT%XSLEEP=1", "AT+CFUN?"),
+        env={**os.environ, **agent.environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    await agent.until_status(
+        lambda s: "lent to" in (s["kits"][0]["concerns"][0]["busy_with"] or "")
+    )
+    agent.process.send_signal(signal.SIGSTOP)
+    output, _ = await borrower.communicate()
+    assert borrower.returncode == 3
+    assert b"is stopped" in output
+    assert b"kill -CONT" in output
+
+
+@pytest.mark.parametrize("backlog", [100, 0])
+async def test_an_event_loop_that_is_blocked_is_told(backlog: int) -> None:
+    socket = control_socket_of(Path(os.environ["CELLAGENT_STATE_DIR"]), "custom")
+    hanging = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", HANGING, str(socket.path), str(backlog)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert hanging.stdout is not None
+    await hanging.stdout.readline()
+    waiting = [await socket.connect() for _ in range(1 - min(1, backlog))]
+    try:
+        done = await cellagent("status", "--json")
+    finally:
+        hanging.kill()
+        await hanging.wait()
+        for _, writer in waiting:
+            writer.close()
+    assert done.code == 3
+    error = done.lines[-1]["error"]
+    assert error["kind"] == "not-answering"
+    assert "hangs" in error["message"]
+    assert "`cellagent run`" in error["try"]
+
+
+async def test_an_agent_that_is_slow_is_waited_for() -> None:
+    socket = control_socket_of(Path(os.environ["CELLAGENT_STATE_DIR"]), "custom")
+    asked = 0
+    enough = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        if b"status" in await reader.readline():
+            await enough.wait()
+            writer.write(b'{"error": {"exit": 9, "kind": "done", "message": "", "try": ""}}\n')
+        else:
+            asked += 1
+            if asked > 1:
+                enough.set()
+        writer.close()
+
+    server = await asyncio.start_unix_server(answer, socket.path)
+    done = await cellagent("status", "--json")
+    server.close()
+    assert done.code == 9
+    assert asked > 1
