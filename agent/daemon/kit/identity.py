@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -53,6 +53,7 @@ class KitIdentity:
             device_id=contact.device_id or record.device_id,
             imei=imei or record.imei,
             model=str(contact.value("model") or ""),
+            credentials=record.credentials,
         )
 
     def forget_software(self) -> None:
@@ -83,6 +84,8 @@ class KitRecord(msgspec.Struct, frozen=True):
     model: str = ""
     names: device_identity.PartialIdentity = device_identity.PartialIdentity()
     """Its names in the events that it sends itself to the observability service."""
+    credentials: Mapping[int, tuple[int, ...]] = {}
+    """Security tag -> the types of credentials that were seen in it."""
     position: dict[str, object] | None = msgspec.field(name="place", default=None)
     """The last position that was found, as `locate --json` prints it."""
     reported: dict[str, object] | None = None

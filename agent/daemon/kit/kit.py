@@ -18,6 +18,7 @@ from agent.config.profile import KitSettings
 from agent.console.fault_lines import RestartCounter
 from agent.daemon.kit import first_contact
 from agent.daemon.kit.console import KitConsole
+from agent.daemon.kit.credentials import KitCredentials
 from agent.daemon.kit.events_and_heartbeat import KitEvents
 from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
@@ -71,6 +72,7 @@ class KitAgent:
         self.contact: first_contact.Contact | None = None
         self._store = KitStore(state_dir, name)
         self._identity = KitIdentity(name, lambda: self.settings, self._store)
+        self._credentials = KitCredentials(self._store)
         self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
         self._readings = KitReadings()
@@ -196,6 +198,7 @@ class KitAgent:
     async def _serve(self, modem: Modem) -> None:
         """Look after one connection until it is lost; the modem is available once contacted."""
         modem.on_restart = self._on_restart
+        self._credentials.expect_loss()
         self._identity.set_usb_model(await asyncio.to_thread(model_at, self.settings.port))
         with modem.lines() as lines:
             works = [self._contact_and_check(modem)]
@@ -251,9 +254,13 @@ class KitAgent:
         before = self.contact
         contact = self.contact = await first_contact.read_contact(modem, self.settings.device_id)
         self._identity.update(contact)
+        if contact.verdict.allowed:
+            tag = self.profile.provisioning.security_tag
+            await self._credentials.check(modem, tag, self.settings.port)
+        found = first_contact.findings(contact, self._client.keyring)
         missing = [
             msgspec.structs.replace(each, hint=each.hint and self.link.concern.pasteable(each.hint))
-            for each in first_contact.findings(contact, self._client.keyring)
+            for each in (*self._credentials.findings, *found)
         ]
         if before is not None and contact.is_registered and not before.is_registered:
             for concern in (self._positions.concern, self._updates.concern):
@@ -282,6 +289,7 @@ class KitAgent:
         """Count a restart that the kit announces on one of its ports; publish it if unexpected."""
         if not self._restarts.is_new(line, time.monotonic()):
             return
+        self._credentials.expect_loss()
         with self.link.concern.changing() as status:
             status.restarts = self._restarts.count
         # A kit that is plugged in starts, too; one that is updated restarts as part of it.

@@ -1,0 +1,69 @@
+"""The credentials in a kit's security tag: known once they were seen, told when they vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from agent.daemon.kit.identity import KitStore
+from agent.daemon.snapshot import Finding
+from agent.errors import AgentError
+from at.commands.credentials import CredentialType, ListCredentials
+from at.driver.modem import Modem
+from at.protocol.errors import CommandRejected, ParseError
+
+_NAMES = {
+    CredentialType.ROOT_CA: "the CA certificate",
+    CredentialType.CLIENT_CERTIFICATE: "the device's certificate",
+    CredentialType.CLIENT_PRIVATE_KEY: "the private key",
+}
+
+
+class KitCredentials:
+    """Lists them at the first contact, after each restart, and while some are gone."""
+
+    def __init__(self, store: KitStore) -> None:
+        self._store = store
+        self._is_due = True
+        self.findings: tuple[Finding, ...] = ()
+
+    def expect_loss(self) -> None:
+        """Have the next check list them: the kit restarted, or is another's for a while."""
+        self._is_due = True
+
+    async def check(self, modem: Modem, security_tag: int, port: str) -> None:
+        """List the credentials in the tag, if they may have changed; set what is gone.
+
+        Raises LinkLost, CommandTimeout. A modem that does not list them says nothing.
+        """
+        if not self._is_due and not self.findings:
+            return
+        try:
+            listed = await modem.send(ListCredentials(security_tag))
+        except (CommandRejected, ParseError):
+            return
+        self._is_due = False
+        found = {item.type for item in listed.credentials if item.sec_tag == security_tag}
+        known = self._store.record.credentials.get(security_tag, ())
+        with suppress(AgentError):  # the disk is full: they are seen again
+            every = {
+                **self._store.record.credentials,
+                security_tag: tuple(sorted({*known, *found})),
+            }
+            self._store.update(credentials=every)
+        self.findings = _findings(security_tag, sorted({*known} - found), port)
+
+
+def _findings(security_tag: int, gone: Sequence[int], port: str) -> tuple[Finding, ...]:
+    if not gone:
+        return ()
+    kinds = {kind.value: name for kind, name in _NAMES.items()}
+    names = ", ".join(kinds.get(kind, f"the item of type {kind}") for kind in gone)
+    return (
+        Finding(
+            f"{names} {'is' if len(gone) == 1 else 'are'} gone from security tag {security_tag},"
+            " where this agent saw them before: after an update of the modem's firmware, a loss of"
+            " power while it wrote, or a deletion",
+            f"provision it again: `cellagent provision run {port} --security-tag {security_tag}`",
+        ),
+    )
