@@ -50,18 +50,29 @@ class Keyring:
     """The configured credentials, at most one of each kind.
 
     `prefer` takes precedence over the order in which a call names the kinds that it takes.
+    `replacing` says of a kind where its secret came from, and how it is replaced.
     """
 
     def __init__(
-        self, credentials: Iterable[Credential] = (), *, prefer: Scheme | None = None
+        self,
+        credentials: Iterable[Credential] = (),
+        *,
+        prefer: Scheme | None = None,
+        replacing: Mapping[Scheme, str] | None = None,
     ) -> None:
         self._prefer = prefer
+        self._replacing = replacing or {}
         self._by_scheme = {credential.scheme: credential for credential in credentials}
 
     def with_(self, *credentials: Credential) -> Keyring:
         """Return a copy in which `credentials` stand in place of others of their kind."""
         both = {**self._by_scheme, **Keyring(credentials)._by_scheme}
-        return Keyring(both.values(), prefer=self._prefer)
+        return Keyring(both.values(), prefer=self._prefer, replacing=self._replacing)
+
+    def advice(self, credential: Credential, status: int) -> str:
+        """Return what to do after a refusal: replace the secret, or check what it needs."""
+        replacing = self._replacing.get(credential.scheme, "") if status in {401, 403} else ""
+        return "; ".join(filter(None, (replacing, credential.advice(status))))
 
     def __contains__(self, scheme: Scheme) -> bool:
         return scheme in self._by_scheme

@@ -157,6 +157,28 @@ class Secrets:
         secret_and_origin = self._find(name)
         return secret_and_origin[1] if secret_and_origin else None
 
+    def replacing(self, name: str, *, unattended: bool) -> str:
+        """Return where a secret that was refused came from, and how it is replaced.
+
+        `unattended`: for an agent that runs, and reads it again at a reload.
+        """
+        origin = self.origin(name)
+        if origin is None:
+            return ""
+        reload = ", then `cellagent reload`" if unattended else ""
+        profile = "" if unattended else f" --profile {self.profile}"  # the agent adds its own
+        match origin.kind:
+            case "environment":
+                again = ", then start `cellagent run` again" if unattended else ""
+                return f"{name} is of the environment: set {origin.where} to a valid one{again}"
+            case "credentials":
+                return f"{name} is systemd's {origin.where}: replace it, then restart the service"
+            case "keyring":
+                command = f"keyring set cellagent {origin.where}"
+            case _:
+                command = f"cellagent config set {name}{profile}"
+        return f"{name} is of {origin.where}: replace it with `{command}`{reload}"
+
     def _find(self, name: str) -> tuple[Secret, Origin] | None:
         known = SECRETS[name]
         if value := self._environ.get(known.variable):

@@ -299,7 +299,8 @@ class OutboxDelivery:
         """Deliver through `client` from now on, and no longer through an earlier one."""
         await self.stop()
         self._delivery = Delivery(self.outbox, ServiceSender(client), on_ended=self._show)
-        self._concern.set_well()
+        if self._concern.phase is not Phase.TROUBLE:  # ends with a delivery, not with a reload
+            self._concern.set_well()
         self._delivering = asyncio.ensure_future(supervise(self._concern, self._delivery.run))
 
     async def stop(self) -> None:

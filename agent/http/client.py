@@ -256,7 +256,7 @@ class HttpClient:
 
         def advise(status: int, code: int | None) -> str:
             own = call.advice(status, code)
-            return own or (credential.advice(status) if credential is not None else "")
+            return own or (self.keyring.advice(credential, status) if credential else "")
 
         raise refusal(type(call).__name__, response, now=self._now(), advise=advise)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from agent.auth.bearer import ApiKey, EvaluationToken, OrganizationToken, ServiceToken
+from agent.auth.bearer import ApiKey, BearerToken, EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
 from agent.call import Host, Scheme
 from agent.http import HttpClient, HttpTransport
@@ -25,6 +26,12 @@ _PREFERABLE = {
     "service-token": Scheme.SERVICE_TOKEN,
     "organization-token": Scheme.ORGANIZATION_TOKEN,
     "basic": Scheme.BASIC,
+}
+_BEARERS: Mapping[str, type[BearerToken]] = {
+    "api_key": ApiKey,
+    "organization_token": OrganizationToken,
+    "service_token": ServiceToken,
+    "evaluation_token": EvaluationToken,
 }
 
 
@@ -49,8 +56,20 @@ def connect(
     keyring = Keyring(
         _credentials(configuration, ask_modem, unattended=unattended),
         prefer=_PREFERABLE.get(profile.credentials.prefer),
+        replacing=dict(_replacing(configuration, unattended=unattended)),
     )
     return HttpClient(transport, hosts, keyring, kit_gate=kit_gate)
+
+
+def _replacing(configuration: Configuration, *, unattended: bool) -> Iterator[tuple[Scheme, str]]:
+    """Yield, by kind, how each secret is replaced that a service may refuse."""
+    secrets = configuration.secrets
+    names = {name: kind.scheme for name, kind in _BEARERS.items()}
+    names |= {"project_key": Scheme.PROJECT_KEY}
+    names |= {"user_password": Scheme.BASIC, "user_api_key": Scheme.BASIC}  # the key precedes
+    for name, scheme in names.items():
+        if replacing := secrets.replacing(name, unattended=unattended):
+            yield scheme, replacing
 
 
 def _credentials(
@@ -58,12 +77,7 @@ def _credentials(
 ) -> Iterator[Credential]:
     profile, secrets = configuration.profile, configuration.secrets
     account, kit = profile.account, profile.kit
-    for name, kind in (
-        ("api_key", ApiKey),
-        ("organization_token", OrganizationToken),
-        ("service_token", ServiceToken),
-        ("evaluation_token", EvaluationToken),
-    ):
+    for name, kind in _BEARERS.items():
         if secret := secrets.get(name):
             yield kind(secret)
     if secret := secrets.get("project_key"):

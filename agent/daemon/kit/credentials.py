@@ -31,7 +31,7 @@ class KitCredentials:
         """Have the next check list them: the kit restarted, or is another's for a while."""
         self._is_due = True
 
-    async def check(self, modem: Modem, security_tag: int, port: str) -> None:
+    async def check(self, modem: Modem, security_tag: int) -> None:
         """List the credentials in the tag, if they may have changed; set what is gone.
 
         Raises LinkLost, CommandTimeout. A modem that does not list them says nothing.
@@ -51,10 +51,10 @@ class KitCredentials:
                 security_tag: tuple(sorted({*known, *found})),
             }
             self._store.update(credentials=every)
-        self.findings = _findings(security_tag, sorted({*known} - found), port)
+        self.findings = _findings(security_tag, sorted({*known} - found))
 
 
-def _findings(security_tag: int, gone: Sequence[int], port: str) -> tuple[Finding, ...]:
+def _findings(security_tag: int, gone: Sequence[int]) -> tuple[Finding, ...]:
     if not gone:
         return ()
     kinds = {kind.value: name for kind, name in _NAMES.items()}
@@ -64,6 +64,6 @@ def _findings(security_tag: int, gone: Sequence[int], port: str) -> tuple[Findin
             f"{names} {'is' if len(gone) == 1 else 'are'} gone from security tag {security_tag},"
             " where this agent saw them before: after an update of the modem's firmware, a loss of"
             " power while it wrote, or a deletion",
-            f"provision it again: `cellagent provision run {port} --security-tag {security_tag}`",
+            f"provision it again: `cellagent provision run --security-tag {security_tag}`",
         ),
     )

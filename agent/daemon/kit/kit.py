@@ -256,7 +256,7 @@ class KitAgent:
         self._identity.update(contact)
         if contact.verdict.allowed:
             tag = self.profile.provisioning.security_tag
-            await self._credentials.check(modem, tag, self.settings.port)
+            await self._credentials.check(modem, tag)
         found = first_contact.findings(contact, self._client.keyring)
         missing = [
             msgspec.structs.replace(each, hint=each.hint and self.link.concern.pasteable(each.hint))

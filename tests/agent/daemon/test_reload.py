@@ -106,3 +106,32 @@ async def test_another_profile_is_another_agent(tmp_path: Path, cloud):
                 Path(os.environ["CELLAGENT_STATE_DIR"]), "bench", ReloadRequest(), Answer
             )
         assert "--profile lab" in refused.value.hint
+
+
+async def test_a_key_that_was_cycled_elsewhere_is_told_with_its_name_and_mended_by_a_reload(
+    tmp_path: Path, cloud
+):
+    where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)})
+    right = where.pop("CELLAGENT_PROJECT_KEY")
+    where.pop("CELLAGENT_ORG_TOKEN")
+    secrets = tmp_path / "secrets.toml"
+
+    def set_key(key: str) -> None:
+        secrets.write_text(f'[bench]\nproject_key = "{key}"\n')
+        secrets.chmod(0o600)
+
+    set_key("project-key-of-before-0123456789")
+    async with kit_to_crash(tmp_path) as kit, agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        kit.crash()
+        told = await agent.until(None, "outbox", "trouble")
+        assert f"project_key is of {secrets}: bench.project_key" in told["try"]
+        assert "`cellagent config set project_key --profile bench`" in told["try"]
+        assert "`cellagent reload --profile bench`" in told["try"]
+        set_key(right)
+        assert (await agent.run("reload")).code == 0
+        assert (await agent.until(None, "outbox", "well"))["trouble"] is None
+        assert await agent.stop() == 0
+    said = [line for line in agent.log if "project_key is of" in line]
+    assert len(said) == 1
+    assert any("works again" in line for line in agent.log)

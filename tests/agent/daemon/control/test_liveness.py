@@ -15,6 +15,7 @@ from console_window import window
 from running_agent import (
     RunningAgent,
     agent_on,
+    concern_of,
     kit_keys,
     kit_to_crash,
     serve,
@@ -85,7 +86,7 @@ async def test_who_borrows_the_modem_is_told_why_it_answers_no_more(agent: Runni
         stderr=asyncio.subprocess.STDOUT,
     )
     await agent.until_status(
-        lambda s: "lent to" in (s["kits"][0]["concerns"][0]["busy_with"] or "")
+        lambda s: "lent to" in (concern_of(s, "kit", "link").get("busy_with") or "")
     )
     agent.process.send_signal(signal.SIGSTOP)
     output, _ = await borrower.communicate()
