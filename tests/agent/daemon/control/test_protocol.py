@@ -35,6 +35,7 @@ interval_s = 0.0
 [profiles.lab.fota]
 interval_s = 0.0
 """
+ARE_YOU_THERE = '> {"do": ""}'
 # What differs from run to run, in the place of which the record has a word.
 VARIES = (
     (r'"(pid|bytes|id|let_go_s|refusals)": [\d.]+', r'"\1": N'),
@@ -69,6 +70,8 @@ class Recorder:
         """Return what was said, without what varies: how often counts are told, for one."""
         lines: list[str] = []
         for said in self.said:
+            if said[:1] == [ARE_YOU_THERE]:
+                continue  # as often as something took a while
             counts = [line for line in said if line.startswith('< {"counts"')]
             lines += [*(line for line in said if line not in counts), *counts[-1:], ""]
         text = "\n".join(lines).replace(str(self._folder), "{home}")
