@@ -133,10 +133,12 @@ def _concern(each: ConcernStatus, facts: str, now: datetime, indent: str = "  ")
         tries = f"{each.failures} tries" if each.failures > 1 else ""
         again = "" if each.next_try is None else _next_try(each.next_try, now)
         parts = [f"trouble since {since}", tries, again]
+    elif each.phase is Phase.WAITING:
+        parts = [f"waiting for {each.trouble}"]
     shown = ", ".join(filter(None, (*parts, facts)))
     first = f"{indent}{mark}  {each.name:12} "
     yield from _wrapped(first, shown) if shown else [first.rstrip()]
-    if each.trouble:
+    if each.trouble and each.phase is not Phase.WAITING:
         yield from _wrapped(f"{indent}    ", each.trouble)
         yield from _way_out(f"{indent}    ", each.hint)
 

@@ -108,7 +108,7 @@ class HeldPort:
     async def opened(self) -> AsyncIterator[None]:
         """Wait until the port may be opened; it counts as open while the block runs."""
         if self._state is not PortState.CLOSED:
-            self._concern.set_waiting(f"its port is let go for {self.released_to}")
+            self._concern.set_waiting(f"its port, let go for {self.released_to}")
             await self._until(PortState.CLOSED)
         self._go(PortEvent.OPEN)
         try:

@@ -149,7 +149,9 @@ class KitAgent:
     def _start_service_tasks(self) -> None:
         positions, updates, events = self._positions, self._updates, self.events
         longest = max(60.0, min(900.0, self.profile.location.interval_s))
-        work = partial(positions.run, self._profile_with_id, self._client, self._refusal)
+        work = partial(
+            positions.run, self._profile_with_id, self._client, self._refusal, self._is_registered
+        )
         self._service_tasks = [
             _task(supervise(positions.concern, work, longest_s=longest)),
             _task(
@@ -305,6 +307,9 @@ class KitAgent:
 
     def _refusal(self) -> str:
         return "" if self.contact is None else self.contact.refusal
+
+    def _is_registered(self) -> bool:
+        return self.contact is None or self.contact.is_registered
 
     def _profile_with_id(self) -> Profile:
         """Return the profile with the kit's id at the device cloud, as far as it is known."""

@@ -37,11 +37,16 @@ class KitPositions:
             status.position = _shown(store.record.position)
 
     async def run(
-        self, profile: Callable[[], Profile], client: HttpClient, refusal: Callable[[], str]
+        self,
+        profile: Callable[[], Profile],
+        client: HttpClient,
+        refusal: Callable[[], str],
+        is_registered: Callable[[], bool],
     ) -> None:
         """Find the position at start, then at the interval: the work of the concern.
 
-        `refusal` returns why no call may be made in the kit's name, "" where it may.
+        `refusal` returns why no call may be made in the kit's name, "" where it may. A kit that is
+        not registered may be found by Wi-Fi; else it waits to be, which is the link's to tell.
         """
         interval = profile().location.interval_s
         if not interval:
@@ -52,8 +57,7 @@ class KitPositions:
             if refusal():
                 self.concern.set_off("the modem's firmware is refused")
             else:
-                await self.find(profile(), client)
-                self.concern.set_well()
+                await self._find_if_on_network(profile(), client, is_registered)
             seconds = interval + spread_s(interval, random.random())  # noqa: S311
             self.concern.set_next_try(seconds)
             await wait_for_event(self.concern.wake, seconds)
@@ -68,6 +72,18 @@ class KitPositions:
         """Report what could not be reported."""
         if self.concern.status.unreported is not None:
             self.concern.wake.set()
+
+    async def _find_if_on_network(
+        self, profile: Profile, client: HttpClient, is_registered: Callable[[], bool]
+    ) -> None:
+        try:
+            await self.find(profile, client)
+        except AgentError:
+            if is_registered():
+                raise
+            self.concern.set_waiting("the kit to be on the network")
+        else:
+            self.concern.set_well()
 
     async def find(self, profile: Profile, client: HttpClient) -> None:
         """Find the position once and store it; report it to the device cloud if it changed."""

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import agent_on, virtual_kit
+from running_agent import agent_on, concern_of, virtual_kit
 from update_offers import DEVICE, device_profile, onboard_device
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+
+NETWORK = "the kit to be on the network"
 
 
 async def test_a_place_is_reported_as_a_device_message_and_once(standin: Any, tmp_path: Path):
@@ -32,3 +34,24 @@ async def test_a_place_is_reported_as_a_device_message_and_once(standin: Any, tm
         await agent.until("kit", "location", "well")
         assert await messages() == [told], "the kit is where it was"
     assert {"lat", "lon", "uncertainty"} <= set(told["data"])
+
+
+async def test_a_kit_that_is_off_is_told_as_off_and_found_once_it_is_on(
+    standin: Any, tmp_path: Path
+):
+    await onboard_device(standin)
+    await virtual_kit(tmp_path)
+    where = device_profile(tmp_path, standin, '[profiles.bench.location]\nwifi = "none"\n')
+
+    def waits(status: dict[str, Any]) -> bool:
+        return bool(concern_of(status, "kit", "location")["trouble"] == NETWORK)
+
+    async with agent_on(where) as agent:
+        status = await agent.until_status(waits)
+        assert status["headline"]["state"] == "attention"
+        assert "the modem is off" in status["headline"]["says"]
+        shown = await agent.run("status")
+        assert shown.code == 0
+        assert f"location     waiting for {NETWORK}" in shown.out
+        assert (await agent.run("modem", "at", "AT+CFUN=1")).code == 0
+        await agent.until("kit", "location", "well")  # an hour before its turn
