@@ -175,7 +175,7 @@ class Bench:
         socket = int(place.port)
         imei, uuid = self.identities[socket]
         path = str(self.flash(socket))
-        modem = Modem(VirtualTransport(path, imei=imei, uuid=uuid, instant=True))
+        modem = Modem(VirtualTransport(statefile=path, imei=imei, uuid=uuid, instant=True))
         await modem.open()
         try:
             yield Instrumented(ModemBoard(modem), edge)
@@ -218,6 +218,8 @@ class Bench:
         if died and told and outcomes and not self._recorded():
             self._wrong("a key died, and no record says why")
         for one in outcomes:
+            if "a defect of this program" in one.reason:
+                self._wrong(one.reason)
             if one.exit and not one.hint:
                 self._wrong(f"no way out of: {one.reason}")
             pem = self.keys_in(int(one.location.port)).get(goal.security_tag, "")
