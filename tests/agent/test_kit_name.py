@@ -165,10 +165,12 @@ def test_nothing_is_sent_beside_the_client_but_to_addresses_that_an_answer_named
         for path in folder.rglob("*.py")
         if sending.search(path.read_text()) and not path.is_relative_to(folder / "standin")
     }
-    # None of these sends a credential: signed addresses of files, and images.
+    # None of these sends a credential: signed addresses of files, images, a look whether a service
+    # answers.
     assert found == {
         "http/transport.py",
         "cloud/client.py",
+        "daemon/service_watch.py",
         "fota/download/requests.py",
         "location/pgps.py",
         "observability/ingest/storage.py",

@@ -23,6 +23,7 @@ from agent.cloud.device_reads import (
     TransformDevice,
     TransformDevices,
 )
+from agent.cloud.firmware import CreateJob, UploadFirmware
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
@@ -54,6 +55,8 @@ PEM = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
 COHORT, DEVICE = KINDS["cohort"], KINDS["device"]
 SCOPE, HERE = Scope("acme", "kits"), ProjectSlugs("acme", "kits")
 CALLS: list[Call[Any]] = [
+    UploadFirmware(b"PK"),
+    CreateJob("APP*1*v1", ["d"]),
     ListDevices(),
     TransformDevices("id"),
     FetchDevice("d"),

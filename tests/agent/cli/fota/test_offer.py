@@ -27,11 +27,11 @@ async def kits(standin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("CELLAGENT_CONFIG", str(file))
     monkeypatch.setenv("CELLAGENT_PROFILE", "bench")
     monkeypatch.setenv("CELLAGENT_API_KEY", standin.credentials["api_key"])
-    pem = public_pem(signing_key("ecdsa")).decode()
-    rows = "".join(f'{kit},,bench,APP|MODEM,"{pem}"\n' for kit in KITS)
-    headers = {**standin.bearer("api_key"), "content-type": "text/csv"}
-    made = await standin.client.post("/v1/devices", content=rows.encode(), headers=headers)
-    assert made.status_code == 202, made.text
+    (tmp_path / "public.pem").write_bytes(public_pem(signing_key("ecdsa")))
+    for kit in KITS:
+        words = ("device", "onboard", kit, str(tmp_path / "public.pem"), "--tag", "bench")
+        done = await cellagent(*words)
+        assert done.code == 0, done.err
     return standin
 
 

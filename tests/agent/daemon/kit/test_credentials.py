@@ -78,7 +78,7 @@ async def test_the_agent_tells_it_of_a_kit_that_it_knew_before(
         kit.receive(f"AT%CMNG=3,{TAG},2\r".encode())
         async with agent_on(where) as agent:
             status = await agent.until_status(
-                lambda status: bool(concern_of(status, "kit", "link")["findings"])
+                lambda status: bool(concern_of(status, "kit", "link").get("findings"))
             )
             await agent.stop()
     (said,) = [
