@@ -57,6 +57,7 @@ AT_IO = {
     "causes",
     "checkup",
     "device_uuid",
+    "found_state",
     "discovery",
     "driver",
     "firmware_gate",

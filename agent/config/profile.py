@@ -89,6 +89,11 @@ class KitSettings(Section, frozen=True):
     """The component that prints core dumps, as `main`; "" means what the kit's own events say."""
     software_version: Version = ""
     """Its version, where the kit does not say it: an update does not change it here."""
+    keep_online: Literal["never", "as-found", "always"] = "as-found"
+    """Which modem `run` turns on again after a restart that was not its own: none, one that was on
+    before, or any."""
+    settle_s: NotNegative = 30.0
+    """How long after a restart the kit's own firmware has to turn the modem on first."""
     slot: str = ""
     """The bench operator's name for the place on the hub."""
 

@@ -11,6 +11,7 @@ from agent.fota.installers.base import Installer, InstallFailed, Package, Runnin
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.jobs import FirmwareType, JobEnded, JobStatus
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal
+from agent.fota.kit_state import KitState
 from agent.fota.reporter import UpdateObserver
 
 DEADLINE_S = 300.0
@@ -37,9 +38,15 @@ class Installation:
     """Installs the proven image of a journal's open job, and verifies that it runs."""
 
     def __init__(
-        self, installer: Installer, journal: Journal, clock: AsyncClock, observer: UpdateObserver
+        self,
+        installer: Installer,
+        journal: Journal,
+        clock: AsyncClock,
+        observer: UpdateObserver,
+        state: KitState,
     ) -> None:
         self._installer = installer
+        self._state = state
         self._journal = journal
         self._clock = clock
         self._observer = observer
@@ -52,7 +59,9 @@ class Installation:
                 JobStatus.FAILED, f"given up after {opened.install_starts} starts of the install"
             )
         starts = opened.install_starts + 1
-        opened = self._journal.advance(JobEvent.INSTALL, install_starts=starts)
+        # An install that was cut off has changed the kit: what was found before that counts.
+        found = opened.found if opened.install_starts else await self._state.find()
+        opened = self._journal.advance(JobEvent.INSTALL, install_starts=starts, found=found)
         for path, sha256 in zip(package.paths, opened.sha256, strict=False):
             # The proof was of these bytes, perhaps before a restart: they must still be the same.
             if not path.exists() or hash_of(path, path.stat().st_size).hex() != sha256:
@@ -85,6 +94,14 @@ class Installation:
         except InstallFailed as failed:
             text = f"{package.version} ran, but could not be made to stay: {failed}"
             raise JobEnded(JobStatus.FAILED, text) from failed
+
+    async def put_back(self) -> str:
+        """Put back the state that the kit was found in; return how that ended, "" for nothing."""
+        found = self._journal.job.found
+        if found is None:
+            return ""
+        self._observer.stage("putting the kit back into the state that it was found in")
+        return await self._state.put_back(found)
 
     async def _await_version(self, package: Package, before: str) -> str:
         self._observer.stage("waiting for the kit to say what it runs")

@@ -19,6 +19,7 @@ from agent.errors import AgentError, ResourceUnavailable
 from agent.fota.job_step import TRANSITIONS, JobEvent, JobStep
 from agent.fota.jobs import JobStatus
 from agent.json_value import JSONValue
+from at.found_state import FoundState
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
 FORMAT = 1
@@ -56,6 +57,8 @@ class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
     image_hash: str = ""
     """MCUboot's name for it, "" where it has none."""
     running_before: str = ""
+    found: FoundState | None = None
+    """The kit's state before the install: put back once it has restarted."""
     read_back: str = ""
     """The version that the install read back, where nothing else tells it."""
     download_tries: int = 0

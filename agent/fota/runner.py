@@ -19,6 +19,7 @@ from agent.fota.install import Installation
 from agent.fota.installers.base import Installer, Package
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, Journal, OpenJob
+from agent.fota.kit_state import KitState
 from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.versions import same_version
 from agent.http.download_targets import SourceRefused, Target
@@ -127,6 +128,7 @@ class UpdateRunner:
         *,
         clock: AsyncClock | None = None,
         observer: UpdateObserver | None = None,
+        state: KitState | None = None,
     ) -> None:
         clock, observer = clock or LoopClock(), observer or UpdateObserver()
         self.journal = journal
@@ -134,7 +136,9 @@ class UpdateRunner:
         self._planner = planner
         self._reporter = JobReporter(cloud, journal, clock, observer)
         self._fetcher = ImageFetcher(downloader, journal, planner.trust, observer)
-        self._installation = Installation(planner.installer, journal, clock, observer)
+        self._installation = Installation(
+            planner.installer, journal, clock, observer, state or KitState()
+        )
 
     async def close(self) -> None:
         """Close the connections to download hosts."""
@@ -205,7 +209,7 @@ class UpdateRunner:
             await self._reporter.check_offered()
             await self._installation.install(package)
         except jobs.JobEnded as ended:
-            return await self._reporter.end(ended.status, ended.detail)
+            return await self._end(ended.status, ended.detail)
         except (jobs.JobWithdrawn, NotFound):
             return self._reporter.close_withdrawn()
         except DownloadInterrupted as away:
@@ -248,5 +252,10 @@ class UpdateRunner:
         try:
             version = await self._installation.finish(package)
         except jobs.JobEnded as ended:
-            return await self._reporter.end(ended.status, ended.detail)
-        return await self._reporter.end(jobs.JobStatus.SUCCEEDED, f"{version} runs; {opened.proof}")
+            return await self._end(ended.status, ended.detail)
+        return await self._end(jobs.JobStatus.SUCCEEDED, f"{version} runs", opened.proof)
+
+    async def _end(self, status: jobs.JobStatus, detail: str, proof: str = "") -> JobResult:
+        """Put back what an install has changed, then end the job with how that went, too."""
+        back = await self._installation.put_back()
+        return await self._reporter.end(status, "; ".join(filter(None, (detail, back, proof))))

@@ -23,6 +23,7 @@ from agent.fota.download.requests import DownloadNetwork
 from agent.fota.installers.base import Installer
 from agent.fota.jobs import Execution, JobStatus, read_execution
 from agent.fota.journal import Journal, journal_folder, sole_worker
+from agent.fota.kit_state import KitState, ModemState
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner, require_allowed
 from agent.fota.verification import TrustPolicy, load_public_key, parse_level
@@ -187,12 +188,14 @@ async def runner_of_kit(
     ask_verdict: AskVerdict,
     observer: UpdateObserver | None = None,
     wrap_installer: Callable[[Installer], Installer] = lambda installer: installer,
+    link: Callable[[], Awaitable[Modem]] | None = None,
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the runner of the profile's kit, which alone works on its jobs meanwhile.
 
     `ask_verdict` is asked before the first call, once: an installation that was cut off is ended
     before that, as a kit that is in its boot loader answers nothing. `wrap_installer` returns the
-    installer to use in place of the profile's. Raises JobsHeld, MissingExtra.
+    installer to use in place of the profile's. `link` waits for the modem where another may come
+    in the place of `modem`. Raises JobsHeld, MissingExtra.
     """
     require_installer(profile)
     device_id = profile.kit.device_id or await _told_id(modem, ask_verdict)
@@ -203,7 +206,14 @@ async def runner_of_kit(
         installer = wrap_installer(installer_of(profile, modem, observer))
         planner = Planner(allowed_hosts_of(profile), trust_of(profile), installer, cloud.verdict)
         downloader = Downloader(network_of(profile))
-        runner = UpdateRunner(cloud, Journal(folder), planner, downloader, observer=observer)
+        runner = UpdateRunner(
+            cloud,
+            Journal(folder),
+            planner,
+            downloader,
+            observer=observer,
+            state=_state_of(profile, modem, link),
+        )
         try:
             yield runner
         finally:
@@ -230,6 +240,18 @@ async def runner_with_own_client(
         ) as runner,
     ):
         yield runner
+
+
+def _state_of(
+    profile: Profile, modem: Modem | None, link: Callable[[], Awaitable[Modem]] | None
+) -> KitState:
+    if modem is None:
+        return KitState()
+
+    async def same_modem() -> Modem:
+        return modem
+
+    return ModemState(link or same_modem, profile.kit.settle_s)
 
 
 def _installer_name(profile: Profile) -> str:

@@ -20,7 +20,9 @@ DEVICE = "bench-kit-1"
 PREFER_API_KEY = '[profiles.bench.credentials]\nprefer = "api-key"'
 
 
-def device_profile(folder: Path, standin: StandIn, extra: str = "", **keys: str) -> dict[str, str]:
+def device_profile(
+    folder: Path, standin: StandIn, extra: str = "", **keys: str | float
+) -> dict[str, str]:
     """Write a profile for one kit that is this device; return the environment for it.
 
     `keys` are further keys of the kit's part.

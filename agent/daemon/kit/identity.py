@@ -82,6 +82,8 @@ class KitRecord(msgspec.Struct, frozen=True):
     device_id: str = ""
     imei: str = ""
     model: str = ""
+    online: bool = False
+    """Whether the modem is to be on after a restart; not kept where the agent is stopped."""
     names: device_identity.PartialIdentity = device_identity.PartialIdentity()
     """Its names in the events that it sends itself to the observability service."""
     credentials: Mapping[int, tuple[int, ...]] = {}

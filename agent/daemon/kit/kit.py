@@ -21,6 +21,7 @@ from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.credentials import KitCredentials
 from agent.daemon.kit.events_and_heartbeat import KitEvents
 from agent.daemon.kit.identity import KitIdentity, KitStore
+from agent.daemon.kit.keep_online import KeepState, OnlineKeeper
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.readings import KitReadings
@@ -36,17 +37,20 @@ from agent.daemon.snapshot import (
 )
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
+from agent.errors import AgentError
 from agent.http import HttpClient
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
-from at.commands.functional_mode import LTE_MODES
+from at.commands.functional_mode import LTE_MODES, FunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
 from at.firmware_gate import require_firmware
 from at.ports.usb import model_at
+from at.protocol.errors import CommandRejected
 from at.tokens.jwt import Jwt
 
 CHECK_S = 60.0
 """Between two checks of a kit that sends nothing: a dead link shows within this time."""
+_RESET_LOOP = "RESET LOOP"
 _RELOAD_S = 10.0  # for which a reload waits for exclusive use of the kit
 _CONSOLE_WAIT_S = 5.0  # the longest between two tries to open a console
 _TYPED_S = 60.0  # for the answer to a command that a person typed
@@ -76,6 +80,8 @@ class KitAgent:
         self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
         self._readings = KitReadings()
+        self._keeper = OnlineKeeper(was_on=self._store.record.online)
+        self._look_again = asyncio.Event()
         self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
         self.console = KitConsole(
             registry.add_concern(ConsoleStatus, name),
@@ -175,6 +181,8 @@ class KitAgent:
         """End everything; the ports are closed, and the modem is as it was found."""
         await _end(self._service_tasks)
         await _end(self._port_tasks)
+        with suppress(AgentError):  # the disk is full: as after a kill
+            self._store.update(online=False)
         await self.events.store()
 
     async def type_line(self, line: str) -> list[str]:
@@ -211,31 +219,32 @@ class KitAgent:
             try:
                 await first_of(*works)
             finally:
-                # Nothing can be done about the findings of a kit that is away.
+                # It may restart where it is; nothing can be done about its findings there.
+                self._keeper.restarted(time.monotonic(), is_boot=False)
                 with self.link.concern.changing() as status:
                     status.findings = None
 
     async def _contact_and_check(self, modem: Modem) -> None:
         """Make the first contact, then check the kit at a change of registration and at times."""
-        with modem.notices("+CEREG") as registration:
+        with modem.notices("+CEREG", "%MDMEV") as notices:
             await self._check(modem)
             await first_contact.enable_registration_notices(modem)
             self.link.ready(modem)
             self._updates.link_is_up()
             self._positions.link_is_up()
-            changed = asyncio.Event()
 
             async def receive_notices() -> None:
-                async for _ in registration:
-                    changed.set()
+                async for notice in notices:
+                    if notice.name != "%MDMEV":
+                        self._look_again.set()
+                    elif _RESET_LOOP in notice.line:
+                        self._keeper.protects_itself = True
+                        self._look_again.set()
 
             async def check_again() -> None:
                 while True:
-                    await wait_for_event(
-                        changed,
-                        first_contact.SETTLE_S if self._findings.has_unreported else CHECK_S,
-                    )
-                    changed.clear()
+                    await wait_for_event(self._look_again, self._next_check_s())
+                    self._look_again.clear()
                     await self._check(modem)
                     await self._read(modem)
 
@@ -251,6 +260,30 @@ class KitAgent:
                 status.cell, status.history = cell, self._readings.history
                 status.reading = status.history[-1]
 
+    def _next_check_s(self) -> float:
+        if self._keeper.state is KeepState.SETTLING:
+            return max(1.0, min(CHECK_S, self.settings.settle_s))
+        return first_contact.SETTLE_S if self._findings.has_unreported else CHECK_S
+
+    async def _keep_online(self, modem: Modem, contact: first_contact.Contact) -> None:
+        """Turn the modem on again where a restart left it off and `kit.keep_online` wants it on."""
+        keeper, now, policy = self._keeper, time.monotonic(), self.settings.keep_online
+        mode = contact.number("functional_mode")
+        if contact.is_registered:
+            keeper.protects_itself = False
+        if policy == "never" or mode is None:
+            return
+        if self.link.expects_restart:  # the update puts it back itself
+            keeper.restarted(now, is_boot=False)
+        else:
+            keeper.seen(now, is_on=mode in LTE_MODES, policy=policy)
+        if keeper.is_turn_due(now, self.settings.settle_s):
+            self.link.concern.log(logging.INFO, "the modem is off after a restart: turned on again")
+            with suppress(CommandRejected):  # it is told as off, and why
+                await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
+            self._look_again.set()
+        self._store.update(online=keeper.is_to_be_on)
+
     async def _check(self, modem: Modem) -> None:
         """Read everything about the kit, log what it lacks and show all in the status."""
         before = self.contact
@@ -259,10 +292,16 @@ class KitAgent:
         if contact.verdict.allowed:
             tag = self.profile.provisioning.security_tag
             await self._credentials.check(modem, tag)
-        found = first_contact.findings(contact, self._client.keyring)
+        await self._keep_online(modem, contact)
+        found = (
+            *self._updates.findings(is_back=contact.is_registered),
+            *self._keeper.findings(time.monotonic()),
+            *self._credentials.findings,
+            *first_contact.findings(contact, self._client.keyring),
+        )
         missing = [
             msgspec.structs.replace(each, hint=each.hint and self.link.concern.pasteable(each.hint))
-            for each in (*self._credentials.findings, *found)
+            for each in found
         ]
         if before is not None and contact.is_registered and not before.is_registered:
             for concern in (self._positions.concern, self._updates.concern):
@@ -292,6 +331,8 @@ class KitAgent:
         if not self._restarts.is_new(line, time.monotonic()):
             return
         self._credentials.expect_loss()
+        self._keeper.restarted(time.monotonic(), is_boot=not self.link.expects_restart)
+        self._look_again.set()
         with self.link.concern.changing() as status:
             status.restarts = self._restarts.count
         # A kit that is plugged in starts, too; one that is updated restarts as part of it.

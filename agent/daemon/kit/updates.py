@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -13,7 +13,7 @@ from pathlib import Path
 from agent.config import Profile
 from agent.daemon.kit.console import KitConsole
 from agent.daemon.kit.link import KitLink
-from agent.daemon.snapshot import FotaStatus, LastJob, Phase
+from agent.daemon.snapshot import Finding, FotaStatus, LastJob, Phase
 from agent.daemon.status import AgentEventKind, Concern
 from agent.fota.download.downloader import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
@@ -25,6 +25,7 @@ from agent.http import HttpClient
 from agent.tasks import wait_for_event
 from agent.wiring.update_runner import runner_of_kit
 from at.firmware_gate import read_verdict
+from at.found_state import NOT_BACK
 from at.protocol.errors import LinkLost
 
 # A job that was cancelled at the cloud is known there: it is no event.
@@ -51,6 +52,7 @@ class KitUpdates:
         self._console = console
         self._state_dir = state_dir
         self._published: set[str] = set()
+        self._not_back = ""
 
     async def run(self, profile: Callable[[], Profile], client: HttpClient) -> None:
         """Pull at start, then at the interval: the work of the concern."""
@@ -70,6 +72,7 @@ class KitUpdates:
                 ask_verdict=partial(read_verdict, modem),
                 observer=observer,
                 wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link),
+                link=partial(self._link.wait_up, self.concern),
             ) as runner:
                 observer.journal = runner.journal
                 try:
@@ -98,7 +101,16 @@ class KitUpdates:
                 detail = f"{result.job_id}: {result.status.value}: {result.detail}"
                 at = datetime.fromisoformat(result.at)
                 self.concern.publish(kind, detail, at=at, key=result.job_id)
+                self._not_back = next(
+                    (part for part in result.detail.split("; ") if part.startswith(NOT_BACK)), ""
+                )
             self._published.add(result.job_id)
+
+    def findings(self, *, is_back: bool) -> Iterator[Finding]:
+        """Return that an update has left the kit offline, until it `is_back`."""
+        self._not_back = "" if is_back else self._not_back
+        if self._not_back:
+            yield Finding(f"since its update the kit is {self._not_back}", "`cellagent modem why`")
 
     def link_is_up(self) -> None:
         """Resume an update that was broken off."""

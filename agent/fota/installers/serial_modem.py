@@ -7,19 +7,17 @@ cut for it is not public. A bootloader is not offered: no command tells which on
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 
 from agent.errors import DeadlineExceeded
 from agent.fota.installers import base
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from at.commands.firmware_update import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
-from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.protocol.command_redaction import without_secrets
 from at.protocol.dialect import Dialect
-from at.protocol.errors import CommandRejected, ParseError
+from at.protocol.errors import CommandRejected
 from at.protocol.notices import Notice
 
 PIECE_BYTES = 4096
@@ -73,7 +71,6 @@ class SerialModemInstaller:
     async def install(self, package: base.Package, progress: base.ProgressCallback) -> str:
         """Write and apply the image, or have it fetched; then restart what it is for."""
         kind = package.job.kind
-        mode_before = await self._functional_mode()
         try:
             if self.fetches_itself(package.job):
                 await self._fetch_by_kit(package, progress)
@@ -83,20 +80,10 @@ class SerialModemInstaller:
             await self.modem.execute(restart, timeout_s=_STEP_S)
         except CommandRejected as refused:
             raise base.InstallFailed(f"the kit refused: {refused}") from refused
-        if kind in MODEM_TYPES and mode_before != FunctionalMode.OFF:
-            # The modem's restart left it off: it gets back the mode that it was in.
-            with suppress(CommandRejected):
-                await self.modem.send(SetFunctionalMode(mode_before), timeout_s=_STEP_S)
         return ""
 
     async def confirm(self, package: base.Package) -> None:
         """Do nothing: Serial Modem confirms its own image when it has started."""
-
-    async def _functional_mode(self) -> int:
-        """Return the functional mode, OFF where the modem does not tell it."""
-        with suppress(CommandRejected, ParseError):
-            return (await self.modem.send(ReadFunctionalMode())).fun
-        return FunctionalMode.OFF
 
     async def _write(
         self, package: base.Package, kind: int, progress: base.ProgressCallback

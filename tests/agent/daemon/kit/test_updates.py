@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import agent_on, concern_of, virtual_kit
+from running_agent import RunningAgent, agent_on, concern_of, virtual_kit
 from signed_images import signed_image
-from update_offers import device_profile, job_status, offer_update, onboard_device
+from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
 
 from agent.daemon.kit.updates import JOB_END_KINDS
 from agent.daemon.status import AgentEventKind
 from agent.fota.jobs import JobStatus
+from agent.fota.journal import Journal, journal_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -42,6 +45,49 @@ async def test_a_pending_update_is_carried_out_and_the_link_outlives_the_restart
     assert any("installing" in stage for stage in stages)
     assert sum("SUCCEEDED" in stage for stage in stages) == 1, stages
     assert last["proof"].partition(":")[0] in {"size-checked", "intact", "verified"}
+
+
+async def turned_on(agent: RunningAgent) -> None:
+    assert (await agent.run("modem", "at", "AT+CFUN=1")).code == 0
+    await agent.until_status(lambda status: concern_of(status, "kit", "link")["registration"] == 1)
+
+
+async def ended(agent: RunningAgent) -> None:
+    await agent.until_status(lambda status: "last" in concern_of(status, "kit", "fota"))
+
+
+@pytest.mark.parametrize("cut_off_by", [None, "waiting for the kit", "putting"])
+async def test_an_update_ends_with_the_kit_online_as_it_was_found(
+    standin: Any, tmp_path: Path, cut_off_by: str | None
+):
+    await onboard_device(standin)
+    await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
+    where = device_profile(
+        tmp_path, standin, "[profiles.bench.fota]\ninterval_s = 2", settle_s=1, keep_online="never"
+    )
+    async with agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        await turned_on(agent)
+        image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
+        job_id = await offer_update(standin, image, "v2.0.1")
+        if cut_off_by is None:
+            await ended(agent)
+        else:
+            await agent.until_status(
+                lambda status: (
+                    concern_of(status, "kit", "fota").get("stage", "").startswith(cut_off_by)
+                )
+            )
+            await agent.stop(signal.SIGKILL)
+    async with agent_on(where) as agent:
+        if cut_off_by is not None:
+            await ended(agent)
+        await agent.until_status(lambda status: "registration" in concern_of(status, "kit", "link"))
+        assert "+CFUN: 1" in (await agent.run("modem", "at", "AT+CFUN?")).out
+        await agent.stop()
+    assert await job_status(standin, job_id) == "SUCCEEDED"
+    folder = journal_folder(Path(os.environ["CELLAGENT_STATE_DIR"]), DEVICE)
+    assert "; back online after " in Journal(folder).results[-1].detail
 
 
 async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reload(

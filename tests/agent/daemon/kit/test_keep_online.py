@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from agent.daemon.kit.keep_online import (
+    LOOP_BOOTS,
+    STEADY_S,
+    TRANSITIONS,
+    TURNS,
+    KeepEvent,
+    KeepState,
+    OnlineKeeper,
+    Policy,
+)
+
+S, E = KeepState, KeepEvent
+SETTLE_S = 30.0
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "after"),
+    [
+        *((state, E.SEEN_ON, S.ON) for state in (S.UNSEEN, S.ON, S.OFF, S.SETTLING, S.GIVEN_UP)),
+        (S.TURNED, E.SEEN_ON, S.TURNED),
+        *((state, E.SEEN_OFF, S.OFF) for state in (S.UNSEEN, S.ON, S.OFF)),
+        *((state, E.SEEN_OFF, S.SETTLING) for state in (S.SETTLING, S.TURNED)),
+        *((state, E.MISSED, S.SETTLING) for state in S if state is not S.GIVEN_UP),
+        *((state, E.RESTARTED, S.SETTLING) for state in (S.ON, S.SETTLING, S.TURNED)),
+        *((state, E.RESTARTED, state) for state in (S.UNSEEN, S.OFF)),
+        *((S.GIVEN_UP, event, S.GIVEN_UP) for event in (E.SEEN_OFF, E.MISSED, E.RESTARTED)),
+        (S.SETTLING, E.TURN, S.TURNED),
+        (S.SETTLING, E.GIVE_UP, S.GIVEN_UP),
+        (S.TURNED, E.STEADY, S.ON),
+    ],
+)
+def test_what_follows(before: KeepState, event: KeepEvent, after: KeepState) -> None:
+    assert TRANSITIONS[before, event] is after
+
+
+def test_there_is_no_other_row() -> None:
+    acts = {(S.SETTLING, E.TURN), (S.SETTLING, E.GIVE_UP), (S.TURNED, E.STEADY)}
+    seen = {(s, e) for s in S for e in (E.SEEN_ON, E.SEEN_OFF, E.MISSED, E.RESTARTED)}
+    assert set(TRANSITIONS) == acts | seen
+
+
+def keeper_of_a_kit_that_is_on() -> OnlineKeeper:
+    keeper = OnlineKeeper(was_on=False)
+    keeper.seen(0.0, is_on=True, policy="as-found")
+    return keeper
+
+
+def test_a_kit_that_a_restart_left_off_is_turned_on_once_its_firmware_had_its_time() -> None:
+    keeper = keeper_of_a_kit_that_is_on()
+    keeper.restarted(10.0)
+    keeper.seen(11.0, is_on=False, policy="as-found")
+    assert not keeper.is_turn_due(39.0, SETTLE_S)
+    assert keeper.is_turn_due(40.0, SETTLE_S)
+    assert not keeper.is_turn_due(41.0, SETTLE_S)
+
+
+def test_a_kit_that_was_on_when_the_agent_was_killed_is_turned_on() -> None:
+    keeper = OnlineKeeper(was_on=True)
+    keeper.seen(5.0, is_on=False, policy="as-found")
+    assert not keeper.is_turn_due(34.0, SETTLE_S)
+    assert keeper.is_turn_due(35.0, SETTLE_S)
+
+
+def test_a_kit_that_was_turned_off_or_found_off_stays_off() -> None:
+    for keeper in (keeper_of_a_kit_that_is_on(), OnlineKeeper(was_on=False)):
+        keeper.seen(1.0, is_on=False, policy="as-found")
+        keeper.restarted(2.0)
+        keeper.seen(3.0, is_on=False, policy="as-found")
+        assert not keeper.is_turn_due(1000.0, SETTLE_S)
+        assert not keeper.is_to_be_on
+
+
+@pytest.mark.parametrize("policy", ["as-found", "always"])
+def test_an_application_that_turns_it_off_is_not_fought(policy: Policy) -> None:
+    keeper = keeper_of_a_kit_that_is_on()
+    keeper.restarted(1.0)
+    turns, now = 0, 1.0
+    for _ in range(20):
+        now += SETTLE_S
+        keeper.seen(now, is_on=False, policy=policy)
+        if keeper.is_turn_due(now, SETTLE_S):
+            turns += 1
+            keeper.seen(now + 1, is_on=True, policy=policy)
+    assert turns == TURNS
+    assert keeper.state is S.GIVEN_UP
+    assert any("turned on 2 times" in one.what for one in keeper.findings(now))
+    keeper.seen(now, is_on=True, policy=policy)
+    assert not list(keeper.findings(now))
+
+
+def test_a_kit_that_was_steady_is_turned_on_again_at_each_restart() -> None:
+    keeper, now = keeper_of_a_kit_that_is_on(), 0.0
+    for _ in range(10):
+        now += STEADY_S
+        keeper.restarted(now)
+        now += SETTLE_S
+        keeper.seen(now, is_on=False, policy="as-found")
+        assert keeper.is_turn_due(now, SETTLE_S)
+        now += STEADY_S
+        keeper.seen(now, is_on=True, policy="as-found")
+        assert keeper.state is S.ON
+
+
+def test_restarts_over_and_over_and_the_modems_own_protection_are_named() -> None:
+    keeper = keeper_of_a_kit_that_is_on()
+    for at in range(LOOP_BOOTS - 1):
+        keeper.restarted(float(at))
+    keeper.restarted(9.0, is_boot=False)
+    assert not list(keeper.findings(9.0))
+    keeper.restarted(10.0)
+    assert "5 times in 10 s" in next(keeper.findings(10.0)).what
+    assert not list(keeper.findings(1000.0))
+    keeper.protects_itself = True
+    assert "RESET LOOP" in next(keeper.findings(1000.0)).what
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["on", "off", "boot", "away", "due"]), st.floats(0.0, 700.0)),
+    max_size=60,
+)
+
+
+@given(steps=STEPS, policy=st.sampled_from(["as-found", "always"]), was_on=st.booleans())
+def test_no_order_of_events_turns_it_on_before_its_time_or_a_third_time(
+    steps: list[tuple[str, float]], policy: Policy, was_on: bool
+) -> None:
+    keeper, now, last_restart, turns = OnlineKeeper(was_on=was_on), 0.0, -1000.0, 0
+    for what, passed in steps:
+        now += passed
+        if what in {"on", "off"}:
+            turns = 0 if what == "on" and keeper.state is not S.TURNED else turns
+            keeper.seen(now, is_on=what == "on", policy=policy)
+            turns = 0 if what == "on" and keeper.state is S.ON else turns
+        elif what == "due":
+            if keeper.is_turn_due(now, SETTLE_S):
+                turns += 1
+                assert now - last_restart >= SETTLE_S
+        else:
+            last_restart = now
+            keeper.restarted(now, is_boot=what == "boot")
+        assert turns <= TURNS
