@@ -278,7 +278,9 @@ class KitAgent:
         else:
             keeper.seen(now, is_on=mode in LTE_MODES, policy=policy)
         if keeper.is_turn_due(now, self.settings.settle_s):
-            self.link.concern.log(logging.INFO, "the modem is off after a restart: turned on again")
+            self.link.concern.log(
+                logging.INFO, f"the modem is off: turned on (kit.keep_online = {policy})"
+            )
             with suppress(CommandRejected):  # it is told as off, and why
                 await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
             self._look_again.set()
