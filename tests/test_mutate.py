@@ -214,3 +214,9 @@ def test_a_survivor_is_tried_again_once_its_tests_are_others(tmp_path: Path) -> 
 def test_each_survivor_that_is_accepted_is_of_the_code_and_has_a_reason() -> None:
     assert mutate._stale() == []
     assert all(row["reason"] for row in mutate._accepted())
+
+
+def test_the_short_form_looks_for_mutants_in_python_alone() -> None:
+    assert mutate._mutants_of("README.md") == []
+    assert mutate._mutants_of("no/such/file.py") == []
+    assert mutate._mutants_of("at/protocol/errors.py")
