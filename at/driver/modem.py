@@ -13,7 +13,7 @@ from at.protocol import encoding
 from at.protocol.answer_or_notice import Owner, command_name
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.error_codes import rejection
-from at.protocol.errors import AtError, CommandTimeout, LinkLost, ParseError
+from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer, ParseError
 from at.protocol.exchange import Answer, Item, NoticeLine, Restart
 from at.protocol.notices import BoundedQueue, Dispatcher, Notice
 
@@ -58,15 +58,26 @@ class Modem:
 
     # --- opening and closing
 
-    async def open(self, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+    async def open(
+        self, *, answer_timeout_s: float = ANSWER_TIMEOUT_S, owed_bytes: int = 0
+    ) -> None:
         """Open the port, detect terminator and dialect (`opening`), switch numbered errors on here.
 
-        A terminator or dialect is given up after `answer_timeout_s` without an answer. Raises
-        PortError, NoAnswer.
+        A terminator or dialect is given up after `answer_timeout_s` without an answer. A modem
+        that stays silent may wait for the rest of `owed_bytes`, which an earlier client announced:
+        it gets them. Raises PortError, NoAnswer.
         """
         await self._link.open()
         try:
-            self._cmee_before = await handshake(self._link, *self._requested, answer_timeout_s)
+            try:
+                self._cmee_before = await handshake(self._link, *self._requested, answer_timeout_s)
+            except NoAnswer as silent:
+                if silent.received or not owed_bytes:
+                    raise
+                # An announced length has no other end: not even +++ is more than data.
+                self._link.write(b"\r" * owed_bytes)
+                await self._link.transport.drain()
+                self._cmee_before = await handshake(self._link, *self._requested, answer_timeout_s)
             if self._cmee_before == 0:
                 await self._link.ask("AT+CMEE=1", timeout_s=DEFAULT_TIMEOUT_S)
         except BaseException:

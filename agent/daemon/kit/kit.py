@@ -107,6 +107,9 @@ class KitAgent:
         self._updates = KitUpdates(
             registry.add_concern(FotaStatus, name), self.link, self.console, state_dir
         )
+        self.link.owed_bytes = lambda: self._updates.owed_bytes(
+            self._profile_with_id().kit.device_id
+        )
         self._client = self._speaking_for_kit(client)
         self._port_tasks: list[asyncio.Task[None]] = []
         self._service_tasks: list[asyncio.Task[None]] = []

@@ -105,6 +105,8 @@ class KitLink:
         self.modem: Modem | None = None
         self.expects_restart = False
         """Whether an update is being installed: the kit's restarts are part of it."""
+        self.owed_bytes: Callable[[], int] = lambda: 0
+        """Return how many bytes a silent kit may wait for, of an install that was killed."""
         self.on_new_software: Callable[[], None] = lambda: None
         """Called when the kit may run other software than before: updated, or flashed by hand."""
         self.at_port = HeldPort(concern, settings.port)
@@ -137,7 +139,7 @@ class KitLink:
         modem = Modem(transport, dialect=self.settings.dialect)
         self._go(KitLinkEvent.OPEN)
         try:
-            await modem.open()
+            await modem.open(owed_bytes=self.owed_bytes())
             await self._serve_until_left(modem)
         finally:
             self._go(KitLinkEvent.CLOSE)

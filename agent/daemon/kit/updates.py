@@ -17,8 +17,10 @@ from agent.daemon.snapshot import Finding, FotaStatus, LastJob, Phase
 from agent.daemon.status import AgentEventKind, Concern
 from agent.fota.download.downloader import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
+from agent.fota.installers.serial_modem import PIECE_BYTES
+from agent.fota.job_step import JobStep
 from agent.fota.jobs import FirmwareType, Job, JobStatus
-from agent.fota.journal import JobResult, Journal, OpenJob
+from agent.fota.journal import JobResult, Journal, OpenJob, journal_folder
 from agent.fota.polling import parse_quiet_hours, poll_jobs
 from agent.fota.reporter import UpdateObserver
 from agent.http import HttpClient
@@ -111,6 +113,15 @@ class KitUpdates:
         self._not_back = "" if is_back else self._not_back
         if self._not_back:
             yield Finding(f"since its update the kit is {self._not_back}", "`cellagent modem why`")
+
+    def owed_bytes(self, device_id: str) -> int:
+        """Return how many bytes the kit may still wait for: an install was killed as it wrote.
+
+        Raises JournalDamaged.
+        """
+        folder = journal_folder(self._state_dir, device_id)
+        is_cut_off = folder.exists() and Journal(folder).step is JobStep.INSTALLING
+        return PIECE_BYTES if is_cut_off else 0
 
     def link_is_up(self) -> None:
         """Resume an update that was broken off."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import RunningAgent, agent_on, concern_of, virtual_kit
+from running_agent import PATIENCE_S, RunningAgent, agent_on, concern_of, virtual_kit
 from signed_images import signed_image
 from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
 
@@ -18,6 +19,10 @@ from agent.daemon.kit.updates import JOB_END_KINDS
 from agent.daemon.status import AgentEventKind
 from agent.fota.jobs import JobStatus
 from agent.fota.journal import Journal, journal_folder
+from at.virtual.modem import Port
+from at.virtual.options import VirtualOptions
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.runner import ModemRunner, make_modem
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -85,6 +90,50 @@ async def test_an_update_ends_with_the_kit_online_as_it_was_found(
         await agent.until_status(lambda status: "registration" in concern_of(status, "kit", "link"))
         assert "+CFUN: 1" in (await agent.run("modem", "at", "AT+CFUN?")).out
         await agent.stop()
+    assert await job_status(standin, job_id) == "SUCCEEDED"
+    folder = journal_folder(Path(os.environ["CELLAGENT_STATE_DIR"]), DEVICE)
+    assert "; back online after " in Journal(folder).results[-1].detail
+
+
+@pytest.mark.parametrize("during", [b"#XDFUINIT", b"#XDFUWRITE=0,8192", b"#XDFUAPPLY", b"#XRESET"])
+async def test_an_update_that_is_killed_while_it_installs_goes_on_and_puts_the_kit_back(
+    standin: Any, tmp_path: Path, during: bytes
+):
+    await onboard_device(standin)
+    runner = ModemRunner(make_modem(VirtualOptions(instant=True, dialect="serial-modem")))
+    where = device_profile(
+        tmp_path,
+        standin,
+        "[profiles.bench.fota]\ninterval_s = 2",
+        settle_s=1,
+        keep_online="never",
+        companion_port="",
+    )
+    is_killed = asyncio.Event()
+
+    def receive(data: bytes) -> None:
+        if during in data and not is_killed.is_set():
+            agent.process.kill()
+            is_killed.set()
+        runner.receive(data)
+
+    port = PtyServer(tmp_path / "kit", receive)
+    runner.attach(Port.AT, port.send)
+    runner.start()
+    try:
+        async with agent_on(where) as agent:
+            await agent.until("kit", "link", "well")
+            await turned_on(agent)
+            image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
+            job_id = await offer_update(standin, image, "v2.0.1")
+            await asyncio.wait_for(is_killed.wait(), PATIENCE_S)
+            await agent.process.wait()
+        async with agent_on(where) as agent:
+            await ended(agent)
+            await agent.stop()
+    finally:
+        runner.stop()
+        port.close()
     assert await job_status(standin, job_id) == "SUCCEEDED"
     folder = journal_folder(Path(os.environ["CELLAGENT_STATE_DIR"]), DEVICE)
     assert "; back online after " in Journal(folder).results[-1].detail
