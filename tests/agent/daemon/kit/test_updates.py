@@ -139,6 +139,22 @@ async def test_an_update_that_is_killed_while_it_installs_goes_on_and_puts_the_k
     assert "; back online after " in Journal(folder).results[-1].detail
 
 
+async def test_a_damaged_journal_is_told_and_keeps_no_kit_from_its_link(
+    standin: Any, tmp_path: Path
+):
+    await onboard_device(standin)
+    await virtual_kit(tmp_path)
+    where = device_profile(tmp_path, standin)
+    folder = journal_folder(Path(os.environ["CELLAGENT_STATE_DIR"]), DEVICE)
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "journal.json").write_text("{")
+    async with agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        await agent.stop()
+    assert any("the FOTA journal cannot be read" in line for line in agent.log)
+    assert (folder / "journal.damaged").read_text() == "{"
+
+
 async def test_a_refused_credential_is_told_once_and_a_new_one_is_taken_at_reload(
     standin: Any, tmp_path: Path
 ):
