@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,43 +60,12 @@ async def ended(agent: RunningAgent) -> None:
     await agent.until_status(lambda status: "last" in concern_of(status, "kit", "fota"))
 
 
-@pytest.mark.parametrize("cut_off_by", [None, "waiting for the kit", "putting"])
+@pytest.mark.parametrize(
+    "killed_at",
+    [None, b"#XDFUINIT", b"#XDFUWRITE=0,8192", b"#XDFUAPPLY", b"#XRESET", b"AT+CFUN=1"],
+)
 async def test_an_update_ends_with_the_kit_online_as_it_was_found(
-    standin: Any, tmp_path: Path, cut_off_by: str | None
-):
-    await onboard_device(standin)
-    await virtual_kit(tmp_path, "kit", "--dialect", "serial-modem")
-    where = device_profile(
-        tmp_path, standin, "[profiles.bench.fota]\ninterval_s = 2", settle_s=1, keep_online="never"
-    )
-    async with agent_on(where) as agent:
-        await agent.until("kit", "link", "well")
-        await turned_on(agent)
-        image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
-        job_id = await offer_update(standin, image, "v2.0.1")
-        if cut_off_by is None:
-            await ended(agent)
-        else:
-            await agent.until_status(
-                lambda status: (
-                    concern_of(status, "kit", "fota").get("stage", "").startswith(cut_off_by)
-                )
-            )
-            await agent.stop(signal.SIGKILL)
-    async with agent_on(where) as agent:
-        if cut_off_by is not None:
-            await ended(agent)
-        await agent.until_status(lambda status: "registration" in concern_of(status, "kit", "link"))
-        assert "+CFUN: 1" in (await agent.run("modem", "at", "AT+CFUN?")).out
-        await agent.stop()
-    assert await job_status(standin, job_id) == "SUCCEEDED"
-    folder = journal_folder(Path(os.environ["CELLAGENT_STATE_DIR"]), DEVICE)
-    assert "; back online after " in Journal(folder).results[-1].detail
-
-
-@pytest.mark.parametrize("during", [b"#XDFUINIT", b"#XDFUWRITE=0,8192", b"#XDFUAPPLY", b"#XRESET"])
-async def test_an_update_that_is_killed_while_it_installs_goes_on_and_puts_the_kit_back(
-    standin: Any, tmp_path: Path, during: bytes
+    standin: Any, tmp_path: Path, killed_at: bytes | None
 ):
     await onboard_device(standin)
     runner = ModemRunner(make_modem(VirtualOptions(instant=True, dialect="serial-modem")))
@@ -109,10 +77,10 @@ async def test_an_update_that_is_killed_while_it_installs_goes_on_and_puts_the_k
         keep_online="never",
         companion_port="",
     )
-    is_killed = asyncio.Event()
+    is_offered, is_killed = asyncio.Event(), asyncio.Event()
 
     def receive(data: bytes) -> None:
-        if during in data and not is_killed.is_set():
+        if killed_at and is_offered.is_set() and not is_killed.is_set() and killed_at in data:
             agent.process.kill()
             is_killed.set()
         runner.receive(data)
@@ -125,11 +93,20 @@ async def test_an_update_that_is_killed_while_it_installs_goes_on_and_puts_the_k
             await agent.until("kit", "link", "well")
             await turned_on(agent)
             image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
+            is_offered.set()
             job_id = await offer_update(standin, image, "v2.0.1")
-            await asyncio.wait_for(is_killed.wait(), PATIENCE_S)
-            await agent.process.wait()
+            if killed_at is None:
+                await ended(agent)
+            else:
+                await asyncio.wait_for(is_killed.wait(), PATIENCE_S)
+                await agent.process.wait()
         async with agent_on(where) as agent:
-            await ended(agent)
+            if killed_at is not None:
+                await ended(agent)
+            await agent.until_status(
+                lambda status: "registration" in concern_of(status, "kit", "link")
+            )
+            assert "+CFUN: 1" in (await agent.run("modem", "at", "AT+CFUN?")).out
             await agent.stop()
     finally:
         runner.stop()
