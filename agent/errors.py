@@ -46,12 +46,7 @@ class AgentError(Exception):
     kind: ClassVar[str] = "failed"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        hint: str = "",
-        status: int | None = None,
-        code: int | None = None,
+        self, message: str, *, hint: str = "", status: int | None = None, code: int | None = None
     ) -> None:
         super().__init__(message)
         self.hint = hint

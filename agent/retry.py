@@ -39,12 +39,7 @@ NO_RETRY = RetryPolicy(attempts=1)
 
 
 def backoff_s(
-    failures: int,
-    *,
-    first_s: float,
-    longest_s: float,
-    jitter: float = 0.0,
-    at_least_s: float = 0.0,
+    failures: int, *, first_s: float, longest_s: float, jitter: float = 0.0, at_least_s: float = 0.0
 ) -> float:
     """Return the seconds to wait after the n-th failure in a row: they double up to `longest_s`.
 
@@ -89,11 +84,7 @@ def wait_before_retry(
     if asked > policy.longest_s:
         return None
     wait_s = backoff_s(
-        attempt,
-        first_s=policy.first_s,
-        longest_s=policy.longest_s,
-        jitter=jitter,
-        at_least_s=asked,
+        attempt, first_s=policy.first_s, longest_s=policy.longest_s, jitter=jitter, at_least_s=asked
     )
     return wait_s if elapsed_s + wait_s <= policy.total_s else None
 

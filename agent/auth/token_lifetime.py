@@ -15,10 +15,7 @@ class CachedToken:
     """A token that is made when it is first needed and again at 80 % of its life."""
 
     def __init__(
-        self,
-        make: Callable[[], Awaitable[str]],
-        *,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, make: Callable[[], Awaitable[str]], *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._make = make
         self._monotonic = monotonic

@@ -96,8 +96,7 @@ PROVISION = LazyGroup(
         "plan": Entry("provision.plan", "What would be done to each board, before anything is."),
         "run": Entry("provision.run", "Do it: many boards at once, each step kept in the ledger."),
         "status": Entry(
-            "provision.status",
-            "The state of every board in the ledger, or the steps of one.",
+            "provision.status", "The state of every board in the ledger, or the steps of one."
         ),
         "report": Entry(
             "provision.report", "Yield, first-pass yield, cycle times, failures by reason."

@@ -60,9 +60,7 @@ def _agent(kit: HeldKit) -> str:
 
 @agent_command("cellagent ports --json")
 @click.option(
-    "--probe-all",
-    is_flag=True,
-    help="Write to ports that are not known to be a kit's, too.",
+    "--probe-all", is_flag=True, help="Write to ports that are not known to be a kit's, too."
 )
 async def command(session: Session, probe_all: bool) -> int:
     """List the kits and their ports: which one answers AT, and why the others do not.

@@ -159,12 +159,7 @@ class DeviceCloud:
         )
 
     async def write(
-        self,
-        device_id: str,
-        characteristic: str,
-        value: bytes,
-        *,
-        version: str | None = None,
+        self, device_id: str, characteristic: str, value: bytes, *, version: str | None = None
     ) -> None:
         """Write a characteristic of a BLE device."""
         await self.client.send(
@@ -214,11 +209,7 @@ class DeviceCloud:
         )
 
     async def wait_until(
-        self,
-        device_id: str,
-        holds: Callable[[Device], bool],
-        *,
-        deadline_s: float,
+        self, device_id: str, holds: Callable[[Device], bool], *, deadline_s: float
     ) -> Device:
         """Return the device once `holds` is true of it; it is checked at once.
 

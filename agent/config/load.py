@@ -56,10 +56,7 @@ class Configuration:
 
 
 def load(
-    profile: str | None = None,
-    *,
-    port: str | None = None,
-    environ: Mapping[str, str] | None = None,
+    profile: str | None = None, *, port: str | None = None, environ: Mapping[str, str] | None = None
 ) -> Configuration:
     """Return the configuration that a command runs with. Raises ConfigError.
 
@@ -90,10 +87,7 @@ def load(
         profile=complete,
         origins={key: origins.get(key, Origin("default")) for key, _ in leaves(complete)},
         secrets=Secrets(
-            name,
-            secrets_file(file),
-            environ=environ,
-            use_keyring=complete.credentials.keyring,
+            name, secrets_file(file), environ=environ, use_keyring=complete.credentials.keyring
         ),
         file=file,
         state_dir=state_dir(environ),

@@ -182,11 +182,9 @@ class _Reader:
 
     def _block(self, name: str, at: int) -> Dump | int:
         """Parse the block at `at`; return where it ends, or the dump if the parser ends here."""
-        shape = {
-            "M": f"<cH{2 * self.pointer}x",
-            "C": "<cHI",
-            "F": f"<cHHI{self.pointer}x",
-        }.get(name, "<cHH")
+        shape = {"M": f"<cH{2 * self.pointer}x", "C": "<cHI", "F": f"<cHHI{self.pointer}x"}.get(
+            name, "<cHH"
+        )
         size = struct.calcsize(shape)
         if at + size > len(self.data):
             return self._end(DumpStatus.INCOMPLETE, f"it ends inside the header of block {name}")

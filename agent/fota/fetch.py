@@ -32,11 +32,7 @@ class ImageFetcher:
         await self._downloader.close()
 
     async def fetch(
-        self,
-        job: Job,
-        targets: tuple[Target, ...],
-        *,
-        check_offered: Callable[[], Awaitable[None]],
+        self, job: Job, targets: tuple[Target, ...], *, check_offered: Callable[[], Awaitable[None]]
     ) -> Package:
         """Download the files of the job, one for each target, and prove them.
 
@@ -94,11 +90,7 @@ class ImageFetcher:
         return package_of(self._journal, job, target.url)
 
     async def _fetch_file(
-        self,
-        job: Job,
-        target: Target,
-        index: int,
-        check_offered: Callable[[], Awaitable[None]],
+        self, job: Job, target: Target, index: int, check_offered: Callable[[], Awaitable[None]]
     ) -> Proof:
         open_job = self._journal.job
         etags = [*open_job.etags, "", ""][:2]

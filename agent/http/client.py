@@ -147,11 +147,7 @@ class HttpClient:
         self.transport.require_trust()
 
     async def send(
-        self,
-        call: Call[T],
-        *,
-        scheme: Scheme | None = None,
-        retries: RetryPolicy | None = None,
+        self, call: Call[T], *, scheme: Scheme | None = None, retries: RetryPolicy | None = None
     ) -> T:
         """Send `call` and return its parsed answer.
 

@@ -42,10 +42,7 @@ ELEMENTS = {
         _element(2, "GPS ephemeris", *_EPHEMERIS, 32),
         _element(3, "GPS almanac", *_ALMANAC, 32),
         _element(
-            4,
-            "Klobuchar ionosphere",
-            "8b",
-            "alpha0 alpha1 alpha2 alpha3 beta0 beta1 beta2 beta3",
+            4, "Klobuchar ionosphere", "8b", "alpha0 alpha1 alpha2 alpha3 beta0 beta1 beta2 beta3"
         ),
         _element(5, "NeQuick ionosphere", "hhhBB", "ai0 ai1 ai2 storm_cond storm_valid"),
         _element(6, "GPS time of week", "BHB", "sv_id tlm flags", 32),

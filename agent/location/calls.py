@@ -55,12 +55,7 @@ def location_schemes(project: ProjectSlugs | None) -> tuple[Scheme, ...]:
     if project is not None:
         return (Scheme.ORGANIZATION_TOKEN,)
     # A kit that is attached always has a token, so what was configured for location comes first.
-    return (
-        Scheme.SERVICE_TOKEN,
-        Scheme.SERVICE_JWT,
-        Scheme.EVALUATION_TOKEN,
-        Scheme.DEVICE_JWT,
-    )
+    return (Scheme.SERVICE_TOKEN, Scheme.SERVICE_JWT, Scheme.EVALUATION_TOKEN, Scheme.DEVICE_JWT)
 
 
 def location_advice(project: ProjectSlugs | None, status: int, code: int | None) -> str:

@@ -183,8 +183,7 @@ class Locator:
         selection, source = await self._scan_wifi(notes)
         if len(selection.usable) < MINIMUM:
             raise NothingToSend(
-                "; ".join([*notes, _too_few(selection)]),
-                hint="locate with cells: --with cell",
+                "; ".join([*notes, _too_few(selection)]), hint="locate with cells: --with cell"
             )
         call = calls.LocateWifi(
             self.project,

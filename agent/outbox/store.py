@@ -163,12 +163,7 @@ class Store:
                     break
         return lanes
 
-    def take(
-        self,
-        device: str,
-        kind: ItemKind,
-        bounds: Selection,
-    ) -> list[Item]:
+    def take(self, device: str, kind: ItemKind, bounds: Selection) -> list[Item]:
         """Take the next waiting items of a lane, in order and at least one: they are in flight."""
         index, alone = self.index, bounds.alone
         batch: list[Item] = []

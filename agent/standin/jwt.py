@@ -102,9 +102,7 @@ def new_key() -> tuple[str, str]:
 def private_pem(key: ec.EllipticCurvePrivateKey) -> str:
     """Return a private key as PEM (PKCS 8), not encrypted."""
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
 
 

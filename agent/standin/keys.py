@@ -42,11 +42,7 @@ def make_service_key(cloud: state.Cloud, team: str, service: str) -> ServiceKey:
     """Create and store the key of a service; its predecessor stops working."""
     private, public = jwt.new_key()
     record = ServiceKey(
-        team=team,
-        service=service,
-        private=private,
-        public=public,
-        created_at=cloud.clock.iso(),
+        team=team, service=service, private=private, public=public, created_at=cloud.clock.iso()
     )
     cloud.table(SERVICE_KEYS).put(f"{team}/{service}", record)
     return record

@@ -122,9 +122,7 @@ def _by_project_key(request: Request, cloud: Cloud) -> Principal:
     for project in cloud.table(PROJECTS).values():
         if compare_digest(project.project_key.encode(), key.encode()):
             return Principal(
-                CredentialKind.PROJECT_KEY,
-                organization=project.organization,
-                project=project.slug,
+                CredentialKind.PROJECT_KEY, organization=project.organization, project=project.slug
             )
     return nobody("the project key is not known")
 

@@ -104,9 +104,7 @@ class ReadCredential(Command[CredentialList]):
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the item with its content, which may span lines."""
         items = read_rows(
-            lines,
-            self.name,
-            lambda row: StoredCredential(*_item(row), row.quoted("content")),
+            lines, self.name, lambda row: StoredCredential(*_item(row), row.quoted("content"))
         )
         if len(items) != 1:
             raise ParseError(f"{self.name}: {len(items)} items where one must stand")

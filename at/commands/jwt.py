@@ -52,8 +52,7 @@ class MakeJwt(Command[Jwt]):
         token = read_jwt(fields.text("the token"))
         if self.exp_delta_s and "exp" not in token.claims:
             raise NoModemTime(
-                "the modem made a token that never expires: it does not know the time",
-                hint=NO_TIME,
+                "the modem made a token that never expires: it does not know the time", hint=NO_TIME
             )
         return token
 

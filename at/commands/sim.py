@@ -10,14 +10,7 @@ from typing import ClassVar
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
-from at.protocol.values import (
-    Fields,
-    Record,
-    after_name,
-    bare_line,
-    read_rows,
-    single_line,
-)
+from at.protocol.values import Fields, Record, after_name, bare_line, read_rows, single_line
 
 _CODE = re.compile(r"READY|SIM P(?:IN|UK)2?|PH[-_][A-Z]+ P(?:IN|UK)|NOT (?:READY|INSERTED)")
 _CAUSES = {

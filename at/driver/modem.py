@@ -187,9 +187,7 @@ class Modem:
         return await _transfer(self._link, line, payload, lambda: self.notices(done), timeout_s)
 
     async def pass_through(
-        self,
-        borrower: Receiver,
-        work: Callable[[Callable[[bytes], None]], Awaitable[None]],
+        self, borrower: Receiver, work: Callable[[Callable[[bytes], None]], Awaitable[None]]
     ) -> None:
         """Give the raw line to `borrower` while `work(write)` runs; commands wait meanwhile.
 
@@ -332,11 +330,7 @@ def _needs_line(command: Command[T]) -> bool:
 
 
 async def _transfer(
-    link: Link,
-    line: str,
-    payload: bytes,
-    ending: Callable[[], Stream[Notice]],
-    timeout_s: float,
+    link: Link, line: str, payload: bytes, ending: Callable[[], Stream[Notice]], timeout_s: float
 ) -> str:
     """Send `line`, then `payload`; return the line that ends the transfer, by `ending`.
 

@@ -40,11 +40,7 @@ def is_system_port(port: str) -> bool:
 
 
 def transport_of(
-    port: str,
-    *,
-    baud: int = 115200,
-    rtscts: bool | None = None,
-    listing: Listing = system_ports,
+    port: str, *, baud: int = 115200, rtscts: bool | None = None, listing: Listing = system_ports
 ) -> Transport:
     """Return the transport of a port's name. Raises PortNotFound where it names none.
 

@@ -113,11 +113,7 @@ _NO_KEY = "not checked, because no key that signs attestations is named"
 _NO_SIGNATURE = "not checked, because the modem sent no signature"
 _WRONG_KEY = "wrong: none of the keys that are named made this signature"
 _WRONG_DIGEST = "wrong: what was signed is the digest of another answer"
-SIGNERS = {
-    -2: "device identity key",
-    -4: "Nordic base production key",
-    -5: "Nordic base R&D key",
-}
+SIGNERS = {-2: "device identity key", -4: "Nordic base production key", -5: "Nordic base R&D key"}
 DEVICE_TYPES = {
     1: "nRF9160 SIAA",
     2: "nRF9160 SIBA",

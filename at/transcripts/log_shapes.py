@@ -177,10 +177,7 @@ FOREIGN = (
         ),
         mixed=True,
     ),
-    Foreign(
-        "ESP-IDF",
-        re.compile(r"(?:[EWID] \(\d+\) [\w.-]+: )|I \([\d:.]+\) \w+: "),
-    ),
+    Foreign("ESP-IDF", re.compile(r"(?:[EWID] \(\d+\) [\w.-]+: )|I \([\d:.]+\) \w+: ")),
     Foreign(
         "Arduino",
         re.compile(

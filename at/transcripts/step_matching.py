@@ -26,12 +26,7 @@ _LONGEST_SHOWN = 70
 _CLOCK = re.compile(rb'(AT\+CCLK=")[^"]*(?=")', re.IGNORECASE)
 _LISTED = re.compile(rb'(%CMNG:\s*(\d+)\s*,\s*(\d+)\s*,\s*")([0-9A-Fa-f]{64})(?=")')
 # What a driver asks any modem first, and the answer where the session does not have it.
-_SETUP = {
-    b"AT": (),
-    b"AT+CMEE?": (b"+CMEE: 1",),
-    b"AT+CMEE=1": (),
-    b"AT+CMEE=0": (),
-}
+_SETUP = {b"AT": (), b"AT+CMEE?": (b"+CMEE: 1",), b"AT+CMEE=1": (), b"AT+CMEE=0": ()}
 
 
 class Playback:

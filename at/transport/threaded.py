@@ -54,11 +54,7 @@ class ThreadedSerialTransport:
         self._empty = asyncio.Event()
         self._empty.set()
         self._handle = open_handle(
-            self._name,
-            baud=self._baud,
-            rtscts=self._rtscts,
-            timeout=_WAIT_S,
-            listing=self._listing,
+            self._name, baud=self._baud, rtscts=self._rtscts, timeout=_WAIT_S, listing=self._listing
         )
         self._receiver = receiver
         self._closing = self._lost = False

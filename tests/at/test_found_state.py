@@ -82,8 +82,7 @@ async def test_the_clock_goes_on_where_the_network_gives_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
-    [("denied=15", "not back online: "), ("no-sim", "not back online: ")],
+    ("fault", "words"), [("denied=15", "not back online: "), ("no-sim", "not back online: ")]
 )
 async def test_a_kit_that_does_not_come_back_is_told_with_its_cause(fault: str, words: str) -> None:
     async with kit(fault) as modem:

@@ -17,8 +17,7 @@ from nrfcloud_tools import INSTALLED, internet, public_pem, run
 pytestmark = [
     pytest.mark.peer,
     pytest.mark.skipif(
-        not INSTALLED,
-        reason="nrfcloud-utils is not installed: run ./scripts/peers",
+        not INSTALLED, reason="nrfcloud-utils is not installed: run ./scripts/peers"
     ),
 ]
 
@@ -87,8 +86,7 @@ async def test_it_lists_bundles_and_devices_and_makes_a_fota_job(tmp_path: Path)
         )
         assert code == 0, output
         pending = await standin.client.get(
-            "/v1/fota-job-executions/nrf-352656109000002/current",
-            headers=standin.bearer("api_key"),
+            "/v1/fota-job-executions/nrf-352656109000002/current", headers=standin.bearer("api_key")
         )
         assert pending.status_code == 200, output
         assert pending.json()["jobDocument"]["bundleId"] == listed["bundleId"]

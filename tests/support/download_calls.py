@@ -43,12 +43,7 @@ async def downloader(**limits: Any) -> AsyncIterator[Downloader]:
 def wanted(server: FileServer, folder: Path, **options: Any) -> DownloadRequest:
     target = checked_target(f"{server.url}/t/app.bin", STAND_IN)
     return DownloadRequest(
-        **{
-            "target": target,
-            "path": folder / "image.bin",
-            "size_bytes": len(CONTENT),
-            **options,
-        }
+        **{"target": target, "path": folder / "image.bin", "size_bytes": len(CONTENT), **options}
     )
 
 

@@ -90,11 +90,7 @@ class FileServer:
         return await self._body(reader, writer, fault, body) and keeps
 
     async def _body(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        fault: Fault,
-        body: bytes,
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, fault: Fault, body: bytes
     ) -> bool:
         end = next(n for n in (fault.cut_after, fault.stall_after, len(body)) if n is not None)
         for at in range(0, min(end, len(body)), 16384):

@@ -13,10 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def on_a_terminal(
-    *arguments: str,
-    stdin: bytes = b"",
-    python: str | Path = sys.executable,
-    folder: Path = ROOT,
+    *arguments: str, stdin: bytes = b"", python: str | Path = sys.executable, folder: Path = ROOT
 ) -> tuple[int, bytes]:
     """Run Python with these arguments; return its exit code and all that it wrote to both streams.
 

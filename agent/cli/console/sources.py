@@ -64,12 +64,7 @@ class TypedLines:
 class ConsoleSource(ABC):
     """The console of one kit, read until the command ends; a source that is away is waited for."""
 
-    def __init__(
-        self,
-        window: ConsoleWindow,
-        handle: HandleItems,
-        lines: TypedLines,
-    ) -> None:
+    def __init__(self, window: ConsoleWindow, handle: HandleItems, lines: TypedLines) -> None:
         """`handle` stores and shows items; notes go to `window`; `lines` are sent to the kit."""
         self._window = window
         self._handle = handle
@@ -162,11 +157,7 @@ class AgentSource(ConsoleSource):
     """The console as the running agent reads it, from one agent to the next."""
 
     def __init__(
-        self,
-        kit: HeldKit,
-        window: ConsoleWindow,
-        handle: HandleItems,
-        lines: TypedLines,
+        self, kit: HeldKit, window: ConsoleWindow, handle: HandleItems, lines: TypedLines
     ) -> None:
         super().__init__(window, handle, lines)
         self._kit = kit

@@ -101,11 +101,7 @@ async def _serve(
         runner = ModemRunner(modem, flash)
         stack.callback(runner.stop)
         served = await serve_port(
-            stack,
-            runner.receive,
-            pty=ports.pty,
-            tcp=ports.tcp,
-            allow_remote=ports.allow_remote,
+            stack, runner.receive, pty=ports.pty, tcp=ports.tcp, allow_remote=ports.allow_remote
         )
         runner.attach(Port.AT, served.send)
         ready = {"ready": True, "port": served.port}

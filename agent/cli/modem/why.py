@@ -32,9 +32,7 @@ _BLANK = "\N{NO-BREAK SPACE}"
 
 
 @click.command(
-    cls=AgentCommand,
-    name="why",
-    epilog="Example: cellagent modem why --port /dev/ttyACM0",
+    cls=AgentCommand, name="why", epilog="Example: cellagent modem why --port /dev/ttyACM0"
 )
 @click.argument("log", metavar="[LOG|-]", required=False)
 async def command(session: Session, log: str | None) -> None:

@@ -48,10 +48,7 @@ async def queue_and_send(
         return
     with outbox:
         receipt = await outbox.aput(items)
-        counts: dict[str, object] = {
-            "queued": len(receipt.ids),
-            "duplicates": receipt.duplicates,
-        }
+        counts: dict[str, object] = {"queued": len(receipt.ids), "duplicates": receipt.duplicates}
         if receipt.duplicates and items[0].kind is ItemKind.COREDUMP:
             note("this dump was taken before; --again sends it once more")
         if only_queue:
@@ -65,12 +62,7 @@ async def queue_and_send(
     parked = [item.parked for item in mine if item.parked]
     _show(
         session,
-        {
-            **counts,
-            "delivered": done.items,
-            "waiting": totals.waiting,
-            "parked": len(parked),
-        },
+        {**counts, "delivered": done.items, "waiting": totals.waiting, "parked": len(parked)},
     )
     if parked:
         raise AgentError(

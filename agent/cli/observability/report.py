@@ -262,11 +262,9 @@ async def file(
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.observability.ingest.uploads import FileKind
 
-    chosen = {
-        "symbols": FileKind.SYMBOLS,
-        "ota": FileKind.OTA,
-        "bugreport": FileKind.BUG_REPORT,
-    }[kind]
+    chosen = {"symbols": FileKind.SYMBOLS, "ota": FileKind.OTA, "bugreport": FileKind.BUG_REPORT}[
+        kind
+    ]
     needed = {
         "symbols": ("software_type", "software_version"),
         "ota": ("hardware_version", "software_type", "software_version"),

@@ -151,13 +151,7 @@ class KitConsole:
         """Writes to the console's own port while that is open; None where there is none."""
         self._counts = ConsoleCounts()
         self.watchers = ConsoleWatchers(self._counts)
-        self._forwarder = Forwarder(
-            outbox,
-            names,
-            wake=wake,
-            on_failure=self._on_stored,
-            wait=wait,
-        )
+        self._forwarder = Forwarder(outbox, names, wake=wake, on_failure=self._on_stored, wait=wait)
         self._on_restart = on_restart
         self._store_events = store_events
         self._way = StoreThenShow([self._store])

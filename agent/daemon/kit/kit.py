@@ -170,8 +170,7 @@ class KitAgent:
             ),
             _task(
                 supervise(
-                    events.concern,
-                    partial(events.run, self._profile_with_id, self._client.keyring),
+                    events.concern, partial(events.run, self._profile_with_id, self._client.keyring)
                 )
             ),
         ]

@@ -17,11 +17,7 @@ class _Guid(ctypes.Structure):
 
 
 class _InterfaceInfo(ctypes.Structure):
-    _fields_ = (
-        ("guid", _Guid),
-        ("description", ctypes.c_wchar * 256),
-        ("state", ctypes.c_uint32),
-    )
+    _fields_ = (("guid", _Guid), ("description", ctypes.c_wchar * 256), ("state", ctypes.c_uint32))
 
 
 class _Ssid(ctypes.Structure):

@@ -104,8 +104,7 @@ def page_query(page: int, per_page: int) -> list[tuple[str, str]]:
 
 
 async def walk(
-    fetch: Callable[[int], Awaitable[Envelope]],
-    progress: Callable[[int, int], None] | None = None,
+    fetch: Callable[[int], Awaitable[Envelope]], progress: Callable[[int, int], None] | None = None
 ) -> AsyncIterator[JSONValue]:
     """Yield every item of every page, holding one page; `fetch` gets the page's number.
 

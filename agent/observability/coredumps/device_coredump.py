@@ -37,10 +37,7 @@ _TEXT = {
 
 # Of an ARM Cortex-M, in the order of the SDK's fault handler; its oldest ones end at psr.
 _ARM = 40
-_ARM_REGISTERS = (
-    *(f"r{number}" for number in range(13)),
-    *("sp", "lr", "pc", "psr", "msp", "psp"),
-)
+_ARM_REGISTERS = (*(f"r{number}" for number in range(13)), *("sp", "lr", "pc", "psr", "msp", "psp"))
 _ARM_SIZES = (17 * 4, 19 * 4)
 
 

@@ -57,12 +57,7 @@ class FileKind(Enum):
         return Host.INGRESS if self in _COREDUMPS else Host.FILES
 
 
-_COREDUMPS = {
-    FileKind.COREDUMP,
-    FileKind.ELF_COREDUMP,
-    FileKind.MAR,
-    FileKind.ZEPHYR_COREDUMP,
-}
+_COREDUMPS = {FileKind.COREDUMP, FileKind.ELF_COREDUMP, FileKind.MAR, FileKind.ZEPHYR_COREDUMP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +189,7 @@ class UploadCoredump(PushCall):
 
 
 def commit_details(
-    kind: FileKind,
-    device: DeviceIdentity | None,
-    *,
-    captured_date: str = "",
-    reason: str = "",
+    kind: FileKind, device: DeviceIdentity | None, *, captured_date: str = "", reason: str = ""
 ) -> dict[str, object]:
     """Return the fields of a commit beside `file`, which depend on the kind."""
     if device is None:

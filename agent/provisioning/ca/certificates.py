@@ -111,9 +111,7 @@ def algorithm_of(pem: str) -> str:
 def private_pem(key: ec.EllipticCurvePrivateKey) -> str:
     """Return a private key as PEM text, for the one place that it goes to: the modem."""
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode("ascii")
 
 

@@ -92,11 +92,7 @@ class TokenEcKey(_OnToken, ec.EllipticCurvePrivateKey):
         """Bits of the curve."""
         return self._public_key.key_size
 
-    def sign(
-        self,
-        data: Buffer,
-        signature_algorithm: ec.EllipticCurveSignatureAlgorithm,
-    ) -> bytes:
+    def sign(self, data: Buffer, signature_algorithm: ec.EllipticCurveSignatureAlgorithm) -> bytes:
         """Return the signature as DER. The digest is made here: every token signs one."""
         algorithm = signature_algorithm.algorithm
         if not isinstance(algorithm, hashes.HashAlgorithm):

@@ -296,10 +296,7 @@ def _plan_certificate(
 
 
 def _certificate(board: BoardState) -> str:
-    known = {
-        "RSA": "an RSA client certificate",
-        "EC": "an elliptic-curve client certificate",
-    }
+    known = {"RSA": "an RSA client certificate", "EC": "an elliptic-curve client certificate"}
     unknown = "a client certificate, of which kind the modem does not show,"
     return known.get(board.certificate_algorithm, unknown)
 

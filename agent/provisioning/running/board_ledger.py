@@ -10,11 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from agent.provisioning.boards.board import BoardState
-from agent.provisioning.ledger import (
-    BoardRecord,
-    Ledger,
-    RunRecord,
-)
+from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.ledger.records import BEGUN, DONE, KEY_COLUMNS
 from agent.provisioning.planning.goal import Goal

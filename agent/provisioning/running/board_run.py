@@ -174,12 +174,7 @@ class BoardRun:
         if plan.consent:
             await self._ledger.consent(plan.consent)
         service = ServiceSteps(
-            self._port,
-            check,
-            self._ledger,
-            goal,
-            self._station.registrar,
-            alone=history.alone,
+            self._port, check, self._ledger, goal, self._station.registrar, alone=history.alone
         )
         actions = self._actions(plan, board, check, service)
         for one in plan.steps:

@@ -52,12 +52,7 @@ class Dispatcher:
     `refuse` makes an error that no route raises: unknown path, wrong method, body too large.
     """
 
-    def __init__(
-        self,
-        routes: Sequence[Route],
-        cloud: Cloud,
-        refuse: MakeRefused,
-    ) -> None:
+    def __init__(self, routes: Sequence[Route], cloud: Cloud, refuse: MakeRefused) -> None:
         self._by_beginning: dict[tuple[str, ...], list[Route]] = {}
         self._cloud = cloud
         self._refuse = refuse

@@ -116,11 +116,7 @@ def to_resource(cloud: Cloud, row: Job) -> Resource:
         "jobId": row.id,
         "status": status,
         **told(
-            {
-                "name": row.name,
-                "description": row.description,
-                "statusDetail": row.status_detail,
-            }
+            {"name": row.name, "description": row.description, "statusDetail": row.status_detail}
         ),
         "target": row.target,
         "firmware": {**msgspec.to_builtins(row.firmware), "uris": row.path.split(" ")},

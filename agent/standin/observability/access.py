@@ -31,11 +31,7 @@ class Role(Enum):
     ADMIN = 3
 
 
-ROLES = {
-    "member": Role.MEMBER,
-    "project_manager": Role.PROJECT_MANAGER,
-    "admin": Role.ADMIN,
-}
+ROLES = {"member": Role.MEMBER, "project_manager": Role.PROJECT_MANAGER, "admin": Role.ADMIN}
 _USERS = frozenset({CredentialKind.BASIC, CredentialKind.ORGANIZATION_TOKEN})
 _ACCEPTED = {
     Access.USER: _USERS,

@@ -35,10 +35,7 @@ ORGANIZATION_PARAMETER = Parameter(
     required=True,
 )
 PROJECT_PARAMETER = Parameter(
-    name="project_slug",
-    schema={**SLUG, "examples": [PROJECT]},
-    where="path",
-    required=True,
+    name="project_slug", schema={**SLUG, "examples": [PROJECT]}, where="path", required=True
 )
 _TRUTHS = {"true": True, "false": False}
 # What the document says of each access: credentials, a note, refusals.

@@ -17,11 +17,7 @@ from agent.standin.core.responses import JSON
 from agent.standin.observability import file_storage, uploads
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest import push
-from agent.standin.observability.operations import (
-    RequestContext,
-    ServedOperation,
-    declare,
-)
+from agent.standin.observability.operations import RequestContext, ServedOperation, declare
 from agent.standin.observability.refusals import ERROR_SCHEMA
 from agent.standin.observability.resources import (
     crud,

@@ -160,11 +160,5 @@ COREDUMP = object_schema(
     id=NUMBER, trace=NUMBER, device=nullable(DEVICE_REF), size=NUMBER, created_date=DATE
 )
 FILE = object_schema(
-    id=NUMBER,
-    kind=TEXT,
-    name=TEXT,
-    md5=TEXT,
-    size=NUMBER,
-    details=OPEN,
-    created_date=DATE,
+    id=NUMBER, kind=TEXT, name=TEXT, md5=TEXT, size=NUMBER, details=OPEN, created_date=DATE
 )

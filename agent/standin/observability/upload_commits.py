@@ -213,12 +213,7 @@ class CommittedFile:
     data: bytes
 
 
-_ARTIFACT_FIELDS = (
-    "extra_info",
-    "firmware_type",
-    "component_version",
-    "component_base_version",
-)
+_ARTIFACT_FIELDS = ("extra_info", "firmware_type", "component_version", "component_base_version")
 """Optional fields of the commit that become fields of the artifact."""
 
 

@@ -17,12 +17,7 @@ _SWITCHES_GNSS = {
     ModemMode.GNSS_OFF,
     ModemMode.GNSS_ON,
 }
-_SWITCHES_LTE_OFF = {
-    ModemMode.OFF,
-    ModemMode.FLIGHT,
-    ModemMode.LTE_OFF,
-    ModemMode.FLIGHT_UICC_ON,
-}
+_SWITCHES_LTE_OFF = {ModemMode.OFF, ModemMode.FLIGHT, ModemMode.LTE_OFF, ModemMode.FLIGHT_UICC_ON}
 
 
 def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:

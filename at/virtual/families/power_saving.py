@@ -199,10 +199,7 @@ def flight_mode(kit: VirtualKit, *, on: bool) -> None:
 
 
 def _announce_span(
-    kit: VirtualKit,
-    prefix: str,
-    seconds: float,
-    subscription: Callable[[], AdvanceWarning | None],
+    kit: VirtualKit, prefix: str, seconds: float, subscription: Callable[[], AdvanceWarning | None]
 ) -> bool:
     """Announce a span, its coming end and its end; return False where nobody subscribed to it."""
     whole_ms = round(seconds * 1000)

@@ -82,8 +82,7 @@ async def test_a_token_that_the_service_would_refuse_is_not_sent(
 
 
 @pytest.mark.parametrize(
-    ("changed", "named"),
-    [({"exp": "soon"}, "exp is no time"), ({"jti": 5}, "jti is no text")],
+    ("changed", "named"), [({"exp": "soon"}, "exp is no time"), ({"jti": 5}, "jti is no text")]
 )
 async def test_a_token_that_cannot_be_read_is_not_sent(changed: dict[str, Any], named: str) -> None:
     with pytest.raises(ParseError, match=named):

@@ -209,9 +209,7 @@ def bench(standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Dispatcher, "__call__", keep)
     key = ec.generate_private_key(ec.SECP256R1())
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     (tmp_path / "device.pem").touch(0o600)
     (tmp_path / "device.pem").write_bytes(private)

@@ -38,11 +38,7 @@ SOFT = "pkcs11:token=The%20Software%20PKCS%2311%20Softtoken"
             # As p11tool and pkcs11-tool list a key.
             f"PKCS11:model=SoftHSM%20v2;manufacturer=SoftHSM%20project;serial=3c1f;slot-id=7{BY}",
             Pkcs11Uri(
-                MODULE,
-                model="SoftHSM v2",
-                manufacturer="SoftHSM project",
-                serial="3c1f",
-                slot_id=7,
+                MODULE, model="SoftHSM v2", manufacturer="SoftHSM project", serial="3c1f", slot_id=7
             ),
         ),
     ],

@@ -189,9 +189,7 @@ def test_an_access_list_for_others_is_no_private_group(
         require_trusted_folder(tmp_path)
 
 
-def test_a_configuration_that_others_may_write_is_refused_and_the_hint_mends_it(
-    file: Path,
-) -> None:
+def test_a_configuration_that_others_may_write_is_refused_and_the_hint_mends_it(file: Path) -> None:
     file.write_text('profile = "custom"\n')
     file.chmod(0o646)
     with pytest.raises(ConfigError, match=r"the configuration: .*config\.toml") as refused:
@@ -273,9 +271,7 @@ async def test_commands_refuse_the_state_of_others_and_say_the_way_out(
 
 
 @pytest.mark.usefixtures("open_to_all")
-async def test_a_folder_of_agents_that_others_may_write_is_not_asked_for_a_kit(
-    state: Path,
-) -> None:
+async def test_a_folder_of_agents_that_others_may_write_is_not_asked_for_a_kit(state: Path) -> None:
     done = await cellagent("modem", "at", "--port", "tcp://127.0.0.1:9", "AT")
     assert (done.code, "untrusted" in done.err, str(state) in done.err) == (4, False, True)
 

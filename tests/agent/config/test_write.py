@@ -53,10 +53,7 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(
 
 @pytest.mark.parametrize(
     ("text", "named"),
-    [
-        ("[profiles]\nlab = 3", "profiles.lab"),
-        ("[profiles.lab]\nkit = 3", "profiles.lab.kit"),
-    ],
+    [("[profiles]\nlab = 3", "profiles.lab"), ("[profiles.lab]\nkit = 3", "profiles.lab.kit")],
 )
 def test_a_key_of_what_is_no_table_is_refused_and_nothing_is_written(
     file: Path, text: str, named: str

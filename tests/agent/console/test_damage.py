@@ -68,8 +68,7 @@ def test_a_checked_dump_is_whole_only_as_it_was(damage):
 
 
 @pytest.mark.parametrize(
-    "line",
-    [b"MX:", b"XC:", b"MCX", b"C:", b"M:", b"MC", b"[00:00:01.000,000] <inf> mflt: XC:"],
+    "line", [b"MX:", b"XC:", b"MCX", b"C:", b"M:", b"MC", b"[00:00:01.000,000] <inf> mflt: XC:"]
 )
 def test_an_export_whose_mark_is_damaged_is_not_taken_for_text_alone(line):
     text = line + base64.b64encode(b"\x08\x02\x01\x02\x03\x04") + b":\x1b[0m\r\n"

@@ -29,9 +29,7 @@ def test_lines_that_all_differ_are_bounded_too():
     assert sum(line is not None for line in told) == MOST_LINES
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.integers(-5000, 5000)), max_size=300),
-)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-5000, 5000)), max_size=300))
 def test_whatever_the_clock_does_what_is_remembered_is_bounded(steps: list[tuple[str, int]]):
     limit, now = LineLimit(), 0
     for line, step in steps:

@@ -65,10 +65,7 @@ async def test_the_same_trouble_is_told_once_and_its_end_once(caplog: pytest.Log
     troubles = [Unreachable(f"no answer within {seconds} s") for seconds in (1, 2, 30)]
     await supervised(concern, *troubles)
     texts = [record.message.partition("; try: ")[0] for record in caplog.records]
-    assert texts == [
-        "no answer within 1 s",
-        "works again after 0 s, after 3 tries",
-    ]
+    assert texts == ["no answer within 1 s", "works again after 0 s, after 3 tries"]
     assert {(r.kit, r.concern) for r in caplog.records} == {("left", "location")}  # type: ignore[attr-defined]
 
 

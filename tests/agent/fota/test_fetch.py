@@ -17,10 +17,7 @@ from update_scene import scene
 
 @pytest.mark.parametrize(
     ("content", "status", "words"),
-    [
-        (b"<html>" * 30000, "REJECTED", "no whole image"),
-        (None, "FAILED", "the job says"),
-    ],
+    [(b"<html>" * 30000, "REJECTED", "no whole image"), (None, "FAILED", "the job says")],
 )
 async def test_what_arrives_wrong_is_not_installed(
     tmp_path: Path, content: bytes | None, status: str, words: str

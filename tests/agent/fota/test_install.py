@@ -85,9 +85,7 @@ class DyingJournal(Journal):
         return job
 
 
-async def test_what_the_install_read_back_outlives_a_kill_before_the_report(
-    tmp_path: Path,
-) -> None:
+async def test_what_the_install_read_back_outlives_a_kill_before_the_report(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         with pytest.raises(PowerCut):
             await here.pull(installer=MuteKit(tmp_path), journal=DyingJournal(tmp_path / "fota"))

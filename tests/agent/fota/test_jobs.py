@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from agent.fota import jobs
 from agent.fota.job_step import JobStep
-from agent.fota.jobs import (
-    Execution,
-    FirmwareType,
-    JobAction,
-    JobStatus,
-    KitFacts,
-    MalformedJob,
-)
+from agent.fota.jobs import Execution, FirmwareType, JobAction, JobStatus, KitFacts, MalformedJob
 from at.protocol.state_machine import IllegalTransition
 
 DOCUMENT = {
@@ -188,27 +181,9 @@ def test_a_device_reports_a_result_once_and_only_of_what_it_began() -> None:
         (offered(status=JobStatus.DOWNLOADING), "", JobStep.IDLE, False, JobAction.LEAVE),
         (offered(status=JobStatus.SUCCEEDED), "", JobStep.IDLE, False, JobAction.LEAVE),
         (offered(), "", JobStep.IDLE, True, JobAction.REPORT_AGAIN),
-        (
-            offered(status=JobStatus.IN_PROGRESS),
-            "a",
-            JobStep.PROVEN,
-            False,
-            JobAction.RESUME,
-        ),
-        (
-            offered(status=JobStatus.IN_PROGRESS),
-            "a",
-            JobStep.INSTALLED,
-            False,
-            JobAction.RESUME,
-        ),
-        (
-            offered(status=JobStatus.CANCELLED),
-            "a",
-            JobStep.PROVEN,
-            False,
-            JobAction.DROP,
-        ),
+        (offered(status=JobStatus.IN_PROGRESS), "a", JobStep.PROVEN, False, JobAction.RESUME),
+        (offered(status=JobStatus.IN_PROGRESS), "a", JobStep.INSTALLED, False, JobAction.RESUME),
+        (offered(status=JobStatus.CANCELLED), "a", JobStep.PROVEN, False, JobAction.DROP),
         (offered("b"), "a", JobStep.PROVEN, False, JobAction.DROP),
         (offered("b"), "a", JobStep.INSTALLED, False, JobAction.FINISH),
         (None, "a", JobStep.PROVEN, False, JobAction.DROP),
@@ -216,11 +191,7 @@ def test_a_device_reports_a_result_once_and_only_of_what_it_began() -> None:
     ],
 )
 def test_the_move_follows_from_the_offer_and_the_journal(
-    offer: Execution | None,
-    open_job: str,
-    step: JobStep,
-    finished: bool,
-    action: JobAction,
+    offer: Execution | None, open_job: str, step: JobStep, finished: bool, action: JobAction
 ) -> None:
     chosen = jobs.next_action(offer, open_job=open_job, step=step, finished=finished)
     assert chosen is action

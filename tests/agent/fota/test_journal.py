@@ -115,11 +115,7 @@ def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, o
 
 
 def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
-    with (
-        sole_worker(tmp_path / "kit"),
-        pytest.raises(JobsHeld),
-        sole_worker(tmp_path / "kit"),
-    ):
+    with sole_worker(tmp_path / "kit"), pytest.raises(JobsHeld), sole_worker(tmp_path / "kit"):
         pass
     with sole_worker(tmp_path / "kit"):
         pass

@@ -115,9 +115,7 @@ async def test_a_version_that_already_runs_is_not_installed_again(tmp_path: Path
     assert not here.kit.installed
 
 
-async def test_a_host_out_of_reach_is_left_for_later_and_the_bytes_are_kept(
-    tmp_path: Path,
-) -> None:
+async def test_a_host_out_of_reach_is_left_for_later_and_the_bytes_are_kept(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         here.server.faults = [Fault(cut_after=70_000), Fault(refuse=True), Fault(refuse=True)]
         with pytest.raises(DownloadInterrupted):

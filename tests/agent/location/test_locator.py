@@ -107,8 +107,7 @@ async def test_a_coarse_result_is_followed_by_cells_and_the_better_one_is_kept()
 
 
 @pytest.mark.parametrize(
-    "wifi",
-    [None, WifiUnavailable("no radio"), WifiScan("iw", points(1)), WifiScan("iw", ())],
+    "wifi", [None, WifiUnavailable("no radio"), WifiScan("iw", points(1)), WifiScan("iw", ())]
 )
 async def test_without_usable_wifi_the_cells_are_asked(wifi: object) -> None:
     service = Service(LocateCell=MIDDLING)

@@ -22,13 +22,7 @@ from virtual_tray import Tray, provision, station_of
 from agent.errors import UsageError
 from agent.provisioning import handover as handover_module
 from agent.provisioning import record_columns
-from agent.provisioning.handover import (
-    Handover,
-    OnBoardCommand,
-    parse_command,
-    record_of,
-    runnable,
-)
+from agent.provisioning.handover import Handover, OnBoardCommand, parse_command, record_of, runnable
 from agent.provisioning.ledger import BoardRecord, Ledger
 from agent.provisioning.running.board_ledger import AsyncLedger
 

@@ -188,11 +188,7 @@ def naive(
     }  # fmt: skip
 
 
-@given(
-    ATTEMPTS,
-    st.integers(-1, 240),
-    st.sampled_from([None, "station", "lot", "slot", "hour"]),
-)
+@given(ATTEMPTS, st.integers(-1, 240), st.sampled_from([None, "station", "lot", "slot", "hour"]))
 def test_every_count_is_that_of_the_control(
     attempts: list[RunRecord], minutes: int, by: Grouping | None
 ) -> None:

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.standin.fault_grammar import (
-    EXAMPLE,
-    MOST_TIMES,
-    FaultMistake,
-    FaultParts,
-    read_parts,
-)
+from agent.standin.fault_grammar import EXAMPLE, MOST_TIMES, FaultMistake, FaultParts, read_parts
 from agent.standin.faults import Fault, known_faults, parse
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)

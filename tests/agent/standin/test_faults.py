@@ -81,9 +81,7 @@ async def test_errors_are_written_as_the_half_that_is_asked_writes_them(standin:
     assert "code" in (await standin.client.get("/v1/status")).json()
 
 
-async def test_the_control_endpoint_switches_faults_and_is_never_spoiled(
-    standin: StandIn,
-) -> None:
+async def test_the_control_endpoint_switches_faults_and_is_never_spoiled(standin: StandIn) -> None:
     client, token = standin.client, standin.bearer("control_token")
     wish = {"faults": ["connection-reset", "html-error"]}
     assert (await client.post("/control", json=wish, headers=token)).json()["faults"] == [

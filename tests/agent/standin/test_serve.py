@@ -69,9 +69,7 @@ async def test_accepted_connections_have_no_nagle_delay(standin: StandIn) -> Non
         assert listening.proto == socket.IPPROTO_TCP
 
 
-async def test_a_server_that_does_not_stop_has_been_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_server_that_does_not_stop_has_been_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = []
 
     async def stays(server: uvicorn.Server, sockets: object = None) -> None:

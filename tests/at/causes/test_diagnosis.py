@@ -54,10 +54,7 @@ def test_the_troubles_are_sixty_and_more() -> None:
     assert len(TROUBLES) >= 60
 
 
-@given(
-    log=st.sampled_from([log for _, log in TROUBLES]),
-    data=st.data(),
-)
+@given(log=st.sampled_from([log for _, log in TROUBLES]), data=st.data())
 def test_no_cut_and_no_order_of_a_log_raises(log: str, data: st.DataObject) -> None:
     lines = data.draw(st.permutations(log.splitlines()))
     text = "\n".join(lines)

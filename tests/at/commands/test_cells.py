@@ -61,8 +61,7 @@ def test_a_failed_measurement_has_no_cells(line):
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [MeasureCells(6), MeasureCells(0, 5), MeasureCells(3, 1), MeasureCells(4, 16)],
+    "bad", [MeasureCells(6), MeasureCells(0, 5), MeasureCells(3, 1), MeasureCells(4, 16)]
 )
 def test_a_measurement_that_no_modem_takes_is_not_sent(bad):
     with pytest.raises(UnsafeArgument):

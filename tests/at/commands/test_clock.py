@@ -24,20 +24,13 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
 
 @pytest.mark.parametrize(
     ("line", "part"),
-    [
-        ('%XTIME: ,"62200141352180","01"', {"tz": None, "utc_time": "2026-02-10T14:53:12+00:00"}),
-    ],
+    [('%XTIME: ,"62200141352180","01"', {"tz": None, "utc_time": "2026-02-10T14:53:12+00:00"})],
 )
 def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        '%XTIME: "08","622001413521","01"',
-    ],
-)
+@pytest.mark.parametrize("line", ['%XTIME: "08","622001413521","01"'])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
 

@@ -11,12 +11,7 @@ from at.commands.credentials import DeleteCredential, ListCredentials, WriteCred
 from at.protocol.errors import ParseError, UnsafeArgument
 
 
-@pytest.mark.parametrize(
-    ("command", "lines", "part"),
-    [
-        ("AT%CMNG=1", [], {"credentials": []}),
-    ],
-)
+@pytest.mark.parametrize(("command", "lines", "part"), [("AT%CMNG=1", [], {"credentials": []})])
 def test_an_answer_becomes_its_fields(command, lines, part):
     assert_fields(value_of(command, *lines), part)
 

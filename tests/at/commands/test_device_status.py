@@ -35,14 +35,7 @@ def test_a_notice_becomes_its_fields(line, part):
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "%MDMEV:",
-        "%XTEMP: 85",
-        "%XTEMP: 4,91",
-        "%XVBATLOWLVL: 310",
-        "%XVBATLOWLVL: 5001",
-    ],
+    "line", ["%MDMEV:", "%XTEMP: 85", "%XTEMP: 4,91", "%XVBATLOWLVL: 310", "%XVBATLOWLVL: 5001"]
 )
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)

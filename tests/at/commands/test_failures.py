@@ -32,10 +32,7 @@ def test_a_malformed_report_is_refused_whole(lines):
 
 @pytest.mark.parametrize(
     ("line", "part"),
-    [
-        ("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}),
-        ("+CNEC_EMM: 15", {"cause": 15, "cid": None}),
-    ],
+    [("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}), ("+CNEC_EMM: 15", {"cause": 15, "cid": None})],
 )
 def test_a_cause_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)

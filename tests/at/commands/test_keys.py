@@ -13,12 +13,7 @@ from at.protocol.errors import ParseError
 from at.tokens.key_formats import key_id
 
 
-@pytest.mark.parametrize(
-    ("command", "lines"),
-    [
-        ("AT%KEYGEN=1,2,0", ['%KEYGEN: "!!.!!"']),
-    ],
-)
+@pytest.mark.parametrize(("command", "lines"), [("AT%KEYGEN=1,2,0", ['%KEYGEN: "!!.!!"'])])
 def test_a_malformed_answer_is_refused_whole(command, lines):
     with pytest.raises(ParseError):
         value_of(command, *lines)

@@ -39,21 +39,13 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
 
 
 @pytest.mark.parametrize(
-    ("line", "part"),
-    [
-        ("+CSCON: 1,7,4", {"mode": 1, "state": 7, "access": 4}),
-    ],
+    ("line", "part"), [("+CSCON: 1,7,4", {"mode": 1, "state": 7, "access": 4})]
 )
 def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "+CSCON: 2",
-    ],
-)
+@pytest.mark.parametrize("line", ["+CSCON: 2"])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
 

@@ -28,10 +28,7 @@ def test_an_answer_becomes_its_fields(command, lines, part):
 
 
 @pytest.mark.parametrize(
-    ("command", "lines"),
-    [
-        ("AT+CEDRXRDP", ['+CEDRXRDP: 2,"0011","0010","1001"']),
-    ],
+    ("command", "lines"), [("AT+CEDRXRDP", ['+CEDRXRDP: 2,"0011","0010","1001"'])]
 )
 def test_a_malformed_answer_is_refused_whole(command, lines):
     with pytest.raises(ParseError):
@@ -50,13 +47,7 @@ def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "%XMODEMSLEEP: 9",
-        "%XT3412: -1",
-    ],
-)
+@pytest.mark.parametrize("line", ["%XMODEMSLEEP: 9", "%XT3412: -1"])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
 
@@ -65,10 +56,7 @@ def test_a_malformed_notice_is_refused_whole(line):
     ("command", "line"),
     [
         (SetPowerSavingMode(0), "AT+CPSMS=0"),
-        (
-            SetPowerSavingMode(1, "00101000", "00000101"),
-            'AT+CPSMS=1,,,"00101000","00000101"',
-        ),
+        (SetPowerSavingMode(1, "00101000", "00000101"), 'AT+CPSMS=1,,,"00101000","00000101"'),
         (SetEdrx(2, 5, "0011"), 'AT+CEDRXS=2,5,"0011"'),
         (SetEdrx(3, None), "AT+CEDRXS=3"),
     ],

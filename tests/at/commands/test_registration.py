@@ -109,9 +109,7 @@ def test_a_cell_id_that_means_none_is_no_registration():
 
 @pytest.mark.parametrize(
     ("line", "part"),
-    [
-        ('+C5GREG: 1,"00AB12","00000001C0FFEE01",11', {"ci": "00000001C0FFEE01", "act": 11}),
-    ],
+    [('+C5GREG: 1,"00AB12","00000001C0FFEE01",11', {"ci": "00000001C0FFEE01", "act": 11})],
 )
 def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)

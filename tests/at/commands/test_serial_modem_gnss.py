@@ -34,12 +34,6 @@ def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "#XGPS: 1,1,1",
-        "#XGNSS: 1,5",
-    ],
-)
+@pytest.mark.parametrize("line", ["#XGPS: 1,1,1", "#XGNSS: 1,5"])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)

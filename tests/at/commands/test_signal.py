@@ -82,22 +82,13 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
 
 
 @pytest.mark.parametrize(
-    ("line", "part"),
-    [
-        ("%CESQ: 54,2,16,2", {"rsrp": 54, "rsrp_dbm": -87, "rsrq_db": -12.0}),
-    ],
+    ("line", "part"), [("%CESQ: 54,2,16,2", {"rsrp": 54, "rsrp_dbm": -87, "rsrq_db": -12.0})]
 )
 def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "%CESQ: 54,2,16",
-        "%CESQ: 98,2,16,2",
-    ],
-)
+@pytest.mark.parametrize("line", ["%CESQ: 54,2,16", "%CESQ: 98,2,16,2"])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
 

@@ -24,33 +24,18 @@ def test_an_answer_becomes_its_fields(command, lines, part):
 
 
 @pytest.mark.parametrize(
-    ("command", "lines"),
-    [
-        ("AT%XICCID", ["%XICCID: 12345"]),
-        ("AT+CRSM=1", ["+CRSM: 144,0,0FF"]),
-    ],
+    ("command", "lines"), [("AT%XICCID", ["%XICCID: 12345"]), ("AT+CRSM=1", ["+CRSM: 144,0,0FF"])]
 )
 def test_a_malformed_answer_is_refused_whole(command, lines):
     with pytest.raises(ParseError):
         value_of(command, *lines)
 
 
-@pytest.mark.parametrize(
-    ("line", "part"),
-    [
-        ("%XSIM: 1", {"state": 1}),
-    ],
-)
+@pytest.mark.parametrize(("line", "part"), [("%XSIM: 1", {"state": 1})])
 def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "%XSIM: x",
-        "%XSIM: 0,",
-    ],
-)
+@pytest.mark.parametrize("line", ["%XSIM: x", "%XSIM: 0,"])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)

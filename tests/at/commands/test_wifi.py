@@ -10,10 +10,7 @@ from at.protocol.errors import ParseError
 
 
 @pytest.mark.parametrize(
-    ("command", "lines"),
-    [
-        ("AT+CWLAP", ['+CWLAP:(3,"x",-300,"aa:bb:cc:dd:ee:ff",1)']),
-    ],
+    ("command", "lines"), [("AT+CWLAP", ['+CWLAP:(3,"x",-300,"aa:bb:cc:dd:ee:ff",1)'])]
 )
 def test_a_malformed_answer_is_refused_whole(command, lines):
     with pytest.raises(ParseError):

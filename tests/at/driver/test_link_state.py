@@ -138,10 +138,7 @@ def test_who_proved_the_link_by_other_means_has_it_in_step(events: str) -> None:
 
 @pytest.mark.parametrize(
     ("event", "written"),
-    [
-        ("doubt", [*RESTORED, *RESYNCHRONISED]),
-        ("restart", [*RESTORED, *RESTORED]),
-    ],
+    [("doubt", [*RESTORED, *RESYNCHRONISED]), ("restart", [*RESTORED, *RESTORED])],
 )
 def test_what_happens_while_the_settings_are_restored_is_put_right_as_well(
     event: str, written: list[str]

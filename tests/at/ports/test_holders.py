@@ -62,11 +62,7 @@ def proc(tmp_path: Path) -> Path:
     ids=["its primary port", "another of its ports", "not on its list"],
 )
 def test_modem_manager_says_whether_it_has_the_port(
-    ports: list[str],
-    holder: str,
-    proc: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    ports: list[str], holder: str, proc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with mocked_modem_manager(tmp_path, *ports) as address:
         monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", address)

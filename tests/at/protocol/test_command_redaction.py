@@ -68,10 +68,7 @@ def _parameters(shown: str, name: str) -> list[str]:
             'AT#XMQTTCON=1,"user","password","host",1883',
             'AT#XMQTTCON=1,"{redacted:user}","{redacted:password}","host",1883',
         ),
-        (
-            'AT+CGAUTH=0, 1, "u", "p"',
-            'AT+CGAUTH=0, 1, "{redacted:user}", "{redacted:password}"',
-        ),
+        ('AT+CGAUTH=0, 1, "u", "p"', 'AT+CGAUTH=0, 1, "{redacted:user}", "{redacted:password}"'),
         ('+CGAUTH: 0,1,"u","p"', '+CGAUTH: 0,1,"{redacted:user}","{redacted:password}"'),
         ("AT+CPIN=1234", "AT+CPIN={redacted:pin}"),
         ('AT%CMNG=0,7,3,"12', "AT%CMNG{redacted:rest}"),
@@ -80,10 +77,7 @@ def _parameters(shown: str, name: str) -> list[str]:
             'AT%XSUDO=9,"{redacted:signature}";%CMNG=0,7,3,"{redacted:key}"',
         ),
         ("at 'AT+CPIN='1234''", "at 'AT+CPIN{redacted:rest}"),
-        (
-            'AT#XFOTA=1,"https://me:pw@host/a?b=c",42',
-            'AT#XFOTA=1,"https://{redacted:query}",42',
-        ),
+        ('AT#XFOTA=1,"https://me:pw@host/a?b=c",42', 'AT#XFOTA=1,"https://{redacted:query}",42'),
         (
             '%COAP: DATA,40,{"data": {"url": "https://h/f?key=1"}}',
             '%COAP: DATA,40,{"data": {"url": "https://h/f?{redacted:query}"}}',

@@ -77,10 +77,7 @@ def test_a_set_command_owns_no_line_of_its_subscription() -> None:
 
 def test_a_notice_between_a_command_and_its_bare_answer_is_no_part_of_it() -> None:
     found = live("AT+CGSN", "+CSCON: 1\r\n352656100367872\r\nOK\r\n")
-    assert found == [
-        NoticeLine("+CSCON", "+CSCON: 1"),
-        Answer(("352656100367872",), "OK"),
-    ]
+    assert found == [NoticeLine("+CSCON", "+CSCON: 1"), Answer(("352656100367872",), "OK")]
 
 
 def test_a_typed_command_takes_no_bare_line_for_its_own() -> None:

@@ -161,10 +161,7 @@ def test_the_line_end_of_a_log_line_within_a_quoted_text_is_no_part_of_it_howeve
     framer = Framer()
     framer.multiline = "%CMNG"
     found = [event for at in range(len(stream)) for event in framer.feed(stream[at : at + 1])]
-    assert found == [
-        Log("[00:00:01.000,000] <inf> a: b"),
-        Line('%CMNG: 1,0,"ab\r\ncd"'),
-    ]
+    assert found == [Log("[00:00:01.000,000] <inf> a: b"), Line('%CMNG: 1,0,"ab\r\ncd"')]
 
 
 def test_an_endless_line_is_one_event_and_the_next_line_is_whole() -> None:

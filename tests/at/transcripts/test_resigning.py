@@ -58,11 +58,7 @@ def test_a_token_keeps_its_other_claims(model: str) -> None:
     before, after = read_jwt(old), read_jwt(new)
     assert kid == before.kid
     assert after.header == {**before.header, "kid": PUBLISHED_KEY_ID}
-    assert after.claims == {
-        **before.claims,
-        "iss": f"{before.chip}.{MADE}",
-        "sub": "device-0001",
-    }
+    assert after.claims == {**before.claims, "iss": f"{before.chip}.{MADE}", "sub": "device-0001"}
     assert verify(after, KEYS[0])
     assert "=" not in new
 

@@ -281,9 +281,7 @@ def _command_resource(cloud: Cloud, command: str) -> Resource:
     return with_meta(resource, iso(row.created_at), iso(row.due) if done else "")
 
 
-def _answer_of_kit(
-    command: dict[str, dict[str, JSONValue]],
-) -> dict[str, dict[str, JSONValue]]:
+def _answer_of_kit(command: dict[str, dict[str, JSONValue]]) -> dict[str, dict[str, JSONValue]]:
     """Return what a kit would answer to a command; no kit has carried it out."""
     ((kind, content),) = command.items()
     if kind != "certificateSigningRequest":

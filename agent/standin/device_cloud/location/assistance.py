@@ -185,11 +185,7 @@ def predictions_schema(now_s: float) -> Schema:
         "predictionIntervalMinutes": {"type": "integer", "enum": [*intervals]},
         "predictionCount": {**count, "maximum": _most_predictions(intervals[0])},
         "startGpsDay": {"type": "integer", "minimum": 0, "maximum": today + _DAYS_AHEAD},
-        "startGpsTimeOfDaySeconds": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": orbits.DAY_S - 1,
-        },
+        "startGpsTimeOfDaySeconds": {"type": "integer", "minimum": 0, "maximum": orbits.DAY_S - 1},
     }
     by_interval: list[Schema] = [
         {

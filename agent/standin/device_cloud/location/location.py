@@ -186,11 +186,7 @@ _ADDRESS = answer(
 _PLACE = {"lat": _NUMBER, "lon": _NUMBER, "uncertainty": _NUMBER, "fulfilledWith": TEXT}
 _ANCHORS: Schema = {"type": "array", "items": answer("name", macAddress=TEXT, name=TEXT)}
 _POSITION = answer(
-    "anchors",
-    "alt",
-    **_PLACE,
-    anchors=_ANCHORS,
-    alt=answer(loc=answer(**_PLACE), dist=_NUMBER),
+    "anchors", "alt", **_PLACE, anchors=_ANCHORS, alt=answer(loc=answer(**_PLACE), dist=_NUMBER)
 )
 # And `meta`, an object, which generated clients cannot tell from `$meta` by their names for it.
 _FOUND = resource(
@@ -216,10 +212,7 @@ _DEVICE = Parameter(
     schema={"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"},
     description="The device in whose name a proxy asks: its history gets the position.",
 )
-_COMMON = (
-    *(Parameter(name=name, schema=FLAG) for name in ("doReply", "hiConf")),
-    _DEVICE,
-)
+_COMMON = (*(Parameter(name=name, schema=FLAG) for name in ("doReply", "hiConf")), _DEVICE)
 _ROUGH = (*_COMMON, Parameter(name="fallback", schema=FLAG))
 
 

@@ -91,8 +91,7 @@ def galileo_almanac(sv_id: int, at_s: float) -> bytes:
     node, anomaly = _angles(sv_id % SATELLITES, reference_s)
     week = int(at_s // WEEK_S) % 4
     return _GALILEO_ALMANAC.pack(
-        *(sv_id, week, toa, 0, 0, 0, 0, 0),
-        *(0, int(node * 2**15), 0, int(anomaly * 2**15), 0, 0),
+        *(sv_id, week, toa, 0, 0, 0, 0, 0), *(0, int(node * 2**15), 0, int(anomaly * 2**15), 0, 0)
     )
 
 

@@ -29,10 +29,7 @@ _METRICS: Schema = {
     "type": "object",
     "propertyNames": {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH},
     "additionalProperties": {
-        "anyOf": [
-            {"type": ["number", "boolean", "null"]},
-            {"type": "string", "maxLength": 1000},
-        ]
+        "anyOf": [{"type": ["number", "boolean", "null"]}, {"type": "string", "maxLength": 1000}]
     },
 }
 _ADDRESS: Schema = {"type": "number", "minimum": 0, "maximum": 2**64 - 1}
@@ -42,18 +39,13 @@ def _event_schema(kind: str, info: Schema) -> Schema:
     return {
         "type": "object",
         "required": _REQUIRED,
-        "properties": {
-            "type": {"type": "string", "enum": [kind]},
-            **_IDENTITY,
-            "event_info": info,
-        },
+        "properties": {"type": {"type": "string", "enum": [kind]}, **_IDENTITY, "event_info": info},
         "anyOf": _VERSIONS,
     }
 
 
 _HEARTBEAT = _event_schema(
-    "heartbeat",
-    {"type": "object", "required": ["metrics"], "properties": {"metrics": _METRICS}},
+    "heartbeat", {"type": "object", "required": ["metrics"], "properties": {"metrics": _METRICS}}
 )
 _TRACE = _event_schema(
     "trace",
@@ -75,8 +67,5 @@ EVENT: Schema = {
     "anyOf": [_HEARTBEAT, _TRACE],
 }
 EVENTS: Schema = {
-    "anyOf": [
-        {"type": "array", "minItems": 1, "maxItems": MAX_EVENTS, "items": EVENT},
-        EVENT,
-    ]
+    "anyOf": [{"type": "array", "minItems": 1, "maxItems": MAX_EVENTS, "items": EVENT}, EVENT]
 }

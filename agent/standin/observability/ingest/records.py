@@ -126,11 +126,7 @@ def add_event(project: Project, pushed: PushedEvent, captured_s: float | None) -
 
 
 def add_coredump(
-    project: Project,
-    data: bytes,
-    fallback_serial: str | None,
-    *,
-    identity: Identity | None = None,
+    project: Project, data: bytes, fallback_serial: str | None, *, identity: Identity | None = None
 ) -> str:
     """Add a core dump and its trace; return the serial of the device. Raises BadCoredump.
 

@@ -117,9 +117,7 @@ async def test_objects_are_merged_into_the_state(standin_profile: str, standin: 
     )
 
 
-async def test_a_kit_reports_and_sends_messages_in_its_own_name(
-    located_kit: LocatedKit,
-) -> None:
+async def test_a_kit_reports_and_sends_messages_in_its_own_name(located_kit: LocatedKit) -> None:
     kit = located_kit
     sent = await kit.run("device", "message", seed.GENERIC, '{"appId": "TEMP", "data": "21.5"}')
     assert sent.code == 0, sent.err

@@ -103,9 +103,7 @@ class Office:
         made = await self.client.post("/v1/firmwares", content=body, headers=headers)
         bundle = made.json()["uris"][0].split("/")[-2]
         made = await self.client.post(
-            "/v1/fota-jobs",
-            json={"bundleId": bundle, "deviceIds": [DEVICE]},
-            headers=self.headers,
+            "/v1/fota-jobs", json={"bundleId": bundle, "deviceIds": [DEVICE]}, headers=self.headers
         )
         return str(made.json()["jobId"])
 

@@ -69,9 +69,7 @@ def test_a_line_of_the_agent_is_one_redacted_object_that_names_kit_and_concern(
 
 
 @pytest.mark.contract("D8.3", "D10.6", "O4.5")
-def test_the_agent_warns_of_what_is_deprecated_and_once(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_agent_warns_of_what_is_deprecated_and_once(capsys: pytest.CaptureFixture[str]) -> None:
     log_of_the_agent(0)
     client._warn_once.cache_clear()
     with log_context("left", "location"):

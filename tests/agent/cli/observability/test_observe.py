@@ -181,10 +181,7 @@ async def test_a_variable_that_still_holds_the_old_key_is_named(
 async def test_a_running_agent_takes_the_new_key_at_once(
     standin_profile: str, standin: StandIn, tmp_path: Path
 ) -> None:
-    async with (
-        kit_to_crash(tmp_path),
-        agent_on({"CELLAGENT_PORT": str(tmp_path / "kit")}) as agent,
-    ):
+    async with kit_to_crash(tmp_path), agent_on({"CELLAGENT_PORT": str(tmp_path / "kit")}) as agent:
         done = await cellagent("observe", "project-key", "--cycle")
         assert done.code == 0, done.err
         assert "the running agent has read it" in done.err

@@ -49,10 +49,7 @@ async def crashed(agent: RunningAgent) -> None:
 
 @pytest.mark.contract("C5", "C7")
 async def test_a_kit_is_met_located_and_its_crash_delivered(tmp_path: Path, cloud: Served):
-    async with (
-        kit_to_crash(tmp_path) as kit,
-        agent_on(profile_with(tmp_path, cloud)) as agent,
-    ):
+    async with kit_to_crash(tmp_path) as kit, agent_on(profile_with(tmp_path, cloud)) as agent:
         await agent.until("kit", "link", "well")
         kit.crash()
         await crashed(agent)

@@ -61,8 +61,7 @@ async def ended(agent: RunningAgent) -> None:
 
 
 @pytest.mark.parametrize(
-    "killed_at",
-    [None, b"#XDFUINIT", b"#XDFUWRITE=0,8192", b"#XDFUAPPLY", b"#XRESET", b"AT+CFUN=1"],
+    "killed_at", [None, b"#XDFUINIT", b"#XDFUWRITE=0,8192", b"#XDFUAPPLY", b"#XRESET", b"AT+CFUN=1"]
 )
 async def test_an_update_ends_with_the_kit_online_as_it_was_found(
     standin: Any, tmp_path: Path, killed_at: bytes | None

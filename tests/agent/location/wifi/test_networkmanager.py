@@ -49,9 +49,7 @@ async def test_the_end_of_a_scan_that_takes_its_time_is_waited_for(
 
 
 @pytest.mark.contract("D8.1", "C5")
-async def test_what_an_access_point_does_not_tell_is_not_made_up(
-    bus: MockedNetworkManager,
-) -> None:
+async def test_what_an_access_point_does_not_tell_is_not_made_up(bus: MockedNetworkManager) -> None:
     device = bus.add_wifi_device()
     bus.add_access_point(device, "ap0", "kitchen", "40:01:7A:00:00:01", 80)
     bus.scan_loses(device, "ap0", "Frequency", "LastSeen")

@@ -53,12 +53,7 @@ def test_devices_of_the_older_schema_tell_a_release():
 
 
 @pytest.mark.parametrize(
-    "events",
-    [
-        [{**EVENT, 7: "no slug!", 6: "", 9: 7, 10: "\x1b[31m"}],
-        ["not an event"],
-        [{2: 1}],
-    ],
+    "events", [[{**EVENT, 7: "no slug!", 6: "", 9: 7, 10: "\x1b[31m"}], ["not an event"], [{2: 1}]]
 )
 def test_what_breaks_a_rule_of_the_service_is_no_name(events):
     unknown = DeviceIdentity("unknown", "unknown", "unknown", "unknown")

@@ -232,10 +232,7 @@ def test_the_last_try_is_for_a_person_alone() -> None:
 
 @pytest.mark.parametrize(
     ("flags", "says"),
-    [
-        (TokenFlag.USER_PIN_COUNT_LOW, "does not tell how many"),
-        (FINAL, "one try is left"),
-    ],
+    [(TokenFlag.USER_PIN_COUNT_LOW, "does not tell how many"), (FINAL, "one try is left")],
 )
 def test_what_a_token_tells_of_its_tries_is_said(flags: TokenFlag, says: str) -> None:
     assert says in tries_left(flags)

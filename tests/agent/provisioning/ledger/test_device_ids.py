@@ -11,12 +11,7 @@ DEVICE = "nrf-350457791234567"
 
 
 def made(
-    ledger: Ledger,
-    uuid: str,
-    method: str = "onboard",
-    *,
-    new_key: bool = True,
-    **columns: object,
+    ledger: Ledger, uuid: str, method: str = "onboard", *, new_key: bool = True, **columns: object
 ) -> None:
     """Run a board to its end, with a key that the service took, or that no service was given."""
     run = run_of(uuid, **{"device_id": DEVICE, **columns})
@@ -159,9 +154,7 @@ def test_a_second_tag_as_another_device_retires_no_key(address: str) -> None:
     ledger.close()
 
 
-def test_a_key_that_the_service_was_about_to_be_given_may_work_as_the_device(
-    address: str,
-) -> None:
+def test_a_key_that_the_service_was_about_to_be_given_may_work_as_the_device(address: str) -> None:
     ledger = opened(address)
     made(ledger, UUID)
     ledger.claim(run_of(OTHER, device_id=DEVICE))

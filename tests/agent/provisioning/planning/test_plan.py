@@ -105,10 +105,7 @@ def test_old_firmware_stops_the_plan_before_anything() -> None:
 
 
 @pytest.mark.contract("D10.2")
-@pytest.mark.parametrize(
-    "kind",
-    [CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY],
-)
+@pytest.mark.parametrize("kind", [CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY])
 def test_what_is_there_is_replaced_only_when_named(kind: int) -> None:
     board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, kind, "CD" * 32),))
     refused = make_plan(board, GOAL, BoardHistory())

@@ -31,10 +31,7 @@ DO: dict[str, tuple[Callable[[BoardLedger], Awaitable[None]], RunState]] = {
         lambda ledger: ledger.begin(ProvisioningStep.CA_CHAIN, "10:0", writes=1),
         RunState.CHANGED,
     ),
-    "register": (
-        lambda ledger: ledger.finish_registration("", "onboard"),
-        RunState.REGISTERED,
-    ),
+    "register": (lambda ledger: ledger.finish_registration("", "onboard"), RunState.REGISTERED),
     "claim the device": (
         lambda ledger: ledger.finish(ProvisioningStep.REGISTER),
         RunState.REGISTERED,

@@ -90,12 +90,8 @@ async def test_where_none_is_slow_the_newest_is_refused_and_the_oldest_goes_on(
     assert Body._held_by_all == 0
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 300_000), st.booleans()), max_size=40),
-)
-def test_what_is_counted_is_what_unfinished_bodies_hold(
-    parts: list[tuple[int, int, bool]],
-) -> None:
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 300_000), st.booleans()), max_size=40))
+def test_what_is_counted_is_what_unfinished_bodies_hold(parts: list[tuple[int, int, bool]]) -> None:
     async def run() -> None:
         coming: asyncio.Queue[dict] = asyncio.Queue()
         held = [Body(coming.get, 600_000) for _ in range(5)]

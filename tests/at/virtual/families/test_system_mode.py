@@ -10,11 +10,7 @@ from at.commands.catalog import command_of
 
 
 @pytest.mark.parametrize(
-    ("command", "answer"),
-    [
-        ("AT%XDATAPRFL?", "%XDATAPRFL: 2"),
-        ("AT%XCBAND", "%XCBAND: 4"),
-    ],
+    ("command", "answer"), [("AT%XDATAPRFL?", "%XDATAPRFL: 2"), ("AT%XCBAND", "%XCBAND: 4")]
 )
 def test_a_command_of_the_manual_is_answered(command: str, answer: str) -> None:
     kit = switched_on("AT+CFUN=1")

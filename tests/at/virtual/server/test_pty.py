@@ -45,9 +45,7 @@ async def test_an_exclusive_mark_goes_with_the_client_that_made_it(tmp_path: Pat
         server.close()
 
 
-async def test_nothing_that_was_printed_to_nobody_waits_for_the_next_client(
-    tmp_path: Path,
-) -> None:
+async def test_nothing_that_was_printed_to_nobody_waits_for_the_next_client(tmp_path: Path) -> None:
     server = PtyServer(tmp_path / "kit", lambda _data: None)
     try:
         server.send(b"to nobody")

@@ -205,9 +205,7 @@ async def test_a_receiver_finds_the_satellites_where_the_filter_saw_them(
 async def test_pgps_names_a_file_of_the_documented_size(standin: StandIn) -> None:
     header = standin.bearer("organization_auth_token")
     answer = await standin.client.get(
-        url("pgps"),
-        headers=header,
-        params={"startGpsDay": 15160, "startGpsTimeOfDaySeconds": 0},
+        url("pgps"), headers=header, params={"startGpsDay": 15160, "startGpsTimeOfDaySeconds": 0}
     )
     link = answer.json()
     assert link["path"] == "public/15160-0_15166-72000.bin"

@@ -151,9 +151,7 @@ async def test_a_core_dump_in_chunks_becomes_a_trace(standin: StandIn, packed: b
 
 
 @pytest.mark.contract("O5.1")
-async def test_a_key_in_the_message_counts_more_than_that_of_the_request(
-    standin: StandIn,
-) -> None:
+async def test_a_key_in_the_message_counts_more_than_that_of_the_request(standin: StandIn) -> None:
     other = standin.cloud.table(PROJECTS)["umbrella/kits"].project_key
     message = b"\x42" + other.encode() + b"\0" + cbor2.dumps(heartbeat("moved"))
     assert (await push_chunk(standin, single(message))).status_code == 202
