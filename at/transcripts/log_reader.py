@@ -16,6 +16,7 @@ from at.protocol.errors import TranscriptError
 from at.protocol.exchange import final_result
 from at.transcripts import log_shapes
 from at.transcripts.log_shapes import COMMAND, KIT_LOG, NAMED_ANSWER, Rest, Shape
+from at.transcripts.log_wrapping import literals, unwrapped
 from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.transcript import Direction, Transcript, parse_transcript
 
@@ -24,14 +25,19 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _TRANSCRIPT = re.compile(r"\s*# transcript: ")
 # What no line of a key or of a text looks like: a quote that is open there was never closed.
 _NEW_COMMAND = re.compile(r"AT[+%#*^][A-Z][A-Z0-9_]*(?:=.*|\?)?", re.IGNORECASE | re.DOTALL)
-_READ = "a log in one of these forms: " + "; ".join(
-    (*(shape.name for shape in log_shapes.SHAPES), "a transcript")
+_READ = (
+    "put TX: before what was sent and RX: before what was received; or give one of: "
+    + "; ".join(
+        (*(shape.name for shape in log_shapes.SHAPES), "time,direction,data", "a transcript")
+    )
 )
+_COMMAND_WITHIN = re.compile(r"\bAT[+%#][A-Z]+", re.IGNORECASE)
 _AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
 _SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
 _PEEKED, _LONGEST_LINE = 4096, 16384
 _LONGEST_QUOTE = 500
 """Lines after which a quote that is open was a stray one."""
+_OF_THE_KIT = {Rest.BY_LOOK, Rest.RECEIVED}
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
@@ -96,10 +102,9 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
 def _heads(lines: Iterable[str]) -> Iterator[_Head]:
     """Yield the lines that say something. Raises TranscriptError if there is none."""
     head = None
-    for number, line in enumerate(lines, start=1):
-        if line.strip("\ufeff \t\r\n") and not log_shapes.FENCE.fullmatch(line.rstrip("\n")):
-            head = _without_leads(line.removeprefix("\ufeff").rstrip("\n"), number)
-            yield head
+    for number, line in unwrapped(lines):
+        head = _without_leads(line, number)
+        yield head
     if head is None:
         raise TranscriptError("the log is empty: no line that was sent or received")
 
@@ -118,7 +123,7 @@ def read_log(data: bytes) -> ReadLog:
     heads = list(_heads(_LINE_END.split(text)))
     shape = _shape_of(heads)
     _refuse_foreign(shape, heads)
-    return ReadLog(tuple(_Joiner(shape).lines(heads)), shape.name, shape.rest is not Rest.LOG)
+    return ReadLog(tuple(_Joiner(shape).lines(heads)), shape.name, shape.rest in _OF_THE_KIT)
 
 
 def _decoded(data: bytes) -> str:
@@ -163,6 +168,8 @@ def _seconds(match: re.Match[str]) -> float | None:
     named = match.groupdict()
     if named.get("plain"):
         return float(named["plain"])
+    if named.get("millis"):
+        return int(named["millis"]) / 1000
     if "hours" not in named:
         return None
     fraction = float(f"0.{named['fraction'] or '0'}{named['micros'] or ''}")
@@ -173,7 +180,7 @@ def _seconds(match: re.Match[str]) -> float | None:
 def _score(shape: Shape, heads: Iterable[_Head]) -> int:
     """Return how well a shape explains a log: commands are sent, answers are received."""
     score, last_sent = 0, ""
-    for side, text in (_by_rest(shape, *_marked(shape, head.text)) for head in heads):
+    for side, text in _sides(shape, heads):
         is_command = COMMAND.match(text) is not None
         is_answer = NAMED_ANSWER.match(text) is not None or final_result(text) is not None
         if side is Side.SENT:
@@ -184,30 +191,41 @@ def _score(shape: Shape, heads: Iterable[_Head]) -> int:
     return score
 
 
-def _marked(shape: Shape, line: str) -> tuple[Side | None, str]:
-    """Return the side that a line's mark says, None if it has none, and the line without it."""
+def _sides(shape: Shape, heads: Iterable[_Head]) -> Iterator[tuple[Side, str]]:
+    """Yield the side of each line, marked or not, and the line without its mark."""
+    for head in heads:
+        yield from (_by_rest(shape, side, text) for side, text in _marked(shape, head.text))
+
+
+def _marked(shape: Shape, line: str) -> list[tuple[Side | None, str]]:
+    """Return the side that a line's mark says, None if it has none, and the line without it.
+
+    Literals of Python may be several.
+    """
+    if shape.rest is Rest.LITERALS and (texts := literals(line)):
+        return [(direction and Side[direction.name], text.strip()) for direction, text in texts]
     patterns = ((Side.SENT, shape.sent), (Side.RECEIVED, shape.received), (Side.LOG, shape.noise))
     for side, pattern in patterns:
         if pattern is not None and (match := pattern.fullmatch(line)):
-            return side, match["text"].strip()
-    return Side.LOG if KIT_LOG.match(line) else None, line
+            return [(side, match["text"].strip())]
+    is_log = shape.rest is Rest.LITERALS or KIT_LOG.match(line)
+    return [(Side.LOG if is_log else None, line)]
 
 
 def _by_rest(shape: Shape, side: Side | None, text: str) -> tuple[Side, str]:
     """Return the side of a line, marked or not."""
     if side is not None:
         return side, text
-    if shape.rest is Rest.BY_LOOK:
+    if shape.rest in {Rest.BY_LOOK, Rest.LITERALS}:
         return Side.SENT if COMMAND.match(text) else Side.RECEIVED, text
     return Side.RECEIVED if shape.rest is Rest.RECEIVED else Side.LOG, text
 
 
 def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
     """Raise TranscriptError for a log of another kind, or of no kind that is known."""
-    lines = [_by_rest(shape, *_marked(shape, head.text)) for head in heads]
     at_lines = sum(
         side is not Side.LOG and bool(COMMAND.match(text) or NAMED_ANSWER.match(text))
-        for side, text in lines
+        for side, text in _sides(shape, heads)
     )
     kinds = [
         (sum(bool(kind.line.match(head.raw) or kind.line.match(head.text)) for head in heads), kind)
@@ -220,10 +238,15 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
             f"this looks like {kind.name}: no log of a modem's AT commands that can be read",
             hint=_READ,
         )
-    if not at_lines and not any(KIT_LOG.match(head.text) for head in heads):
+    if at_lines or any(KIT_LOG.match(head.text) for head in heads):
+        return
+    if within := next((head for head in heads if _COMMAND_WITHIN.search(head.text)), None):
         raise TranscriptError(
-            "the log holds no line that was sent or received: no AT command, no answer", hint=_READ
+            f"line {within.number} holds an AT command, but in no form that is known", hint=_READ
         )
+    raise TranscriptError(
+        "the log holds no line that was sent or received: no AT command, no answer", hint=_READ
+    )
 
 
 class _Joiner:
@@ -238,10 +261,10 @@ class _Joiner:
     def lines(self, heads: Iterable[_Head]) -> Iterator[LogLine]:
         """Yield the records, oldest first."""
         for head in heads:
-            side, text = _marked(self._shape, head.text)
-            for piece, answers in _pieces(side, text):
-                later = Side.RECEIVED if answers else side
-                yield from self._line(later, piece, head)
+            for side, text in _marked(self._shape, head.text):
+                for piece, answers in _pieces(side, text):
+                    later = Side.RECEIVED if answers else side
+                    yield from self._line(later, piece, head)
         for side in tuple(self._open):
             yield from self._end(side)
 
@@ -269,7 +292,7 @@ class _Joiner:
     def _unmarked(self, text: str) -> Side:
         """Return the side of a line without a mark."""
         answers = final_result(text) is not None or NAMED_ANSWER.match(text) is not None
-        by_look = self._shape.rest is Rest.BY_LOOK
+        by_look = self._shape.rest in {Rest.BY_LOOK, Rest.LITERALS}
         if by_look and self._payloads.phase is Phase.DATA and not answers:
             return Side.SENT
         return _by_rest(self._shape, None, text)[0]
@@ -307,7 +330,7 @@ def _without_spelt_ends(text: str) -> list[str]:
     parts, begin = [], 0
     for match in log_shapes.SPELT_END.finditer(text):
         quoted = text.count('"', 0, match.start()) % 2 == 1
-        if match[0][0] != "\\" or not quoted or match.end() == len(text):
+        if match[0][0] not in "\\\r\n" or not quoted or match.end() == len(text):
             parts.append(text[begin : match.start()])
             begin = match.end()
     parts.append(text[begin:])

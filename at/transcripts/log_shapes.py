@@ -33,6 +33,8 @@ class Rest(Enum):
     RECEIVED = auto()
     BY_LOOK = auto()
     """Sent if it begins like a command, else received."""
+    LITERALS = auto()
+    """What its literals of Python say, each by its direction or its look; without one, a log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +66,50 @@ def _whole(line: str) -> re.Pattern[str]:
 
 def _after(mark: str) -> re.Pattern[str]:
     """Return the pattern of a mark and what follows, which some tools write in quotes."""
-    quote = r"(?:b(?=['\"]))?(?P<quote>'|\"(?=AT|[+%#\\<]|OK|ERROR)|)"
+    quote = r"(?P<quote>'|\"(?=AT|[+%#\\<]|OK|ERROR)|)"
     return _whole(rf"(?:{mark})\s?{quote}(?P<text>.*?)(?P=quote)\s*")
 
 
-def _bytes(mark: str, begins: str) -> re.Pattern[str]:
-    """Return the pattern of a text as Python shows bytes, marked or not, perhaps in a list."""
-    text = (
-        rf"[\[(]?\s*b(?P<quote>['\"])(?P<text>{begins}(?:(?!(?P=quote)).)*)(?P=quote)\s*[,)\]]*\s*"
-    )
-    return _whole(rf"(?:(?:{mark})\s*)?{text}")
-
-
 _TOOL = r"(?:modem|serial|uart\d?|at)\s*"
-_OUT = r"\[?(?:TX|SENT|SEND|WRITE|WROTE|OUT)\s*(?::|->|>+|\])"
-_IN = r"\[?(?:RX|RECEIVED|RECV|READ|IN)\s*(?::|<-|<+|>+|\])"
-_RIGHT = r"-+>|=+>|>>+|→|➤"
-_LEFT = r"<-+|<=+|<<+|←"
+OUT = r"TX|SENT|SEND(?:ING)?|WRITE|WRITING|WROTE|OUT"
+IN = r"RX|RECEIVED?|RECV|RECEIVING|READ(?:ING|_UNTIL|LINE)?|IN"
+"""Words of a direction, as the host sees it."""
+_HOST, _MODEM = "HOST|PC|MCU|DTE", "MODEM|DEVICE|DEV|DUT|DCE"
+_ASKS, _ANSWERS = "COMMAND|CMD|REQUEST|REQ", "RESPONSE|RESP|RSP|REPLY|ANSWER"
+RIGHT = r"-+>|=+>|>>+|→|➤"
+LEFT = r"<-+|<=+|<<+|←"
+_BEGINS = r"AT|[+%#^][A-Z]|OK\b|ERROR\b"
+
+
+def _word(words: str) -> re.Pattern[str]:
+    """Return the pattern of a direction's word and what follows; an arrow before it says no more.
+
+    Without a sign behind it, a word of plain English needs something of a modem there.
+    """
+    signs = rf"\s*(?:\]:?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?={_BEGINS})"
+    return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:{words})(?:{signs})")
+
+
+def _over(one: str, other: str) -> str:
+    return rf"(?:{one})\s*-+>\s*(?:{other})|{one}"
+
+
 # Of two shapes that explain a log equally well, the first one is taken.
 SHAPES = (
     Shape("bare", rest=Rest.BY_LOOK),
     Shape("modem >> / modem <<", _after(_TOOL + ">>"), _after(_TOOL + "<<")),
     Shape("modem << / modem >>", _after(_TOOL + "<<"), _after(_TOOL + ">>")),
     Shape("AT> / AT<", _after("AT>(?!>)"), _after("AT<(?!<)")),
-    Shape("TX: / RX:", _after(_OUT), _after(_IN)),
-    Shape("-> / <-", _after(_RIGHT), _after(_LEFT)),
-    Shape("<- / ->", _after(_LEFT), _after(_RIGHT)),
+    Shape("b'AT\\r'", rest=Rest.LITERALS),
+    Shape("TX: / RX:", _word(OUT), _word(IN)),
+    Shape("Host: / Modem:", _word(_over(_HOST, _MODEM)), _word(_over(_MODEM, _HOST))),
+    Shape("Command: / Response:", _word(_ASKS), _word(_ANSWERS)),
+    Shape("-> / <-", _after(RIGHT), _after(LEFT)),
+    Shape("<- / ->", _after(LEFT), _after(RIGHT)),
     Shape("> / <", _after(r">\s"), _after(r"<\s")),
     Shape("< / >", _after(r"<\s(?=AT)"), _after(r">\s")),
     Shape("[AT+X] / {+X}", _whole(r"\[(?P<text>AT.*?)\]?"), _whole(r"\{(?P<text>.*?)\}?")),
-    Shape("> AT", _after(rf"(?:>|{_RIGHT})\s?(?=AT)"), rest=Rest.RECEIVED),
+    Shape("> AT", _after(rf"(?:>|{RIGHT})\s?(?=AT)"), rest=Rest.RECEIVED),
     Shape("-> AT, -> OK", _after(r"-?>\s(?=AT)"), _after(r"-?>"), rest=Rest.RECEIVED),
     Shape(
         "uart:~$ at AT+X",
@@ -107,20 +123,25 @@ SHAPES = (
         _whole(r"(?:.*\s)?--> '(?P<text>.*)'\s*"),
         _whole(r"(?:.*\s)?<-- '(?P<text>.*)'\s*"),
     ),
-    Shape("b'AT\\r'", _bytes(f"{_RIGHT}|>|{_OUT}", "(?=AT)"), _bytes(f"{_LEFT}|<|{_IN}", "")),
 )
 
 CLOCK = re.compile(
     r"\s*[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ,]+)?(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>"
-    r"\d\d)(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?\s*(?:Z|[+-]\d\d:?\d\d)?[\])]?\s*"
+    r"\d\d)(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?\s*"
+    r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?[\])]?\s*"
 )
-"""Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon."""
-_BEGINS = r"AT|[+%#^][A-Z]|OK\b|ERROR\b"
+"""Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon.
+
+GitLab names the stream behind it.
+"""
 LEADS = (
     CLOCK,
     re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})\]\s*"),
     re.compile(r"@(?P<plain>\d{1,9}\.\d{1,9})\s+(?=[<>])"),
-    re.compile(r"\s*\d\d> ?"),  # RTT
+    re.compile(r"\s*\d{1,2}> ?"),  # RTT
+    # Python's logging: the level, the name of the logger.
+    re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
+    re.compile(r"(?:\[[\w./:-]+\]|[\w./-]+:)\s+(?=\[?[TR]X\b)"),
     re.compile(
         r"\s*\[?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?[\s:-]+(?=\S)",
         re.IGNORECASE,
@@ -133,7 +154,9 @@ LEADS = (
     re.compile(
         r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? \d{4}\] ?"
     ),  # Tera Term
-    re.compile(r"(?P<plain>1\d{9}(?:\.\d{1,9})?) +(?=\S)"),
+    re.compile(
+        r"(?P<bracket>\[)?(?:(?P<millis>1\d{12})|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]) +"
+    ),
     # What runs containers and jobs sets before what they print.
     re.compile(r"[\w.-]+ +\| |\[pod/[^\]]+\] "),
     re.compile(r"(?:stdout|stderr) [FP] "),
@@ -149,7 +172,9 @@ LEADS = (
 FENCE = re.compile(r"\s*```\w*\s*")
 """What a forum or an issue sets around a log: no line of it."""
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
-SPELT_END = re.compile(r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n)+", re.IGNORECASE)
+SPELT_END = re.compile(
+    r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+", re.IGNORECASE
+)
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(
@@ -173,7 +198,8 @@ FOREIGN = (
     Foreign(
         "Mbed OS",
         re.compile(
-            r"(?:\[\d+m)?(?:\[\d+ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[\w{1,8} *\]|\+\+ MbedOS "
+            r"(?:\[\d+m)?(?:\[\d+ms\]\s*)?\[(?:DBG |INFO|WARN|ERR )\]\[\w{1,8} *\]|\+\+ MbedOS |"
+            r"AT [TR]X \("
         ),
         mixed=True,
     ),
@@ -188,6 +214,13 @@ FOREIGN = (
         ),
     ),
     Foreign("Zephyr shell", re.compile(rf"(?:\S+ )?{_PROMPT}")),
+    Foreign(
+        "a table without a heading time,direction,data",
+        re.compile(r"\s*\|.*\|\s*$|(?:[^,;\s]*[,;](?=\S)){2}|[^\t]+\t"),
+    ),
+    Foreign(
+        "a dump in hex", re.compile(r"(?:\S+[:\s]\s*)?(?:[0-9a-f]{2}[ :-]{1,2}){3}", re.IGNORECASE)
+    ),
     Foreign("JSON", re.compile(r'\s*[{\[]\s*(?:"|$)')),
     Foreign(
         "HTML or XML",

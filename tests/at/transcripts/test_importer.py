@@ -160,6 +160,9 @@ WAYS = {
     "[12:00:00.300] INFO modem >> {}\n[12:00:00.400] INFO modem << OK\n",
     "ModemManager": "<dbg> [1600000000.1] (tty) --> 'AT<CR>'\n<dbg> [1600000000.2] (tty) <-- 'OK'\n"
     "<dbg> [1600000000.3] (tty) --> '{}<CR>'\n",
+    "literals": "TX 'AT'\nRX 'OK'\nTX {!r}\nRX 'OK'\n",
+    "received literals": "('tx', 'AT')\n('rx', 'OK')\n('rx', {!r})\n('rx', 'OK')\n",
+    "host and modem": "Host: AT\nModem: OK\nHost: {}\nModem: OK\n",
     "in a shell": "uart:~$ {}\r\nOK\r\nuart:~$ AT+CGMR\r\n",
     "cut at its end": "AT\nOK\n{}",
 }

@@ -1,0 +1,172 @@
+"""Takes a log's text out of what it is wrapped in: HTML, a table, the literals of Python. Pure."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import html
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.log_shapes import FENCE, IN, LEADS, LEFT, OUT, RIGHT
+from at.transcripts.transcript import Direction
+
+_ESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"'}
+_COLUMNS = {
+    "time": re.compile(r"(?:date ?)?time(?:stamp)?\b.*|ts", re.IGNORECASE),
+    "direction": re.compile(r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source", re.IGNORECASE),
+    "data": re.compile(r"data|text|message|payload|content|line", re.IGNORECASE),
+}
+_RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
+# As repr() writes them: a text with other escapes was written by something else.
+_INSIDE = r"[^{}\\]|\\(?:[abfnrtv'\"\\]|x[0-9a-fA-F]{{2}})"
+_LITERAL = re.compile(rf"b?(?:'(?:{_INSIDE.format(chr(39))})*'|\"(?:{_INSIDE.format(chr(34))})*\")")
+_BETWEEN = re.compile(rf"(?:\w+\.)*(?P<word>\w+)|(?P<mark>{RIGHT}|{LEFT}|>)|[\s,:()\[\]{{}}]")
+_WORDS = (
+    (Direction.SENT, re.compile(rf"{OUT}|{RIGHT}|>", re.IGNORECASE)),
+    (Direction.RECEIVED, re.compile(rf"{IN}|{LEFT}|<", re.IGNORECASE)),
+)
+
+
+def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that say something, with their numbers in the file, from 1.
+
+    A row of a table becomes `[time] TX: data`. Raises TranscriptError for one that its heading
+    does not fit.
+    """
+    numbered = (
+        (number, _without_html(line.strip("\ufeff\r\n")))
+        for number, line in enumerate(lines, start=1)
+        if line.strip("\ufeff \t\r\n") and not FENCE.fullmatch(line)
+    )
+    first = next(numbered, None)
+    if first is None:
+        return
+    table = _table_under(first[1])
+    if table is None:
+        yield first
+        yield from numbered
+    else:
+        yield from table.rows(numbered)
+
+
+def _without_html(line: str) -> str:
+    """Return a line without HTML's escapes, if it is escaped: what may be, is so throughout."""
+    found = [sign for entity, sign in _ESCAPED.items() if entity in line]
+    return html.unescape(line) if found and not any(sign in line for sign in found) else line
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    delimiter: str
+    width: int
+    columns: dict[str, int]
+
+    def rows(self, numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        """Yield the rows as lines. Raises TranscriptError."""
+        begin = 0
+
+        def lines() -> Iterator[str]:
+            nonlocal begin
+            for number, line in numbered:
+                begin = begin or number
+                yield line + "\n"
+
+        own_quotes = self.delimiter == "|"  # Markdown's are the text's own
+        rows = csv.reader(
+            lines(),
+            delimiter=self.delimiter,
+            quoting=csv.QUOTE_NONE if own_quotes else csv.QUOTE_MINIMAL,
+            strict=True,
+        )
+        while True:
+            begin = 0
+            try:
+                row = next(rows, None)
+            except csv.Error as error:
+                raise _no_row(begin, str(error)) from error
+            if row is None:
+                return
+            if len(row) != self.width:
+                raise _no_row(begin, f"{len(row)} columns, the heading has {self.width}")
+            if not _RULE.fullmatch("".join(row)):
+                yield begin, self._line([cell.strip() for cell in row])
+
+    def _line(self, row: list[str]) -> str:
+        direction = direction_of(row[self.columns["direction"]])
+        if direction is None:
+            return " ".join(row)
+        mark = "TX" if direction is Direction.SENT else "RX"
+        time = f"[{row[self.columns['time']]}] " if "time" in self.columns else ""
+        is_time = any(lead.fullmatch(time) for lead in LEADS)
+        return f"{time if is_time else ''}{mark}: {row[self.columns['data']]}"
+
+
+def _table_under(heading: str) -> _Table | None:
+    """Return the table with this heading, if it names directions and what was sent or received."""
+    for delimiter in ",;\t|":
+        cells = [cell.strip(' "') for cell in heading.split(delimiter)]
+        columns = {
+            name: index
+            for index, cell in enumerate(cells)
+            for name, pattern in _COLUMNS.items()
+            if pattern.fullmatch(cell)
+        }
+        if {"direction", "data"} <= columns.keys():
+            return _Table(delimiter, len(cells), columns)
+    return None
+
+
+def _no_row(number: int, reason: str) -> TranscriptError:
+    return TranscriptError(
+        f"line {number} is no row of the table: {reason}",
+        hint="a text with a comma or a quote stands in quotes, and its own quotes are doubled",
+    )
+
+
+def direction_of(word: str) -> Direction | None:
+    """Return the direction that a word or an arrow says, None if it says none."""
+    found = (direction for direction, words in _WORDS if words.fullmatch(word))
+    return next(found, None)
+
+
+def literals(line: str) -> list[tuple[Direction | None, str]]:
+    """Return the texts of a line that is nothing but literals of Python, [] if it is another.
+
+    Before each may stand its direction, as a word, an arrow, a call (`port.write(`) or a literal.
+    """
+    texts: list[tuple[Direction | None, str]] = []
+    direction: Direction | None = None
+    at = 0
+    while at < len(line):
+        if literal := _LITERAL.match(line, at):
+            text = _value(literal.group())
+            said = None if text is None else direction_of(text)
+            is_key = line[literal.end() :].lstrip().startswith(":")
+            if text is None or (said is None and is_key):
+                return []
+            if said is None:
+                texts.append((direction, text))
+            direction = said or direction
+            at = literal.end()
+            continue
+        between = _BETWEEN.match(line, at)
+        if between is None:
+            return []
+        if word := between["word"] or between["mark"]:
+            direction = direction_of(word)
+            if direction is None:
+                return []
+        at = between.end()
+    return texts
+
+
+def _value(literal: str) -> str | None:
+    """Return what a literal holds, None if Python would not read it."""
+    try:
+        value: str | bytes = ast.literal_eval(literal)
+    except (SyntaxError, ValueError):  # such as bytes that are not ASCII
+        return None
+    return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")

@@ -1,0 +1,100 @@
+"""What a log is wrapped in changes nothing of what it says."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.log_reader import Side, read_log
+
+TEXTS = st.text("abc'\\,;|&=é[]{}()", max_size=12)
+CELLS = st.lists(
+    st.one_of(
+        st.tuples(st.just("tx"), TEXTS.map('AT+COPS=1,0,"{}"'.format)),
+        st.tuples(st.just("rx"), TEXTS.map('+COPS: 1,0,"{}"'.format)),
+    ),
+    max_size=6,
+).map(lambda cells: [("tx", "AT"), *cells])
+SIDES = {"tx": Side.SENT, "rx": Side.RECEIVED}
+
+
+def read(log: str) -> list[tuple[Side, str]]:
+    return [(line.side, line.text) for line in read_log(log.encode()).lines]
+
+
+@given(cells=CELLS, delimiter=st.sampled_from(",;\t"))
+def test_a_table_says_what_its_cells_say(cells: list[tuple[str, str]], delimiter: str) -> None:
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=delimiter)
+    writer.writerows([("time", "direction", "data", "length"), *[("1.5", *c, 9) for c in cells]])
+    assert read(file.getvalue()) == [(SIDES[side], text) for side, text in cells]
+
+
+@given(cells=CELLS, marked=st.booleans())
+def test_literals_say_what_python_reads_in_them(cells: list[tuple[str, str]], marked: bool) -> None:
+    said = [(side, f"{text}\r\n".encode()) for side, text in cells]
+    log = "\n".join(repr(pair if marked else pair[1]) for pair in said)
+    assert read(log) == [(SIDES[side], text.decode().strip()) for side, text in said]
+
+
+def test_several_literals_stand_on_one_line() -> None:
+    assert read("TX b'AT+CFUN?\\r' RX b'\\r\\n+CFUN: 1\\r\\n' b'OK\\r\\n'\n") == [
+        (Side.SENT, "AT+CFUN?"), (Side.RECEIVED, "+CFUN: 1"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+    assert read("('AT+CFUN?', ['+CFUN: 1', 'OK'])\n")[1:] == [
+        (Side.RECEIVED, "+CFUN: 1"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+
+
+def test_an_echo_in_a_literal_is_received() -> None:
+    assert read("TX b'AT\\r'\nRX b'AT\\r\\r\\nOK\\r\\n'\n") == [
+        (Side.SENT, "AT"), (Side.RECEIVED, "AT"), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+
+
+def test_a_key_in_a_cell_of_several_lines_is_one_command() -> None:
+    log = (
+        'time,dir,data\n1.0,TX,"AT%CMNG=0,7,0,""-----BEGIN\nMII=\n-----END"""\n'
+        "2026-11-02 10:00:00,RX,OK\nwhen it rained,note,nothing\n"
+    )
+    lines = read_log(log.encode()).lines
+    assert [line.text for line in lines] == [
+        'AT%CMNG=0,7,0,"-----BEGIN\nMII=\n-----END"', "OK", "when it rained note nothing",
+    ]  # fmt: skip
+    assert [line.number for line in lines] == [2, 5, 6]
+    assert [line.at_s for line in lines] == [1.0, 36000.0, None]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ('TX,AT+COPS=1,2,"24412"', "4 columns, the heading has 2"),
+        ("TX", "1 columns, the heading has 2"),
+        ('TX,"AT+COPS=1,2,"24412""', "',' expected after '\"'"),
+        ('TX,"AT', "unexpected end of data"),
+    ],
+)
+def test_a_row_that_its_heading_does_not_fit_is_refused_by_its_line(row: str, reason: str) -> None:
+    with pytest.raises(TranscriptError, match="line 3 is no row of the table") as refused:
+        read(f"direction,data\nRX,OK\n{row}\n")
+    assert reason in str(refused.value)
+    assert "stands in quotes" in refused.value.hint
+
+
+def test_html_is_unescaped_where_all_is_escaped() -> None:
+    assert read("&gt; AT+X=&quot;a&amp;b&quot;\n&lt; OK\n") == [
+        (Side.SENT, 'AT+X="a&b"'), (Side.RECEIVED, "OK"),
+    ]  # fmt: skip
+    assert read('> AT+X="&quot;"\n< OK\n')[0] == (Side.SENT, 'AT+X="&quot;"')
+
+
+@pytest.mark.parametrize("damaged", [b"b'OK\xff'", "b'é'".encode(), b"'\xff'", b"b'\\q'"])
+def test_a_literal_that_python_would_not_read_is_left_out(damaged: bytes) -> None:
+    log = b"b'AT\\r'\nb'OK\\r\\n'\n" + damaged + b"\n"
+    lines = read_log(log).lines
+    assert [line.text for line in lines if line.side is not Side.LOG] == ["AT", "OK"]
