@@ -17,7 +17,8 @@ from at.protocol.exchange import final_result
 from at.protocol.values import Value, name_before_colon, split
 
 _COMMAND = re.compile(r"AT[ \t]*([+#]\w+)[ \t]*(?:=(.*))?", re.IGNORECASE | re.ASCII | re.DOTALL)
-_ANNOUNCES_MESSAGE = frozenset({"+CMT", "+CDS", "+CBM", "+CMGR", "+CMGL"})
+_ANNOUNCES_MESSAGE = re.compile(r"\+(?:CMT|CDS|CBM|CMGR|CMGL)[ \t]*:", re.IGNORECASE)
+_LOG_LINE = re.compile(r"\[\d\d:\d\d:\d\d", re.ASCII)
 _TAKES_MESSAGE = frozenset({"+CMGS", "+CMGW", "+CMGC"})
 _MESSAGE_END = re.compile(rb"[\x1a\x1b]")
 _DATA_END = re.compile(rb"\+\+\+\r?\n?\Z")
@@ -39,7 +40,8 @@ class Payloads:
 
     def __init__(self) -> None:
         self.phase = Phase.COMMANDS
-        self._message_follows = False
+        self._before_message: str | None = None
+        """What stands before the message that follows, a log's stamp perhaps; None: none does."""
         self._command = b""
         """The command whose message may come back as an echo, up to its final result."""
 
@@ -86,20 +88,35 @@ class Payloads:
         if final or name == "#XDATAMODE" or text in START_LINES:
             went_on = self.phase is Phase.ANNOUNCED and final is not None and final[0] == "OK"
             self.phase = Phase.DATA if went_on else Phase.COMMANDS
-            self._message_follows, self._command = False, b""
-        elif self._message_follows or (self._command and not name and self._may_be_echo(line)):
-            self._message_follows = False
-            return _without_message(line)
-        self._message_follows = name in _ANNOUNCES_MESSAGE
+            self._before_message, self._command = None, b""
+            return line
+        if announced := _ANNOUNCES_MESSAGE.search(text):
+            self._before_message = _any_digits(text[: announced.start()])
+        elif self._is_message(text):
+            stamp, self._before_message = self._before_message or "", None
+            return _without_message(line, text[len(stamp) :])
+        elif self._command and not name and self._may_be_echo(line):
+            return _without_message(line, text)
         return line
+
+    def _is_message(self, text: str) -> bool:
+        """Return whether a line is the one announced: log lines of others may come before it."""
+        before = self._before_message
+        if before == "":
+            return _LOG_LINE.match(text) is None
+        return before is not None and _any_digits(text).startswith(before)
 
     def _may_be_echo(self, line: bytes) -> bool:
         return line.strip() not in {self._command, b">"}
 
 
-def _without_message(line: bytes) -> bytes:
-    """Return a line whose text is hidden; a message in hex keeps its shape."""
-    text = line.strip()
+def _any_digits(text: str) -> str:
+    return re.sub("[0-9]", "0", text)
+
+
+def _without_message(line: bytes, message: str) -> bytes:
+    """Return a line whose message is hidden; one in hex keeps its shape."""
+    text = message.strip().encode("latin-1")
     hidden = b"0" * len(text) if _HEX.fullmatch(text) else b"{redacted:message}"
     return line.replace(text, b"> " + hidden if text.startswith(b">") else hidden, 1)
 

@@ -25,7 +25,7 @@ from at.transcripts.identity import IdentityRedactor
 # A token without its signature opens nothing.
 _SIGNATURE = b"A" * 86
 _TOKEN = re.compile(rb"\b(eyJ[\w-]*)\.([\w-]+)\.([\w-]+)", re.ASCII)
-_KEY_MARK = re.compile(rb"-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----")
+_PEM_MARK = re.compile(rb"-----(BEGIN|END) [A-Z ]*?(PRIVATE KEY|CERTIFICATE)-----")
 _KEY_LINE = re.compile(rb"(?!(?:OK|ERROR|BEGIN|PRIVATE)\Z)[A-Za-z0-9+/]{4,}={0,2}")
 _LOGGED_KEY_LINE = re.compile(rb"[^\r\n]*\s([A-Za-z0-9+/]{16,}={0,2}|[A-Za-z0-9+/]{2,}={1,2})")
 _ENDS = "\r\n\0 "
@@ -40,7 +40,7 @@ class Redactor:
 
     def __init__(self, *, identity: bool = False) -> None:
         self._identity = IdentityRedactor() if identity else None
-        self._keys = _KeysByLine()
+        self._pem = _PemByLine()
         self._exchange = _SecretExchange()
 
     def clean_command(self, data: bytes) -> bytes:
@@ -55,7 +55,7 @@ class Redactor:
 
     def clean(self, data: bytes) -> bytes:
         """Return a line without its secrets."""
-        data = self._keys.clean(data)
+        data = self._pem.clean(data)
         if self._identity is None:
             cleaned = _without_secrets(data)
             return _TOKEN.sub(rb"\1.\2." + _SIGNATURE, cleaned) if b"eyJ" in data else cleaned
@@ -103,25 +103,31 @@ class _SecretExchange:
         return line.replace(line.strip(_ENDS.encode()), b"{redacted:rest}", 1)
 
 
-class _KeysByLine:
-    """Hides a private key that passes line by line, since a forgotten quote makes lines of it."""
+class _PemByLine:
+    """Hides a key or a certificate that passes line by line: as a log, or for want of a quote."""
 
     def __init__(self) -> None:
-        self._open = False
-        self._lines: set[bytes] = set()
-        """The lines of keys so far: an echo may come after the whole key."""
+        self._open = b""
+        """What it is called of which the end is still to come."""
+        self._lines: dict[bytes, bytes] = {}
+        """What the lines so far are of: an echo may come after the whole key."""
 
     def clean(self, data: bytes) -> bytes:
         """Return a line without what is a key's by the lines before it."""
-        marks = _KEY_MARK.findall(data)
+        marks = _PEM_MARK.findall(data)
         if marks:
-            self._open = marks[-1] == b"BEGIN"
-            self._lines.update(filter(_KEY_LINE.fullmatch, data.split()))
+            edge, kind = marks[-1]
+            name = b"certificate" if kind == b"CERTIFICATE" else b"key"
+            self._open = name if edge == b"BEGIN" else b""
+            if self._open or name == b"key":
+                words = filter(_KEY_LINE.fullmatch, data.split())
+                self._lines.update(dict.fromkeys(words, name))
             return data
         text = data.strip()
         if self._open and (word := _LOGGED_KEY_LINE.fullmatch(text)):
             text = word[1]
-        if (self._open or text in self._lines) and _KEY_LINE.fullmatch(text):
-            self._lines.add(text)
-            return data.replace(text, b"{redacted:key}", 1)
+        name = self._open or self._lines.get(text, b"")
+        if name and _KEY_LINE.fullmatch(text):
+            self._lines[text] = name
+            return data.replace(text, b"{redacted:%b}" % name, 1)
         return data

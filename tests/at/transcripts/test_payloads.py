@@ -178,6 +178,26 @@ def test_a_message_that_came_is_hidden_and_hex_stays_hex(
     assert [step.data for step in steps] == [name + b": 24\r\n", shown + b"\r\n", b"+CEREG: 1\r\n"]
 
 
+def test_a_message_that_a_log_shows_is_hidden_behind_the_same_stamp() -> None:
+    steps = recorded(
+        (
+            RECEIVED,
+            b"[00:00:01.000,000] <inf> at: +CMT: 24\r\n[00:00:01.000,900] <inf> app: beat 12\r\n"
+            b"[00:00:01.001,000] <inf> at: " + CANARY + b"!\r\n",
+        )
+    )
+    assert [step.data for step in steps][1:] == [
+        b"[00:00:01.000,900] <inf> app: beat 12\r\n",
+        b"[00:00:01.001,000] <inf> at: {redacted:message}\r\n",
+    ]
+
+
+def test_a_log_line_before_the_message_that_came_is_not_taken_for_it() -> None:
+    log = b"[00:00:01.000,900] <inf> app: beat 12\r\n"
+    steps = recorded((RECEIVED, b"+CMT: 24\r\n" + log + CANARY + b"!\r\n"))
+    assert [step.data for step in steps][1:] == [log, b"{redacted:message}\r\n"]
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(Direction), st.binary(min_size=1, max_size=40)).filter(

@@ -35,6 +35,15 @@ def test_what_is_no_secret_stays() -> None:
     assert Redactor().clean(b'+CGSN: "352656100367872"\r\n') == b'+CGSN: "352656100367872"\r\n'
 
 
+def test_a_certificate_that_a_log_prints_line_by_line_is_hidden() -> None:
+    redactor = Redactor()
+    lines = ["-----BEGIN CERTIFICATE-----", "MIIBszCCAVmgAwIB" + "c0ffee5e" * 6, "c0ffee5e=",
+             "-----END CERTIFICATE-----", "VEVTVEVTVEVTVEVT"]  # fmt: skip
+    cleaned = [redactor.clean(f"app: {line}\r\n".encode()) for line in lines]
+    assert cleaned[1:3] == [b"app: {redacted:certificate}\r\n"] * 2
+    assert cleaned[4] == b"app: VEVTVEVTVEVTVEVT\r\n"
+
+
 def test_a_key_that_a_log_prints_line_by_line_is_hidden() -> None:
     redactor = Redactor()
     key = ["-----BEGIN EC PRIVATE KEY-----", "MHcCAQEEIB" + "c0ffee5e" * 6, "c0ffee5ec2e7AB==",
