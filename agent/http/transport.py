@@ -1,6 +1,6 @@
-"""HTTP connections: proxy, TLS, deadlines, size limits; the one module that knows httpx.
+"""HTTP connections: proxy, TLS, deadlines, size limits, by httpx.
 
-It turns the errors of httpx into those of this package. It knows no credential: headers are
+It knows no credential: headers are
 arguments, for one request only. It follows no redirect but says where one leads, keeps no cookie,
 reads no environment.
 """
@@ -8,11 +8,10 @@ reads no environment.
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from agent import __version__, errors
 from agent.call import Response
 from agent.config.private_files import require_trusted_config
 from agent.config.urls import DEFAULT_PORTS, checked_url
+from agent.http.connection_errors import own_errors
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """The statuses that name another place in `location`."""
@@ -87,7 +87,7 @@ class StreamedResponse:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it came, undecoded. Raises Unreachable, DeadlineExceeded."""
-        with _own_errors(self._name):
+        with own_errors(self._name):
             async for chunk in self._response.aiter_raw():
                 yield chunk
 
@@ -162,7 +162,7 @@ class HttpTransport:
             "timeout": {**silence, "connect": limits.connect_s, "pool": limits.connect_s}
         }
         name = urlsplit(url).hostname or ""
-        with _own_errors(f"{name} ({address})" if address else name):
+        with own_errors(f"{name} ({address})" if address else name):
             target = httpx.URL(url)
             if address:
                 extensions["sni_hostname"] = target.host
@@ -286,49 +286,3 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
         if len(body) > max_bytes:
             raise errors.BadAnswer(f"the answer is larger than {max_bytes} bytes")
     return bytes(body)
-
-
-@contextmanager
-def _own_errors(host: str) -> Iterator[None]:
-    """Turn the errors of httpx into those of this package."""
-    try:
-        yield
-    except httpx.ConnectTimeout as error:
-        raise errors.Unreachable(
-            f"{host} did not answer the connection in time", sent=False
-        ) from error
-    except httpx.PoolTimeout as error:
-        raise errors.Unreachable(f"no free connection to {host}", sent=False) from error
-    except httpx.TimeoutException as error:
-        raise errors.DeadlineExceeded(f"{host} fell silent") from error
-    except (httpx.ConnectError, httpx.ProxyError) as error:
-        raise _not_connected(host, error) from error
-    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        raise errors.ConfigError(f"cannot use the URL of {host}: {error}") from error
-    except (httpx.LocalProtocolError, UnicodeError) as error:
-        # A name that IDNA forbids, or a header: its text may quote a credential.
-        raise errors.UsageError(f"the request to {host} is no valid HTTP") from error
-    except (httpx.HTTPError, OSError) as error:
-        reason = str(error) or type(error).__name__
-        raise errors.Unreachable(f"the connection to {host} broke: {reason}") from error
-
-
-def _not_connected(host: str, error: httpx.TransportError) -> errors.AgentError:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return errors.Untrusted(
-                f"{host}: its certificate cannot be trusted ({cause.verify_message})",
-                hint="check this machine's clock; a CA of its own goes into hosts.ca_file",
-                sent=False,
-            )
-        if isinstance(cause, ssl.SSLError):
-            return errors.Unreachable(f"{host}: TLS failed ({cause.reason or cause})", sent=False)
-        if isinstance(cause, socket.gaierror):
-            return errors.Unreachable(
-                f"{host}: the name cannot be resolved",
-                hint="check the spelling in the profile, and this machine's network",
-                sent=False,
-            )
-        cause = cause.__cause__ or cause.__context__
-    return errors.Unreachable(f"{host}: {str(error) or 'cannot connect'}", sent=False)
