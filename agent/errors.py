@@ -23,6 +23,7 @@ AgentError                  1  it failed
 ├── BadAnswer               1  the answer is not what it must be: its form, its size, a redirect
 └── Unavailable             6  the service cannot be reached, or says "later"
     ├── Unreachable            DNS, connection, TLS, or the link broke
+    │   ├── NothingListens        the connection was refused: nobody is there to wait for
     │   └── Untrusted             its certificate does not verify: waiting will not mend that
     ├── DeadlineExceeded       no whole answer within the time given
     ├── RateLimited            429
@@ -177,6 +178,10 @@ class Unreachable(Unavailable):
     """DNS, connection or TLS failed, or the link broke while it was used."""
 
     kind = "unreachable"
+
+
+class NothingListens(Unreachable):
+    """The host, or the proxy, refused the connection."""
 
 
 class Untrusted(Unreachable):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from agent.errors import Unavailable, Untrusted
+from agent.errors import NothingListens, Unavailable, Untrusted
 
 LONGEST_RETRY_AFTER_S = 3600.0
 """The longest wait that a service may ask for: a garbled date must not silence the agent."""
@@ -74,7 +74,7 @@ def wait_before_retry(
     """
     if attempt >= policy.attempts:
         return None
-    if not isinstance(error, Unavailable) or isinstance(error, Untrusted):
+    if not isinstance(error, Unavailable) or isinstance(error, Untrusted | NothingListens):
         return None
     if error.status is not None and error.status not in RETRIED_STATUSES:
         return None

@@ -27,9 +27,8 @@ _log = logging.getLogger(__name__)
 
 # A port that was lost is not found either: both count as the same trouble.
 _PORT_LOST = {"link-lost", "port-not-found"}
-_SERVICE_HINT = (
-    "is this host online? `cellagent config show` names the services; all goes on by itself"
-)
+_SERVICE_HINT = "is this host online? `cellagent config show` names the services"
+_BY_ITSELF = "; all goes on by itself"
 _COMMAND = re.compile(r"`cellagent (\w+)([^`]*)`")
 _OF_A_KIT = {"modem", "scan", "locate", "fota", "console", "assist", "provision"}
 
@@ -113,7 +112,9 @@ class Concern(Generic[S_co]):
             and not isinstance(error, Untrusted | RateLimited)
             and not error.retry_after_s
         )
-        hint = str(getattr(error, "hint", "")) or (_SERVICE_HINT if self.awaits_service else "")
+        hint = str(getattr(error, "hint", ""))
+        if self.awaits_service:
+            hint = (hint or _SERVICE_HINT) + _BY_ITSELF
         hint = self.pasteable(hint)
         if not known:
             self._set_phase(Phase.TROUBLE, text, hint)

@@ -73,7 +73,8 @@ class HttpClient:
 
     `hosts` are the base URLs; a call to a host that has none is a ConfigError. Clients made by
     `acting_as` share the transport; closing any of them closes it. `kit_gate` is awaited before
-    each call in a kit's name, and before each token of a kit.
+    each call in a kit's name, and before each token of a kit. `addresses` says of a base URL what
+    helps where it cannot be reached.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class HttpClient:
         kit_gate: KitGate = refuse_any_kit,
         retries: RetryPolicy = DEFAULT_RETRIES,
         now: Callable[[], datetime] = _utc_now,
+        addresses: Mapping[Host, str] | None = None,
         jitter: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -92,6 +94,7 @@ class HttpClient:
         self.keyring = keyring or Keyring()
         self.kit_gate = kit_gate
         self._hosts = {host: url.rstrip("/") for host, url in hosts.items() if url}
+        self._addresses = addresses or {}
         self._retries = retries
         self._now = now
         self._jitter = jitter
@@ -123,6 +126,7 @@ class HttpClient:
             kit_gate=kit_gate,
             retries=self._retries,
             now=self._now,
+            addresses=self._addresses,
             jitter=self._jitter,
             sleep=self._sleep,
         )
@@ -187,6 +191,8 @@ class HttpClient:
             try:
                 return await self._authorized(call, prepared, credential)
             except Unavailable as error:
+                if not error.sent and (about := self._addresses.get(call.host)):
+                    error.hint = f"{error.hint}; {about}" if error.hint else about
                 tries += 1
                 wait_s = wait_before_retry(
                     error,

@@ -1,4 +1,4 @@
-"""Turns the errors of httpx into those of this package."""
+"""Turns the errors of httpx into those of this package: what failed, why, and what helps."""
 
 from __future__ import annotations
 
@@ -6,53 +6,113 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import httpx
 
 from agent import errors
 
+# Numbers of X509_STORE_CTX_get_error(3).
+_NOT_YET_VALID, _EXPIRED, _SELF_SIGNED = 9, 10, 18
+_WRONG_NAME = {62, 64}
+_TRUST = "`cellagent config set hosts.ca_file FILE` trusts the authority in FILE"
+_PROXY = "the proxy is hosts.proxy of the profile (`cellagent config show`)"
+
 
 @contextmanager
-def own_errors(host: str) -> Iterator[None]:
-    """Turn the errors of httpx into those of this package."""
+def own_errors(place: str, proxy: str = "") -> Iterator[None]:
+    """Turn the errors of httpx into those of this package.
+
+    `place` is host and port; `proxy` those of the proxy on the way, "" where there is none.
+    """
+    way = f"{place} by the proxy {proxy}" if proxy else place
     try:
         yield
     except httpx.ConnectTimeout as error:
         raise errors.Unreachable(
-            f"{host} did not answer the connection in time", sent=False
+            f"{way} did not answer the connection in time",
+            hint=f"a firewall on the way, or no route: check this machine's network{_about(proxy)}",
+            sent=False,
         ) from error
     except httpx.PoolTimeout as error:
-        raise errors.Unreachable(f"no free connection to {host}", sent=False) from error
+        raise errors.Unreachable(f"no free connection to {way}", sent=False) from error
     except httpx.TimeoutException as error:
-        raise errors.DeadlineExceeded(f"{host} fell silent") from error
+        raise errors.DeadlineExceeded(f"{way} fell silent") from error
     except (httpx.ConnectError, httpx.ProxyError) as error:
-        raise _not_connected(host, error) from error
+        raise _not_connected(place, proxy, error) from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        raise errors.ConfigError(f"cannot use the URL of {host}: {error}") from error
+        raise errors.ConfigError(f"cannot use the URL of {place}: {error}") from error
     except (httpx.LocalProtocolError, UnicodeError) as error:
         # A name that IDNA forbids, or a header: its text may quote a credential.
-        raise errors.UsageError(f"the request to {host} is no valid HTTP") from error
+        raise errors.UsageError(f"the request to {place} is no valid HTTP") from error
     except (httpx.HTTPError, OSError) as error:
         reason = str(error) or type(error).__name__
-        raise errors.Unreachable(f"the connection to {host} broke: {reason}") from error
+        raise errors.Unreachable(f"the connection to {way} broke: {reason}") from error
 
 
-def _not_connected(host: str, error: httpx.TransportError) -> errors.AgentError:
-    cause: BaseException | None = error
-    while cause is not None:
+def _about(proxy: str) -> str:
+    return f"; {_PROXY}" if proxy else ""
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what caused it; an address each where a name has several."""
+    yield error
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from _causes(inner)
+    if cause := error.__cause__ or error.__context__:
+        yield from _causes(cause)
+
+
+def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> errors.AgentError:
+    causes = list(_causes(error))
+    for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return errors.Untrusted(
-                f"{host}: its certificate cannot be trusted ({cause.verify_message})",
-                hint="check this machine's clock; a CA of its own goes into hosts.ca_file",
+            return _untrusted(place, cause)
+        if isinstance(cause, ssl.SSLError):
+            return errors.Unreachable(
+                f"{place}: TLS failed ({cause.reason or cause})",
+                hint="something else than the service answers there, perhaps plain http",
                 sent=False,
             )
-        if isinstance(cause, ssl.SSLError):
-            return errors.Unreachable(f"{host}: TLS failed ({cause.reason or cause})", sent=False)
+    if isinstance(error, httpx.ProxyError):
+        return errors.Unreachable(
+            f"the proxy {proxy} does not connect to {place}: {error}", hint=_PROXY, sent=False
+        )
+    far, way = (f"the proxy {proxy}", f" on the way to {place}") if proxy else (place, "")
+    for cause in causes:
+        if isinstance(cause, ConnectionRefusedError):
+            return errors.NothingListens(
+                f"{far}: nothing listens there{way}", hint=_PROXY if proxy else "", sent=False
+            )
         if isinstance(cause, socket.gaierror):
             return errors.Unreachable(
-                f"{host}: the name cannot be resolved",
-                hint="check the spelling in the profile, and this machine's network",
+                f"{far}: the name cannot be resolved{way}",
+                hint=f"check its spelling, and this machine's network{_about(proxy)}",
                 sent=False,
             )
-        cause = cause.__cause__ or cause.__context__
-    return errors.Unreachable(f"{host}: {str(error) or 'cannot connect'}", sent=False)
+    reasons = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
+    return errors.Unreachable(
+        f"{far}: {reasons[0] if reasons else str(error) or 'cannot connect'}{way}",
+        hint=f"check this machine's network{_about(proxy)}",
+        sent=False,
+    )
+
+
+def _untrusted(place: str, error: ssl.SSLCertVerificationError) -> errors.Untrusted:
+    """Return what is wrong with a certificate: its name, its time, or who signed it."""
+    code = error.verify_code
+    if code in _WRONG_NAME:
+        says = "is for another name"
+        hint = "something else than the service answers there, or the URL has another name for it"
+    elif code in {_NOT_YET_VALID, _EXPIRED}:
+        says = "has expired" if code == _EXPIRED else "is not valid yet"
+        hint = f"this machine's clock says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: is that right?"
+    elif code == _SELF_SIGNED:
+        says = "is signed by itself"
+        hint = f"if that server is yours: {_TRUST}"
+    else:
+        says = "is signed by an authority that this machine does not trust"
+        hint = f"a firewall or a proxy that reads along signs so; if it is your own: {_TRUST}"
+    return errors.Untrusted(
+        f"{place}: its certificate {says} ({error.verify_message})", hint=hint, sent=False
+    )

@@ -50,6 +50,12 @@ def next_url(url: str, location: str) -> str:
     return target
 
 
+def _place(url: str) -> str:
+    """Return host and port, as messages name them."""
+    _, host, port = _origin(url)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _origin(url: str) -> tuple[str, str, int]:
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
@@ -79,15 +85,15 @@ SLOWEST_BYTES_PER_S = 4096
 class StreamedResponse:
     """An answer whose body has not been read yet."""
 
-    def __init__(self, response: httpx.Response, name: str) -> None:
+    def __init__(self, response: httpx.Response, place: str, proxy: str = "") -> None:
         self.status = response.status_code
         self.headers: dict[str, str] = {k.lower(): v for k, v in response.headers.items()}
         self._response = response
-        self._name = name
+        self._place, self._proxy = place, proxy
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it came, undecoded. Raises Unreachable, DeadlineExceeded."""
-        with own_errors(self._name):
+        with own_errors(self._place, self._proxy):
             async for chunk in self._response.aiter_raw():
                 yield chunk
 
@@ -106,6 +112,7 @@ class HttpTransport:
         self.deadlines = deadlines or Deadlines()
         self._ca_file = ca_file
         self._proxy = proxy
+        self._proxy_place = _place(proxy) if proxy else ""
         self._given = transport
         self._transports: dict[str, httpx.AsyncBaseTransport] = {}
 
@@ -162,7 +169,8 @@ class HttpTransport:
             "timeout": {**silence, "connect": limits.connect_s, "pool": limits.connect_s}
         }
         name = urlsplit(url).hostname or ""
-        with own_errors(f"{name} ({address})" if address else name):
+        place = _place(url) + (f" ({address})" if address else "")
+        with own_errors(place, self._proxy_place):
             target = httpx.URL(url)
             if address:
                 extensions["sni_hostname"] = target.host
@@ -176,7 +184,7 @@ class HttpTransport:
             transport = self._opened(name if address else "")
             response = await transport.handle_async_request(request)
         try:
-            yield StreamedResponse(response, name)
+            yield StreamedResponse(response, place, self._proxy_place)
         finally:
             # Closing reads nothing more, so it needs no deadline of its own.
             await response.aclose()

@@ -11,6 +11,7 @@ from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
 from agent.call import Host, Scheme
 from agent.http import HttpClient, HttpTransport
 from agent.http.client import KitGate, refuse_any_kit
+from agent.http.download_targets import is_loopback_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,19 @@ def connect(
         prefer=_PREFERABLE.get(profile.credentials.prefer),
         replacing=dict(_replacing(configuration, unattended=unattended)),
     )
-    return HttpClient(transport, hosts, keyring, kit_gate=kit_gate)
+    addresses = {host: _address(configuration, host) for host in Host}
+    return HttpClient(transport, hosts, keyring, kit_gate=kit_gate, addresses=addresses)
+
+
+def _address(configuration: Configuration, host: Host) -> str:
+    """Return where a base URL comes from, and how it is mended."""
+    key, name = f"hosts.{host.value}", configuration.name
+    origin = configuration.origins[key]
+    where = f" in {configuration.file}" if origin.kind == "file" else f", {origin.kind}"
+    mended = f"`cellagent config set {key} URL --profile {name}`"
+    if is_loopback_url(getattr(configuration.profile.hosts, host.value)):
+        mended = f"`cellagent cloud serve --write-profile {name}` starts a stand-in there"
+    return f"the address is {key} of profile {name}{where}: {mended}"
 
 
 def _replacing(configuration: Configuration, *, unattended: bool) -> Iterator[tuple[Scheme, str]]:

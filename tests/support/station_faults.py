@@ -105,7 +105,7 @@ def _signal(number: signal.Signals) -> Callable[[Trial, Run], None]:
 # machine is, no bench is done before the fault is there.
 _HELD = "latency=60@GET /v1/devices/*"
 
-AWAY = ("connection attempts failed",)
+AWAY = ("nothing listens there",)
 LOST = ("connection", "terminat")
 
 STATION_FAULTS = (

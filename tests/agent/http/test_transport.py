@@ -24,6 +24,7 @@ from agent.errors import (
     BadAnswer,
     ConfigError,
     DeadlineExceeded,
+    NothingListens,
     Unreachable,
     Untrusted,
 )
@@ -163,7 +164,7 @@ async def test_a_slow_drip_ends_at_the_whole_deadline_and_silence_at_the_read_de
 
 
 async def test_what_cannot_be_reached_is_named(transport: HttpTransport) -> None:
-    with pytest.raises(Unreachable) as refused:
+    with pytest.raises(NothingListens, match=r"^127\.0\.0\.1:1: nothing listens there$") as refused:
         await get(transport, "http://127.0.0.1:1")
     assert refused.value.sent is False
     with pytest.raises(Unreachable, match="cannot be resolved") as unknown:
@@ -193,9 +194,68 @@ async def test_cookies_are_not_kept_and_the_environment_is_not_asked(
     assert b"cookie" not in seen[0].lower()
 
 
-def own_ca(folder: Path) -> tuple[Path, ssl.SSLContext]:
+async def test_a_proxy_is_named_where_it_is_what_fails() -> None:
+    dead = HttpTransport(proxy="http://user:word@127.0.0.1:1")
+    with pytest.raises(NothingListens) as refused:
+        await get(dead, "https://api.example")
+    assert str(refused.value) == (
+        "the proxy 127.0.0.1:1: nothing listens there on the way to api.example:443"
+    )
+    assert "hosts.proxy" in refused.value.hint
+    lost = HttpTransport(proxy="http://no-such-proxy.invalid:3128")
+    with pytest.raises(
+        Unreachable, match=r"the proxy no-such-proxy\.invalid:3128: the name cannot"
+    ):
+        await get(lost, "https://api.example")
+    async with serving(answering(b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n")) as url:
+        wary = HttpTransport(proxy=url)
+        with pytest.raises(Unreachable, match=r"does not connect to api\.example:443: 407 Who"):
+            await get(wary, "https://api.example")
+        await wary.close()
+
+
+async def test_what_speaks_no_tls_is_named(transport: HttpTransport) -> None:
+    def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        with pytest.raises(Unreachable, match="TLS failed") as caught:
+            await get(transport, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert "plain http" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("days", "says", "hint"),
+    [((-9, -1), "has expired", "clock says"), ((1, 9), "is not valid yet", "clock says")],
+)
+async def test_a_certificate_out_of_its_time_asks_about_the_clock(
+    tmp_path: Path, days: tuple[int, int], says: str, hint: str
+) -> None:
+    ca_file, context = own_ca(tmp_path, days)
+    async with serving(answering(OK), context) as url:
+        trusting = HttpTransport(ca_file=str(ca_file))
+        with pytest.raises(Untrusted, match=says) as caught:
+            await get(trusting, url)
+        assert hint in caught.value.hint
+        await trusting.close()
+
+
+async def test_a_certificate_that_signs_itself_is_told_from_one_of_an_authority(
+    tmp_path: Path, transport: HttpTransport
+) -> None:
+    _, context = own_ca(tmp_path, signs_itself=True)
+    async with serving(answering(OK), context) as url:
+        with pytest.raises(Untrusted, match="is signed by itself"):
+            await get(transport, url)
+
+
+def own_ca(
+    folder: Path, days: tuple[int, int] = (-1, 1), *, signs_itself: bool = False
+) -> tuple[Path, ssl.SSLContext]:
     """Make a CA and a server certificate for 127.0.0.1; both keys are of this test alone."""
     now = datetime.now(UTC)
+    issuer = int(signs_itself)
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
     names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, n)]) for n in ("test CA", "server")]
 
@@ -203,11 +263,11 @@ def own_ca(folder: Path) -> tuple[Path, ssl.SSLContext]:
         return (
             x509.CertificateBuilder()
             .subject_name(names[subject])
-            .issuer_name(names[0])
+            .issuer_name(names[issuer if subject else 0])
             .public_key(keys[subject].public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
+            .not_valid_before(now + timedelta(days=days[0] if subject else -9))
+            .not_valid_after(now + timedelta(days=days[1] if subject else 9))
         )
 
     ca = (
@@ -216,7 +276,7 @@ def own_ca(folder: Path) -> tuple[Path, ssl.SSLContext]:
         .sign(keys[0], hashes.SHA256())
     )
     address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    server = build(1).add_extension(address, False).sign(keys[0], hashes.SHA256())
+    server = build(1).add_extension(address, False).sign(keys[issuer], hashes.SHA256())
     pem = serialization.Encoding.PEM
     (folder / "ca.pem").write_bytes(ca.public_bytes(pem))
     (folder / "server.pem").write_bytes(
@@ -237,16 +297,16 @@ async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) ->
     async with serving(ok, context) as url:
         trusting, wary = HttpTransport(ca_file=str(ca_file)), HttpTransport()
         assert await get(trusting, url) == b"ok"
-        with pytest.raises(Untrusted, match="certificate cannot be trusted") as caught:
+        with pytest.raises(Untrusted, match="authority that this machine does not trust") as caught:
             await get(wary, url)
         assert "hosts.ca_file" in caught.value.hint
         assert caught.value.sent is False
         # The name is checked as well: the certificate is for the address alone.
-        with pytest.raises(Unreachable, match="certificate cannot be trusted"):
+        with pytest.raises(Unreachable, match="certificate is for another name"):
             await get(trusting, url.replace("127.0.0.1", "localhost"))
         # The address that was checked is connected to, under the name of the URL.
         port = url.rpartition(":")[2]
-        with pytest.raises(Unreachable, match="certificate cannot be trusted"):
+        with pytest.raises(Unreachable, match="certificate is for another name"):
             async with trusting.open("GET", f"https://files.example:{port}", address="127.0.0.1"):
                 pass
         await trusting.close()

@@ -7,14 +7,16 @@ import pytest
 from every_call import CALLS
 
 from agent.call import Host, Scheme
+from agent.cloud.device_reads import ListDevices
 from agent.config import Configuration, load
 from agent.config.profile import CredentialSettings
-from agent.errors import ConfigError
+from agent.errors import ConfigError, NothingListens, Unreachable
 from agent.location.agnss import AgnssRequest, MeasureAgnss
 from agent.location.calls import LocateWifi
+from agent.retry import NO_RETRY
 from agent.wiring.service_client import _PREFERABLE, connect
 
-HEAD = '[profiles.lab.hosts]\ndevice_cloud = "https://cloud.example"\n'
+HEAD = '[profiles.lab.hosts]\ndevice_cloud = "https://cloud.invalid"\n'
 
 
 @pytest.fixture
@@ -48,9 +50,30 @@ def test_each_secret_that_is_configured_becomes_its_credential(configured):
     assert schemes(client) == {
         Scheme.API_KEY, Scheme.ORGANIZATION_TOKEN, Scheme.PROJECT_KEY, Scheme.BASIC,
     }  # fmt: skip
-    assert client.base_url(Host.DEVICE_CLOUD) == "https://cloud.example"
+    assert client.base_url(Host.DEVICE_CLOUD) == "https://cloud.invalid"
     with pytest.raises(ConfigError, match=r"hosts\.api is not set"):
         client.base_url(Host.API)
+
+
+async def test_what_is_not_reached_is_told_with_the_key_that_names_it(tmp_path: Path):
+    file = tmp_path / "config.toml"
+    file.write_text('[profiles.lab.hosts]\ndevice_cloud = "http://127.0.0.1:1"\n')
+    environ = {"CELLAGENT_CONFIG": str(file), "CELLAGENT_API_KEY": "api-key-of-a-test"}
+    async with connect(load("lab", environ=environ)) as client:
+        with pytest.raises(NothingListens) as refused:
+            await client.send(ListDevices())
+    assert refused.value.hint == (
+        f"the address is hosts.device_cloud of profile lab in {file}: "
+        "`cellagent cloud serve --write-profile lab` starts a stand-in there"
+    )
+
+
+async def test_what_is_not_resolved_is_told_with_the_command_that_mends_it(configured):
+    configuration = configured(CELLAGENT_API_KEY="api-key-of-a-test")
+    async with connect(configuration) as client:
+        with pytest.raises(Unreachable, match=r"cloud\.invalid:443: the name cannot") as unknown:
+            await client.send(ListDevices(), retries=NO_RETRY)
+    assert "`cellagent config set hosts.device_cloud URL --profile lab`" in unknown.value.hint
 
 
 def test_a_user_key_without_email_is_no_credential(configured):
