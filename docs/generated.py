@@ -44,7 +44,7 @@ def causes() -> str:
     parts = [
         "# Why a kit does not do its work\n",
         "What `cellagent modem why` holds the lines of a kit or of a log against, from",
-        "`at/causes/table.toml`. `certain` is only what the modem's own line proves. A name in the",
+        "`at/causes/knowledge/`. `certain` is only what the modem's own line proves. A name in the",
         "evidence is a fact: the newest field of an answer or a notice, or (`!`) the error of a",
         "command; `-` is one that was not seen.\n",
         "| cause | how sure | evidence | what it says | what to do | source |",

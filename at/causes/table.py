@@ -1,4 +1,4 @@
-"""The table of causes as it stands in `table.toml`, which explains its own columns. Pure."""
+"""The table of causes as it stands in `knowledge/`, whose first file explains its columns. Pure."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ class Table:
 @cache
 def load() -> Table:
     """Return the table that is part of the program."""
-    return read(files("at.causes").joinpath("table.toml").read_text("utf-8"))
+    rooms = sorted(files("at.causes").joinpath("knowledge").iterdir(), key=lambda file: file.name)
+    return read("\n".join(room.read_text("utf-8") for room in rooms))
 
 
 def read(text: str) -> Table:
