@@ -35,6 +35,8 @@ _SETTINGS = frozenset(
     {"+CFUN", "%XSYSTEMMODE", "%XBANDLOCK", "+COPS", "+CGDCONT", "+CGAUTH", "+CPSMS"}
 )
 _NOT_FOUND = 513
+_EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
+"""What stands in each line with a command, an answer, a notice or a result."""
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
 """Forums make quotes curly."""
 _CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID", "+CRSM"})
@@ -59,7 +61,9 @@ class Evidence:
     def add(self, text: str, number: int, at_s: float | None = None) -> None:
         """Add a line, or a text in quotes over several of them, with its time in seconds."""
         self._facts.at_s = at_s
-        whole = text if "CMNG" in text else text.translate(_STRAIGHT)  # a credential's defect
+        whole = text
+        if not text.isascii() and "CMNG" not in text:  # there they are a credential's defect
+            whole = text.translate(_STRAIGHT)
         lines = zip(text.split("\n"), whole.split("\n"), strict=True)
         for offset, (shown, line) in enumerate(lines):
             self._facts.line, self._facts.number = shown.strip(), number + offset
@@ -75,6 +79,8 @@ class Evidence:
 
     def _read(self, line: str, whole: str) -> None:
         self._search_words(line)
+        if not _EXCHANGED.search(whole):
+            return
         command, rest = command_in(whole)
         if command:
             self._note_sent(command)

@@ -43,5 +43,9 @@ def _literals(tokens: deque[str]) -> set[str]:
 
 
 def _better(one: set[str], other: set[str]) -> set[str]:
-    """Return that of two sets whose shortest text is the longer one."""
-    return max(one, other, key=lambda texts: min(map(len, texts), default=0))
+    """Return that of two sets whose shortest text is the longer one; digits count for little."""
+    return max(one, other, key=lambda texts: min(map(_weight, texts), default=(0, 0)))
+
+
+def _weight(text: str) -> tuple[int, int]:
+    return sum(not sign.isdigit() for sign in text), len(text)
