@@ -37,6 +37,8 @@ _SETTINGS = frozenset(
 _NOT_FOUND = 513
 _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
 """What stands in each line with a command, an answer, a notice or a result."""
+_TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
+"""A part of a sentence, before a command."""
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
 """Forums make quotes curly."""
 _CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID", "+CRSM"})
@@ -83,7 +85,8 @@ class Evidence:
             return
         command, rest = command_in(whole)
         if command:
-            self._note_sent(command)
+            told = _TOLD.search(whole.partition(command)[0]) is not None
+            self._note_sent(command, told=told)
         else:
             rest = line
         named = list(named_in(rest))
@@ -93,12 +96,13 @@ class Evidence:
         if result is not None:
             self._finish(*result)
 
-    def _note_sent(self, command: str) -> None:
+    def _note_sent(self, command: str, *, told: bool) -> None:
+        """Note a command. `told`: a sentence of firmware holds it, which logs no answer to it."""
         self._pending = command
         self._sent_as = self._facts.line, self._facts.number
         self._before = dict(self._facts)
         self._listed.clear()
-        if "answered" not in self._facts:
+        if "answered" not in self._facts and not told:
             count = self._facts.get("silent")
             self._facts.note("silent", int(count.value) + 1 if count else 1)
         if self._pending.upper().startswith("AT%CMNG=0"):
@@ -201,7 +205,8 @@ class Evidence:
     def _search_words(self, line: str) -> None:
         for words in self._table.words.of(line):
             if match := words.pattern.search(line):
-                self._facts.note(words.fact, _told(words, match))
+                told = _told(words, match)
+                self._facts.note(words.fact.replace("{}", str(told)), told)
 
     def _set_all(self, name: str, values: Mapping[str, object]) -> None:
         if name == "%XBANDLOCK":

@@ -42,7 +42,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A pattern, the name of the fact that its lines tell, and its value, None for the group's."""
+    """A pattern, the name of the fact that its lines tell, and its value, None for the group's.
+
+    A {} in the name stands for the value, so that a later line does not hide an earlier one.
+    """
 
     pattern: re.Pattern[str]
     fact: str

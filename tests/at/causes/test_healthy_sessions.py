@@ -41,6 +41,12 @@ CHATTER = (
     "<inf> ui: no error since {} s",
     "<inf> app: TLS session {} resumed",
     "<inf> date_time: valid time obtained, {}",
+    "<inf> download: chunk {} of 900, err 0",
+    "<inf> gnss: tracking 7 satellites, using 5, fix in {} ms",
+    "<dbg> mqtt: keep-alive sent, error: 0, {} ms left",
+    "<dbg> heap: {} bytes free, 0 allocations failed",
+    "<inf> app: reset reason: pin, boot {}",
+    "<inf> app: coredump: none to send, {} checked",
     "<inf> app: download of image complete, {} bytes, rebooting",
 )
 SHAPES = (
