@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import warm_start
 from hypothesis import settings
 from started_processes import StartedProcesses
 
@@ -27,6 +29,19 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 _failed = pytest.StashKey[bool]()
+_warm = pytest.StashKey[warm_start.WarmStart]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have commands start warm, in the processes that run tests."""
+    if sys.platform == "linux" and not session.config.getoption("numprocesses", None):
+        session.config.stash[_warm] = warm_start.install()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the server of the commands."""
+    if _warm in session.config.stash:
+        session.config.stash[_warm].close()
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,9 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from console_window import window
@@ -66,6 +67,12 @@ class Recorder:
         server.close()
         await cancel_and_wait(*self._connections)
 
+    async def unheard(self, asks: Awaitable[object]) -> None:
+        """Await what asks the agent, too, and forget what it said."""
+        heard = len(self.said)
+        await asks
+        del self.said[heard:]
+
     def text(self) -> str:
         """Return what was said, without what varies: how often counts are told, for one."""
         lines: list[str] = []
@@ -111,16 +118,17 @@ async def recorded(folder: Path, console: str) -> AsyncIterator[tuple[RunningAge
     await virtual_kit(folder)
     (folder / "config.toml").write_text(PROFILE.format(folder=folder, console=console))
     async with agent_on({"CELLAGENT_CONFIG": str(folder / "config.toml")}) as agent:
-        await agent.until_status(
-            lambda status: all(
-                concern_of(status, "kit", name)["phase"] == "well" for name in ("link", "console")
-            )
-        )
+        await agent.until_status(_is_well)
         run = Path(os.environ["CELLAGENT_STATE_DIR"]) / "run"
         recorder = Recorder(folder, run / "lab.sock")
         server = await recorder.start()
         yield agent, recorder
         await recorder.stop(server)
+
+
+def _is_well(status: dict[str, Any]) -> bool:
+    """Whether the kit has its link and its console, again where a command had borrowed them."""
+    return all(concern_of(status, "kit", name)["phase"] == "well" for name in ("link", "console"))
 
 
 async def ask(recorder: Recorder, *lines: bytes) -> None:
@@ -145,6 +153,7 @@ async def test_the_protocol_is_what_is_recorded(tmp_path: Path) -> None:
             ("reload",),
         ):
             await agent.run(*words)
+            await recorder.unheard(agent.until_status(_is_well))
         async with window(agent.environment, "--json", "--send", "kernel version") as shown:
             before, mark, dump = CONSOLE.partition(b"[00:00:47.549,863] <err> coredump: #CD:BEGIN#")
             begin, end, rest = dump.partition(b"\r\n[00:00:47.549,863] <err> coredump: #CD:000401")

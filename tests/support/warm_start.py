@@ -1,0 +1,261 @@
+"""Starts `python -m agent` for the tests from a process that has imported its libraries already.
+
+Most of a short command is imports. One server for each test process does them once, and forks
+itself for each command.
+The command is a true process and a true child of the test, with streams, folder, environment, mask
+and group as `subprocess` was told. What a fork could not be told is started as ever: other
+programs, another locale, other settings of the interpreter, a function to call before.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import inspect
+import io
+import os
+import pickle
+import pkgutil
+import runpy
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+ROOT = Path(__file__).resolve().parents[2]
+_COMMAND = [sys.executable, "-m", "agent"]
+# What functions of the project import, and its modules do not.
+_LIBRARIES = (
+    *("click.shell_completion", "httpx._main", "psycopg", "rich.live", "rich.progress"),
+    *("rich.table", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
+)
+_SETTINGS = ("PYTHON", "LANG", "LC_", "OPENSSL_", "LD_", "COVERAGE_")
+_LENGTH = struct.Struct("=I")
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class WarmStart:
+    """The server of one test process; it ends with it."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = socket.socketpair()
+        theirs.set_inheritable(True)
+        # Not by `subprocess`, whose processes are those of a test.
+        self._pid = os.posix_spawn(
+            sys.executable, [sys.executable, __file__, str(theirs.fileno())], os.environ
+        )
+        theirs.close()
+        self._settings = _settings(os.environ)
+        self._lock = threading.Lock()
+        self._prctl = ctypes.CDLL(None).prctl
+
+    def close(self) -> None:
+        """End the server."""
+        self._ours.close()
+        os.waitpid(self._pid, 0)
+
+    def may_start(self, wanted: dict[str, Any]) -> bool:
+        """Return True if a fork can be made what `subprocess` was told to start."""
+        plain = ("executable", "preexec_fn", "shell", "pass_fds", "gid", "gids", "uid")
+        args = wanted["args"]
+        environment = os.environ if wanted["env"] is None else wanted["env"]
+        return (
+            isinstance(args, list | tuple)
+            and list(args[:3]) == _COMMAND
+            and not any(wanted[name] not in (None, False, ()) for name in plain)
+            and wanted["close_fds"]
+            and Path(wanted["cwd"] or ".").is_dir()
+            and environment.get("PYTHONPATH") in (None, str(ROOT), os.environ.get("PYTHONPATH"))
+            and _settings(environment) == self._settings
+        )
+
+    def start(self, wanted: dict[str, Any]) -> int:
+        """Start the command; return its process id, which is that of a child of this process."""
+        streams = [
+            own if told == -1 else told
+            for own, told in enumerate((wanted["p2cread"], wanted["c2pwrite"], wanted["errwrite"]))
+        ]
+        group = wanted.get("process_group")
+        umask = wanted["umask"]
+        environment = os.environ if wanted["env"] is None else wanted["env"]
+        request = pickle.dumps(
+            {
+                "arguments": [os.fsdecode(word) for word in wanted["args"][3:]],
+                "folder": os.path.realpath(wanted["cwd"] or "."),
+                "environment": {os.fsencode(k): os.fsencode(v) for k, v in environment.items()},
+                "session": wanted["start_new_session"],
+                "group": -1 if group is None else group,
+                "umask": _umask() if umask == -1 else umask,
+            }
+        )
+        with self._lock:
+            # Whoever loses its parent meanwhile becomes our child: so does the command.
+            self._prctl(_PR_SET_CHILD_SUBREAPER, 1)
+            try:
+                socket.send_fds(self._ours, [_LENGTH.pack(len(request))], streams)
+                self._ours.sendall(request)
+                return int(_LENGTH.unpack(_read(self._ours, _LENGTH.size))[0])
+            finally:
+                self._prctl(_PR_SET_CHILD_SUBREAPER, 0)
+
+
+def install() -> WarmStart:
+    """Have `subprocess`, and asyncio, which calls it, start commands by a server from now on."""
+    server = WarmStart()
+    cold = subprocess.Popen._execute_child
+    parameters = inspect.signature(cold)
+
+    def execute(process: subprocess.Popen[Any], *arguments: Any) -> None:
+        wanted = parameters.bind(process, *arguments).arguments
+        if not server.may_start(wanted):
+            cold(process, *arguments)
+            return
+        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        try:
+            process.pid = server.start(wanted)
+            process._child_created = True
+        finally:
+            process._close_pipe_fds(*(wanted[name] for name in pipes))
+
+    subprocess.Popen._execute_child = execute
+    return server
+
+
+def _settings(environment: Any) -> dict[str, str]:
+    """What an interpreter or a library reads of its environment once and for all."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_SETTINGS) and name != "PYTHONPATH"
+    }
+
+
+def _umask() -> int:
+    """The mask of this process."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _read(source: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        if not (more := source.recv(size - len(found))):
+            raise EOFError
+        found += more
+    return found
+
+
+def _serve(requests: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Fork for each request; return it in the process that becomes the command."""
+    while True:
+        try:
+            head, streams, _, _ = socket.recv_fds(requests, _LENGTH.size, 3)
+            if not head:
+                _leave(0)
+            request = pickle.loads(_read(requests, *_LENGTH.unpack(head)))
+        except (EOFError, ConnectionError):
+            _leave(0)
+        told, tell = os.pipe()
+        between = os.fork()
+        if between == 0:
+            if (pid := os.fork()) == 0:
+                os.close(told)
+                os.close(tell)
+                requests.close()
+                return request, streams
+            os.write(tell, _LENGTH.pack(pid))
+            _leave(0)
+        os.waitpid(between, 0)
+        for descriptor in (*streams, tell):
+            os.close(descriptor)
+        requests.sendall(os.read(told, _LENGTH.size))
+        os.close(told)
+
+
+def _leave(code: int) -> NoReturn:
+    os._exit(code)
+
+
+def _become(request: dict[str, Any], streams: list[int]) -> None:
+    """Make this process what a fresh one would be: streams, folder, environment, group, mask."""
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    if request["session"]:
+        os.setsid()
+    if request["group"] != -1:
+        os.setpgid(0, request["group"])
+    os.chdir(request["folder"])
+    os.umask(request["umask"])
+    os.environb.clear()
+    os.environb.update(request["environment"])
+    time.tzset()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = _text(number, getattr(sys, name), "wb" if number else "rb")
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    sys.argv[1:] = request["arguments"]
+    sys.orig_argv[:] = [*_COMMAND, *request["arguments"]]
+    sys.path[0] = request["folder"]
+    if "PYTHONPATH" in os.environ:
+        sys.path.insert(1, os.environ["PYTHONPATH"])
+
+
+def _text(number: int, before: Any, mode: str) -> io.TextIOWrapper:
+    """A standard stream as the interpreter makes it."""
+    return io.TextIOWrapper(
+        open(number, mode, closefd=False),
+        encoding=before.encoding,
+        errors=before.errors,
+        newline="\n",
+        line_buffering=number == 2 or os.isatty(number),
+    )
+
+
+def _warm() -> None:
+    """Import what a command may; a command that lacks a library says so by itself."""
+    sys.path.insert(0, str(ROOT))
+    own = [
+        module.name
+        for package in ("agent", "at")
+        for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}.")
+        if not module.name.endswith("__main__")
+    ]
+    for name in (*own, *_LIBRARIES):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a fork copies a page that its collector touches
+
+
+def _run() -> NoReturn:
+    """Be the command; what it leaves in memory is not taken apart piece by piece at its end."""
+    code: Any = 0
+    try:
+        runpy.run_module("agent", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code or 0
+        if not isinstance(code, int):
+            raise
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _leave(code)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the command beside it
+    _warm()
+    _become(*_serve(socket.socket(fileno=int(sys.argv[1]))))
+    _run()

@@ -1,0 +1,104 @@
+"""A command that starts warm is what one that starts cold is; see tests/support/warm_start.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import warm_start
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it stands on Linux alone")
+COMMAND = [sys.executable, "-m", "agent"]
+
+
+def _warm(process: subprocess.Popen[bytes]) -> bool:
+    """Return True if a process was forked by the server and did not begin as one of its own."""
+    return "warm_start" in Path(f"/proc/{process.pid}/cmdline").read_text()
+
+
+def _both(
+    monkeypatch: pytest.MonkeyPatch, *arguments: str, **told: Any
+) -> list[tuple[int, bytes, bytes]]:
+    """What a command did that started warm, and what it did where it may not."""
+    ends = []
+    for may in (True, False):
+        with monkeypatch.context() as patched:
+            if not may:
+                patched.setattr(warm_start.WarmStart, "may_start", lambda *_: False)
+            done = subprocess.run([*COMMAND, *arguments], capture_output=True, check=False, **told)
+            ends.append((done.returncode, done.stdout, done.stderr))
+    return ends
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["config", "show"],
+        ["outbox", "list", "--json"],
+        ["modem", "at", "--port", "virtual:", "AT+CGSN"],
+        ["modem", "signal"],
+        ["modem", "decode", "-"],
+        ["no-such-command"],
+        ["config", "set", "kit.port", "caf\udce9"],
+    ],
+    ids=" ".join,
+)
+def test_it_prints_and_ends_as_a_cold_one(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm, cold = _both(monkeypatch, *arguments, input=b"AT+CFUN?\r\n+CFUN: 1\r\nOK\r\n")
+    assert warm == cold
+
+
+def test_its_folder_and_environment_are_those_that_it_was_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "log.txt").write_text("AT+CFUN?\n+CFUN: 1\nOK\n")
+    environment = {**os.environ, "CELLAGENT_PROFILE": "desk", "COLUMNS": "60", "TZ": "Asia/Tokyo"}
+    for arguments in (["modem", "why", "log.txt"], ["config", "show"], ["modem", "--help"]):
+        warm, cold = _both(monkeypatch, *arguments, cwd=tmp_path, env=environment)
+        assert warm == cold
+        assert warm[1] or b"desk" in warm[2]
+
+
+def test_it_is_a_child_of_the_test_with_group_and_mask_and_dies_by_its_signal() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "modem", "virtual", "--json"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        umask=0o077,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        assert _warm(process)
+        assert os.getsid(process.pid) == process.pid
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        assert f"PPid:\t{os.getpid()}\n" in status
+        assert "Umask:\t0077\n" in status
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"env": {**os.environ, "PYTHONUTF8": "1"}},
+        {"env": {**os.environ, "LC_ALL": "C"}},
+        {"preexec_fn": lambda: None},
+        {"pass_fds": (2,)},
+    ],
+    ids=["interpreter", "locale", "function", "descriptors"],
+)
+def test_what_a_fork_cannot_be_told_starts_cold(told: dict[str, Any]) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "modem", "virtual", "--json"], stdout=subprocess.PIPE, **told
+    ) as process:
+        assert process.stdout.readline()
+        assert not _warm(process)
+        process.kill()
