@@ -46,7 +46,8 @@ def run(folder: str, arguments: list[str]) -> int:
                 print(_line(row), flush=True)
             failed += not row.ok
     if failed:
-        print(f"{failed} goals missed" + (" (smoke: not judged)" if chosen.smoke else ""))
+        told = sys.stderr if chosen.json else sys.stdout
+        print(f"goals missed: {failed}" + " (smoke: not judged)" * chosen.smoke, file=told)
     return 1 if failed and not chosen.smoke else 0
 
 
