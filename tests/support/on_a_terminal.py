@@ -39,8 +39,11 @@ def on_a_terminal(
     return process.wait(60), written
 
 
-async def answered(answer: bytes, *arguments: str) -> tuple[int, str]:
-    """Run `cellagent` with a terminal as its input, at which `answer` is typed."""
+async def answered(answer: bytes, *arguments: str) -> tuple[int, str, str]:
+    """Run `cellagent` with a terminal as its input, at which `answer` is typed.
+
+    Returns its exit code, and what it wrote to standard output and to standard error.
+    """
     ours, theirs = pty.openpty()
     os.write(ours, answer)
     try:
@@ -48,10 +51,10 @@ async def answered(answer: bytes, *arguments: str) -> tuple[int, str]:
             *(sys.executable, "-m", "agent", *arguments),
             stdin=theirs,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE,
         )
-        out, _ = await process.communicate()
+        out, said = await process.communicate()
     finally:
         os.close(ours)
         os.close(theirs)
-    return process.returncode or 0, out.decode()
+    return process.returncode or 0, out.decode(), said.decode()

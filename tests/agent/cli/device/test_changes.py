@@ -85,8 +85,8 @@ async def test_a_device_is_deleted_after_a_yes_and_not_without(standin_profile: 
     unasked = await cellagent(*delete, "--json")
     assert (unasked.code, unasked.lines[-1]["error"]["kind"]) == (2, "usage")
     assert "--yes" in unasked.lines[-1]["error"]["try"]
-    code, said = await answered(b"n\n", *delete)
-    assert code == 130
+    code, out, said = await answered(b"n\n", *delete)
+    assert (code, out) == (130, "")
     assert f"Remove {seed.GENERIC} from its team?" in said
     assert "not done: the answer was not yes" in said
     stale = await cellagent(*delete, "--yes", "--if-match", "old", "--json")

@@ -206,8 +206,8 @@ async def test_nothing_is_deleted_before_somebody_was_asked(
     unasked = await cellagent("observe", *command, "--json")
     assert (unasked.code, unasked.lines[-1]["error"]["kind"]) == (2, "usage")
     assert "--yes" in unasked.lines[-1]["error"]["try"]
-    code, said = await answered(b"n\n", "observe", *command)
-    assert code == 130
+    code, out, said = await answered(b"n\n", "observe", *command)
+    assert (code, out) == (130, "")
     assert question in said
     assert (await cellagent("observe", "cohort", "show", "beta")).code == 0
     assert (await cellagent("observe", "user-key", "--json")).lines[0]["user_key"] is True

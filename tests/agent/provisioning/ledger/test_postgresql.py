@@ -15,6 +15,7 @@ from ledgers import OTHER, UUID, opened, run_of
 from agent.errors import UsageError
 from agent.provisioning.ledger import BoardBusy, StepRecord, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
+from agent.provisioning.ledger.postgresql import PostgresqlDatabase
 
 
 def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster: str) -> None:
@@ -205,6 +206,16 @@ def test_an_unsafe_address_is_refused_and_never_repeats_a_secret(address: str, w
     with pytest.raises(UsageError, match=words) as refused:
         open_ledger(address, "one")
     assert "secret" not in str(refused.value) + refused.value.hint
+
+
+@pytest.mark.contract("C10")
+def test_a_failure_is_told_in_the_servers_words_without_the_statement(cluster: str) -> None:
+    database = PostgresqlDatabase(cluster, "")
+    with pytest.raises(DatabaseFailed) as failed, database.transaction() as execute:
+        execute("SELECT no_such, 'PRIVATE VALUE'", {})
+    assert failed.value.reason == 'column "no_such" does not exist'
+    assert "PRIVATE" not in str(failed.value)
+    database.close()
 
 
 def test_one_process_of_a_station_gives_its_records_at_a_time(cluster: str) -> None:

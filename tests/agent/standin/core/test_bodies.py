@@ -65,7 +65,7 @@ async def test_bodies_that_come_too_slowly_make_room_for_those_that_come(
         head, body = await refusal(stream)
         assert head.startswith(b"http/1.1 503")
         assert b"retry-after: 2" in head
-        assert b"connection: close" in head
+        assert b"\r\nconnection: close" in head
         assert body["code"] == 50300
     assert await finish(streams[-1], CONTENT[-1:]) == 202
     for stream in streams[6:-1]:

@@ -174,6 +174,7 @@ async def test_what_is_no_core_dump_is_taken_and_told_later(standin: StandIn) ->
     assert error_of(answer)["http_code"] == 413
 
 
+@pytest.mark.contract("O5.1")
 @pytest.mark.parametrize("path", ["/api/v0/events", "/api/v0/chunks/kit-1", "/api/v0/upload"])
 async def test_a_body_of_a_hundred_megabytes_is_refused_at_once(
     standin: StandIn, path: str
@@ -183,7 +184,9 @@ async def test_a_body_of_a_hundred_megabytes_is_refused_at_once(
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 104857600\r\n"
     key = standin.credentials["project_key"]
     writer.write(f"{head}Service-Project-Key: {key}\r\n\r\n".encode())
-    assert (await asyncio.wait_for(reader.readline(), 60)).startswith(b"HTTP/1.1 413")
+    said = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+    assert said.startswith(b"HTTP/1.1 413")
+    assert b"\r\nconnection: close\r\n" in said.lower(), "what follows is no request"
     writer.close()
     await writer.wait_closed()
     assert (await push(standin, [an_event()])).status_code == 202
