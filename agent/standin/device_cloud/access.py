@@ -27,7 +27,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AcceptedSchemes:
     """Who may call an operation: anyone with a credential of one of these schemes."""
 
     schemes: tuple[str, ...] = ()
@@ -51,16 +51,16 @@ def component(scheme: str) -> str:
     return scheme.replace(" ", "")
 
 
-OPEN = Access()
-USER = Access((SIMPLE_TOKEN,))
-DEVICE = Access((SIMPLE_TOKEN, JSON_WEB_TOKEN), service="device")
-FOTA_DEVICE = Access((SIMPLE_TOKEN, JSON_WEB_TOKEN), service="fota")
-LEGACY_LOCATION = Access((JSON_WEB_TOKEN, EVALUATION_TOKEN), service="location")
-PROJECT = Access((ORGANIZATION_TOKEN,))
-PROJECT_LOCATION = Access((ORGANIZATION_TOKEN,), service="location")
+OPEN = AcceptedSchemes()
+USER = AcceptedSchemes((SIMPLE_TOKEN,))
+DEVICE = AcceptedSchemes((SIMPLE_TOKEN, JSON_WEB_TOKEN), service="device")
+FOTA_DEVICE = AcceptedSchemes((SIMPLE_TOKEN, JSON_WEB_TOKEN), service="fota")
+LEGACY_LOCATION = AcceptedSchemes((JSON_WEB_TOKEN, EVALUATION_TOKEN), service="location")
+PROJECT = AcceptedSchemes((ORGANIZATION_TOKEN,))
+PROJECT_LOCATION = AcceptedSchemes((ORGANIZATION_TOKEN,), service="location")
 
 
-def authenticate(request: Request, cloud: Cloud, access: Access) -> Principal:
+def authenticate(request: Request, cloud: Cloud, access: AcceptedSchemes) -> Principal:
     """Return the caller. Raises 401 without a fitting credential, 403 where it may not do this."""
     if access is LEGACY_LOCATION and not cloud.settings.legacy_location:
         raise not_found("migrated: use the path with organization and project")

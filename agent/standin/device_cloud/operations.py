@@ -19,7 +19,7 @@ from agent.standin.core.responses import Refused
 from agent.standin.core.schema import Errors, Schema, first_error
 from agent.standin.core.serving import JSON_TYPE, CheckedOperation, CheckedRequest
 from agent.standin.device_cloud import paging, refusals
-from agent.standin.device_cloud.access import USER, Access, authenticate
+from agent.standin.device_cloud.access import USER, AcceptedSchemes, authenticate
 from agent.standin.device_cloud.seed import GENERIC
 from agent.standin.principal import Principal
 from agent.standin.state import ORGANIZATION, PROJECT, Cloud
@@ -64,7 +64,7 @@ Handler = Callable[[Context], Awaitable[Response]]
 class DeviceCloudOperation(CheckedOperation[Context]):
     """An operation of the device cloud with its handler and its access."""
 
-    access: Access
+    access: AcceptedSchemes
     takes_last: ClassVar[bool] = True
 
     def authenticate(self, request: Request, cloud: Cloud) -> Principal:
@@ -174,7 +174,7 @@ def declare(
     *,
     tag: str,
     answers: Mapping[int, Schema | None],
-    access: Access = USER,
+    access: AcceptedSchemes = USER,
     parameters: Sequence[Parameter] = (),
     examples: Mapping[str, str] | None = None,
     body: Schema | None = None,

@@ -154,13 +154,13 @@ class Project:
             updated=self.now,
         )
 
-    def device(self, serial: str, hardware_version: str = "") -> tables.Device:
+    def device(self, serial: str, hardware_version: str = "") -> tables.ObservedDevice:
         """Return the device of that serial, created if it is unknown."""
         table = self.table(tables.DEVICES)
         device = table.get(serial)
         if device is None:
             self.cohort(DEFAULT_COHORT)
-            device = tables.Device(
+            device = tables.ObservedDevice(
                 id=self.next_id("devices"),
                 device_serial=serial,
                 hardware_version=hardware_version,

@@ -55,7 +55,7 @@ class Release(Struct, kw_only=True):
     updated: float
 
 
-class Device(Struct, kw_only=True):
+class ObservedDevice(Struct, kw_only=True):
     """A device, with its software versions by their type."""
 
     id: int
@@ -217,7 +217,7 @@ COHORTS = TableOf("observability/*/*/cohorts", Cohort)
 RELEASES = TableOf("observability/*/*/releases", Release)
 DELTA_RELEASES = TableOf("observability/*/*/delta-releases", Release)
 """By "version/version"."""
-DEVICES = TableOf("observability/*/*/devices", Device)
+DEVICES = TableOf("observability/*/*/devices", ObservedDevice)
 DEPLOYMENTS = TableOf("observability/*/*/deployments", Deployment)
 EVENTS = TableOf("observability/*/*/events", Event)
 TRACES = TableOf("observability/*/*/traces", Trace)

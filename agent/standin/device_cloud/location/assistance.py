@@ -15,7 +15,7 @@ from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import Schema
 from agent.standin.core.serving import JSON_TYPE
-from agent.standin.device_cloud.access import LEGACY_LOCATION, Access
+from agent.standin.device_cloud.access import LEGACY_LOCATION, AcceptedSchemes
 from agent.standin.device_cloud.location import location_input, orbits
 from agent.standin.device_cloud.location.radio_world import Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.operations import BYTES, Context, DeviceCloudOperation, declare
@@ -262,7 +262,7 @@ _IN_THE_OLDER_QUERY: Schema = {
 
 
 def operations(
-    prefix: str, kind: str, access: Access, *, deprecated: bool
+    prefix: str, kind: str, access: AcceptedSchemes, *, deprecated: bool
 ) -> tuple[DeviceCloudOperation, ...]:
     """Return the operations of one form of the path."""
     wanted = Parameter(name="predictions", schema=OBJECT, on_day=predictions_schema)

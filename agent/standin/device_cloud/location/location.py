@@ -16,7 +16,7 @@ from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema
-from agent.standin.device_cloud.access import LEGACY_LOCATION, PROJECT_LOCATION, Access
+from agent.standin.device_cloud.access import LEGACY_LOCATION, PROJECT_LOCATION, AcceptedSchemes
 from agent.standin.device_cloud.location import anchors, assistance, location_input
 from agent.standin.device_cloud.location.radio_world import TOWN_M, Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.operations import Context, DeviceCloudOperation, declare
@@ -217,7 +217,7 @@ _ROUGH = (*_COMMON, Parameter(name="fallback", schema=FLAG))
 
 
 def _below(
-    prefix: str, kind: str, access: Access, *, deprecated: bool
+    prefix: str, kind: str, access: AcceptedSchemes, *, deprecated: bool
 ) -> tuple[DeviceCloudOperation, ...]:
     """Return the operations of one form of the path."""
     scans = tuple(

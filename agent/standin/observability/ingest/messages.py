@@ -39,15 +39,15 @@ class BadMessage(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """A whole message. `project_key` overrides the key of the request when it is there."""
+class WholeMessage:
+    """One message, reassembled. `project_key` overrides the key of the request when it is there."""
 
     kind: MessageKind
     project_key: str | None
     payload: bytes
 
 
-def parse_message(data: bytes) -> Message:
+def parse_message(data: bytes) -> WholeMessage:
     """Parse the header of a message and expand its run-length code. Raises BadMessage."""
     if not data:
         raise BadMessage("an empty message")
@@ -68,7 +68,7 @@ def parse_message(data: bytes) -> Message:
         payload = payload[_KEY_BYTES + 1 :]
     if head & _RUN_LENGTHS:
         payload = expand_runs(payload)
-    return Message(kind, key, payload)
+    return WholeMessage(kind, key, payload)
 
 
 def expand_runs(data: bytes, limit: int = MAX_EXPANDED_BYTES) -> bytes:

@@ -74,7 +74,7 @@ def remove_cohort(project: Project, cohort: tables.Cohort) -> None:
     project.table(tables.COHORTS).delete(cohort.slug)
 
 
-def create_device(context: RequestContext) -> tables.Device:
+def create_device(context: RequestContext) -> tables.ObservedDevice:
     """Create a device before it sends anything."""
     project, serial = context.project, context.body["device_serial"]
     if serial in project.table(tables.DEVICES):
@@ -85,7 +85,7 @@ def create_device(context: RequestContext) -> tables.Device:
     return device
 
 
-def change_device(context: RequestContext, device: tables.Device) -> tables.Device:
+def change_device(context: RequestContext, device: tables.ObservedDevice) -> tables.ObservedDevice:
     """Change the given fields of a device."""
     _require_known(context)
     _given(context, device, "hardware_version", *_DEVICE_FIELDS).updated = context.project.now
@@ -93,7 +93,7 @@ def change_device(context: RequestContext, device: tables.Device) -> tables.Devi
     return device
 
 
-def remove_device(project: Project, device: tables.Device) -> None:
+def remove_device(project: Project, device: tables.ObservedDevice) -> None:
     """Remove a device; the data that it sent remains."""
     project.table(tables.DEVICES).delete(device.device_serial)
 
@@ -161,7 +161,7 @@ def change_issue(context: RequestContext, issue: tables.Issue) -> tables.Issue:
     return issue
 
 
-def put_device_in_cohort(project: Project, device: tables.Device, slug: str) -> None:
+def put_device_in_cohort(project: Project, device: tables.ObservedDevice, slug: str) -> None:
     """Move a device to a cohort."""
     device.cohort, device.updated = slug, project.now
     project.table(tables.DEVICES).put(device.device_serial, device)

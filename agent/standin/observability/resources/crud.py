@@ -18,7 +18,7 @@ from agent.standin.observability.operations import (
 from agent.standin.observability.project import DEFAULT_COHORT, Project
 from agent.standin.observability.refusals import not_found
 from agent.standin.observability.resources import changes, lists, resource_table, serializers
-from agent.standin.observability.resources.resource_table import R, Resource
+from agent.standin.observability.resources.resource_table import R, ResourceKind
 
 _MAX_REMOVED = 1000
 
@@ -39,7 +39,7 @@ def operations() -> list[ServedOperation]:
     return [*served, _put_device_in_cohort()]
 
 
-def find(project: Project, resource: Resource[R], key: str) -> R:
+def find(project: Project, resource: ResourceKind[R], key: str) -> R:
     """Return the record of a resource by its key. Raises 404."""
     if resource.table is tables.COHORTS:
         project.cohort(key)
@@ -51,7 +51,7 @@ def find(project: Project, resource: Resource[R], key: str) -> R:
     return record
 
 
-def _list(resource: Resource[R]) -> ServedOperation:
+def _list(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         project = context.project
         if resource.table is tables.COHORTS:
@@ -71,7 +71,7 @@ def _list(resource: Resource[R]) -> ServedOperation:
     )  # fmt: skip
 
 
-def _get(resource: Resource[R]) -> ServedOperation:
+def _get(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         record = find(context.project, resource, context.path[resource.key])
         return JSON({"data": resource.serialize(context.project, record)})
@@ -83,7 +83,7 @@ def _get(resource: Resource[R]) -> ServedOperation:
     )  # fmt: skip
 
 
-def _create(resource: Resource[R]) -> ServedOperation:
+def _create(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.create is not None
         record = resource.create(context)
@@ -98,7 +98,7 @@ def _create(resource: Resource[R]) -> ServedOperation:
     )  # fmt: skip
 
 
-def _links(resource: Resource[R]) -> tuple[Link, ...]:
+def _links(resource: ResourceKind[R]) -> tuple[Link, ...]:
     """Return the OpenAPI links from a created resource to its other operations."""
     shown = resource.schema["properties"]
     shown_key = resource.key if resource.key in shown else resource.key.rpartition("_")[2]
@@ -111,7 +111,7 @@ def _links(resource: Resource[R]) -> tuple[Link, ...]:
     )
 
 
-def _change(resource: Resource[R]) -> ServedOperation:
+def _change(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.change is not None
         record = find(context.project, resource, context.path[resource.key])
@@ -127,7 +127,7 @@ def _change(resource: Resource[R]) -> ServedOperation:
     )  # fmt: skip
 
 
-def _remove(resource: Resource[R]) -> ServedOperation:
+def _remove(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.remove is not None
         record = find(context.project, resource, context.path[resource.key])
@@ -142,7 +142,7 @@ def _remove(resource: Resource[R]) -> ServedOperation:
     )  # fmt: skip
 
 
-def _remove_many(resource: Resource[R]) -> ServedOperation:
+def _remove_many(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
         assert resource.remove is not None
         body = context.body
@@ -189,13 +189,13 @@ def _put_device_in_cohort() -> ServedOperation:
     )  # fmt: skip
 
 
-def _many(resource: Resource[R]) -> str:
+def _many(resource: ResourceKind[R]) -> str:
     return f"{PROJECT_PATH}/{resource.name}"
 
 
-def _one(resource: Resource[R]) -> str:
+def _one(resource: ResourceKind[R]) -> str:
     return f"{_many(resource)}/{{{resource.key}}}"
 
 
-def _key(resource: Resource[R]) -> Parameter:
+def _key(resource: ResourceKind[R]) -> Parameter:
     return Parameter(name=resource.key, schema=resource.key_schema, where="path", required=True)

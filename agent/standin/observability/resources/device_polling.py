@@ -119,7 +119,7 @@ def _newest(context: RequestContext) -> tables.Release | None:
     )
 
 
-def _deployed(project: projects.Project, device: tables.Device) -> list[tables.Release]:
+def _deployed(project: projects.Project, device: tables.ObservedDevice) -> list[tables.Release]:
     """Return the full and delta releases that are deployed to a device, or the one of its own."""
     own = changes.release_of(project, "", device.release or "")
     if own is not None:

@@ -35,7 +35,7 @@ _PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource(Generic[R]):
+class ResourceKind(Generic[R]):
     """One resource. `create` and `change` get the checked request and return the record."""
 
     table: TableOf[R]
@@ -102,7 +102,7 @@ _DATES = {"created_date": "created", "updated_date": "updated"}
 _SEEN = {"created_date": "created", "first_seen": "created"}
 """The times that every list filters by: what has no `first_seen` was seen as it was made."""
 
-RELEASES = Resource(
+RELEASES = ResourceKind(
     table=tables.RELEASES,
     singular="Release",
     key="release_version",
@@ -123,7 +123,7 @@ RELEASES = Resource(
     remove=changes.remove_release,
     remove_many=True,
 )
-COHORTS = Resource(
+COHORTS = ResourceKind(
     table=tables.COHORTS,
     singular="Cohort",
     key="cohort_slug",
@@ -139,7 +139,7 @@ COHORTS = Resource(
     change_body=schemas.body_schema(name=_TEXT),
     remove=changes.remove_cohort,
 )
-DEVICES = Resource(
+DEVICES = ResourceKind(
     table=tables.DEVICES,
     singular="Device",
     key="device_serial",
@@ -162,7 +162,7 @@ DEVICES = Resource(
     remove=changes.remove_device,
     remove_many=True,
 )
-DEPLOYMENTS = Resource(
+DEPLOYMENTS = ResourceKind(
     table=tables.DEPLOYMENTS,
     singular="Deployment",
     schema=schemas.DEPLOYMENT,
@@ -188,7 +188,7 @@ DEPLOYMENTS = Resource(
     change_body=schemas.body_schema(rollout_percent=_PERCENT),
     remove=changes.abort_deployment,
 )
-EVENTS = Resource(
+EVENTS = ResourceKind(
     table=tables.EVENTS,
     singular="Event",
     schema=schemas.EVENT,
@@ -202,7 +202,7 @@ EVENTS = Resource(
         created_date="created", captured_date="captured", received_date="received", id="id"
     ),
 )
-TRACES = Resource(
+TRACES = ResourceKind(
     table=tables.TRACES,
     singular="Trace",
     schema=schemas.TRACE,
@@ -214,7 +214,7 @@ TRACES = Resource(
     },
     sorts=_sorts(created_date="created", captured_date="captured", id="id"),
 )
-ISSUES = Resource(
+ISSUES = ResourceKind(
     table=tables.ISSUES,
     singular="Issue",
     schema=schemas.ISSUE,
@@ -234,7 +234,7 @@ ISSUES = Resource(
         status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
     ),
 )
-INSTALLS = Resource(
+INSTALLS = ResourceKind(
     table=tables.INSTALLS,
     singular="Install",
     schema=schemas.INSTALL,
@@ -245,7 +245,7 @@ INSTALLS = Resource(
     },
     sorts=_sorts(began_at="began", id="id"),
 )
-COREDUMPS = Resource(
+COREDUMPS = ResourceKind(
     table=tables.COREDUMPS,
     singular="Coredump",
     schema=schemas.COREDUMP,
@@ -253,7 +253,7 @@ COREDUMPS = Resource(
     filters={**_filters("device"), **since(**_SEEN)},
     sorts=_sorts(created_date="created", id="id"),
 )
-FILES = Resource(
+FILES = ResourceKind(
     table=tables.FILES,
     singular="File",
     schema=schemas.FILE,
@@ -262,7 +262,7 @@ FILES = Resource(
     sorts=_sorts(created_date="created", name="name", id="id"),
 )
 
-RESOURCES: tuple[Resource[Any], ...] = (
+RESOURCES: tuple[ResourceKind[Any], ...] = (
     RELEASES,
     COHORTS,
     DEVICES,

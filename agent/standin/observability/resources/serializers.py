@@ -106,7 +106,7 @@ def cohort(scope: Project, record: tables.Cohort) -> JSONObject:
     )
 
 
-def device(scope: Project, record: tables.Device) -> JSONObject:
+def device(scope: Project, record: tables.ObservedDevice) -> JSONObject:
     """Return a device as JSON."""
     release = release_ref(scope, record.last_seen_release)
     cohort = cohort_ref(scope, record.cohort)

@@ -19,7 +19,7 @@ from sdk_bytes import coredump
 from standin import StandIn
 
 from agent.standin.core.schema import check
-from agent.standin.observability.resources.resource_table import RESOURCES, Resource
+from agent.standin.observability.resources.resource_table import RESOURCES, ResourceKind
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+[+-]\d\d:\d\d")
 
@@ -40,7 +40,7 @@ async def test_timestamps_have_a_fraction_and_a_numeric_offset(standin: StandIn)
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
 async def test_a_listed_resource_has_the_form_of_its_schema(
-    standin: StandIn, resource: Resource
+    standin: StandIn, resource: ResourceKind
 ) -> None:
     await push_events(standin, an_event("kit-1"), a_trace("kit-1"))
     await make_release(standin, "1.0.0")
