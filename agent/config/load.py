@@ -64,6 +64,11 @@ def load(
     """
     environ = os.environ if environ is None else environ
     file = config_file(environ)
+    if environ.get("CELLAGENT_CONFIG") and not file.exists():
+        raise ConfigError(
+            f"CELLAGENT_CONFIG names {file}, which does not exist",
+            hint="correct it, or make the file: `cellagent config set KEY VALUE`",
+        )
     document = read_config(file)
     name, name_origin = _name(profile, environ, document, file)
     own, base = _tables(name, document, file)

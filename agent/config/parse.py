@@ -33,8 +33,10 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     except msgspec.ValidationError as error:
         text = str(error)
         match = _AT.search(text)
-        key = f"{match.group(1)}: " if match else ""
-        raise ConfigError(f"{place}: {key}{_AT.sub('', text)}", hint=_choices(key)) from error
+        key = match.group(1) if match else ""
+        text = _AT.sub("", text) if "matching regex" not in text else "not a value that it may have"
+        named = f"{key}: " if key else ""
+        raise ConfigError(f"{place}: {named}{text}", hint=_choices(key)) from error
     for field, kind in get_type_hints(HostSettings, include_extras=True).items():
         if kind == ServiceUrl and (url := getattr(profile.hosts, field)):
             checked_url(url, f"{place}: hosts.{field}")
@@ -133,11 +135,17 @@ def _unknown_keys(
 
 
 def _choices(key: str) -> str:
-    """Return a hint with the values that a key of a closed set may have."""
+    """Return a hint with the values that a key may have, where they are few or of a form."""
     try:
-        values = get_args(key_type(key.removesuffix(": ")))
+        kind = key_type(re.sub(r"\[[^]]*\]", "", key))
     except ConfigError:
         return ""
+    if get_origin(kind) is tuple:
+        kind = get_args(kind)[0]
+    for meta in getattr(kind, "__metadata__", ()):
+        if isinstance(meta, msgspec.Meta) and meta.description:
+            return f"it may be {meta.description}"
+    values = get_args(kind)
     if not values or not all(isinstance(value, str) for value in values):
         return ""
     return "it may be " + ", ".join(repr(value) for value in values)

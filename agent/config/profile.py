@@ -17,6 +17,31 @@ Version = Annotated[str, msgspec.Meta(pattern=r"^[-a-zA-Z0-9_.+]{0,128}$")]
 """A version at the observability service."""
 ServiceUrl = Annotated[str, msgspec.Meta(description="https, or http on this machine")]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+# A description says what a value that has another form may be.
+WifiSource = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(auto|networkmanager|iw|companion|none|file:.+)$",
+        description="auto, networkmanager, iw, companion, none, or file:PATH",
+    ),
+]
+ConsolePort = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(auto|same|none|[cC][oO][mM][0-9]+|.*[/:\\\\].*)$",
+        description="auto, same (as the AT port), none, or a port as /dev/ttyACM1 or COM3",
+    ),
+]
+QuietHours = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(([01]?[0-9]|2[0-3]):[0-5][0-9]-([01]?[0-9]|2[0-3]):[0-5][0-9])?$",
+        description="local times as 22:00-06:00",
+    ),
+]
+Sha256Hex = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9a-fA-F]{64}$", description="64 hex digits of a SHA-256")
+]
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -75,7 +100,7 @@ class KitSettings(Section, frozen=True):
     """One kit: its ports and how to talk to it."""
 
     port: str = ""
-    console_port: str = "auto"
+    console_port: ConsolePort = "auto"
     """auto, same (as the AT port), none, or a port."""
     companion_port: str = ""
     """The port of an ESP-AT companion that scans Wi-Fi."""
@@ -103,7 +128,7 @@ class LocationSettings(Section, frozen=True):
 
     interval_s: NotNegative = 3600.0
     """Time between two positions of `run`; 0 turns them off."""
-    wifi: str = "auto"
+    wifi: WifiSource = "auto"
     """auto, networkmanager, iw, companion, none, or file:PATH. Only auto takes the scanners of
     macOS and Windows, which have no word of their own."""
     send_ssid: bool = False
@@ -118,7 +143,7 @@ class FotaSettings(Section, frozen=True):
 
     interval_s: NotNegative = 900.0
     """Time between two looks of `run` for a job; 0 turns them off."""
-    quiet_hours: str = ""
+    quiet_hours: QuietHours = ""
     """Local time without updates, as "22:00-06:00"."""
     hosts: tuple[str, ...] = ()
     """Hosts that images may come from."""
@@ -127,7 +152,7 @@ class FotaSettings(Section, frozen=True):
     allow_downgrade: bool = False
     trust_proxy: bool = False
     public_key_file: str = ""
-    digests: tuple[str, ...] = ()
+    digests: tuple[Sha256Hex, ...] = ()
     """SHA-256 digests, in hex, of images that the operator trusts."""
     installer: Literal["auto", "mcuboot", "serial-modem", "command", "virtual"] = "auto"
     mcuboot_port: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -12,6 +13,14 @@ from agent.config.paths import config_file, secrets_file
 from agent.config.private_files import read_plain, write_private
 from agent.config.secrets import SECRETS, read_secrets_file, secrets_table
 from agent.errors import ConfigError, UsageError
+
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "_s": {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400},
+    "_bytes": {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "kB": 1e3, "MB": 1e6},
+    "_m": {"m": 1, "km": 1000},
+    "_mv": {"mV": 1, "V": 1000},
+}
+"""The end of a key that says its unit -> what the units that a person may write are of it."""
 
 
 def write_profile(
@@ -124,9 +133,17 @@ def _parsed(kind: object, text: str, key: str) -> object:
         if text.lower() not in words:
             raise ConfigError(f"{key}: {text!r} is neither true nor false")
         return words[text.lower()]
-    if plain in {int, float}:
-        try:
-            return plain(text)
-        except ValueError:
-            raise ConfigError(f"{key}: {text!r} is no number") from None
-    return text
+    return _number(plain, text, key) if plain in {int, float} else text
+
+
+def _number(kind: type[int] | type[float], text: str, key: str) -> float:
+    """Return a number of a key; where its name ends with a unit, the text may have another."""
+    units = next((units for end, units in _UNITS.items() if key.endswith(end)), {})
+    match = re.fullmatch(r"(-?[0-9.]+(?:e[0-9]+)?) ?([A-Za-z]*)", text.strip())
+    try:
+        if match is None or (match[2] and match[2] not in units):
+            raise ValueError(text)
+        return kind(float(match[1]) * units[match[2]] if match[2] else kind(match[1]))
+    except ValueError:
+        hint = f"a number, or one with a unit: {', '.join(units)}" if units else ""
+        raise ConfigError(f"{key}: {text!r} is no number", hint=hint) from None

@@ -9,15 +9,22 @@ from agent.config.secrets import Origin
 from agent.errors import ConfigError
 
 
-def test_without_any_file_the_neutral_profile_is_used(file: Path) -> None:
-    configuration = load()
+def test_without_any_file_the_neutral_profile_is_used(tmp_path: Path) -> None:
+    configuration = load(environ={"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)})
     assert configuration.name == "custom"
     assert configuration.profile.hosts.api == ""
     assert {origin.kind for origin in configuration.origins.values()} == {"default"}
 
 
+def test_a_named_file_that_is_not_there_is_an_error_that_says_how_to_make_it(file: Path) -> None:
+    with pytest.raises(ConfigError, match=f"CELLAGENT_CONFIG names {file}, which does") as caught:
+        load()
+    assert "`cellagent config set KEY VALUE`" in caught.value.hint
+
+
 @pytest.mark.contract("O1.4", "O4.3")
 def test_the_public_profile_is_complete_but_for_what_is_the_users_own(file: Path) -> None:
+    file.touch()
     configuration = load("public")
     hosts = configuration.profile.hosts
     assert (hosts.device_cloud, hosts.api, hosts.chunks, hosts.ingress, hosts.files) == (
@@ -35,6 +42,7 @@ def test_the_public_profile_is_complete_but_for_what_is_the_users_own(file: Path
 def test_a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_default(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    file.touch()
     assert load().profile.kit.port == ""
     file.write_text('profile = "lab"\n[profiles.lab.kit]\nport = "from-file"\nbaud = 9600\n')
     from_file = load()
@@ -82,6 +90,7 @@ def test_a_file_that_is_not_text_is_an_error(file: Path) -> None:
 
 
 def test_an_unknown_profile_is_an_error_with_the_nearest_name(file: Path) -> None:
+    file.touch()
     with pytest.raises(ConfigError, match="no profile 'pubilc'") as caught:
         load("pubilc")
     assert caught.value.hint == "did you mean 'public'?"
