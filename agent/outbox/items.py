@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from agent.errors import AgentError, Unavailable, UsageError
+from agent.errors import AgentError, ResourceUnavailable, UsageError
 from agent.json_value import JSONValue
 
 _DEEPEST = 32
@@ -47,7 +47,7 @@ class TooLarge(OutboxFull):
     """The items of one call are larger than the whole quota: they will never fit."""
 
 
-class OutboxHeld(Unavailable):
+class OutboxHeld(ResourceUnavailable):
     """Another process has the outbox open; there is one connection to it at a time."""
 
     kind = "outbox-held"

@@ -54,7 +54,7 @@ async def test_a_second_agent_of_the_profile_is_refused_by_name(
 ):
     async with agent_on(profile_with(tmp_path, cloud)) as agent:
         second = await agent.run("run")
-        assert second.code != 0
+        assert second.code == 3
         assert f"(PID {agent.process.pid})" in second.err
         assert (await agent.run("status")).code == 0, "the first one is not disturbed"
         other = await agent.run("status", "--profile", "standin")

@@ -34,7 +34,7 @@ async def test_while_the_agent_holds_the_outbox_items_are_left_for_it(offline, t
         code, (told,), _ = await cellagent("report", "event", *IDENTITY, "--metric", "a=1")
         assert (code, told) == (0, {"queued": 1, "left_for_the_agent": True})
         code, (told,), _ = await cellagent("outbox", "list")
-        assert (code, told["error"]["kind"]) == (6, "outbox-held")
+        assert (code, told["error"]["kind"]) == (3, "outbox-held")
         from agent.outbox.handoff import collect
 
         assert collect(box) == 1
