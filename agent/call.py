@@ -15,6 +15,7 @@ import msgspec
 
 from agent.errors import BadAnswer
 from agent.json_value import JSONValue
+from at.protocol.counts import counted
 
 T_co = TypeVar("T_co", covariant=True)
 V = TypeVar("V")
@@ -106,7 +107,7 @@ class Response:
         if not self.content:
             return "an empty body"
         kind = self.headers.get("content-type", "").partition(";")[0].strip()
-        return f"{len(self.content)} bytes of {kind or 'no declared type'}"
+        return f"{counted(len(self.content), 'bytes')} of {kind or 'no declared type'}"
 
 
 @dataclass(frozen=True, slots=True)

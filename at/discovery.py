@@ -12,6 +12,7 @@ from at.driver.modem import Modem
 from at.driver.opening import is_garbage, transport_of
 from at.ports.usb import Listing, UsbPort, system_ports
 from at.protocol.answer_or_notice import line_name
+from at.protocol.counts import counted
 from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError, LinkLost, NoAnswer, PortBusy, PortForbidden
 from at.protocol.framing import Framer, Log
@@ -142,11 +143,11 @@ async def _other_rates(
         except AtError as error:
             return PortReport(port, reason=str(error), hint=error.hint)
     rates = ", ".join(map(str, BAUD_RATES))
+    garbage = counted(len(silent.received), "bytes")
     return PortReport(
         port,
         role="trace",
-        reason=f"no AT answer, {len(silent.received)} garbage bytes at {BAUD_RATES[0]} baud; "
-        f"tried {rates}",
+        reason=f"no AT answer, {garbage} of garbage at {BAUD_RATES[0]} baud; tried {rates}",
         hint="a modem trace looks like this; else name its speed with --baud",
     )
 
@@ -176,7 +177,9 @@ def _silent(port: UsbPort, silent: NoAnswer) -> PortReport:
             reason="log lines, but no AT answer",
             hint="the kit's console: another port may be the AT port",
         )
-    return PortReport(port, reason=f"{len(text)} bytes of text, but no AT answer", hint=silent.hint)
+    return PortReport(
+        port, reason=f"{counted(len(text), 'bytes')} of text, but no AT answer", hint=silent.hint
+    )
 
 
 def _imei(lines: tuple[str, ...]) -> str | None:

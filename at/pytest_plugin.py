@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from at.protocol.counts import counted
+
 if TYPE_CHECKING:
     from at.driver.modem import Modem
     from at.transcripts.transcript import Transcript
@@ -58,7 +60,7 @@ def modem_from_transcript(request: pytest.FixtureRequest) -> ModemFromTranscript
         if strict and transport.remaining:
             step = transport.remaining[0]
             raise TranscriptError(
-                f"{len(transport.remaining)} steps of the transcript were never sent; "
+                f"{counted(len(transport.remaining), 'steps')} of the transcript never sent; "
                 f"the first is line {step.line}, {shown(step.data)}"
             )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import agent_command, emit, note, say
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
@@ -88,4 +89,5 @@ def _show(session: Session, fix: Fix) -> None:
         return
     say(fix.position.describe())
     used = f", {fix.position.fulfilled_with}" if fix.position.fulfilled_with else ""
-    say(f"by {fix.method.value}{used}: {fix.cells} cells, {fix.access_points} access points")
+    heard = counted(fix.access_points, "access points")
+    say(f"by {fix.method.value}{used}: {counted(fix.cells, 'cells')}, {heard}")

@@ -26,6 +26,7 @@ from agent.daemon.snapshot import (
     State,
 )
 from agent.errors import AgentError
+from at.protocol.counts import counted
 
 _WIDTH = 80
 
@@ -95,7 +96,7 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
     for lane in outbox.failing or []:
         held = f"{lane.held} held apart, " if lane.held else ""
         again = _next_try(lane.next_try, now) or "tries now"
-        tries = f"{lane.failures} tries in {_since(lane.since, now)}"
+        tries = f"{counted(lane.failures, 'tries')} in {_since(lane.since, now)}"
         text = f"{lane.kind} of {lane.device or '-'}: {tries}"
         what = "" if lane.what == outbox.trouble else f": {lane.what}"
         yield from _wrapped("!   ", f"{text}, {held}{again}{what}")
@@ -222,15 +223,14 @@ def _measured(each: LinkStatus) -> Iterator[str]:
 
 def _console(each: ConsoleStatus, now: datetime) -> Iterator[str]:
     counts = {"chunks": each.chunks, "dumps": each.dumps, "faults": each.faults}
-    yield from (f"{count} {name}" for name, count in counts.items() if count)
+    yield from (counted(count, name) for name, count in counts.items() if count)
     if each.crash is not None:
         at_frame = f" at {each.crash.frame}" if each.crash.frame else ""
         yield f"crashed {_since(each.crash.at, now)} ago: {each.crash.what}{at_frame}"
     if each.lost:
         yield f"{each.lost} LOST for want of room"
     if each.let_go:
-        often = "once" if each.let_go == 1 else f"{each.let_go} times"
-        yield f"let go {often} ({each.let_go_s or 0.0:.0f} s)"
+        yield f"let go {counted(each.let_go, 'times')} ({each.let_go_s or 0.0:.0f} s)"
 
 
 def _fota(each: FotaStatus) -> str:

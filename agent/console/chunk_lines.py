@@ -6,6 +6,8 @@ import base64
 import re
 from dataclasses import dataclass, field
 
+from at.protocol.counts import counted
+
 CHUNK_MARK = b"MC:"
 _MIN_CHUNK = 3  # a header and a CRC: an empty message
 
@@ -93,7 +95,7 @@ def _decode(line: bytes, start: int) -> ChunkLine | str:
     except ValueError as exc:
         return str(exc)
     if len(chunk) < _MIN_CHUNK:
-        return f"{len(chunk)} bytes are no chunk"
+        return f"no chunk: {counted(len(chunk), 'bytes')}"
     return ChunkLine(chunk)
 
 

@@ -286,7 +286,7 @@ class Demonstration:
         await self._flush(outbox)
         totals = await outbox.atransact(lambda store: store.totals())
         if totals.waiting or totals.parked:
-            raise DemoFailed(f"{totals.waiting} items wait and {totals.parked} are parked")
+            raise DemoFailed(f"in the outbox: {totals.waiting} waiting, {totals.parked} parked")
 
     async def _wait_listed(
         self, kind: str, enough: Callable[[list[Resource]], bool]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent.errors import AgentError
+from at.protocol.counts import counted
 
 MAGIC = 0x96F3B83D
 _HEADER = struct.Struct("<IIHHIIBBHI4x")
@@ -101,7 +102,7 @@ def read_image(path: Path) -> McubootImage:
         end, more_tlvs = _area(file, at, size, _INFO_MAGIC)
         tlvs += more_tlvs
     if end != size:
-        raise BadImage(f"{size - end} bytes follow the end of the image")
+        raise BadImage(f"{counted(size - end, 'bytes')} too many behind the end of the image")
     hashes = [tlv for tlv in tlvs if tlv.type in HASH_TLVS and not tlv.protected]
     if len(hashes) != 1:
         raise BadImage(f"the image states {len(hashes)} hashes of itself, not one")

@@ -33,6 +33,7 @@ from agent.outbox.records import (
     ranges,
 )
 from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE, FrameParts, Segment, SegmentFiles
+from at.protocol.counts import counted
 
 _MOST_RECENT = 10_000
 
@@ -47,8 +48,8 @@ class Damage(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"the outbox was damaged: {self.lost} items are lost, {self.kept} items of "
-            f"{self.files} damaged files are kept"
+            f"the outbox was damaged: {counted(self.lost, 'items')} lost, "
+            f"{counted(self.kept, 'items')} of {counted(self.files, 'damaged files')} kept"
         )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from at.ports.usb import system_ports
 from at.protocol import resynchronisation
 from at.protocol.answer_or_notice import fields
+from at.protocol.counts import counted
 from at.protocol.dialect import Dialect, Terminator, recognised
 from at.protocol.errors import CommandTimeout, ModemReset, NoAnswer, PortNotFound
 
@@ -189,12 +190,12 @@ def silence(name: str, received: bytes) -> NoAnswer:
         )
     if is_garbage(received):
         return NoAnswer(
-            f"{name}: no AT answer, {len(received)} garbage bytes",
+            f"{name}: no AT answer, {counted(len(received), 'bytes')} of garbage",
             hint="the speed may be wrong, or it is a trace port: `cellagent ports` tries others",
             received=received,
         )
     return NoAnswer(
-        f"{name}: no AT answer, only {len(received)} bytes of other text",
+        f"{name}: no AT answer, only {counted(len(received), 'bytes')} of other text",
         hint="it may be the kit's console: `cellagent ports` tells which port answers",
         received=received,
     )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
 from at.transcripts.log_shapes import FENCE, IN, LEADS, LEFT, OUT, RIGHT
 from at.transcripts.transcript import Direction
@@ -90,7 +91,9 @@ class _Table:
             if row is None:
                 return
             if len(row) != self.width:
-                raise _no_row(begin, f"{len(row)} columns, the heading has {self.width}")
+                raise _no_row(
+                    begin, f"{counted(len(row), 'columns')}, the heading has {self.width}"
+                )
             if not _RULE.fullmatch("".join(row)):
                 yield begin, self._line([cell.strip() for cell in row])
 

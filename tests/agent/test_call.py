@@ -26,7 +26,7 @@ def test_an_answer_is_decoded_as_the_type_that_is_asked_for():
     ("content", "named"),
     [
         (b"", "an empty body"),
-        (b"{", "1 bytes of no declared type"),
+        (b"{", "1 byte of no declared type"),
         (b'{"name": 1}', r"another shape.*\$\.name"),
         (b'{"name": ' + b"[" * 100_000, "another shape"),
     ],

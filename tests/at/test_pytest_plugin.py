@@ -43,7 +43,7 @@ def test_another_project_uses_it_as_a_plugin(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=1, failed=2)
     output = result.stdout.str()
     assert "has `AT+CESQ" in output
-    assert "1 steps of the transcript were never sent" in output
+    assert "1 step of the transcript never sent" in output
 
 
 def test_the_plugin_costs_nothing_before_it_is_used(pytester: pytest.Pytester) -> None:

@@ -24,6 +24,7 @@ from agent.observability.ingest.device_identity import (
     profile_identity,
 )
 from agent.tasks import cancel_and_wait
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from agent.wiring.forwarding import HandleItems
@@ -78,10 +79,10 @@ async def outbox_sink(
                 await cancel_and_wait(*work)
                 await forwarder.flush()
                 if lost := forwarder.lost + forwarder.waiting:
-                    note(f"{lost} chunks and dumps are lost: they could not be kept")
+                    note(f"lost, as it could not be kept: {counted(lost, 'items')} (chunks, dumps)")
                 await delivery.flush()
                 totals = await outbox.atransact(lambda store: store.totals())
-                note(f"{delivery.done.items} delivered, {totals.waiting} wait in the outbox")
+                note(f"{delivery.done.items} delivered, {totals.waiting} waiting in the outbox")
 
 
 class TroubleNotes:
@@ -148,7 +149,7 @@ class FileSink:
         """Try once more to save what waits; note how much is lost."""
         await self.store(())
         if lost := self._lost + len(self._chunks) + len(self._dumps):
-            self._note(f"{lost} chunks and dumps are lost: they could not be saved")
+            self._note(f"lost, as it could not be saved: {counted(lost, 'items')} (chunks, dumps)")
 
     def _save(self) -> None:
         if self._chunks:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from agent.cli.framework.command import json_line
 from agent.cli.framework.safe_text import AS_IN_JSON, drawn, printable
 from agent.redact import redact
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from agent.console.line_classifier import ConsoleItem
@@ -157,7 +158,9 @@ class ConsoleWindow:
         if self._json:
             self._emit({"type": "lost", "count": count})
         else:
-            self._show_lines([f"!! {count} lines are not shown: this window did not keep up"])
+            self._show_lines(
+                [f"!! {counted(count, 'lines')} not shown: this window did not keep up"]
+            )
 
     def show_answer(self, lines: list[str]) -> None:
         """Show the modem's answer to a typed line."""
@@ -206,7 +209,7 @@ class ConsoleWindow:
     def _not_shown(self, lines: int) -> str:
         if self._json:
             return json_line({"type": "lost", "count": lines}).rstrip("\n")
-        return f"!! {lines} lines are not shown: the terminal took nothing meanwhile"
+        return f"!! {counted(lines, 'lines')} not shown: the terminal took nothing meanwhile"
 
     def _lines_of(self, item: ConsoleItem) -> list[str]:
         """Return one item as lines for a person."""
@@ -220,7 +223,7 @@ class ConsoleWindow:
             return [f"{colour}{printable(item.line)}{_RESET if colour else ''}"]
         if isinstance(item, ChunkLine):
             self._chunks += 1
-            return [f"** chunk {self._chunks}: {len(item.chunk)} bytes"]
+            return [f"** chunk {self._chunks}: {counted(len(item.chunk), 'bytes')}"]
         if isinstance(item, CapturedDump):
             from agent.cli.capture.zephyr_dumps import describe_dump, format_dump
 

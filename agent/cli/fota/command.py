@@ -12,6 +12,7 @@ from agent.cli.fota.progress import ProgressOnStderr
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.terminal import must_ask
 from agent.errors import AgentError, RefusedByRule
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -217,7 +218,8 @@ def _show(session: Session, device_id: str, folder: Path) -> None:
     if opened is None:
         say("  no job in work")
     else:
-        say(f"  job {opened.job_id}: {opened.step.value}, {_downloaded_bytes(journal)} bytes here")
+        here = counted(_downloaded_bytes(journal), "bytes")
+        say(f"  job {opened.job_id}: {opened.step.value}, {here} here")
         if opened.proof:
             say(f"    {opened.proof}")
     for result in journal.results[-5:]:

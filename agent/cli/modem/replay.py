@@ -10,6 +10,7 @@ import click
 from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import Session
 from agent.cli.modem.serve_port import require_one, serve_port
+from at.protocol.counts import counted
 from at.protocol.errors import AtError, TranscriptError
 from at.transcripts.step_matching import Playback, shown
 from at.transcripts.transcript import Direction, TranscriptStep, load_transcript
@@ -63,11 +64,11 @@ async def command(
     if cmd and not lenient and not code and playback.remaining:
         step = playback.remaining[0]
         raise TranscriptError(
-            f"{len(playback.remaining)} steps of {transcript} were never sent; "
+            f"{transcript}: {counted(len(playback.remaining), 'steps')} never sent; "
             f"the first is line {step.line}, {shown(step.data)}"
         )
     if playback.remaining and not lenient:
-        note(f"{len(playback.remaining)} steps of {transcript} were not sent")
+        note(f"{transcript}: {counted(len(playback.remaining), 'steps')} not sent")
     return code
 
 

@@ -12,6 +12,7 @@ from agent.cli.framework.terminal import typed_lines
 from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem
 from at.driver.stream import Stream
+from at.protocol.counts import counted
 from at.protocol.exchange import Echo, Item
 from at.protocol.notices import Notice
 
@@ -45,7 +46,8 @@ async def command(session: Session, timeout_s: float, baud: int | None) -> None:
             finally:
                 await cancel_and_wait(typing, *watchers)
             if notices.dropped or lines.dropped:
-                note(f"{notices.dropped + lines.dropped} lines came faster than they were shown")
+                dropped = counted(notices.dropped + lines.dropped, "lines")
+                note(f"not shown, as they came too fast: {dropped}")
 
 
 async def _type(session: Session, modem: Modem, timeout_s: float) -> None:

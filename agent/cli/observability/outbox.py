@@ -9,6 +9,7 @@ import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit_or_say, note
 from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,7 +45,7 @@ async def list_command(session: Session, limit: int) -> None:
     for item in found.items:
         _show(session, item)
     totals = found.totals
-    shown = f"{totals.waiting} waiting, {totals.parked} parked, {totals.bytes} bytes"
+    shown = f"{totals.waiting} waiting, {totals.parked} parked, {counted(totals.bytes, 'bytes')}"
     counts = sorted(totals.counts.items())
     past = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts)
     summary = {"summary": msgspec.to_builtins(totals)}
@@ -140,7 +141,7 @@ async def _ask_agent(
 
 
 def _show(session: Session, item: ListedItem) -> None:
-    waits = f"waits, refused {item.refusals} times" if item.refusals else "waits"
+    waits = f"waits, refused {counted(item.refusals, 'times')}" if item.refusals else "waits"
     state = f"parked: {item.parked}" if item.parked else waits
     line = (
         f"{item.id:>6}  {item.kind:9} {item.device:20} {item.bytes:>8} B  {item.captured}  {state}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import emit_or_say, note
 from agent.errors import AgentError, CredentialError, ServiceRefusal, Unavailable
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +106,11 @@ def raise_trouble(delivery: Delivery) -> None:
 
 
 def _show(session: Session, counts: dict[str, object]) -> None:
-    shown = [f"{value} {name}" for name, value in counts.items() if value and value is not True]
+    shown = [
+        counted(value, name) if isinstance(value, int) else f"{value} {name}"
+        for name, value in counts.items()
+        if value and value is not True
+    ]
     if counts.get("left_for_the_agent"):
         shown.append("the running agent delivers them")
     emit_or_say(session, counts, ", ".join(shown) or "nothing to do")

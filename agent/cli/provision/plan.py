@@ -12,6 +12,7 @@ from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
 from agent.cli.provision import bench_options
 from agent.errors import ResourceUnavailable
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from agent.provisioning.running.batch import PlannedBoard
@@ -43,7 +44,8 @@ async def command(session: Session, **values: object) -> int:
         else:
             _show(board)
     if not session.json and len(boards) > 1:
-        say(f"{len(boards)} boards, {sum(board.plan.writes for board in boards)} writes")
+        writes = sum(board.plan.writes for board in boards)
+        say(f"{counted(len(boards), 'boards')}, {counted(writes, 'writes')}")
     return max((board.exit for board in boards), default=ResourceUnavailable.exit_code)
 
 

@@ -16,6 +16,7 @@ from agent.cli.framework.command import emit, note, say
 from agent.cli.framework.safe_text import drawing, printable
 from agent.cli.framework.terminal import draws
 from agent.errors import ResourceUnavailable
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -97,7 +98,7 @@ def drawn(rows: Sequence[Row], height: int | None) -> Group:
     bar = Table.grid(padding=(0, 1))
     bar.add_row(
         ProgressBar(total=len(rows) or 1, completed=len(ended), width=_BAR_WIDTH),
-        Text(f"{len(ended)} of {len(rows)} boards"),
+        Text(f"{len(ended)} of {counted(len(rows), 'boards')}"),
     )
     return Group(*lines, *(Text(line) for line in hidden), bar)
 
@@ -234,7 +235,7 @@ class BenchView:
             if self._live is not None and not self._watches:
                 self._show_failures()
             words = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
-            boards = "1 board" if counts.total() == 1 else f"{counts.total()} boards"
+            boards = counted(counts.total(), "boards")
             took = f" in {time.monotonic() - self._began:.1f} s"
             note(f"{boards}{took}: {words}" if words else "no board was found")
             if words and not ok:

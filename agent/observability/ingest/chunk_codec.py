@@ -15,6 +15,8 @@ import binascii
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from at.protocol.counts import counted
+
 MIN_MTU = 9
 """Bytes: header, the longest varint, one byte of data, CRC. A device gives none below it."""
 MAX_MESSAGE = 16 * 1024 * 1024
@@ -263,6 +265,7 @@ def _exactly(chunk: bytes, at: int, count: int) -> bytes:
 
 def _check(message: bytes, crc: int) -> None:
     if (own := crc16(message)) != crc:
+        received = counted(len(message), "bytes")
         raise _BadChunk(
-            f"CRC 0x{crc:04x} does not agree with the {len(message)} bytes received (0x{own:04x})"
+            f"CRC 0x{crc:04x} does not agree with the {received} received (0x{own:04x})"
         )

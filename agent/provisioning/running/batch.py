@@ -17,6 +17,7 @@ from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.outcome import Outcome, outcome_of, run_end, unexpected_failure
 from agent.provisioning.running.roll_call import Identity, RollCall
 from agent.tasks import cancel_and_wait
+from at.protocol.counts import counted
 from at.protocol.errors import AtError
 
 OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager["BoardPort"]]
@@ -32,7 +33,7 @@ def require_count(locations: Sequence[BoardLocation], number: int | None) -> Non
             location.slot or location.usb_place or location.port for location in locations
         )
         raise RefusedByRule(
-            f"{len(locations)} boards are there, {number} were expected: {names or 'none'}",
+            f"{counted(len(locations), 'boards')} found, {number} expected: {names or 'none'}",
             hint="check cables and power, or correct --expect; nothing was written",
         )
 

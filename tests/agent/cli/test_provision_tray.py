@@ -133,7 +133,7 @@ def test_every_kit_on_the_hub_is_found_counted_and_named_by_its_socket(tmp_path:
         trial.put_on_hub(SIXTEEN)
         miscounted = trial.begin("--all", "--expect", "17", ports=[]).ended()
         assert (miscounted.code, miscounted.last["error"]["exit"]) == (4, 4)
-        assert "16 boards are there, 17 were expected" in miscounted.last["error"]["message"]
+        assert "16 boards found, 17 expected" in miscounted.last["error"]["message"]
         assert set(more_writes(trial).values()) == {-3}
         ran = trial.begin("--all", "--expect", "16", ports=[]).ended()
         assert ran.last == {"summary": {"boards": 16, "done": 16, "ok": True}}

@@ -40,7 +40,7 @@ def test_a_chunk_is_found_wherever_it_stands(line):
         (b"MC:CAAA", "the line ends inside the chunk"),
         (b"MC:CA_A:", "no base64 character: b'_'"),
         (b"MC:[\\]^:", "no base64 character: b'['"),
-        (b"MC:CA==:", "1 bytes are no chunk"),
+        (b"MC:CA==:", "no chunk: 1 byte"),
         (b"MC:CAA=A:", "no base64 character: b'A'"),
         (b"MC:C===:", "no base64 character: b'='"),
     ],

@@ -74,7 +74,7 @@ def test_a_key_in_a_cell_of_several_lines_is_one_command() -> None:
     ("row", "reason"),
     [
         ('TX,AT+COPS=1,2,"24412"', "4 columns, the heading has 2"),
-        ("TX", "1 columns, the heading has 2"),
+        ("TX", "1 column, the heading has 2"),
         ('TX,"AT+COPS=1,2,"24412""', "',' expected after '\"'"),
         ('TX,"AT', "unexpected end of data"),
     ],

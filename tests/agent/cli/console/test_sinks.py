@@ -45,4 +45,4 @@ async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
     (tmp_path / "chunks.jsonl").symlink_to("/dev/full")
     await sink.store(CHUNKS)
     await sink.close()
-    assert notes[-1].startswith("3 chunks and dumps are lost")
+    assert notes[-1].startswith("lost, as it could not be saved: 3 items")

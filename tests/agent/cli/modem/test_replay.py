@@ -27,7 +27,7 @@ def run(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedP
     [
         (("AT+CGMR",), 0, ""),
         (("AT+CGMM",), 1, "line 3 of the transcript has `AT+CGMR"),
-        ((), 1, "1 steps of played.transcript were never sent"),
+        ((), 1, "played.transcript: 1 step never sent"),
     ],
 )
 def test_a_strict_replay_says_what_does_not_fit(

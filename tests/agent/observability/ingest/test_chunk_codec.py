@@ -177,7 +177,7 @@ def test_a_message_started_again_is_whole_and_the_first_start_is_counted():
         ("10aabbcc", "unknown configuration in header byte 0x10"),
         ("880000", "reserved bits are set in header byte 0x88"),
         ("0800", "2 bytes are too short for a chunk with its CRC"),
-        ("08010000", "CRC 0x0000 does not agree with the 1 bytes received"),
+        ("08010000", "CRC 0x0000 does not agree with the 1 byte received"),
         ("48ffffffffff", "a number in the header does not end, or is longer than 32 bits"),
         ("48ffffffff0f", "a message of 4294967295 bytes is announced"),
         ("4801aabb", "2 bytes of a message of 1"),

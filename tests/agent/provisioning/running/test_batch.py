@@ -86,5 +86,5 @@ def test_another_number_of_boards_than_expected_stops_everything(tmp_path: Path)
     locations = Tray(tmp_path).locations(3)
     require_count(locations, None)
     require_count(locations, 3)
-    with pytest.raises(RefusedByRule, match="3 boards are there, 4 were expected: S0, S1, S2"):
+    with pytest.raises(RefusedByRule, match="3 boards found, 4 expected: S0, S1, S2"):
         require_count(locations, 4)
