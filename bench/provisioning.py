@@ -86,6 +86,7 @@ class Ours:
                 *(sys.executable, "-m", "agent", "provision", "run"),
                 *("--registration", "none", "--no-proof", *(str(kit.port) for kit in kits)),
             )
+            (self._folder / "config.toml").touch(mode=0o600)
             environment = {
                 **os.environ,
                 "CELLAGENT_CONFIG": str(self._folder / "config.toml"),

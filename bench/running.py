@@ -173,7 +173,8 @@ def latencies_ms(count: int) -> list[float]:
             await agent.run(ready.set)
 
     with tempfile.TemporaryDirectory() as folder, serving(printing, modem_cpu=1) as port:
-        os.environ.update(CELLAGENT_STATE_DIR=folder, CELLAGENT_CONFIG=f"{folder}/none.toml")
+        Path(folder, "empty.toml").touch(mode=0o600)
+        os.environ.update(CELLAGENT_STATE_DIR=folder, CELLAGENT_CONFIG=f"{folder}/empty.toml")
         asyncio.run(main(port))
     return latencies
 

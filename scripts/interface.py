@@ -129,6 +129,7 @@ class Home:
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="cellagent-interface-")
         self.folder = Path(self._temporary.name)
+        (self.folder / "config.toml").touch(mode=0o600)
         self.state = self.folder / "state"
         self.served: list[subprocess.Popen[str]] = []
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}

@@ -185,7 +185,7 @@ def asked(
     """Write a profile that names no port, plug the kit in, and count what is asked for."""
     write_standin_profile("sim", services)
     set_default_profile("sim")
-    set_value("location.wifi", "off", profile="sim")
+    set_value("location.wifi", "none", profile="sim")
     set_value("kit.console_port", "same", profile="sim")
     set_value("kit.device_id", "kit-1", profile="sim")
     (tmp_path / "file").write_bytes(b"MC:AAAA:\n")
