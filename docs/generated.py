@@ -50,7 +50,8 @@ def causes() -> str:
         "| cause | how sure | evidence | what it says | what to do | source |",
         "|---|---|---|---|---|---|",
     ]
-    for row in (*table.load().rows, *table.load().alone):
+    knowledge = table.load()
+    for row in (*knowledge.rows, *knowledge.failures, *knowledge.alone):
         ways = "; or ".join(_conditions(wanted) for wanted in row.when)
         cells = (f"`{row.cause}`", row.certainty.value, ways, row.says, row.next, row.source)
         parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

@@ -14,6 +14,7 @@ from at.protocol.command_redaction import without_secrets
 from at.transcripts.log_reader import read_lines
 
 MOST = 5
+_MOST_FAILURES = 2
 _ORDER = {certainty: place for place, certainty in enumerate(Certainty)}
 _FACT = re.compile(r"\{([^{}]+)\}")
 _LIMITS = re.compile(r"([<>]) (-?\d+(?:\.\d+)?)")
@@ -55,6 +56,9 @@ def causes(facts: Mapping[str, Fact], table: Table) -> list[Cause]:
     for row in sorted(table.rows, key=lambda row: _ORDER[row.certainty]):
         if (cause := _cause(row, facts)) is not None:
             found.setdefault(cause.cause, cause)
+    if not found:
+        failures = [cause for row in table.failures if (cause := _cause(row, facts))]
+        found = {cause.cause: cause for cause in failures[:_MOST_FAILURES]}
     if not found:
         found = _first(_cause(row, facts) for row in table.alone)
     return list(found.values())[:MOST]

@@ -34,6 +34,8 @@ _TELL_OF_OFF = frozenset(
 _SETTINGS = frozenset(
     {"+CFUN", "%XSYSTEMMODE", "%XBANDLOCK", "+COPS", "+CGDCONT", "+CGAUTH", "+CPSMS"}
 )
+_OF_THE_COMMAND = frozenset({0, 3, 4, 50, 100, "ERROR"})
+"""Errors that say something of the command, and nothing of the modem's state."""
 _NOT_FOUND = 513
 _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
 """What stands in each line with a command, an answer, a notice or a result."""
@@ -135,7 +137,9 @@ class Evidence:
         if code:
             known = {words.upper(): code for words, code in self._table.cme_texts.items()}
             error = int(code) if code.isdigit() else known.get(code.upper(), code)
-            self._facts.note("error" if isinstance(error, int) and error >= 512 else "cme", error)
+            if error not in _OF_THE_COMMAND:
+                of_maker = isinstance(error, int) and error >= 512
+                self._facts.note("error" if of_maker else "cme", error)
         deletes = name == "%CMNG" and written.startswith("3")
         if name and not (deletes and error == _NOT_FOUND):  # it is deleted
             if word == "OK":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import NotRequired, TypedDict
 
 from at.causes.literals import literals_of
 
@@ -38,6 +39,15 @@ class Row:
     next: str
     source: str
     until: tuple[str, ...] = ()
+
+
+class _Failure(TypedDict):
+    cause: str
+    until: list[str]
+    server: NotRequired[bool]
+    of: str
+    says: str
+    next: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,8 @@ class Table:
     """The whole table. `words` come from [[text]] and from the patterns of rows alike."""
 
     rows: tuple[Row, ...]
+    failures: tuple[Row, ...]
+    """Rows for where none of `rows` holds, for lines that only tell that something failed."""
     alone: tuple[Row, ...]
     """Rows for where no other holds."""
     same: Mapping[str, str]
@@ -103,11 +115,30 @@ def read(text: str) -> Table:
     file = tomllib.loads(text)
     rows = [row for fact, numbers in file["numbers"].items() for row in _numbered(fact, numbers)]
     rows += [_row(**row) for row in file["row"]]
-    patterns = {str(wanted[LINE]) for row in rows for wanted in row.when if LINE in wanted}
+    failures = tuple(_failures(file["failures"], file["failure"]))
+    told = [wanted for row in (*rows, *failures) for wanted in row.when]
+    patterns = {str(wanted[LINE]) for wanted in told if LINE in wanted}
     words = [_words(**words) for words in file["text"]]
     words += [_words(line, line) for line in sorted(patterns)]
     alone = tuple(_row(**row) for row in file["alone"])
-    return Table(tuple(rows), alone, file["same"], file["cme_texts"], WordList(words))
+    return Table(tuple(rows), failures, alone, file["same"], file["cme_texts"], WordList(words))
+
+
+def _failures(common: Mapping[str, str], kinds: Iterable[_Failure]) -> Iterator[Row]:
+    """Yield the row of each kind of line that tells of a failure, and of what it is about."""
+    failed = _word(common["words"])
+    for kind in kinds:
+        about = _word(kind["of"])
+        unless = common["unless"]
+        if not kind.get("server"):
+            unless += f"|{_word(common['servers'])}"
+        line = f"^(?!.*(?:{unless})).*(?:{failed}.*{about}|{about}.*{failed})"
+        words = kind["says"], kind["next"], "the words of the log"
+        yield _row(kind["cause"], "possible", [{LINE: line}], *words, kind["until"])
+
+
+def _word(pattern: str) -> str:
+    return f"(?<![a-z])(?:{pattern})(?![a-z])"
 
 
 def _words(line: str, fact: str, value: int | str | None = None) -> Words:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.causes.diagnosis import causes_of_log
+from at.causes.diagnosis import Cause, causes_of_log
 from at.causes.table import Certainty, Row, load
 from at.protocol.errors import TranscriptError
 
@@ -90,23 +90,29 @@ def _told(row: Row) -> str:
     return ""
 
 
-@pytest.mark.parametrize("row", load().rows, ids=lambda row: f"{row.cause}-{row.certainty.value}")
+ROWS = (*load().rows, *load().failures, *load().alone)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.cause}-{row.certainty.value}")
 def test_every_row_holds_for_a_log(row: Row) -> None:
     told = _told(row)
-    found = {(one.cause, one.next) for one in causes_of_log(told.encode())} if told else _found()
-    assert any(
-        cause.startswith(row.cause.split("{")[0]) and step == row.next for cause, step in found
-    )
+    found = {_shown(one) for one in causes_of_log(told.encode())} if told else _found()
+    wanted = row.cause.split("{")[0], row.certainty.value, row.next
+    assert any(one[0].startswith(wanted[0]) and one[1:] == wanted[1:] for one in found)
+
+
+def _shown(cause: Cause) -> tuple[str, str, str]:
+    return cause.cause, cause.certainty, cause.next
 
 
 @cache
-def _found() -> set[tuple[str, str]]:
-    logs = [log for _, log in (*TROUBLES, *_logs("rows.txt"))]
-    return {(one.cause, one.next) for log in logs for one in causes_of_log(log.encode())}
+def _found() -> set[tuple[str, str, str]]:
+    logs = [log for _, log in (*TROUBLES, *HEALTHY, *_logs("rows.txt"))]
+    return {_shown(one) for log in logs for one in causes_of_log(log.encode())}
 
 
 def test_every_row_has_its_columns() -> None:
     table = load()
     assert len({row.cause for row in table.rows}) > 100
-    for row in (*table.rows, *table.alone):
+    for row in ROWS:
         assert all((row.says, row.next, row.source, row.when))
