@@ -121,6 +121,18 @@ class Deduplicator:
         """Return the messages of which more chunks are to come."""
         return {each.message for each in self._incoming.values() if each.message is not None}
 
+    def name_device(self, unnamed: str, device: str) -> None:
+        """Know the messages of `unnamed` as those of `device`, also one that is still open."""
+        before, after = unnamed.encode(), device.encode()
+        if (incoming := self._incoming.pop(unnamed, None)) is not None:
+            incoming.device = after
+            self._incoming[device] = incoming
+        for mark in [mark for mark in self._seen if mark.endswith(before)]:
+            named = mark.removesuffix(before) + after
+            self._seen[named] = self._seen.pop(mark)
+            if mark in self._starts:
+                self._starts[named] = self._starts.pop(mark)
+
     def forget(self, now: float, max_age_s: float) -> None:
         """Forget items that are too old to have duplicates."""
         limit = now - max_age_s

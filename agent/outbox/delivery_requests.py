@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import md5, sha256
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from agent.http import HttpClient
 from agent.observability.ingest import uploads
 from agent.observability.ingest.chunks import PushChunks
-from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.device_identity import UNKNOWN, DeviceIdentity
 from agent.observability.ingest.events import PushEvents, captured_date_of
 from agent.observability.ingest.transfer import Upload, UploadSource, transfer
 from agent.outbox.items import Item, ItemKind
@@ -27,6 +28,16 @@ def request_id(items: Sequence[Item]) -> str:
     return keys[0] if len(keys) == 1 else sha256("\n".join(keys).encode()).hexdigest()[:32]
 
 
+def _event(item: Item) -> bytes:
+    """Return an event with its device, whose id was not known yet when it was taken."""
+    if UNKNOWN.encode() not in item.body:
+        return item.body
+    event = msgspec.json.decode(item.body, type=dict[str, object])
+    if event.get("device_serial") != UNKNOWN:
+        return item.body
+    return msgspec.json.encode({**event, "device_serial": item.device})
+
+
 class ServiceSender:
     """Sends each request once: what failed stays in the outbox for a later try."""
 
@@ -36,12 +47,11 @@ class ServiceSender:
     async def send(self, items: Sequence[Item]) -> None:
         """Send items of one device and kind. Raises AgentError."""
         first = items[0]
-        bodies = [item.body for item in items]
         if first.kind is ItemKind.CHUNK:
-            chunks = PushChunks(first.device, bodies, request_id(items))
+            chunks = PushChunks(first.device, [item.body for item in items], request_id(items))
             await self._client.send(chunks, retries=NO_RETRY)
         elif first.kind is ItemKind.EVENT:
-            events = PushEvents(bodies, request_id(items))
+            events = PushEvents([_event(item) for item in items], request_id(items))
             await self._client.send(events, retries=NO_RETRY)
         else:
             await self._coredump(first)
@@ -54,6 +64,8 @@ class ServiceSender:
             return
         identity = item.meta.get("device")
         device = msgspec.convert(identity, DeviceIdentity) if isinstance(identity, dict) else None
+        if device is not None and device.device_serial == UNKNOWN:
+            device = replace(device, device_serial=item.device)
         details = uploads.commit_details(
             kind,
             device,

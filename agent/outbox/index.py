@@ -17,13 +17,14 @@ import msgspec
 
 from agent.outbox.frames import HEADER_SIZE, FrameKind
 from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
-from agent.outbox.items import Lane
+from agent.outbox.items import ItemKind, Lane
 from agent.outbox.records import (
     BootClock,
     ClockStep,
     Entry,
     ItemHead,
     ItemNote,
+    Naming,
     Note,
     Range,
     SegmentContents,
@@ -154,11 +155,15 @@ class OutboxIndex:
             known.items.update(each.items)
             known.counts.update(each.counts)
             known.clock, known.steps = each.clock or known.clock, each.steps or known.steps
+            known.namings = each.namings or known.namings
             known.taken_over.update(each.taken_over)
             known.last_id = max(known.last_id, each.last_id)
         for id_ in sorted(entries.keys() - gone):
             entry = entries[id_]
             entry.head.added += sum(s.step_s for s in known.steps if s.first <= id_ <= s.last)
+            for naming in known.namings:
+                if naming.unnamed == entry.lane[0] and id_ <= naming.last:
+                    entry.lane = (naming.device, entry.lane[1])
             self._place(entry)
         self.counts = Counter(known.counts)
         known.items = {id_: note for id_, note in known.items.items() if id_ in self.entries}
@@ -306,6 +311,20 @@ class OutboxIndex:
                     entry.head.added += step.step_s
         self._is_changed = True
 
+    def name_device(self, unnamed: str, device: str) -> None:
+        """Give the items that were added as `unnamed` to the lanes of `device`, in their order."""
+        moved = {kind: self.lanes.pop((unnamed, kind), {}) for kind in ItemKind}
+        if not any(moved.values()):
+            return
+        for kind, entries in moved.items():
+            lane = device, kind
+            for entry in entries.values():
+                entry.lane = lane
+            self.lanes[lane] = dict(sorted({**self.lanes.get(lane, {}), **entries}.items()))
+        naming = Naming(unnamed, self.known.last_id, device)
+        self.known.namings = [*self.known.namings, naming]
+        self._is_changed = True
+
     def set_taken_over(self, name: str, taken: TakenOver) -> None:
         """Record how far a file of the format before has been taken over."""
         self.known.taken_over[name] = taken
@@ -370,6 +389,7 @@ class OutboxIndex:
         known.live = [(oldest, known.last_id)] if none_gone else ranges(self.entries)
         known.counts = dict(self.counts)
         known.steps = [step for step in known.steps if step.last >= oldest]
+        known.namings = [naming for naming in known.namings if naming.last >= oldest]
         known.damage = {n: crc for n, crc in known.damage.items() if n in self._segments}
         segment = self.files.begin_next(zlib.compress(encode_record(known), 1))
         self._segments[segment.number] = segment

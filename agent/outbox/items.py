@@ -28,6 +28,17 @@ class ItemKind(StrEnum):
 
 Lane = tuple[str, ItemKind]
 """Device and kind."""
+_UNNAMED = "kit:"  # no id of a device has a colon
+
+
+def unnamed(kit: str) -> str:
+    """Return what stands for the device of a kit whose id is not known yet."""
+    return f"{_UNNAMED}{kit}"
+
+
+def is_unnamed(device: str) -> bool:
+    """Return whether it is not known yet which device this is: its items wait for its id."""
+    return device.startswith(_UNNAMED)
 
 
 class OutboxFull(AgentError):

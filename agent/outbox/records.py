@@ -37,6 +37,14 @@ class ClockStep(NamedTuple):
     step_s: float
 
 
+class Naming(NamedTuple):
+    """The items up to `last` that were added as `unnamed` are of `device`."""
+
+    unnamed: str
+    last: int
+    device: str
+
+
 class TakenOver(NamedTuple):
     """How far a file of the format before has been taken over."""
 
@@ -83,6 +91,7 @@ class Note(msgspec.Struct, omit_defaults=True):
     counts: dict[str, int] = {}
     clock: BootClock | None = None
     steps: list[ClockStep] = []
+    namings: list[Naming] = []
     last_id: int = 0
     """The highest id that was given."""
     taken_over: dict[str, TakenOver] = {}

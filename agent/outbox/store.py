@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -30,6 +31,7 @@ from agent.outbox.items import (
     OutboxTotals,
     Receipt,
     Selection,
+    is_unnamed,
 )
 from agent.outbox.quota import Quota
 from agent.outbox.records import BootClock, ClockStep, ItemHead
@@ -52,6 +54,8 @@ class Store:
         self._dedup = Deduplicator(self.index)
         self._quota = Quota(self.index, folder)
         self._expired_at = float("-inf")
+        self._names: dict[str, str] = {}
+        """What was `unnamed` -> the device that it is."""
 
     def set_limits(self, limits: OutboxSettings) -> None:
         """Apply other limits from the next item on."""
@@ -70,6 +74,17 @@ class Store:
         elif abs(step_s := offset_s - known.offset_s) > SMALLEST_STEP_S:
             step = ClockStep(known.last_id_before + 1, index.known.last_id, step_s)
             index.set_clock(known._replace(offset_s=offset_s), step)
+
+    def name_device(self, unnamed: str, device: str) -> None:
+        """Give to `device` what waits as `unnamed`, and what is still added as it.
+
+        "" for `device`: it is not known, or not known any more, and what is added waits.
+        """
+        self._names.pop(unnamed, None)
+        if device:
+            self._names[unnamed] = device
+            self.index.name_device(unnamed, device)
+            self._dedup.name_device(unnamed, device)
 
     # Around a transaction
 
@@ -106,6 +121,10 @@ class Store:
     def add(self, items: Sequence[NewItem], now: float) -> Receipt:
         """Insert `items` in order. Raises OutboxFull when one of them cannot be accepted."""
         index, dedup, limits = self.index, self._dedup, self._limits
+        if self._names:
+            items = [
+                replace(item, device=self._names.get(item.device, item.device)) for item in items
+            ]
         self._expire(now)
         # Before dedup remembers anything: an item refused here is no duplicate at the next try.
         self._quota.make_room(items, limits, dedup.open_messages)
@@ -150,12 +169,14 @@ class Store:
     # Taking and settling
 
     def lanes(self, held: Mapping[Lane, Collection[int]] = NOTHING_HELD) -> dict[Lane, bool]:
-        """Return device and kind of everything that waits: with whether it is more than `held`.
+        """Return device and kind of all that waits for a service: whether it is more than `held`.
 
-        `held` are messages by their numbers.
+        `held` are messages by their numbers. What waits for the id of its device is left out.
         """
         parked, lanes = self.index.parked, {}
         for lane, entries in self.index.lanes.items():
+            if is_unnamed(lane[0]):
+                continue
             waits = (entry.head.message for id_, entry in entries.items() if id_ not in parked)
             for message in waits:
                 lanes[lane] = message not in held.get(lane, ())

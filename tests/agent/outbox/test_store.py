@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outboxes import bodies, chunk, event, outbox, refused, spoil, totals
+from outboxes import bodies, chunk, chunks, event, outbox, refused, spoil, totals, waiting
 
 from agent.config.profile import OutboxSettings
-from agent.outbox import ItemKind, Outbox
-from agent.outbox.items import Selection
+from agent.outbox import ItemKind, NewItem, Outbox
+from agent.outbox.items import Selection, unnamed
 
 
 def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back(tmp_path: Path):
@@ -98,3 +98,36 @@ def test_what_was_put_before_is_counted_and_not_kept_twice(tmp_path: Path):
             assert box.put([chunk(7)]).duplicates == duplicates
         assert totals(box).counts["duplicates"] == 1
         assert bodies(box) == [chunk(7).body]
+
+
+def test_what_waits_for_the_id_of_its_device_is_given_to_it_once_and_for_all(tmp_path: Path):
+    def name(box: Outbox, device: str) -> None:
+        box.transact(lambda store: store.name_device(unnamed("kit"), device))
+
+    before, after = chunks(bytes(range(60)), mtu=40, device=unnamed("kit"))
+    with outbox(tmp_path) as box:
+        box.put([before, event(1, unnamed("kit")), event(2, "other")])
+        assert set(box.transact(lambda store: store.lanes())) == {("other", ItemKind.EVENT)}
+    with outbox(tmp_path) as box:
+        name(box, "first")
+        box.put([after, event(3, unnamed("kit"))])
+        name(box, "")  # another kit is at the port
+        box.put([event(4, unnamed("kit"))])
+    for turn in range(2):  # the second time after a restart alone
+        with outbox(tmp_path) as box:
+            if not turn:
+                name(box, "second")
+            sent = {
+                device: [item.body for item in waiting(box, ItemKind.EVENT, device)]
+                for device in ("first", "second", unnamed("kit"))
+            }
+            assert sent == {
+                "first": [event(1).body, event(3).body],
+                "second": [event(4).body],
+                unnamed("kit"): [],
+            }
+            message = waiting(box, ItemKind.CHUNK, "first")
+            assert [item.body for item in message] == [before.body, after.body]
+            assert {item.message for item in message} == {message[0].id}, "one message"
+            again = box.put([NewItem(ItemKind.CHUNK, "first", each.body) for each in message])
+            assert again.duplicates == 2, "it is known under its name"
