@@ -104,7 +104,7 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
         yield ""
         link = kit.concern(LinkStatus)
         state = "" if kit.state is State.WELL else kit.state.value
-        yield "  ".join(filter(None, (kit.name, kit.port, link.device_id, state)))
+        yield "  ".join(filter(None, (kit.name, kit.port, _device_id(link), state)))
         for each in kit.concerns:
             yield from _concern(each, _facts(each, now), now)
             if isinstance(each, LocationStatus):
@@ -116,6 +116,15 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
                     yield from _way_out("      ", finding.hint)
 
 
+def _device_id(link: LinkStatus) -> str:
+    """Return a kit's id at the services and where it comes from."""
+    if link.device_id is None:
+        return "(id not known yet: what is taken waits)"
+    origin = link.device_id_from or ""
+    return f"{link.device_id} ({_ORIGINS.get(origin, origin)})" if origin else link.device_id
+
+
+_ORIGINS = {"uuid": "UUID", "imei": "IMEI", "own-events": "as its own events name it"}
 _MARKS = {
     State.TROUBLE: "NO",
     State.ATTENTION: "!!",

@@ -137,7 +137,7 @@ def _unknown_keys(
 def _choices(key: str) -> str:
     """Return a hint with the values that a key may have, where they are few or of a form."""
     try:
-        kind = key_type(re.sub(r"\[[^]]*\]", "", key))
+        kind = key_type(re.sub(r"\[[^]]*\]", "", key.replace("kits[...]", "kit")))
     except ConfigError:
         return ""
     if get_origin(kind) is tuple:

@@ -15,6 +15,13 @@ from at.protocol.dialect import DialectName
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 Version = Annotated[str, msgspec.Meta(pattern=r"^[-a-zA-Z0-9_.+]{0,128}$")]
 """A version at the observability service."""
+DeviceId = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[-a-zA-Z0-9_]{0,128}$",
+        description="what all services take: at most 128 letters, digits, - and _",
+    ),
+]
 ServiceUrl = Annotated[str, msgspec.Meta(description="https, or http on this machine")]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 # A description says what a value that has another form may be.
@@ -106,8 +113,8 @@ class KitSettings(Section, frozen=True):
     """The port of an ESP-AT companion that scans Wi-Fi."""
     dialect: DialectName = "auto"
     baud: Count = 115200
-    device_id: str = ""
-    """The id at the device cloud; "" means the modem's UUID."""
+    device_id: DeviceId = ""
+    """The id at all services; "" means the one that the state knows, else the modem's UUID."""
     hardware_version: Version = ""
     """The board, as `nrf9161dk`; "" means what the kit itself, or its USB identity, says."""
     software_type: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,128}$")] = ""

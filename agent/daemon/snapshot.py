@@ -132,6 +132,9 @@ class LinkStatus(PortStatus, tag="link"):
     allowed: bool | None = None
     """Whether the modem's firmware may make calls in the kit's name."""
     device_id: str | None = None
+    """The kit's one id at the services; until it is known, what is taken waits for it."""
+    device_id_from: str | None = None
+    """kit.device_id, uuid, imei, or own-events of a kit that an earlier version named so."""
     application: str | None = None
     imei: str | None = None
     model: str | None = None

@@ -130,7 +130,7 @@ class Forwarder:
                     self._sender = self._names.sender
                 new.append(_chunk(item, self._sender, now))
             elif isinstance(item, CapturedDump) and item.dump.usable:
-                new += dump_items(item, self._names.identity(), now)
+                new += dump_items(item, self._names.identity(), self._names.sender, now)
         if new:
             self._pending += new
             # A cancelled caller must not leave this half done, or the items are stored twice.
@@ -183,15 +183,20 @@ def _chunk(item: ChunkLine, sender: str, now: datetime) -> NewItem:
     return NewItem(ItemKind.CHUNK, sender, item.chunk, now.timestamp(), starts=item.starts)
 
 
-def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) -> list[NewItem]:
-    """Return the items of a usable Zephyr dump: the file, and a trace with its registers."""
+def dump_items(
+    captured: CapturedDump, device: DeviceIdentity, sender: str, now: datetime
+) -> list[NewItem]:
+    """Return the items of a usable Zephyr dump: the file, and a trace with its registers.
+
+    `sender` is the device in the outbox, where its serial may not be known yet.
+    """
     header = captured.dump.header
     assert header is not None
     frame = frame_registers(registers(captured.dump, captured.data))
     body = bytes(captured.data)
     file = NewItem(
         ItemKind.COREDUMP,
-        device.device_serial,
+        sender,
         body,
         now.timestamp(),
         starts=captured.starts,
@@ -212,9 +217,9 @@ def dump_items(captured: CapturedDump, device: DeviceIdentity, now: datetime) ->
         user_info={"zephyr_reason": header.reason},
     )
     # A dump is a duplicate by its content; its trace is one with the dump.
-    key = f"trace-of-{_digest(body)}-{device.device_serial}"
+    key = f"trace-of-{_digest(body)}-{sender}"
     trace_item = NewItem(
-        ItemKind.EVENT, device.device_serial, event, now.timestamp(), key, starts=captured.starts
+        ItemKind.EVENT, sender, event, now.timestamp(), key, starts=captured.starts
     )
     return [file, trace_item]
 

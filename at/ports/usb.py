@@ -146,12 +146,11 @@ def resolve(
     return ports[at_index].device, flow if rtscts is None else rtscts
 
 
-def model_at(name: str, listing: Listing = system_ports) -> KitModel | None:
-    """Return the kit that a port's name belongs to, None where that is not known."""
+def usb_kit_at(name: str, listing: Listing = system_ports) -> UsbPort | None:
+    """Return the first port of the kit that a port's name belongs to, None where none is known."""
     if not name.startswith(("serial:", "/dev/", "COM")):
         return None
-    ports = ports_of_kit(name, listing)
-    return ports[0].model if ports else None
+    return next(iter(ports_of_kit(name, listing)), None)
 
 
 def same_port(one: str, other: str, listing: Listing = system_ports) -> bool:
@@ -178,8 +177,8 @@ def device_of(port: str, listing: Listing = system_ports) -> str:
 
 
 def _has_flow_control(device: str, listing: Listing) -> bool:
-    model = model_at(device, listing)
-    return bool(model and model.rtscts)
+    kit = usb_kit_at(device, listing)
+    return bool(kit and kit.model and kit.model.rtscts)
 
 
 def _location(location: str, hwid: str, device: str) -> tuple[str, int]:

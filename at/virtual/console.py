@@ -22,13 +22,12 @@ _HEX_BYTES = 32  # in a line of a core dump
 
 
 def event(kit: VirtualKit, kind: int, information: dict[int, object]) -> bytes:
-    """Return a message with one event, as the SDK serializes it."""
+    """Return a message with one event, as the SDK serializes it: by default without a serial."""
     import cbor2
 
     fields: dict[int, object] = {
         2: kind,
         3: 1,
-        7: kit.saved.imei,
         10: "virtual-app",
         9: kit.saved.app_version,
         6: f"{kit.saved.model}dk",
@@ -233,7 +232,7 @@ class Console:
 
     def _device(self) -> None:
         saved = self._kit.saved
-        self._kit.print([f"S/N: {saved.imei}", "SW type: virtual-app"])
+        self._kit.print([f"S/N: {saved.uuid}", "SW type: virtual-app"])
         self._kit.print([f"SW version: {saved.app_version}", f"HW version: {saved.model}dk"])
 
     def _find(self) -> None:

@@ -88,11 +88,20 @@ async def virtual_kit(folder: Path, name: str = "kit", *options: str) -> Served:
 
 
 @contextlib.asynccontextmanager
-async def kit_to_crash(folder: Path, *faults: str) -> AsyncIterator[ModemRunner]:
-    """Serve a virtual kit on FOLDER/kit in this loop: `crash()` crashes it when it is heard."""
-    runner = ModemRunner(make_modem(VirtualOptions(instant=True, faults=faults)))
-    port = PtyServer(folder / "kit", runner.receive)
-    companion = PtyServer(folder / "kit-wifi", runner.receive_companion)
+async def kit_to_crash(
+    folder: Path,
+    *faults: str,
+    name: str = "kit",
+    imei: str = "",
+    receives: Callable[[ModemRunner], Callable[[bytes], None]] = lambda kit: kit.receive,
+) -> AsyncIterator[ModemRunner]:
+    """Serve a virtual kit on FOLDER/NAME in this loop: `crash()` crashes it when it is heard.
+
+    `receives` returns what takes the bytes that are sent to it.
+    """
+    runner = ModemRunner(make_modem(VirtualOptions(instant=True, faults=faults, imei=imei)))
+    port = PtyServer(folder / name, receives(runner))
+    companion = PtyServer(folder / f"{name}-wifi", runner.receive_companion)
     runner.attach(Port.AT, port.send)
     runner.companion_sends = companion.send
     runner.start()

@@ -33,16 +33,21 @@ if TYPE_CHECKING:
 def device_identity(session: Session, given: PartialIdentity) -> IdentityTracker:
     """Return the device's identity: `given` by option takes precedence over the profile.
 
-    Then come the kit's own events and its USB identity. Raises UsageError for a name that breaks
-    its rule.
+    Then come the kit's own events, its USB identity, and the id that `run` knows it by. Raises
+    UsageError for a name that breaks its rule, UntrustedPlace.
     """
-    from at.ports.usb import model_at
+    from agent.daemon.kit.identity import known_id_at
+    from at.ports.usb import usb_kit_at
 
     configured_names = given | profile_identity(session.kit)
     configured_names.identity()  # raises before anything is opened
-    model = model_at(session.kit.port, session.usb_ports)
-    usb = PartialIdentity(hardware_version=model.board if model else "")
-    return IdentityTracker(lambda: configured_names, lambda: usb)
+    port = session.kit.port
+    usb = usb_kit_at(port, session.usb_ports)
+    known = PartialIdentity(
+        known_id_at(session.configuration.state_dir, port, usb),
+        usb.model.board if usb and usb.model else "",
+    )
+    return IdentityTracker(lambda: configured_names, lambda: known)
 
 
 @contextlib.asynccontextmanager
@@ -61,7 +66,8 @@ async def outbox_sink(
     if not names.sender:
         raise UsageError(
             "the service needs a name for the device",
-            hint="--device-serial, or kit.device_id in the profile",
+            hint="--device-serial, or kit.device_id in the profile; or `cellagent run` once, which "
+            "asks the modem",
         )
     with open_outbox(session.configuration) as outbox:
         async with session.client(unattended=True) as client:

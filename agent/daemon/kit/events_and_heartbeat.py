@@ -21,7 +21,7 @@ from agent.config import Profile
 from agent.daemon.snapshot import EventsStatus
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern
 from agent.errors import AgentError
-from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.observability.ingest.events import heartbeat, trace
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.redact import redact
@@ -41,19 +41,19 @@ class KitEvents:
         self,
         concern: Concern[EventsStatus],
         outbox: Outbox,
-        identity: Callable[[], DeviceIdentity],
+        names: IdentityTracker,
         wake: Callable[[], None],
         link_up_s: Callable[[], float],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`identity` returns the identity of the kit; `wake` starts the delivery.
+        """`names` is the identity of the kit as far as it is known; `wake` starts the delivery.
 
         `link_up_s` returns for how many seconds the kit's link was up so far.
         """
         self.concern = concern
         self._outbox = outbox
-        self._identity = identity
+        self._names = names
         self._wake = wake
         self._link_up_s = link_up_s
         self._clock = clock
@@ -71,7 +71,7 @@ class KitEvents:
         # The outbox remembers keys for that long: a repeated older event would be stored twice.
         too_old = (utc_now() - event.at).total_seconds() >= self._max_age_s
         if self._is_on and not too_old:
-            self._add_item(event.kind, event_item(event, self._identity(), self.concern.kit))
+            self._add_item(event.kind, event_item(event, self._names, self.concern.kit))
 
     def keep_at_once(self, event: AgentEvent) -> None:
         """Put an event into the outbox from another thread, while the event loop is stalled.
@@ -79,7 +79,7 @@ class KitEvents:
         Raises AgentError.
         """
         if self._is_on:
-            self._outbox.put([event_item(event, self._identity(), self.concern.kit)])
+            self._outbox.put([event_item(event, self._names, self.concern.kit)])
             self._counts[event.kind.counter] += 1
 
     async def run(self, profile: Callable[[], Profile], keyring: Keyring) -> None:
@@ -142,7 +142,7 @@ class KitEvents:
         while True:
             left_s = self._counted_from + interval_s - self._clock()
             await asyncio.sleep(max(0.0, left_s))
-            item = heartbeat_item(self._metrics(), self._identity(), self.concern.kit, utc_now())
+            item = heartbeat_item(self._metrics(), self._names, self.concern.kit, utc_now())
             self._add_item(None, item)
 
     def _metrics(self) -> dict[str, float]:
@@ -158,28 +158,30 @@ class KitEvents:
         return metrics
 
 
-def event_item(event: AgentEvent, device: DeviceIdentity, kit: str) -> NewItem:
-    """Return the trace of an event, ready for the outbox; `device` and `kit` say whose it is.
+def event_item(event: AgentEvent, names: IdentityTracker, kit: str) -> NewItem:
+    """Return the trace of an event, ready for the outbox; `names` and `kit` say whose it is.
 
     Raises UsageError.
     """
     words, reason = event.kind.value
     # A port may have any bytes in its name.
     detail = redact(event.detail).encode(errors="backslashreplace").decode()[:_LONGEST_DETAIL]
+    device = names.identity()
     software = _software_of(device)
     user_info = {"agent_event": words} | ({"detail": detail} if detail else {}) | software
     body = trace(_as_agent(device), reason, event.at, user_info=user_info)
     key = f"{kit} {words} {event.key or event.at.isoformat()}"
-    return NewItem(ItemKind.EVENT, device.device_serial, body, event.at.timestamp(), key)
+    return NewItem(ItemKind.EVENT, names.sender, body, event.at.timestamp(), key)
 
 
 def heartbeat_item(
-    metrics: Mapping[str, float], device: DeviceIdentity, kit: str, when: datetime
+    metrics: Mapping[str, float], names: IdentityTracker, kit: str, when: datetime
 ) -> NewItem:
     """Return a heartbeat of the agent about one kit, ready for the outbox. Raises UsageError."""
+    device = names.identity()
     body = heartbeat(_as_agent(device), metrics, when, user_info=_software_of(device))
     key = f"{kit} heartbeat {when.isoformat()}"
-    return NewItem(ItemKind.EVENT, device.device_serial, body, when.timestamp(), key)
+    return NewItem(ItemKind.EVENT, names.sender, body, when.timestamp(), key)
 
 
 def _as_agent(device: DeviceIdentity) -> DeviceIdentity:

@@ -190,5 +190,5 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
         keyring.choose(FetchCurrentJob(contact.device_id or "unknown"))
     except CredentialError as error:
         yield Finding(str(error), error.hint or None)
-    if not contact.device_id:
+    if not contact.device_id and contact.value("imei") is not None:
         yield Finding("the modem does not tell its UUID", "name the device's id in kit.device_id")

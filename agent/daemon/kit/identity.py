@@ -1,10 +1,16 @@
-"""The identity of a kit as far as it is known, and the record that outlives the agent."""
+"""The identity of a kit as far as it is known, and the record that outlives the agent.
+
+A kit has one id at the services. `kit.device_id` pins it; else a kit keeps the one that its record
+has, and a new kit gets its modem's UUID, or its IMEI where the modem tells no UUID. Until then all
+that is taken of the kit waits in the outbox for the id.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,47 +20,122 @@ from agent.config.private_files import make_private_folder, private_opener, writ
 from agent.config.profile import KitSettings
 from agent.config.trusted_places import require_trusted_folder
 from agent.daemon.kit.first_contact import Contact
+from agent.daemon.snapshot import Finding
 from agent.errors import AgentError
 from agent.observability.api.resource_names import to_slug, to_version
 from agent.observability.ingest import device_identity
-from at.ports.usb import KitModel
+from agent.outbox.items import unnamed
+from at.ports.usb import UsbPort, same_port
 
 _LARGEST_HISTORY = 1024 * 1024  # bytes; then the older half goes
 _APPLICATION = "app"  # what the SDK of these kits calls the application by default
 
 
+class IdOrigin(StrEnum):
+    """Where the id of a kit comes from; `status` shows the value."""
+
+    PROFILE = "kit.device_id"
+    UUID = "uuid"
+    IMEI = "imei"
+    OWN_EVENTS = "own-events"
+    """Of a kit that an earlier version listed under the name that its own events have."""
+
+
 class KitIdentity:
     """The names of the kit that the agent calls `name`; `kit` is its part of the profile."""
 
-    def __init__(self, name: str, kit: Callable[[], KitSettings], store: KitStore) -> None:
-        self._name = name
+    def __init__(
+        self,
+        name: str,
+        kit: Callable[[], KitSettings],
+        store: KitStore,
+        name_device: Callable[[str, str], None] = lambda _unnamed, _device: None,
+    ) -> None:
+        """`name_device` tells the outbox which device what waits as `unnamed` is; "": unknown."""
+        self._kit = kit
         self._store = store
-        self._board = ""
+        self._unnamed = unnamed(name)
+        self._name_device = name_device
+        self._usb: UsbPort | None = None
         self._application = ""
         self.device = device_identity.IdentityTracker(
             lambda: device_identity.profile_identity(kit()),
             self._fallback,
             reported=store.record.names,
             on_change=self._store_names,
+            unnamed=self._unnamed,
         )
+        self._tell_outbox()
 
-    def set_usb_model(self, model: KitModel | None) -> None:
-        """Set the model that its USB identity names; None where that is no known kit's."""
-        self._board = model.board if model else ""
+    @property
+    def device_id(self) -> str:
+        """The id of the kit at the services; "" while it is not known."""
+        return self._kit().device_id or ("" if self._is_other else self._store.record.known_id)
+
+    @property
+    def origin(self) -> IdOrigin | None:
+        """Where `device_id` comes from."""
+        if self._kit().device_id:
+            return IdOrigin.PROFILE
+        return self._store.record.known_from if self.device_id else None
+
+    def findings(self) -> Iterator[Finding]:
+        """Return what makes one kit two devices, or none, once its modem has answered."""
+        device_id, reported = self.device_id, self.device.reported_serial
+        if not device_id:
+            yield Finding(
+                "the modem tells neither its UUID nor its IMEI: what is taken of the kit waits",
+                "name the device's id in kit.device_id",
+            )
+        elif reported not in {"", device_id}:
+            yield Finding(
+                f"the kit's own events name it {reported}, everything else {device_id}: the "
+                "observability service lists two devices",
+                f"let its firmware name it {device_id}, or no serial; or set kit.device_id to "
+                f"{reported}, if that is its id at the device cloud, too",
+            )
+
+    def set_usb(self, usb: UsbPort | None) -> None:
+        """Set its USB identity, None where that is no known kit's.
+
+        If it is another's than before, the record is not trusted until the modem has answered.
+        """
+        self._usb = usb
+        self._tell_outbox()
 
     def update(self, contact: Contact) -> None:
         """Store what the modem answered. Raises AgentError where the disk does not take it."""
-        record, imei = self._store.record, str(contact.value("imei") or "")
-        if imei and record.imei not in {"", imei}:
-            self.device.forget()  # another kit is at this port
-            record = KitRecord()
+        imei = contact.text("imei") or ""
+        uuid = "" if self._kit().device_id else contact.device_id
+        if self._is_of_other(imei, uuid):
+            self._store.update(**msgspec.structs.asdict(KitRecord()))
+            self.device.forget()
         self._application = contact.application
-        self._store.update(
-            device_id=contact.device_id or record.device_id,
-            imei=imei or record.imei,
-            model=str(contact.value("model") or ""),
-            credentials=record.credentials,
-        )
+        record = self._store.record
+        known_id, known_from = record.known_id, record.known_from
+        if (uuid or imei) and not (known_id or self._kit().device_id):
+            known_id, known_from = to_slug(uuid or imei), IdOrigin.UUID if uuid else IdOrigin.IMEI
+        try:
+            self._store.update(
+                device_id=uuid or record.device_id,
+                imei=imei or record.imei,
+                model=contact.text("model") or "",
+                known_id=known_id,
+                known_from=known_from,
+                port=self._kit().port,
+                usb_serial=self._usb_serial,
+            )
+        finally:
+            self._tell_outbox()
+
+    def _is_of_other(self, imei: str, uuid: str) -> bool:
+        """Return whether a modem of these numbers, "" where not told, is not that of the record."""
+        record = self._store.record
+        if record.imei and imei:
+            return record.imei != imei
+        if record.device_id and uuid:
+            return record.device_id != uuid
+        return self._is_other
 
     def forget_software(self) -> None:
         """Forget all versions: the kit may run other software now."""
@@ -62,14 +143,27 @@ class KitIdentity:
         self._application = ""
 
     def _fallback(self) -> device_identity.PartialIdentity:
-        """Return what modem and USB say, else the agent's name for the kit."""
-        record = self._store.record
+        """Return what modem and USB say."""
+        model = self._usb and self._usb.model
         return device_identity.PartialIdentity(
-            to_slug(record.device_id or record.imei or self._name),
-            self._board or to_slug(record.model.partition("-")[0].lower()),
+            self.device_id,
+            model.board if model else to_slug(self._store.record.model.partition("-")[0].lower()),
             _APPLICATION if self._application else "",
             to_version(self._application),
         )
+
+    @property
+    def _usb_serial(self) -> str:
+        return self._usb.serial if self._usb else ""
+
+    @property
+    def _is_other(self) -> bool:
+        """Whether another kit than that of the record is plugged in, as far as USB tells."""
+        known = self._store.record.usb_serial
+        return bool(known and self._usb_serial and known != self._usb_serial)
+
+    def _tell_outbox(self) -> None:
+        self._name_device(self._unnamed, self.device_id)
 
     def _store_names(self, names: device_identity.PartialIdentity) -> None:
         with suppress(AgentError):  # the disk is full: the kit reports them again
@@ -80,10 +174,17 @@ class KitRecord(msgspec.Struct, frozen=True):
     """The stored record of a kit. "" and None stand for what was never known."""
 
     device_id: str = ""
+    """The modem's UUID, under which the device cloud knows it."""
     imei: str = ""
     model: str = ""
     online: bool = False
     """Whether the modem is to be on after a restart; not kept where the agent is stopped."""
+    known_id: str = ""
+    """The id at the services that the kit keeps."""
+    known_from: IdOrigin | None = None
+    port: str = ""
+    usb_serial: str = ""
+    """Where it was last contacted."""
     names: device_identity.PartialIdentity = device_identity.PartialIdentity()
     """Its names in the events that it sends itself to the observability service."""
     credentials: Mapping[int, tuple[int, ...]] = {}
@@ -136,6 +237,43 @@ class KitStore:
 
     def _read(self) -> KitRecord:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=KitRecord)
+            return _record_in(self._file)
         except (OSError, msgspec.DecodeError, ValueError):
             return KitRecord()  # never contacted, or damaged: the kit reports it again
+
+
+def _record_in(file: Path) -> KitRecord:
+    """Return a stored record; that of an earlier version with the id that it was listed under."""
+    record = msgspec.json.decode(file.read_bytes(), type=KitRecord)
+    if record.known_id or record.port or not (record.imei or record.device_id):
+        return record
+    for known_id, origin in (
+        (record.names.device_serial, IdOrigin.OWN_EVENTS),
+        (record.device_id, IdOrigin.UUID),
+        (record.imei, IdOrigin.IMEI),
+    ):
+        if known_id:
+            record = msgspec.structs.replace(record, known_id=to_slug(known_id), known_from=origin)
+            break
+    return record
+
+
+def known_id_at(state_dir: Path, port: str, usb: UsbPort | None) -> str:
+    """Return the id of the kit that `run` last saw on a port, "" for none.
+
+    A kit with a known USB identity is found by that, whatever its port is called now. Raises
+    UntrustedPlace where others could change the records.
+    """
+    folder = state_dir / "kits"
+    require_trusted_folder(folder)
+    for file in sorted(folder.glob("*.json")):
+        with suppress(OSError, msgspec.DecodeError, ValueError):
+            record = _record_in(file)
+            by_usb = usb is not None or bool(record.usb_serial)
+            if record.port and (
+                usb is not None and record.usb_serial == usb.serial
+                if by_usb
+                else same_port(record.port, port)
+            ):
+                return record.known_id
+    return ""

@@ -44,7 +44,7 @@ from agent.tasks import cancel_and_wait, first_of, wait_for_event
 from at.commands.functional_mode import LTE_MODES, FunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
 from at.firmware_gate import require_firmware
-from at.ports.usb import model_at
+from at.ports.usb import usb_kit_at
 from at.protocol.errors import CommandRejected
 from at.tokens.jwt import Jwt
 
@@ -75,7 +75,12 @@ class KitAgent:
         self.profile = profile
         self.contact: first_contact.Contact | None = None
         self._store = KitStore(state_dir, name)
-        self._identity = KitIdentity(name, lambda: self.settings, self._store)
+        self._identity = KitIdentity(
+            name,
+            lambda: self.settings,
+            self._store,
+            lambda unnamed, device: outbox.submit(lambda s: s.name_device(unnamed, device)),
+        )
         self._credentials = KitCredentials(self._store)
         self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
@@ -95,7 +100,7 @@ class KitAgent:
         self.events = KitEvents(
             registry.add_concern(EventsStatus, name),
             outbox,
-            self._identity.device.identity,
+            self._identity.device,
             wake_delivery,
             self.link.up_s,
         )
@@ -113,8 +118,7 @@ class KitAgent:
         self._client = self._speaking_for_kit(client)
         self._port_tasks: list[asyncio.Task[None]] = []
         self._service_tasks: list[asyncio.Task[None]] = []
-        with self.link.concern.changing() as status:
-            status.device_id = self._store.record.device_id or None
+        self._show_id()
 
     @property
     def settings(self) -> KitSettings:
@@ -211,7 +215,8 @@ class KitAgent:
         """Look after one connection until it is lost; the modem is available once contacted."""
         modem.on_restart = self._on_restart
         self._credentials.expect_loss()
-        self._identity.set_usb_model(await asyncio.to_thread(model_at, self.settings.port))
+        self._identity.set_usb(await asyncio.to_thread(usb_kit_at, self.settings.port))
+        self._show_id()
         with modem.lines() as lines:
             works = [self._contact_and_check(modem)]
             if self.settings.console_port != "none":
@@ -293,11 +298,13 @@ class KitAgent:
         before = self.contact
         contact = self.contact = await first_contact.read_contact(modem, self.settings.device_id)
         self._identity.update(contact)
+        self._show_id()
         if contact.verdict.allowed:
             tag = self.profile.provisioning.security_tag
             await self._credentials.check(modem, tag)
         await self._keep_online(modem, contact)
         found = (
+            *self._identity.findings(),
             *self._updates.findings(is_back=contact.is_registered),
             *self._keeper.findings(time.monotonic()),
             *self._credentials.findings,
@@ -321,7 +328,6 @@ class KitAgent:
             status.baud = self.settings.baud
             status.firmware = contact.verdict.text or None
             status.allowed = contact.verdict.allowed
-            status.device_id = contact.device_id or None
             status.application = contact.application or None
             status.imei = contact.text("imei")
             status.model = contact.text("model")
@@ -344,6 +350,11 @@ class KitAgent:
             busy_with = self.link.concern.status.busy_with
             during = f" ({busy_with})" if busy_with else ""
             self.link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
+
+    def _show_id(self) -> None:
+        with self.link.concern.changing() as status:
+            status.device_id = self._identity.device_id or None
+            status.device_id_from = self._identity.origin
 
     # --- called by the parts of the kit
 

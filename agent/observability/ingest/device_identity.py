@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from agent.config.profile import KitSettings
 from agent.errors import UsageError
 from agent.json_value import JSONValue
-from agent.observability.api.resource_names import check_slug, check_text, check_version, to_slug
+from agent.observability.api.resource_names import check_slug, check_text, check_version
 from agent.observability.ingest import chunk_codec
 from agent.observability.ingest.chunks import kind_of, open_message
 from agent.observability.ingest.event_decode import decode_payload
@@ -59,14 +59,16 @@ class PartialIdentity:
 
 def profile_identity(kit: KitSettings) -> PartialIdentity:
     """Return the part of a kit's identity that is configured in its profile."""
-    serial = to_slug(kit.device_id)
-    return PartialIdentity(serial, kit.hardware_version, kit.software_type, kit.software_version)
+    return PartialIdentity(
+        kit.device_id, kit.hardware_version, kit.software_type, kit.software_version
+    )
 
 
 class IdentityTracker:
     """Finds the identity of one device.
 
-    In order of precedence: what is configured, what the device's chunks report, the fallback.
+    In order of precedence: what is configured, what the device's chunks report, the fallback. But
+    the serial is the same for all that is sent, and does not change with what a chunk reports.
     """
 
     def __init__(
@@ -76,12 +78,17 @@ class IdentityTracker:
         *,
         reported: PartialIdentity = PartialIdentity(),
         on_change: Callable[[PartialIdentity], None] = lambda _identity: None,
+        unnamed: str = "",
     ) -> None:
-        """Begin with what chunks `reported` earlier; call `on_change` whenever that changes."""
+        """Begin with what chunks `reported` earlier; call `on_change` whenever that changes.
+
+        `unnamed` stands for the serial in the outbox while that is not known.
+        """
         self._configured = configured
         self._fallback = fallback
         self._reported = reported
         self._on_change = on_change
+        self._unnamed = unnamed
         self._messages = chunk_codec.Reassembler(_LARGEST_EVENT)
         self._is_event = False
 
@@ -93,15 +100,25 @@ class IdentityTracker:
 
     @property
     def sender(self) -> str:
-        """The serial that chunks are sent under; "" if none is known.
+        """The serial that everything is sent under, else `unnamed`.
 
         Never one that the chunks report: it would change in the middle of a message.
         """
-        return (self._configured() | self._fallback()).device_serial
+        return self._serial() or self._unnamed
+
+    @property
+    def reported_serial(self) -> str:
+        """The serial that the device's own chunks name; "" for none."""
+        return self._reported.device_serial
 
     def identity(self) -> DeviceIdentity:
         """Return the identity as it is known now. Raises UsageError."""
-        return (self._configured() | self._reported | self._fallback()).identity()
+        serial = self._serial() or ("" if self._unnamed else self.reported_serial)
+        names = self._configured() | self._reported | self._fallback()
+        return replace(names, device_serial=serial).identity()
+
+    def _serial(self) -> str:
+        return (self._configured() | self._fallback()).device_serial
 
     def observe(self, chunk: bytes) -> None:
         """Read the identity in the next chunk of the device; a damaged chunk changes nothing."""

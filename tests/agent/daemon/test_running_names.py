@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import pytest
 from observability import with_token
 from running_agent import RunningAgent, agent_on, concern_of, kit_keys, kit_to_crash, write_profile
 
+from at.virtual.console import export_lines
 from at.virtual.server.runner import ModemRunner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
 
-def written(folder: Path, standin: Any, **keys: str) -> dict[str, str]:
+NAMED_EVENT = b"\x02" + cbor2.dumps({2: 1, 3: 1, 7: "its-own-name", 10: "main", 9: "1.0.0", 4: {}})
+
+
+def written(
+    folder: Path, standin: Any, *names: str, extra: str = "", **keys: str
+) -> dict[str, str]:
     ready = {
         "urls": standin.urls,
         "organization": standin.organization,
         "project": standin.project,
         "credentials": standin.credentials,
     }
-    return write_profile(folder, ready, {"kit": {**kit_keys(folder), **keys}})
+    kits = {name: {**kit_keys(folder, name), **keys} for name in names or ("kit",)}
+    return write_profile(folder, ready, kits, extra)
 
 
 async def crash(kit: ModemRunner, agent: RunningAgent) -> None:
     """Crash the kit; wait for its dump, and for the events that it tells once it is up again."""
 
-    def seen(status: dict[str, Any]) -> bool:
-        console = concern_of(status, "kit", "console")
-        heard = console.get("dumps") == 1 and console.get("chunks", 0) >= 2
-        return heard and not status["outbox"]["waiting"]
-
     await agent.until("kit", "link", "well")
     kit.crash()
-    await agent.until_status(seen)
+    await agent.until_status(crashed_and_delivered)
+
+
+def crashed_and_delivered(status: dict[str, Any], dumps: int = 1) -> bool:
+    """Return whether so many dumps, and the events that follow a crash, were delivered."""
+    console = concern_of(status, "kit", "console")
+    heard = console.get("dumps") == dumps and console.get("chunks", 0) >= 2 * dumps
+    return heard and not status["outbox"]["waiting"]
 
 
 async def crashes(standin: Any) -> list[tuple[str, str, str, str]]:
@@ -53,6 +65,11 @@ async def crashes(standin: Any) -> list[tuple[str, str, str, str]]:
     ]
 
 
+async def devices(standin: Any) -> list[str]:
+    """Return the serials of the devices that the service lists."""
+    return [device["device_serial"] for device in await with_token(standin).data("~/devices")]
+
+
 @pytest.mark.contract("O5.2", "C7")
 async def test_a_crash_is_reported_under_the_names_that_the_kit_itself_uses(
     standin: Any, tmp_path: Path
@@ -65,7 +82,36 @@ async def test_a_crash_is_reported_under_the_names_that_the_kit_itself_uses(
                 await agent.stop()
     before, after = await crashes(standin)
     assert before[2:] == ("unknown", "unknown"), "nothing had told it yet"
-    assert after == (saved.imei, "nrf9161dk", "virtual-app", saved.app_version)
+    assert after == (saved.uuid, "nrf9161dk", "virtual-app", saved.app_version)
+
+
+def crashes_when_first_spoken_to(kit: ModemRunner) -> Callable[[bytes], None]:
+    """Return the kit's `receive`, which crashes it before its modem has ever answered."""
+    receive, spoken_to = kit.receive, False
+
+    def received(data: bytes) -> None:
+        nonlocal spoken_to
+        if not spoken_to:
+            spoken_to = True
+            kit.crash()
+        receive(data)
+
+    return received
+
+
+@pytest.mark.contract("O5.2", "C7")
+async def test_a_kit_that_crashes_before_its_modem_answered_is_one_device(
+    standin: Any, tmp_path: Path
+):
+    async with kit_to_crash(tmp_path, receives=crashes_when_first_spoken_to) as kit:
+        async with agent_on(written(tmp_path, standin)) as agent:
+            status = await agent.until_status(crashed_and_delivered)
+            kit.crash()
+            await agent.until_status(lambda now: crashed_and_delivered(now, dumps=2))
+        assert await devices(standin) == [kit.modem.kit.saved.uuid]
+        assert [serial for serial, *_ in await crashes(standin)] == [kit.modem.kit.saved.uuid] * 2
+        link = concern_of(status, "kit", "link")
+        assert (link["device_id"], link["device_id_from"]) == (kit.modem.kit.saved.uuid, "uuid")
 
 
 async def test_what_the_profile_says_of_a_kit_goes_before_what_it_says_itself(
@@ -78,4 +124,102 @@ async def test_what_the_profile_says_of_a_kit_goes_before_what_it_says_itself(
             async with agent_on(where) as agent:
                 await crash(kit, agent)
                 await agent.stop()
-    assert await crashes(standin) == [("bench-kit-1", *names.values())] * 2
+    told = [(serial, *software) for serial, _, *software in await crashes(standin)]
+    assert told == [("bench-kit-1", "main", "4.5.6")] * 2
+    assert await devices(standin) == ["bench-kit-1"], "what it says itself has no serial"
+
+
+@pytest.mark.contract("O5.1", "O5.2")
+async def test_what_was_taken_before_a_kit_is_known_outlives_a_kill_and_goes_under_its_id(
+    standin: Any, tmp_path: Path
+):
+    tells = False
+
+    def reticent(kit: ModemRunner) -> Callable[[bytes], None]:
+        def receive(data: bytes) -> None:
+            hides = not tells and any(word in data for word in (b"CGSN", b"UUID", b"%JWT"))
+            kit.receive(b"AT+NONE\r" if hides else data)
+
+        return receive
+
+    where = written(tmp_path, standin)
+    async with kit_to_crash(tmp_path, receives=reticent) as kit:
+        async with agent_on(where) as agent:
+            await agent.until_status(
+                lambda now: "kit.device_id" in json.dumps(concern_of(now, "kit", "link"))
+            )
+            kit.crash()
+            status = await agent.until_status(
+                lambda now: (
+                    concern_of(now, "kit", "console").get("dumps") == 1
+                    and now["outbox"]["waiting"] >= 2
+                )
+            )
+            assert "device_id" not in concern_of(status, "kit", "link")
+            assert "id not known yet" in (await agent.run("status")).out
+            listed = (await agent.run("outbox", "list", "--json")).out.splitlines()[:-1]
+            assert {json.loads(line)["device"] for line in listed} == {"kit:kit"}
+            assert await devices(standin) == []
+            agent.process.kill()
+            await agent.process.wait()
+        tells = True
+        async with agent_on(where) as agent:
+            await agent.until_status(lambda now: not now["outbox"]["waiting"])
+            await agent.stop()
+        assert await devices(standin) == [kit.modem.kit.saved.uuid]
+        assert [serial for serial, *_ in await crashes(standin)] == [kit.modem.kit.saved.uuid]
+
+
+async def test_a_kit_that_is_named_otherwise_by_its_own_events_is_told(
+    standin: Any, tmp_path: Path
+):
+    async with kit_to_crash(tmp_path) as kit, agent_on(written(tmp_path, standin)) as agent:
+        await agent.until("kit", "link", "well")
+        kit.modem.kit.print(export_lines(NAMED_EVENT))
+        status = await agent.until_status(
+            lambda now: "two devices" in json.dumps(concern_of(now, "kit", "link"))
+        )
+        await agent.stop()
+    (finding,) = [
+        each
+        for each in concern_of(status, "kit", "link")["findings"]
+        if "two devices" in each["what"]
+    ]
+    assert "name it its-own-name" in finding["what"]
+    assert "kit.device_id" in finding["try"]
+
+
+@pytest.mark.contract("O5.2", "C7")
+async def test_kits_that_are_swapped_at_a_port_and_two_of_one_agent_are_one_device_each(
+    standin: Any, tmp_path: Path
+):
+    heartbeats = "[profiles.bench.events]\nheartbeat_s = 1"
+    where = written(tmp_path, standin, "kit", "beside", extra=heartbeats)
+    ids: list[str] = []
+
+    async def told(agent: RunningAgent, kits: dict[str, ModemRunner]) -> None:
+        await agent.until_status(
+            lambda now: all(concern_of(now, name, "link").get("firmware") for name in kits)
+        )
+        for kit in kits.values():
+            kit.crash()
+        status = await agent.until_status(
+            lambda now: (
+                all(concern_of(now, name, "console").get("dumps") for name in kits)
+                and now["outbox"]["counts"].get("delivered", 0) > 6 * len(kits)
+                and not now["outbox"]["waiting"]
+            )
+        )
+        ids.extend(concern_of(status, name, "link")["device_id"] for name in kits)
+
+    async with kit_to_crash(tmp_path, name="beside", imei="352656100441784") as beside:
+        async with kit_to_crash(tmp_path) as first, agent_on(where) as agent:
+            await told(agent, {"kit": first, "beside": beside})
+            first_id = first.modem.kit.saved.uuid
+        swapped_in = kit_to_crash(tmp_path, imei="352656100441776")
+        async with swapped_in as second, agent_on(where) as agent:
+            await told(agent, {"kit": second, "beside": beside})
+        expected = [first_id, second.modem.kit.saved.uuid, beside.modem.kit.saved.uuid]
+    assert ids == [expected[0], expected[2], expected[1], expected[2]]
+    assert sorted(await devices(standin)) == sorted(expected)
+    assert {serial for serial, *_ in await crashes(standin)} == set(expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
+import cbor2
 import pytest
 from virtual_modems import ask, switched_on
 
@@ -30,10 +31,11 @@ def test_the_console_exports_what_is_pending_once() -> None:
     kit = switched_on(console_apart=True)
     kit.receive_console(b"mflt test heartbeat\rmflt export\r", now=1.0)
     text = kit.data_to_send(Port.CONSOLE).decode()
-    chunks = [base64.b64decode(part) for part in re.findall(r"MC:([^:]+):", text)]
-    assert chunks[0][0] == 0x48
-    message = chunks[0][2:] + chunks[1][2:-2]
-    assert int.from_bytes(chunks[1][-2:], "little") == crc16(message)
+    (chunk,) = [base64.b64decode(part) for part in re.findall(r"MC:([^:]+):", text)]
+    assert chunk[0] == 0x08
+    message = chunk[1:-2]
+    assert int.from_bytes(chunk[-2:], "little") == crc16(message)
+    assert 7 not in cbor2.loads(message[1:]), "the SDK leaves the serial out by default"
     assert kit.data_to_send() == b""
 
 

@@ -26,7 +26,7 @@ from agent.daemon.snapshot import EventsStatus, LinkStatus, Phase
 from agent.daemon.status import AgentEvent, AgentEventKind, StatusRegistry
 from agent.daemon.supervisor import supervise
 from agent.daemon.watchdog import StallDetector
-from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.outbox.items import Selection
 from agent.redact import hide
 from agent.wiring.forwarding import utc_now
@@ -34,7 +34,7 @@ from agent.wiring.forwarding import utc_now
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")
+KIT = IdentityTracker.of(DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0"))
 NO_HEARTBEAT = EventSettings(heartbeat_s=0)
 KEYRING = Keyring([ProjectKey(Secret("a-project-key-for-tests"), header="Service-Project-Key")])
 
@@ -57,7 +57,7 @@ class Bench:
         self.events = KitEvents(
             self.registry.add_concern(EventsStatus, "left"),
             self.outbox,
-            lambda: KIT,
+            KIT,
             self.wakes.release,
             lambda: self.up_s,
             clock=lambda: self.now,
@@ -331,7 +331,7 @@ def beat():
 
 
 def test_what_is_not_known_of_the_kits_software_is_not_named():
-    unknown = DeviceIdentity("kit-1", "unknown", "unknown", "unknown")
+    unknown = IdentityTracker.of(DeviceIdentity("kit-1", "unknown", "unknown", "unknown"))
     event = json.loads(event_item(AgentEvent(AgentEventKind.LINK_LOST, NOW), unknown, "left").body)
     assert event["user_info"] == {"agent_event": "link lost"}
 

@@ -88,8 +88,9 @@ def test_what_is_said_goes_before_what_is_reported_and_that_before_the_rest():
     assert names.identity() == DeviceIdentity("uuid", "nrf9161", "main", "v7")
     for chunk in encode(message(EVENT), 80):
         names.observe(chunk)
-    assert names.identity() == DeviceIdentity("352656100441776", "nrf9161dk", "main", "1.2.3+abc")
-    assert names.sender == "uuid", "chunks of one message are never sent under two names"
+    assert names.identity() == DeviceIdentity("uuid", "nrf9161dk", "main", "1.2.3+abc")
+    assert names.sender == "uuid", "what is sent of one device is never under two names"
+    assert names.reported_serial == "352656100441776"
     names.forget_software()
     assert names.identity().software_version == "v7"
     names.forget()
