@@ -82,6 +82,7 @@ async def _watch(session: Session) -> int:
 def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
     """Return a status as lines for a person, at most 80 characters wide where words allow it."""
     agent, outbox = status.agent, status.outbox
+    told: set[str] = set()
     head = status.headline
     word = f"{head.state.value}: " if head.state is not State.WELL else ""
     yield from _wrapped("", f"{word}{head.says}")
@@ -92,7 +93,7 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
     lost = outbox.counts.get("unreadable", 0)
     damaged = f", {lost} LOST to damage" if lost else ""
     shown = f"{outbox.waiting} waiting{parked}, {delivered} delivered{damaged}"
-    yield from _concern(outbox, shown, now, indent="")
+    yield from _concern(outbox, shown, now, told, indent="")
     for lane in outbox.failing or []:
         held = f"{lane.held} held apart, " if lane.held else ""
         again = _next_try(lane.next_try, now) or "tries now"
@@ -106,14 +107,14 @@ def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:
         state = "" if kit.state is State.WELL else kit.state.value
         yield "  ".join(filter(None, (kit.name, kit.port, _device_id(link), state)))
         for each in kit.concerns:
-            yield from _concern(each, _facts(each, now), now)
+            yield from _concern(each, _facts(each, now), now, told)
             if isinstance(each, LocationStatus):
-                yield from _unreported(each)
+                yield from _unreported(each, told)
             if each is link:
-                yield from _cause(link)
+                yield from _cause(link, told)
                 for finding in link.findings or []:
                     yield from _wrapped("  !   ", finding.what)
-                    yield from _way_out("      ", finding.hint)
+                    yield from _way_out("      ", finding.hint, told)
 
 
 def _device_id(link: LinkStatus) -> str:
@@ -134,7 +135,9 @@ _MARKS = {
 }
 
 
-def _concern(each: ConcernStatus, facts: str, now: datetime, indent: str = "  ") -> Iterator[str]:
+def _concern(
+    each: ConcernStatus, facts: str, now: datetime, told: set[str], indent: str = "  "
+) -> Iterator[str]:
     is_off = each.phase is Phase.OFF
     mark = "--" if is_off and each.state is State.WELL else _MARKS[each.state]
     parts = ["" if each.phase is Phase.WELL else each.phase.value]
@@ -150,26 +153,30 @@ def _concern(each: ConcernStatus, facts: str, now: datetime, indent: str = "  ")
     yield from _wrapped(first, shown) if shown else [first.rstrip()]
     if each.trouble and each.phase is not Phase.WAITING:
         yield from _wrapped(f"{indent}    ", each.trouble)
-        yield from _way_out(f"{indent}    ", each.hint)
+        yield from _way_out(f"{indent}    ", each.hint, told)
 
 
-def _unreported(each: LocationStatus) -> Iterator[str]:
+def _unreported(each: LocationStatus, told: set[str]) -> Iterator[str]:
     if each.unreported is not None:
         yield from _wrapped("  !   ", f"not reported: {each.unreported}")
-        yield from _way_out("      ", each.unreported_hint)
+        yield from _way_out("      ", each.unreported_hint, told)
 
 
-def _cause(link: LinkStatus) -> Iterator[str]:
+def _cause(link: LinkStatus, told: set[str]) -> Iterator[str]:
     if link.cause is not None:
         cause = link.cause
         yield from _wrapped("  !   ", f"{cause.says} ({cause.certainty}: {cause.evidence})")
-        yield from _way_out("      ", cause.next)
+        yield from _way_out("      ", cause.next, told)
 
 
-def _way_out(indent: str, hint: str | None) -> Iterator[str]:
+def _way_out(indent: str, hint: str | None, told: set[str]) -> Iterator[str]:
     """Return what to try. A command is not broken into lines: it is there to be pasted."""
     if hint is None:
         return
+    if hint in told:
+        yield f"{indent}try: as above"
+        return
+    told.add(hint)
     words = f"try: {hint}"
     command = re.search(r"`[^`]+`", words)
     if command is None or len(indent) + len(words) <= _WIDTH:

@@ -10,6 +10,7 @@ import logging
 import re
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 AGAIN_S = 3600.0
 """After so long a line is told in full again."""
@@ -18,6 +19,7 @@ MOST_AGAIN = 5
 MOST_LINES = 60
 """Lines of one concern within that time, whatever they say."""
 _MOST_KINDS = 64  # of lines that are remembered
+_ADVICE = "; try: "
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -55,7 +57,7 @@ class LineLimit:
             if told.again > MOST_AGAIN or not self._has_room():
                 told.hidden += 1
                 return None
-            return f"{line.partition('; try: ')[0]} (again)"
+            return f"{line.partition(_ADVICE)[0]} (again)"
         if not self._has_room():
             return None
         hidden = 0 if told is None else told.hidden
@@ -64,12 +66,32 @@ class LineLimit:
         if len(self._told) > _MOST_KINDS:
             del self._told[next(iter(self._told))]
         more = f" (and {hidden} times more in the hour before)" if hidden else ""
-        what, advice, way_out = line.partition("; try: ")
+        what, advice, way_out = line.partition(_ADVICE)
         return f"{what}{more}{advice}{way_out}"
 
     def _has_room(self) -> bool:
         self._all.again += 1
         return self._all.again <= MOST_LINES
+
+
+class AdviceOnce:
+    """Leaves out advice that a line has given within the hour, whichever concern's it was."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
+
+    def admit(self, line: str, now: float) -> str:
+        """Return the line as it is to be written at `now` (seconds)."""
+        what, _, advice = line.partition(_ADVICE)
+        told = self._told.get(advice)
+        if told is not None and 0 <= now - told < AGAIN_S:
+            return f"{what} (what to try: see {datetime.fromtimestamp(told, UTC).astimezone():%H:%M:%S})"
+        if advice:
+            self._told.pop(advice, None)
+            self._told[advice] = now
+        if len(self._told) > _MOST_KINDS:
+            del self._told[next(iter(self._told))]
+        return line
 
 
 class RepeatedLines(logging.Filter):

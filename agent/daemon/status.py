@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Generic, TypeVar
 
-from agent.daemon.log_lines import LineLimit, differ_in_numbers_only
+from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.snapshot import ConcernStatus, Phase, State
 from agent.daemon.states import row_of
 from agent.errors import RateLimited, Unavailable, Untrusted
@@ -174,9 +174,10 @@ class Concern(Generic[S_co]):
 
     def log(self, level: int, text: str) -> bool:
         """Log a line about this concern, if it was not told too often; return whether it was."""
-        line = self._lines.admit(text, self._registry.clock())
+        now = self._registry.clock()
+        line = self._lines.admit(text, now)
         if line is not None:
-            self._write(level, line)
+            self._write(level, self._registry.advice.admit(line, now))
         return line is not None
 
     def _write(self, level: int, text: str) -> None:
@@ -206,6 +207,7 @@ class StatusRegistry:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
+        self.advice = AdviceOnce()
         self.concerns: list[Concern[ConcernStatus]] = []
         self.next_change = asyncio.Event()
         """Set at the next change of any concern; another one stands here from then on."""

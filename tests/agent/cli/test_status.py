@@ -82,6 +82,18 @@ def test_trouble_has_its_age_its_reason_and_what_to_try_within_eighty_columns() 
     assert reason in " ".join(line.strip() for line in lines)
 
 
+def test_the_same_thing_to_try_stands_once() -> None:
+    troubles = [
+        concern(name, "trouble", trouble="nothing listens", **{"try": "`cellagent cloud serve`"})
+        for name in ("location", "fota")
+    ]
+    lines = list(lines_of(status(*troubles), NOW))
+    assert [line for line in lines if "try:" in line] == [
+        "      try: `cellagent cloud serve`",
+        "      try: as above",
+    ]
+
+
 def test_a_lane_that_fails_says_since_when_how_often_and_when_it_is_tried_next() -> None:
     lane = {"device": "nrf-1", "kind": "chunk", "what": "the service answered 404 Not Found"}
     began, again = NOW - 300 * SECOND, NOW + 40 * SECOND

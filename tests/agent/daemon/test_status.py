@@ -103,6 +103,26 @@ def test_a_trouble_that_comes_and_goes_all_day_is_told_a_few_times_an_hour(
     assert begun * 2 == len(caplog.messages), "each that is told has its end"
 
 
+def test_what_one_outage_asks_for_is_told_once_an_hour_however_many_kits_suffer(
+    caplog: pytest.LogCaptureFixture,
+):
+    now = [0.0]
+    registry = StatusRegistry(clock=lambda: now[0])
+    for number in range(3):
+        registry.add_concern(FotaStatus, f"kit{number}")
+    for now[0] in (0.0, 1.0, 3600.0):
+        for concern in registry.concerns:
+            concern.record_failure(AgentError("nothing listens", hint="serve it"))
+            concern.set_well()
+    told = f"{datetime.fromtimestamp(0, UTC).astimezone():%H:%M:%S}"
+    lines = [line for line in caplog.messages if "nothing listens" in line]
+    assert lines[:3] == [
+        "nothing listens; try: serve it",
+        *(f"nothing listens (what to try: see {told})" for _ in range(2)),
+    ]
+    assert [line for line in lines if "; try:" in line] == [lines[0], lines[6]]
+
+
 def test_a_trouble_that_stays_is_told_though_it_came_too_often_before(
     caplog: pytest.LogCaptureFixture,
 ):
