@@ -85,7 +85,8 @@ class AdviceOnce:
         what, _, advice = line.partition(_ADVICE)
         told = self._told.get(advice)
         if told is not None and 0 <= now - told < AGAIN_S:
-            return f"{what} (what to try: see {datetime.fromtimestamp(told, UTC).astimezone():%H:%M:%S})"
+            at = datetime.fromtimestamp(told, UTC).astimezone()
+            return f"{what} (what to try: see {at:%H:%M:%S})"
         if advice:
             self._told.pop(advice, None)
             self._told[advice] = now

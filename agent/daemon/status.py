@@ -226,7 +226,8 @@ class StatusRegistry:
 
         def with_options(match: re.Match[str]) -> str:
             noun, words = match[1], match[2]
-            options = f" --profile {shlex.quote(self.profile)}" if self.profile else ""
+            has_one = not self.profile or "profile " in words
+            options = "" if has_one else f" --profile {shlex.quote(self.profile)}"
             if noun in _OF_A_KIT and (port := self.ports.get(kit)) and "--port" not in words:
                 options += f" --port {shlex.quote(port)}"
             before, dashes, rest = words.partition(" -- ")

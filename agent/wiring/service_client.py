@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from agent.auth.bearer import ApiKey, BearerToken, EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
@@ -69,8 +70,10 @@ def _address(configuration: Configuration, host: Host) -> str:
     origin = configuration.origins[key]
     where = f" in {configuration.file}" if origin.kind == "file" else f", {origin.kind}"
     mended = f"`cellagent config set {key} URL --profile {name}`"
-    if is_loopback_url(getattr(configuration.profile.hosts, host.value)):
-        mended = f"`cellagent cloud serve --write-profile {name}` starts a stand-in there"
+    url = getattr(configuration.profile.hosts, host.value)
+    if is_loopback_url(url):
+        serve = f"cellagent cloud serve --listen {urlsplit(url).netloc} --write-profile {name}"
+        mended = f"`{serve}` starts a stand-in there"
     return f"the address is {key} of profile {name}{where}: {mended}"
 
 

@@ -170,6 +170,7 @@ def test_a_service_that_says_when_to_come_again_is_not_asked_before():
             "`cellagent provision run -- x`",
             "`cellagent provision run --profile lab --port tcp://h:1 -- x`",
         ),
+        ("`cellagent cloud serve --write-profile lab`",) * 2,
         ("plug it in", "plug it in"),
     ],
 )

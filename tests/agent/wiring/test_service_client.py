@@ -64,7 +64,7 @@ async def test_what_is_not_reached_is_told_with_the_key_that_names_it(tmp_path: 
             await client.send(ListDevices())
     assert refused.value.hint == (
         f"the address is hosts.device_cloud of profile lab in {file}: "
-        "`cellagent cloud serve --write-profile lab` starts a stand-in there"
+        "`cellagent cloud serve --listen 127.0.0.1:1 --write-profile lab` starts a stand-in there"
     )
 
 
