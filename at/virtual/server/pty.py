@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import fcntl
 import os
 import re
 import select
 import stat
-import struct
 import termios
 import tty
 from collections.abc import Callable
@@ -18,69 +16,7 @@ from pathlib import Path
 
 from at.ports.holders import shown_process
 from at.protocol.errors import PortError
-
-_OPENED, _CLOSED = 0x20, 0x08 | 0x10  # IN_OPEN; IN_CLOSE_WRITE or IN_CLOSE_NOWRITE
-_EVENT = struct.Struct("iIII")
-_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class OpenCounter:
-    """Counts how many times a file is open, from now on. Raises OSError without inotify.
-
-    The kernel merges two equal events that were not read in time. So when the last opener seems to
-    have gone, /proc tells whether another one remains.
-    """
-
-    def __init__(self, path: str) -> None:
-        try:
-            libc = ctypes.CDLL(None, use_errno=True)
-            self.fd = libc.inotify_init1(_FLAGS)
-            added = libc.inotify_add_watch(self.fd, os.fsencode(path), _OPENED | _CLOSED)
-        except AttributeError as error:
-            raise OSError("no inotify on this system") from error
-        if self.fd < 0 or added < 0:
-            raise OSError(ctypes.get_errno(), "inotify", path)
-        self.open = 0
-        self._path = path
-        self._ours = _descriptors(path)
-
-    def read(self) -> bool:
-        """Read pending events; return whether the last opener has gone since the last call."""
-        gone = False
-        while True:
-            try:
-                data = os.read(self.fd, 65536)
-            except BlockingIOError:
-                break
-            offset = 0
-            while offset < len(data):
-                _, mask, _, name_size = _EVENT.unpack_from(data, offset)
-                offset += _EVENT.size + name_size
-                if mask & _OPENED:
-                    self.open += 1
-                elif mask & _CLOSED:
-                    self.open = max(0, self.open - 1)
-                    gone = gone or self.open == 0
-        if gone and self.open == 0 and self._ours:
-            self.open = max(0, _descriptors(self._path) - self._ours)
-            gone = self.open == 0
-        return gone
-
-    def close(self) -> None:
-        """Stop counting."""
-        os.close(self.fd)
-
-
-def _descriptors(path: str) -> int:
-    """Return how many descriptors refer to a file, over the processes that we may inspect."""
-    found = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError), os.scandir(process / "fd") as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    found += os.readlink(entry.path) == path  # noqa: PTH115 - thousands of them
-    return found
-
+from at.virtual.server.client_count import ClientCount
 
 _DRAIN_TIMEOUT_S = 2.0
 # The target of a link of ours: /proc/PID/fd/N, or the device itself where there is no /proc.
@@ -112,12 +48,18 @@ class PtyServer:
 
     def _plug_in(self) -> None:
         self._backlog = bytearray()
-        self._ours, self._theirs = os.openpty()
+        try:
+            self._ours, self._theirs = os.openpty()
+        except OSError as error:
+            raise PortError(
+                f"cannot make a terminal for {self.link}: {error.strerror}",
+                hint="fewer kits in one process, or allow it more open files: `ulimit -n 8192`",
+            ) from error
         self.device = os.ttyname(self._theirs)
         os.set_blocking(self._ours, False)
         self._reset_terminal()
         try:
-            self._clients: OpenCounter | None = OpenCounter(self.device)
+            self._clients: ClientCount | None = ClientCount(self.device, self._clients_changed)
         except OSError:
             self._clients = None  # without inotify a client is assumed to be always there
         try:
@@ -127,8 +69,6 @@ class PtyServer:
             raise
         self._plugged = True
         self._loop.add_reader(self._ours, self._readable)
-        if self._clients is not None:
-            self._loop.add_reader(self._clients.fd, self._update_clients)
 
     def _name_until_exit(self) -> str:
         """Return a name of the terminal that is valid only while this process lives.
@@ -144,12 +84,18 @@ class PtyServer:
         fcntl.ioctl(self._theirs, termios.TIOCNXCL)
         termios.tcflush(self._theirs, termios.TCIFLUSH)
 
-    def _update_clients(self) -> None:
-        if self._clients is not None and self._clients.read():
+    def _clients_changed(self, gone: bool) -> None:
+        if gone:
             self._backlog.clear()
             self._loop.remove_writer(self._ours)
             self._reset_terminal()
-        if self._clients is None or self._clients.open:
+        if self._clients is not None and self._clients.open:
+            self.opened()
+
+    def _update_clients(self) -> None:
+        if self._clients is not None:
+            self._clients.update()
+        else:
             self.opened()
 
     def _readable(self) -> None:
@@ -213,8 +159,6 @@ class PtyServer:
         self._plugged = False
         self._loop.remove_reader(self._ours)
         self._loop.remove_writer(self._ours)
-        if self._clients is not None:
-            self._loop.remove_reader(self._clients.fd)
         with contextlib.suppress(OSError):
             if os.path.realpath(self.link) == self.device:
                 self.link.unlink()

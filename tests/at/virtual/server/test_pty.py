@@ -75,6 +75,32 @@ async def test_one_of_two_who_opened_it_at_once_goes_and_the_other_is_still_answ
         os.close(first)
 
 
+async def test_the_clients_of_many_terminals_are_counted_by_one_inotify_instance(
+    tmp_path: Path,
+) -> None:
+    def instances() -> int:
+        return sum("inotify" in os.path.realpath(fd) for fd in Path("/proc/self/fd").iterdir())
+
+    before = instances()
+    servers = [PtyServer(tmp_path / f"kit-{n}", lambda _data: None) for n in range(150)]
+    try:
+        assert instances() == before + 1
+        for server in servers:
+            server.send(b"to nobody")
+        flags = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK
+        clients = [os.open(server.link, flags) for server in servers]
+        for client, server in zip(clients, servers, strict=True):
+            fcntl.ioctl(client, termios.TIOCEXCL)
+            server.send(b"to somebody")
+            assert os.read(client, 100) == b"to somebody"
+            os.close(client)
+        await eventually(lambda: not any(map(exclusive, servers)))
+    finally:
+        for server in servers:
+            server.close()
+    assert instances() == before
+
+
 async def test_settings_of_a_client_end_with_it(tmp_path: Path) -> None:
     got = bytearray()
     server = PtyServer(tmp_path / "kit", got.extend)
