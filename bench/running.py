@@ -1,4 +1,4 @@
-"""The agent at rest and at work: memory, processor, and how soon a chunk is on disk."""
+"""The agent at rest and at work, and many virtual kits: memory, processor, time to the disk."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import serial
 from measure import Row
 from pty_modem import ANSWERS, serving
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 NAME = "running"
 IDLE_MB, KIT_MB, CPU_PERCENT, LATENCY_MS = 10.0, 0.5, 0.5, 20.0
 KITS = 9
+VIRTUAL_KITS, VIRTUAL_KITS_MB = 64, 50.0
 _STAMP = b"STAMP"
 
 # The same libraries, one client, an event loop that rests.
@@ -123,6 +125,19 @@ def control_mb() -> float:
         return private_mb(process.pid)
 
 
+def virtual_kits_mb(*count: str) -> float:
+    """Return the memory of `modem virtual` with terminals, each of which has answered a client."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        words = ("-m", "agent", "modem", "virtual", "--pty", f"{folder}/kit", *count)
+        process, ready = started(stack, *words)
+        for port in ready.get("ports") or [ready["port"]]:
+            with serial.Serial(port, timeout=30) as client:
+                client.write(b"AT\r")
+                assert client.read_until(b"OK\r\n") == b"OK\r\n"
+        return private_mb(process.pid)
+
+
 def printing(master: int) -> None:
     """Answer commands; then print a chunk with the time in it every 10 ms."""
     os.set_blocking(master, False)
@@ -194,6 +209,12 @@ def run(smoke: bool) -> Iterator[Row]:
     )  # fmt: skip
     yield Row("each further kit", (many - one) / (KITS - 1), "MB", KIT_MB, f"{KITS} kits")
     yield Row("idle with one kit", percent, "% of a core", CPU_PERCENT, f"over {watch_s:g} s")
+    single = virtual_kits_mb()
+    yield Row(
+        f"{VIRTUAL_KITS} virtual kits with terminals",
+        virtual_kits_mb("--count", str(VIRTUAL_KITS)), "MB", VIRTUAL_KITS_MB,
+        f"one alone {single:.1f} MB, {VIRTUAL_KITS} of those {VIRTUAL_KITS * single:.0f} MB",
+    )  # fmt: skip
     times = latencies_ms(50 if smoke else 1000)
     worst = f"median of {len(times)}; the slowest {max(times):.1f} ms"
     yield Row("chunk line to outbox", statistics.median(times), "ms", LATENCY_MS, worst)

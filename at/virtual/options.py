@@ -15,7 +15,7 @@ DIALECTS = ("at-host", "serial-modem", "shell")
 TERMINATORS = {"cr": b"\r", "lf": b"\n", "crlf": b"\r\n", "null": b"\x00"}
 
 # IMEIs whose TAC begins with 00 are set aside for tests: no device that was sold has one.
-TEST_TAC = "00101834"
+_TEST_TAC = "00101834"
 _VERSION = re.compile(r"(?:^|[-_])(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?=$|[-_])")
 
 
@@ -58,10 +58,14 @@ class VirtualOptions:
     firmware: str = ""
     imei: str = ""
     uuid: str = ""
+    name: str = ""
+    """What the IMEI is made from where none is given: a path or an address, "" the usual kit."""
     dialect: str = ""
     terminator: str = "cr"
     faults: tuple[str, ...] = ()
     """Each as NAME or NAME=ARG (`at.virtual.faults`)."""
+    registered: bool = False
+    """It was switched on a while ago, and has registered, in place of booting in mode 0."""
     instant: bool = False
     """No delays: a real modem's seconds pass at once, in the same order of events."""
     seed: int = 0
@@ -87,7 +91,7 @@ class VirtualOptions:
         firmware = self.firmware or model.firmware
         if firmware[:1].isdigit():
             firmware = f"mfw_{model.family}_{firmware}"
-        imei = self.imei or TEST_TAC + "000001"
+        imei = self.imei or imei_of(self.name)
         if not (imei.isascii() and imei.isdigit() and len(imei) in {14, 15}):
             raise OptionError(f"not an IMEI: {imei!r}", hint="give 14 digits, or 15 with the check")
         if len(imei) == 14:
@@ -98,6 +102,14 @@ class VirtualOptions:
         except ValueError as error:
             raise OptionError(f"not a UUID: {device!r}") from error
         return replace(self, model=name, dialect=dialect, firmware=firmware, imei=imei, uuid=device)
+
+
+def imei_of(name: str) -> str:
+    """Return the IMEI of the kit of that name without its check digit, the same each time."""
+    if not name:
+        return _TEST_TAC + "000001"
+    digest = hashlib.sha256(f"virtual kit {name}".encode(errors="surrogateescape")).digest()
+    return f"{_TEST_TAC[:5]}{int.from_bytes(digest) % 10**9:09}"
 
 
 def check_digit(digits: str) -> str:

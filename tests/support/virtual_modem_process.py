@@ -9,12 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def modem_virtual(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+def modem_virtual(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Run the command until the block ends; give its process and its ready line."""
     server = subprocess.Popen(
         [sys.executable, "-m", "agent", "modem", "virtual", "--instant", *options],

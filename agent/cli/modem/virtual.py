@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedPorts:
-    """The addresses of the kit's ports: paths of terminals, or HOST:PORT."""
+class KitPlaces:
+    """Where one kit is served and kept: paths, or HOST:PORT."""
 
     pty: str | None
     tcp: str | None
     console: str | None
     companion: str | None
-    allow_remote: bool
+    state: str | None
+    identity_key: str | None
+
+    def numbered(self, number: int) -> KitPlaces:
+        """Return the places of kit `number` of many: /tmp/kit-1, kit-1.json, a port further on."""
+
+        def path(text: str | None) -> str | None:
+            return text and str(Path(text).with_stem(f"{Path(text).stem}-{number}"))
+
+        return KitPlaces(
+            path(self.pty),
+            self.tcp and _port_further(self.tcp, number - 1),
+            path(self.console),
+            path(self.companion),
+            path(self.state),
+            path(self.identity_key),
+        )
+
+    @property
+    def name(self) -> str:
+        """What makes the kit another than the next, the same each time; "" where nothing does."""
+        if self.pty is not None:
+            return str(Path(self.pty).absolute())
+        return "" if self.tcp is None or self.tcp.endswith(":0") else self.tcp
+
+
+def _port_further(address: str, distance: int) -> str:
+    host, colon, port = address.rpartition(":")
+    further = port.isdecimal() and int(port)  # 0 is any that is free, for every kit
+    return f"{host}:{int(port) + distance}" if colon and further else address
 
 
 @agent_command("cellagent modem virtual --pty /tmp/kit -- picocom /tmp/kit")
@@ -38,6 +67,9 @@ class ServedPorts:
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
 @click.option("--model", default="", metavar="MODEL", help="nrf9160, nrf9161 (usual) or nrf9151.")
 @click.option("--firmware", default="", metavar="V", help="1.3.7, or mfw_nrf9160_1.3.7.")
+@click.option(
+    "--count", type=click.IntRange(min=1), metavar="N", help="Serve N kits: PATH-1 to PATH-N."
+)
 @click.option("--imei", default="", metavar="N", help="14 digits, or 15 with the check digit.")
 @click.option("--uuid", default="", metavar="UUID", help="The device's; else made from the IMEI.")
 @click.option("--dialect", default="", metavar="NAME", help="at-host, serial-modem or shell.")
@@ -46,7 +78,7 @@ class ServedPorts:
 @click.option("--state", metavar="FILE", help="Keep the kit's flash in FILE (0600).")
 @click.option(
     "--identity-key",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False),
     metavar="FILE",
     help="Write the public key that signs what the kit attests to FILE (PEM).",
 )
@@ -59,65 +91,106 @@ async def command(
     console: str | None,
     companion: str | None,
     allow_remote: bool,
+    count: int | None,
     state: str | None,
-    identity_key: Path | None,
+    identity_key: str | None,
     cmd: tuple[str, ...],
     **kit: Any,
 ) -> int:
     """Serve a virtual nRF91: it boots as a fresh kit does and keeps its settings.
 
-    Prints {"ready":true,"port":…} and serves until SIGTERM or Ctrl-C. With `-- CMD…` it runs CMD
-    with CELLAGENT_PORT set, and ends with CMD's exit code.
+    Prints {"ready":true,"port":…}, with --count {"ready":true,"ports":[…]}, and serves until
+    SIGTERM or Ctrl-C. With `-- CMD…` it runs CMD with CELLAGENT_PORT set, to the first port, and
+    ends with CMD's exit code.
     """
     if "help" in kit["faults"]:
         _list_faults(session)
         return 0
     require_one(pty, tcp)
-    ports = ServedPorts(pty, tcp, console, companion, allow_remote)
-    return await _serve(VirtualOptions(**kit), ports, state, identity_key, cmd)
+    places = KitPlaces(pty, tcp, console, companion, state, identity_key)
+    if count is None:
+        kits = [(replace(VirtualOptions(**kit), name=places.name), places)]
+    else:
+        kits = _numbered_kits(VirtualOptions(**kit), places, count)
+    return await _serve(kits, cmd, allow_remote=allow_remote, many=count is not None)
+
+
+def _numbered_kits(
+    options: VirtualOptions, places: KitPlaces, count: int
+) -> list[tuple[VirtualOptions, KitPlaces]]:
+    """Return the options and places of each kit. Raises UsageError."""
+    if options.uuid:
+        raise UsageError(
+            f"{count} kits cannot have one UUID",
+            hint="leave out --uuid; --imei counts on by itself",
+        )
+    kits = []
+    for number in range(1, count + 1):
+        own = places.numbered(number)
+        imei = options.imei
+        if imei[:14].isdecimal():
+            imei = f"{(int(imei[:14]) + number - 1) % 10**14:014}"
+        name = own.name or f"number {number}"
+        kits.append((replace(options, imei=imei, name=name), own))
+    return kits
 
 
 async def _serve(
-    kit: VirtualOptions,
-    ports: ServedPorts,
-    state: str | None,
-    identity_key: Path | None,
+    kits: list[tuple[VirtualOptions, KitPlaces]],
     cmd: tuple[str, ...],
+    *,
+    allow_remote: bool,
+    many: bool,
 ) -> int:
     from agent.cli.framework.signals import serve_until_stopped
+
+    async with AsyncExitStack() as stack:
+        served = [
+            await _serve_kit(stack, options, places, allow_remote=allow_remote)
+            for options, places in kits
+        ]
+        if many:
+            emit({"ready": True, **{f"{key}s": [kit[key] for kit in served] for key in served[0]}})
+        else:
+            emit({"ready": True, **served[0]})
+        return await serve_until_stopped(cmd, {"CELLAGENT_PORT": served[0]["port"]})
+
+
+async def _serve_kit(
+    stack: AsyncExitStack, options: VirtualOptions, places: KitPlaces, *, allow_remote: bool
+) -> dict[str, str]:
+    """Serve one kit until `stack` unwinds; return its ports by name."""
     from at.virtual.modem import Port
     from at.virtual.server.runner import ModemRunner, make_modem
     from at.virtual.state import StateFile
 
-    async with AsyncExitStack() as stack:
-        flash = None
-        if state is not None:
-            flash = StateFile(state)
-            stack.callback(flash.release)
-        try:
-            modem = make_modem(kit, flash, console_apart=ports.console is not None)
-        except OptionError as error:
-            raise UsageError(str(error), hint=error.hint) from error
-        runner = ModemRunner(modem, flash)
-        stack.callback(runner.stop)
-        served = await serve_port(
-            stack, runner.receive, pty=ports.pty, tcp=ports.tcp, allow_remote=ports.allow_remote
-        )
-        runner.attach(Port.AT, served.send)
-        ready = {"ready": True, "port": served.port}
-        if ports.console is not None:
-            console = serve_terminal(stack, ports.console, runner.receive_console)
-            runner.attach(Port.CONSOLE, console.send)
-            ready["console"] = ports.console
-        if ports.companion is not None:
-            companion = serve_terminal(stack, ports.companion, runner.receive_companion)
-            runner.companion_sends = companion.send
-            ready["companion"] = ports.companion
-        if identity_key is not None:
-            _write_identity_key(modem.kit, identity_key)
-        runner.start()
-        emit(ready)
-        return await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port})
+    flash = None
+    if places.state is not None:
+        flash = StateFile(places.state)
+        stack.callback(flash.release)
+    try:
+        modem = make_modem(options, flash, console_apart=places.console is not None)
+    except OptionError as error:
+        raise UsageError(str(error), hint=error.hint) from error
+    runner = ModemRunner(modem, flash)
+    stack.callback(runner.stop)
+    at = await serve_port(
+        stack, runner.receive, pty=places.pty, tcp=places.tcp, allow_remote=allow_remote
+    )
+    runner.attach(Port.AT, at.send)
+    served = {"port": at.port}
+    if places.console is not None:
+        console = serve_terminal(stack, places.console, runner.receive_console)
+        runner.attach(Port.CONSOLE, console.send)
+        served["console"] = places.console
+    if places.companion is not None:
+        companion = serve_terminal(stack, places.companion, runner.receive_companion)
+        runner.companion_sends = companion.send
+        served["companion"] = places.companion
+    if places.identity_key is not None:
+        _write_identity_key(modem.kit, Path(places.identity_key))
+    runner.start()
+    return served
 
 
 def _write_identity_key(kit: VirtualKit, file: Path) -> None:

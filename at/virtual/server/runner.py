@@ -62,6 +62,8 @@ def make_modem(
 ) -> VirtualModem:
     """Return a modem with the state of its file. Raises PortError, OptionError."""
     saved = flash.load() if flash is not None else None
+    if flash is not None:
+        options = replace(options, name=str(flash.path.resolve()))  # of a new kit
     if flash is not None and saved is not None:
         for name in ("model", "imei", "uuid"):
             requested, stored = getattr(options.completed(), name), getattr(saved, name)

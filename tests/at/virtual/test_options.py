@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from virtual_modems import switched_on
 
 from at.virtual.options import OptionError, VirtualOptions, check_digit, firmware_version
@@ -14,6 +16,16 @@ def test_identities_are_test_identities() -> None:
     assert imei.startswith("00")  # no device that was sold has such a TAC
     assert check_digit(imei[:14]) == imei[14]
     assert switched_on(imei="35265610036787").kit.saved.imei == "352656100367872"
+
+
+@given(name=st.text(st.characters(exclude_categories=()), min_size=1))
+def test_a_kit_with_a_name_has_an_identity_of_its_own_the_same_each_time(name: str) -> None:
+    one, again, usual = (VirtualOptions(name=name).completed() for name in (name, name, ""))
+    assert (one.imei, one.uuid) == (again.imei, again.uuid)
+    assert (one.imei, one.uuid) != (usual.imei, usual.uuid)
+    assert (one.imei[:5], one.imei[14:]) == ("00101", check_digit(one.imei[:14]))
+    named_and_given = VirtualOptions(name=name, imei=usual.imei).completed()
+    assert (named_and_given.imei, named_and_given.uuid) == (usual.imei, usual.uuid)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +45,7 @@ def test_an_option_that_no_kit_has_is_refused(wrong: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "model", "firmware"),
+    ("options", "model", "firmware"),
     [
         ({}, "nrf9161", "mfw_nrf91x1_2.0.4"),
         ({"firmware": "mfw_nrf9160_1.3.5"}, "nrf9160", "mfw_nrf9160_1.3.5"),
@@ -41,9 +53,9 @@ def test_an_option_that_no_kit_has_is_refused(wrong: dict[str, str]) -> None:
     ],
 )
 def test_a_firmware_implies_its_chip_and_a_chip_its_firmware(
-    given: dict[str, str], model: str, firmware: str
+    options: dict[str, str], model: str, firmware: str
 ) -> None:
-    completed = VirtualOptions(**given).completed()
+    completed = VirtualOptions(**options).completed()
     assert (completed.model, completed.firmware) == (model, firmware)
     assert completed.completed() == completed
 

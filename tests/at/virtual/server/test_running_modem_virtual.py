@@ -87,6 +87,41 @@ def test_a_command_beside_it_knows_the_port_and_gives_its_exit_code(tmp_path: Pa
         assert server.wait(60) == 7
 
 
+def imei_at(port: str) -> str:
+    with closing(serial.Serial(port, timeout=60)) as opened:
+        return ask(opened, b"AT+CGSN").split(b"\r\n")[0].decode()
+
+
+def test_many_kits_of_one_process_each_have_their_own_identity_and_files(tmp_path: Path) -> None:
+    places = ("--pty", str(tmp_path / "kit"), "--console", str(tmp_path / "console"))
+    with modem_virtual("--count", "3", *places) as (server, ready):
+        ports, consoles = (
+            [str(tmp_path / f"{name}-{n}") for n in (1, 2, 3)] for name in ("kit", "console")
+        )
+        assert ready == {"ready": True, "ports": ports, "consoles": consoles}
+        first = [imei_at(port) for port in ports]
+        assert len(set(first)) == 3
+        server.kill()
+        server.wait()
+    # The killed one left its links: the next one takes them over, and is the same kits.
+    with modem_virtual("--count", "3", *places) as (server, ready):
+        assert [imei_at(port) for port in ready["ports"]] == first
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 130
+    assert not list(tmp_path.iterdir())
+    with modem_virtual("--pty", str(tmp_path / "kit-2")) as (_, ready):
+        assert imei_at(ready["port"]) == first[1]
+
+
+def test_many_kits_keep_their_states_and_count_on_from_the_imei(tmp_path: Path) -> None:
+    options = ("--count", "2", "--tcp", "127.0.0.1:0", "--state", str(tmp_path / "kit.json"))
+    with modem_virtual(*options, "--imei", "00101834000009") as (_, ready):
+        assert len(set(ready["ports"])) == 2
+    saved = [json.loads((tmp_path / f"kit-{n}.json").read_bytes()) for n in (1, 2)]
+    assert [state["imei"][:14] for state in saved] == ["00101834000009", "00101834000010"]
+    assert saved[0]["uuid"] != saved[1]["uuid"]
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [
@@ -97,6 +132,11 @@ def test_a_command_beside_it_knows_the_port_and_gives_its_exit_code(tmp_path: Pa
         (("--pty", "kit", "--fault", "nonsense"), 2),
         (("--pty", "kit", "--model", "nrf52"), 2),
         (("--pty", "kit", "--imei", "12"), 2),
+        (("--pty", "kit", "--count", "0"), 2),
+        (("--pty", "kit", "--count", "x"), 2),
+        (("--count", "2"), 2),
+        (("--pty", "kit", "--count", "2", "--uuid", "50503041-3633-4261-803d-000000000001"), 2),
+        (("--tcp", "127.0.0.1:65535", "--count", "2"), 2),
     ],
 )
 def test_what_makes_no_sense_is_refused(
