@@ -72,7 +72,7 @@ async def wifi(session: Session, repeat: int, target: str | None) -> None:
 
     _check_plot(target)
     profile = session.profile
-    source = wifi_source(profile.location.wifi, profile.kit.companion_port)
+    source = wifi_source(profile.location.wifi, profile.kit)
     if source is None:
         raise WifiUnavailable(
             "Wi-Fi is switched off in the profile", hint="set location.wifi to auto"

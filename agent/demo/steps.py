@@ -137,7 +137,7 @@ class Demonstration:
         """Scan cells with the modem, and Wi-Fi with its companion."""
         assert self.modem is not None
         profile = self.environment.configuration.profile
-        source = wifi_source(profile.location.wifi, profile.kit.companion_port)
+        source = wifi_source(profile.location.wifi, profile.kit)
         assert source is not None
         cells = await scan_cells(self.modem)
         wifi = select_usable((await source.scan(WIFI_DEADLINE_S)).points)

@@ -308,7 +308,7 @@ def locator_for(
             "Wi-Fi is to come from a kit's companion, and no kit is there to ask for its firmware",
             hint="--port PORT names the kit; location.wifi = auto takes this host's own Wi-Fi",
         )
-    wifi = wifi_source(profile.location.wifi, kit.companion_port if kit else "")
+    wifi = wifi_source(profile.location.wifi, kit)
     return Locator(
         client,
         calls.project_of(profile),

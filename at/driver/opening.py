@@ -71,7 +71,8 @@ def _tcp(port: str) -> Transport:
 def _virtual(port: str) -> Transport:
     from at.virtual.transport import VirtualTransport
 
-    return VirtualTransport(statefile=port.partition(":")[2] or None)
+    statefile = port.partition(":")[2] or None
+    return VirtualTransport(statefile=statefile, registered=statefile is None)
 
 
 def _replay(port: str) -> Transport:

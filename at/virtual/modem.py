@@ -37,7 +37,7 @@ from at.virtual.families import (
 )
 from at.virtual.families.firmware_update import BOOTLOADER_COMMANDS
 from at.virtual.faults import LineFaults
-from at.virtual.kit import DataMode, Reply, VirtualKit, fail, ok
+from at.virtual.kit import DataMode, ModemMode, Reply, VirtualKit, fail, ok
 from at.virtual.options import TERMINATORS, VirtualOptions
 from at.virtual.state import SavedState
 
@@ -80,6 +80,7 @@ COMMANDS: Mapping[str, command_line.Handler] = {
 
 PROMPT = b"\x1b[1;32muart:~$ \x1b[m"  # in the colours that Zephyr's shell has
 BOOT_S = 2.0
+_ON_FOR_S = 30.0  # a kit that is registered from the start was switched on so long ago
 
 
 class Port(Enum):
@@ -101,8 +102,10 @@ class VirtualModem:
         saved: SavedState | None = None,
         console_apart: bool = False,
     ) -> None:
+        options = options or VirtualOptions()
+        on_for_s = _ON_FOR_S if options.registered else 0.0
         self.kit = VirtualKit(
-            options or VirtualOptions(), now=now, unix_time=unix_time, saved=saved
+            options, now=now - on_for_s, unix_time=unix_time - on_for_s, saved=saved
         )
         self.console_apart = console_apart
         self.commands = 0
@@ -124,6 +127,10 @@ class VirtualModem:
             self._data = DataMode(None, lambda _: self.kit.notify("#XDATAMODE: 0"))
         self._line_faults.start_flood(self.kit.notify, self.kit.schedule)
         self.console.begin()
+        if options.registered:
+            functional_mode.switch_on(self.kit, ModemMode.NORMAL)
+            self.advance(now)
+            self._out[Port.AT].clear()  # nobody was there to read it
 
     @property
     def next_at(self) -> float | None:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.config.profile import KitSettings
 from agent.errors import UsageError
 from agent.location.wifi.companion import WifiCompanion
 from agent.location.wifi.file import WifiFile
@@ -20,9 +21,17 @@ WIFI_DEADLINE_S = 20.0
 WORDS = ("auto", "networkmanager", "iw", "companion", "none", "file:PATH")
 """For `location.wifi`, whose docstring repeats them. Only auto takes CoreWlan and WindowsWlan."""
 
+_VIRTUAL = "virtual:"
 
-def wifi_source(word: str, companion_port: str = "") -> WifiSource | None:
-    """Return the source that `location.wifi` names; None for "none". Raises UsageError."""
+
+def wifi_source(word: str, kit: KitSettings | None = None) -> WifiSource | None:
+    """Return the source that `location.wifi` names; None for "none". Raises UsageError.
+
+    A virtual kit hears the access points of its own town: its companion is virtual, too.
+    """
+    companion_port = kit.companion_port if kit else ""
+    if kit and kit.port.startswith(_VIRTUAL):
+        companion_port = companion_port or _VIRTUAL
     if word.startswith("file:"):
         return WifiFile(Path(word.removeprefix("file:")).expanduser())
     if word == "companion" and not companion_port:

@@ -35,7 +35,7 @@ def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     if mode in _SWITCHES_GNSS:
         serial_modem_gnss.switch(kit, on=mode in {ModemMode.NORMAL, ModemMode.GNSS_ON})
     if mode in {ModemMode.NORMAL, ModemMode.LTE_ON}:
-        _switch_on(kit, mode)
+        switch_on(kit, mode)
     elif mode in _SWITCHES_LTE_OFF:
         if kit.registered:
             takes_s = kit.delay(1.3)
@@ -47,7 +47,8 @@ def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok(takes_s=takes_s)
 
 
-def _switch_on(kit: VirtualKit, mode: ModemMode) -> None:
+def switch_on(kit: VirtualKit, mode: ModemMode) -> None:
+    """Switch LTE on, and begin to register unless it was on."""
     already = kit.active
     kit.session.fun = mode
     if not already:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from line_modem import LineModem, echoing
 from memory_transport import MemoryTransport
 
-from at.driver.modem import Modem
+from at.driver.modem import Modem, open_modem
 from at.driver.opening import is_garbage, is_system_port, silence, transport_of
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import AtError, NoAnswer, PortNotFound
@@ -42,6 +42,21 @@ def test_a_silent_port_is_named_and_nothing_hangs() -> None:
 def test_the_name_of_a_port_says_its_transport(port: str, kind: type) -> None:
     assert type(transport_of(port)) is kind
     assert is_system_port(port) is (kind is SerialTransport)
+
+
+async def test_a_virtual_kit_without_a_file_is_registered_and_one_with_it_is_fresh(
+    tmp_path,
+) -> None:
+    async def told(port: str) -> list[str]:
+        async with open_modem(port) as modem:
+            answers = [await modem.execute(line) for line in ("AT+CFUN?", "AT+CEREG?", "AT+CCLK?")]
+            return [answer.lines[0] if answer.ok else "ERROR" for answer in answers]
+
+    mode, registration, clock = await told("virtual:")
+    assert (mode, registration) == ("+CFUN: 1", "+CEREG: 0,1")
+    assert clock.startswith("+CCLK:")
+    fresh = await told(f"virtual:{tmp_path / 'kit.json'}")
+    assert fresh == ["+CFUN: 0", "+CEREG: 0,0", "ERROR"]
 
 
 def test_a_recording_is_a_port_by_its_file(tmp_path) -> None:

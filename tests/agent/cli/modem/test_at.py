@@ -28,15 +28,15 @@ def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
 
 def test_commands_are_answered_in_order_and_the_first_failure_ends_it() -> None:
     run = cellagent("modem", "at", "--port", "virtual:", "AT+CFUN?", "AT+NOSUCH", "AT+CGMR")
-    assert run.stdout.splitlines()[:3] == ["+CFUN: 0", "OK", "ERROR"]
+    assert run.stdout.splitlines()[:3] == ["+CFUN: 1", "OK", "ERROR"]
     assert run.returncode == 1
 
 
 def test_json_answers_carry_the_value_and_what_went_wrong() -> None:
     run = cellagent("modem", "at", "--json", "--port", "virtual:", "AT+CFUN?", "AT+NOSUCH")
     answer, refused = objects(run)
-    assert answer["value"] == {"fun": 0, "rst": None}
-    assert (answer["final"], answer["lines"], answer["error"]) == ("OK", ["+CFUN: 0"], None)
+    assert answer["value"] == {"fun": 1, "rst": None}
+    assert (answer["final"], answer["lines"], answer["error"]) == ("OK", ["+CFUN: 1"], None)
     assert refused["final"] == "ERROR"
     assert refused["error"]
 
@@ -60,9 +60,10 @@ def test_a_credential_in_the_arguments_is_refused_with_the_way_to_do_it(line: st
     assert "key" not in run.stdout
 
 
-def test_a_credential_from_standard_input_is_written_and_not_shown() -> None:
+def test_a_credential_from_standard_input_is_written_and_not_shown(tmp_path: Path) -> None:
     lines = f"# a comment\n\n{PSK}\nAT%CMNG=1,42\n"
-    run = cellagent("modem", "at", "--json", "--port", "virtual:", "-", stdin=lines)
+    port = f"virtual:{tmp_path / 'kit.json'}"
+    run = cellagent("modem", "at", "--json", "--port", port, "-", stdin=lines)
     written, listed = objects(run)
     assert run.returncode == 0
     assert written["command"] == 'AT%CMNG=0,42,3,"{redacted:key}"'

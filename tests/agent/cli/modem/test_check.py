@@ -16,8 +16,9 @@ def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-def test_check_tells_what_the_modem_is_and_changes_nothing() -> None:
-    (report,) = objects(cellagent("modem", "check", "--json", "--port", "virtual:"))
+def test_check_tells_what_the_modem_is_and_changes_nothing(tmp_path: Path) -> None:
+    fresh = f"virtual:{tmp_path / 'kit.json'}"
+    (report,) = objects(cellagent("modem", "check", "--json", "--port", fresh))
     assert report["allowed"] is True
     assert str(report["firmware"]).startswith("mfw_nrf91x1_2.")
     assert report["functional_mode"] == 0

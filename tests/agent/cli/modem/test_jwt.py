@@ -20,8 +20,8 @@ def test_a_token_is_shown_decoded_and_said_only_when_asked():
     assert json.loads(cellagent(*arguments, "--show-token").stdout)["token"].count(".") == 2
 
 
-def test_a_modem_without_time_makes_no_token_that_expires():
-    done = cellagent("modem", "jwt", "--port", "virtual:", "--json")
+def test_a_modem_without_time_makes_no_token_that_expires(tmp_path: Path):
+    done = cellagent("modem", "jwt", "--port", f"virtual:{tmp_path / 'kit.json'}", "--json")
     assert done.returncode == 1
     error = json.loads(done.stdout.splitlines()[-1])["error"]
     assert error["kind"] == "no-modem-time"

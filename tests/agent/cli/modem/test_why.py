@@ -75,9 +75,11 @@ def test_a_kit_is_asked_and_left_as_it_was(tmp_path: Path) -> None:
     assert "+CMEE: 1" in said  # `modem at` shows what it raised itself
 
 
-def test_a_kit_that_is_off_is_told_to_be_switched_on() -> None:
-    (found,) = causes(cellagent("modem", "why", "--json", "--port", "virtual:"))
-    assert found["cause"] in {"registered", "modem-off"}
+@pytest.mark.parametrize(("kit", "cause"), [("", "registered"), ("kit.json", "modem-off")])
+def test_a_kit_that_is_off_is_told_to_be_switched_on(tmp_path: Path, kit: str, cause: str) -> None:
+    port = f"virtual:{tmp_path / kit if kit else ''}"
+    (found,) = causes(cellagent("modem", "why", "--json", "--port", port))
+    assert found["cause"] == cause
 
 
 @pytest.mark.parametrize(("content", "said"), [(b"", "empty"), (b"\x00\x01\x02\xff", "no text")])

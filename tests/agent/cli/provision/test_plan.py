@@ -23,9 +23,10 @@ def test_a_fresh_kit_needs_a_key_and_the_plan_writes_nothing(tmp_path: Path) -> 
     assert again["writes"] == 1
 
 
-def test_a_person_sees_numbered_steps_and_the_number_of_writes() -> None:
-    lines = completed("provision", "plan", "virtual:", *NO_SERVICE).stdout.splitlines()
-    assert lines[0].startswith("virtual:: ")
+def test_a_person_sees_numbered_steps_and_the_number_of_writes(tmp_path: Path) -> None:
+    port = f"virtual:{tmp_path / 'kit.state'}"
+    lines = completed("provision", "plan", port, *NO_SERVICE).stdout.splitlines()
+    assert lines[0].startswith(f"{port}: ")
     assert [line.split()[0] for line in lines[1:-1]] == ["1.", "2.", "3.", "4."]
     assert lines[-1] == "  1 credential write"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.config.profile import KitSettings
 from agent.errors import UsageError
 from agent.location.wifi.choice import FirstAvailable, wifi_source
 from agent.location.wifi.companion import WifiCompanion
@@ -23,8 +24,19 @@ def test_a_word_of_the_profile_is_a_source(tmp_path: Path) -> None:
     assert wifi_source("networkmanager") == NetworkManager()
     assert wifi_source(f"file:{tmp_path}") == WifiFile(tmp_path)
     assert wifi_source("file:~/scan.json") == WifiFile(Path.home() / "scan.json")
-    assert wifi_source("companion", "/dev/ttyUSB1") == WifiCompanion("/dev/ttyUSB1")
-    assert wifi_source("auto", "/dev/ttyUSB1") == WifiCompanion("/dev/ttyUSB1")
+    with_companion = KitSettings(port="virtual:", companion_port="/dev/ttyUSB1")
+    assert wifi_source("companion", with_companion) == WifiCompanion("/dev/ttyUSB1")
+    assert wifi_source("auto", with_companion) == WifiCompanion("/dev/ttyUSB1")
+
+
+@pytest.mark.parametrize("port", ["virtual:", "virtual:kit.json"])
+async def test_a_virtual_kit_hears_the_access_points_of_its_own_town(port: str) -> None:
+    kit = KitSettings(port=port)
+    source = wifi_source("auto", kit)
+    assert source == WifiCompanion("virtual:")
+    assert wifi_source("companion", kit) == source
+    assert len((await source.scan(60.0)).points) > 2
+    assert wifi_source("none", kit) is None
 
 
 def test_a_word_that_is_no_source_is_told_which_there_are() -> None:
