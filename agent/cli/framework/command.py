@@ -23,6 +23,7 @@ def _store(ctx: click.Context, option: click.Parameter, value: object) -> None:
         setattr(ctx.ensure_object(Session), str(option.name), value)
 
 
+_WHOLE = 1000
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 """The type of a file that is there."""
 _common = partial(click.Option, expose_value=False, callback=_store)
@@ -80,6 +81,14 @@ class AgentGroup(click.Group):
 
     command_class = AgentCommand
     group_class = type  # groups in this group are of its class, too
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, to the end of the sentence: click would cut it."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, each.get_short_help_str(_WHOLE)) for name, each in found if each]
+            )
 
 
 def emit(value: object) -> None:

@@ -7,6 +7,7 @@ so that the kit has to be looked for.
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 import pkgutil
@@ -20,6 +21,7 @@ from typing import Any
 
 import click
 import pytest
+from command_tree import leaves
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from serial.tools import list_ports
@@ -32,6 +34,7 @@ import agent.observability.api
 from agent.call import Call
 from agent.cli.cloud import write_standin_profile
 from agent.cli.framework.command import run_command_line
+from agent.cli.framework.safe_text import guard_output
 from agent.cli.main import root
 from agent.config import load, write
 from agent.config.write import set_default_profile, set_value
@@ -132,18 +135,6 @@ OF_A_JOB_IN_WORK = {"UpdateJob"}
 """Sent by `fota pull` and `fota abandon`: tests/agent/cli/fota/test_command.py has a job."""
 
 
-def leaves(command: click.Command = root, above: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the words of each command of the tree."""
-    if not isinstance(command, click.Group):
-        yield " ".join(above)
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        below = command.get_command(context, name)
-        assert below is not None
-        yield from leaves(below, (*above, name))
-
-
 def arguments_of(name: str) -> str:
     """Return a value for each argument that a command must be given."""
     command: click.Command = root
@@ -180,9 +171,22 @@ def kit_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def asked(
-    services: dict[str, Any], kit_port: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    services: dict[str, Any],
+    kit_port: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> Iterator[Counter[str]]:
-    """Write a profile that names no port, plug the kit in, and count what is asked for."""
+    """Write a profile that names no port, plug the kit in, and count what is asked for.
+
+    What is written is for a narrow place without colours that takes ASCII alone.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        assert isinstance(stream, io.TextIOWrapper)
+        stream.reconfigure(encoding="ascii")
+    guard_output()
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
     write_standin_profile("sim", services)
     set_default_profile("sim")
     set_value("location.wifi", "none", profile="sim")

@@ -47,7 +47,7 @@ async def test_a_service_that_cannot_be_reached_is_exit_6_and_a_bad_key_exit_5(
     write_profile("dead", {"hosts": {"device_cloud": "http://127.0.0.1:1"}}, {"api_key": "abcdef"})
     dead = await cellagent("device", "account", "--profile", "dead", "--json")
     assert (dead.code, dead.lines[-1]["error"]["kind"]) == (6, "unreachable")
-    assert "try again in" in dead.err
+    assert "`cellagent cloud serve --write-profile dead`" in dead.lines[-1]["error"]["try"]
 
 
 @pytest.mark.parametrize("verbosity", [(), ("-v",), ("--json", "-vvv")])

@@ -1,0 +1,21 @@
+"""The commands of the program, by their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from agent.cli.main import root
+
+
+def leaves(command: click.Command = root, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the words of each command of the tree."""
+    if not isinstance(command, click.Group):
+        yield " ".join(above)
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from leaves(below, (*above, name))
