@@ -394,7 +394,7 @@ class Link:
         if self._state is not LOST:
             self._change(LinkEvent.LOSS)
             error.__cause__ = cause
-            away = "plug the kit in, then open the port again" if cause else ""
+            away = "plug the kit in again" if cause else ""
             error.hint = getattr(cause, "hint", away)  # of a transport that knows better
             self._lost = error
         if self._waiter is not None and not self._waiter.done():

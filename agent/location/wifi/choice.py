@@ -76,5 +76,5 @@ class FirstAvailable:
                 return await source.scan(deadline_s)
             except WifiUnavailable as error:
                 reasons.append(str(error))
-                hint = hint or error.hint
+                hint = error.hint or hint  # of the last: what helps where all before it failed
         raise WifiUnavailable("; ".join(reasons), hint=hint)

@@ -29,7 +29,10 @@ class Iw:
         interfaces = _INTERFACE.findall(listing)
         if code or not interfaces:
             reason = error.strip() or "it lists no interface"
-            raise WifiUnavailable(f"iw finds no Wi-Fi interface on this host: {reason}")
+            raise WifiUnavailable(
+                f"iw finds no Wi-Fi interface on this host: {reason}",
+                hint="use a companion (kit.companion_port) or a file (location.wifi = file:PATH)",
+            )
         for interface in interfaces:
             code, output, _ = await self._run(deadline_s, "dev", interface, "scan")
             if code:

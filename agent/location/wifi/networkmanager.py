@@ -136,6 +136,11 @@ class _Refused(Exception):
         self.error = error
 
 
+def _why(error: Exception) -> str:
+    """Return what else is to say than that the socket of the bus is not there."""
+    return "" if isinstance(error, FileNotFoundError) else f" that answers ({error})"
+
+
 @asynccontextmanager
 async def _connection() -> AsyncIterator[MessageBus]:
     try:
@@ -154,7 +159,7 @@ async def _connection() -> AsyncIterator[MessageBus]:
         await bus.connect()
     except (OSError, DBusError, EOFError) as error:
         raise WifiUnavailable(
-            f"there is no D-Bus system bus to ask NetworkManager on: {error}",
+            f"NetworkManager cannot be asked, as this host has no D-Bus system bus{_why(error)}",
             hint="use `iw` (location.wifi = iw), a companion, or a file",
         ) from error
     try:
