@@ -106,10 +106,10 @@ def _rests_on(wanted: Mapping[str, Expected], facts: Mapping[str, Fact]) -> Fact
 
 
 def _holds(fact: Fact | None, expected: Expected) -> bool:
-    if fact is None:
-        return expected == ABSENT or (isinstance(expected, list) and ABSENT in expected)
     if isinstance(expected, list):
-        return fact.value in expected
+        return any(_holds(fact, one) for one in expected)
+    if fact is None:
+        return expected == ABSENT
     if not isinstance(expected, str):
         return fact.value == expected
     if match := _LIMITS.fullmatch(expected):

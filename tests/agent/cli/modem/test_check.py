@@ -42,6 +42,9 @@ def test_check_gives_the_way_out_that_the_number_of_a_refusal_names(tmp_path: Pa
         ("denied=8", 1, "emm-8"),
         ("no-address", 1, "no-ip"),
         ("band-locked", 1, "band-lock"),
+        ("supply-low", 1, "supply-low"),
+        ("overheated", 1, "overheated"),
+        ("weak", 1, "weak-signal"),
         ("psm-refused", 0, "registered"),
     ],
 )
@@ -61,6 +64,19 @@ def test_check_fails_where_the_kit_cannot_do_its_work_and_says_why(
     causes = objects(run)[-1]["causes"]
     assert isinstance(causes, list)
     assert (run.returncode, causes[0]["cause"]) == (exit_code, cause)
+
+
+def test_a_kit_that_was_just_switched_on_gets_time_for_its_search(tmp_path: Path) -> None:
+    port = str(tmp_path / "kit")
+    on = f"{sys.executable} -m agent modem at --port {port} AT+CFUN=1 >&2"
+    check = f"{sys.executable} -m agent modem check --json --port {port}"
+    kit = ("modem", "virtual", "--pty", port)
+    run = cellagent(*kit, "--", "sh", "-c", f"{on}; {check}")
+    report = objects(run)[-1]
+    assert (run.returncode, report["registration"]) == (0, 1)
+    causes = report["causes"]
+    assert isinstance(causes, list)
+    assert [one["cause"] for one in causes] == ["registered"]
 
 
 @pytest.mark.contract("D1.3")
