@@ -19,14 +19,20 @@ from agent.cli.framework.safe_text import guard_output
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: `command` of a module below agent.cli, and its line in the help of its group."""
+    """A command: MODULE or MODULE:NAME below agent.cli, and its line in the help of its group.
+
+    Without a NAME it is `command`.
+    """
 
     module: str
     short_help: str
 
     def load(self) -> click.Command:
         """Import the module of the command and return the command."""
-        command: click.Command = importlib.import_module(f"agent.cli.{self.module}").command
+        module, _, name = self.module.partition(":")
+        command: click.Command = getattr(
+            importlib.import_module(f"agent.cli.{module}"), name or "command"
+        )
         return command
 
 
@@ -67,14 +73,18 @@ class LazyGroup(click.Group):
 # The help stands here so that `--help` and completion import none of the modules.
 MODEM = LazyGroup(
     name="modem",
-    short_help="Check it, speak AT to it, decode, record, replay; the virtual modem.",
-    help="Check the modem, speak AT to it, decode, record, replay; the virtual modem.",
+    short_help="Check it, turn it on and off, speak AT to it, decode, record; the virtual modem.",
+    help="Check the modem, turn it on and off, speak AT to it, decode, record, replay; the virtual "
+    "modem.",
     epilog="Example: cellagent modem at --port /dev/ttyACM0 AT+CGMR",
     table={
         "check": Entry(
             "modem.check", "Is it alive, what is it, may it be used, is it on the network?"
         ),
         "why": Entry("modem.why", "Why is it not on the network? Live, or from a log."),
+        "on": Entry("modem.power:on", "Turn it on and wait for the network, or say why not."),
+        "off": Entry("modem.power:off", "Turn it off; it keeps what it learned of the cells."),
+        "reset": Entry("modem.power:reset", "Restart it, and put back what it was set to."),
         "at": Entry("modem.at", "Send AT commands and print their answers."),
         "term": Entry("modem.term", "A terminal that marks answers, notices and log lines."),
         "signal": Entry("modem.signal", "Signal levels of the serving cell; --watch follows them."),

@@ -202,6 +202,21 @@ class Concern(Generic[S_co]):
         self._registry.notify_changed()
 
 
+def pasteable(hint: str, profile: str, port: str) -> str:
+    """Return a hint with profile and port, "" for neither, in those commands that lack them."""
+
+    def with_options(match: re.Match[str]) -> str:
+        noun, words = match[1], match[2]
+        has_one = not profile or "profile " in words
+        options = "" if has_one else f" --profile {shlex.quote(profile)}"
+        if noun in _OF_A_KIT and port and "--port" not in words:
+            options += f" --port {shlex.quote(port)}"
+        before, dashes, rest = words.partition(" -- ")
+        return f"`cellagent {noun}{before}{options}{dashes}{rest}`"
+
+    return _COMMAND.sub(with_options, hint)
+
+
 class StatusRegistry:
     """All concerns, in the order in which they were added."""
 
@@ -223,17 +238,7 @@ class StatusRegistry:
 
     def pasteable(self, hint: str, kit: str) -> str:
         """Return a hint with profile, and port of the kit, in its commands."""
-
-        def with_options(match: re.Match[str]) -> str:
-            noun, words = match[1], match[2]
-            has_one = not self.profile or "profile " in words
-            options = "" if has_one else f" --profile {shlex.quote(self.profile)}"
-            if noun in _OF_A_KIT and (port := self.ports.get(kit)) and "--port" not in words:
-                options += f" --port {shlex.quote(port)}"
-            before, dashes, rest = words.partition(" -- ")
-            return f"`cellagent {noun}{before}{options}{dashes}{rest}`"
-
-        return _COMMAND.sub(with_options, hint)
+        return pasteable(hint, self.profile, self.ports.get(kit, ""))
 
     def service_is_back(self) -> None:
         """End every wait for a service: it took something of one concern, or answers again."""

@@ -16,6 +16,7 @@ from at.commands.cells import (
     Neighbor,
     StopMeasuringCells,
 )
+from at.commands.functional_mode import OFF_MODES, ReadFunctionalMode
 from at.commands.identity import ReadRevision
 from at.commands.signal import Monitor, ReadMonitor
 from at.driver.modem import Modem
@@ -48,6 +49,12 @@ class NoCells(AgentError):
     kind = "no-cells"
 
 
+class ModemOff(NoCells):
+    """The modem is in a functional mode in which it hears nothing."""
+
+    kind = "modem-off"
+
+
 SEARCHES = {
     "default": 0,
     "extended-light": 1,
@@ -77,7 +84,7 @@ class CellScan:
 async def scan_cells(
     modem: Modem, search: str = "default", *, count: int | None = None, deadline_s: float = 60.0
 ) -> CellScan:
-    """Measure cells. Raises NoCells, UsageError, AtError.
+    """Measure cells. Raises ModemOff before anything is measured; NoCells, UsageError, AtError.
 
     `search` is a key of SEARCHES; `count`, 2-15, is for those that list global ids. Where the
     modem refuses to measure, or hears nothing, the cell that it monitors is returned instead.
@@ -86,6 +93,12 @@ async def scan_cells(
     if count is not None and search_type < _FIRST_BY_ID:
         raise UsageError(
             f"the search {search} takes no count of cells", hint="--search gci-default takes one"
+        )
+    mode = (await modem.send(ReadFunctionalMode())).fun
+    if mode in OFF_MODES:
+        raise ModemOff(
+            f"the modem is off (functional mode {mode}): it hears no cell",
+            hint="`cellagent modem on`",
         )
     notes: list[str] = []
     if search_type and not await _knows_search_types(modem):
@@ -114,8 +127,8 @@ def _monitored(
     if not cells:
         raise NoCells(
             "; ".join([*notes, "and it is on no cell"]),
-            hint="check the antenna, and let it register: cellagent modem at AT+CFUN=1, then wait "
-            "for +CEREG: 1 or 5; --search extended-complete searches longest",
+            hint="check the antenna, then `cellagent modem on` waits for the network and says why "
+            "there is none; --search extended-complete searches longest",
         ) from refusal
     return CellScan("%XMONITOR", radio, cells, notes=(*notes, "only the cell it is on is known"))
 

@@ -14,7 +14,7 @@ import msgspec
 from agent.errors import AgentError, NotFound
 from agent.location import calls
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
-from agent.location.cell_scan import CellScan, scan_cells
+from agent.location.cell_scan import CellScan, ModemOff, scan_cells
 from agent.location.position import Position, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from at.protocol.errors import AtError
@@ -162,7 +162,7 @@ class Locator:
                 fix = await attempt()
             except AgentError as error:
                 # A coarse position is kept; without one only another source may help.
-                if best is None and not isinstance(error, NothingToSend | NotFound):
+                if best is None and not isinstance(error, NothingToSend | NotFound | ModemOff):
                     raise
                 notes.append(str(error))
                 failures.append(error)
@@ -195,7 +195,7 @@ class Locator:
 
     async def _cell(self) -> Fix:
         notes: list[str] = []
-        scan = await _attempt(self.scan_cells, "cells", notes)
+        scan = await _attempt(self.scan_cells, "cells", notes, passes=(ModemOff,))
         if scan is None:
             raise NothingToSend("; ".join(notes), hint="locate with Wi-Fi: --with wifi")
         call = calls.LocateCell(self.project, cells=scan.cells, radio=scan.radio)
@@ -254,14 +254,20 @@ class Locator:
 
 
 async def _attempt(
-    scan: Callable[[], Awaitable[S]] | None, what: str, notes: list[str]
+    scan: Callable[[], Awaitable[S]] | None,
+    what: str,
+    notes: list[str],
+    *,
+    passes: tuple[type[AgentError], ...] = (),
 ) -> S | None:
-    """Scan. The failure of a source becomes a note: the other one may be enough."""
+    """Scan. The failure of a source becomes a note, as the other may be enough; `passes` raise."""
     if scan is None:
         notes.append(f"{what}: no source is configured")
         return None
     try:
         return await scan()
+    except passes:
+        raise
     except (AgentError, AtError) as error:
         notes.append(f"{what}: {error}")
         return None
@@ -273,6 +279,9 @@ def _nothing(failures: list[AgentError]) -> AgentError:
     for error in failures:
         if isinstance(error, NotFound):
             return NotFound(text, hint=error.hint, status=error.status, code=error.code)
+    for error in failures:
+        if isinstance(error, ModemOff):
+            return NothingToSend(text, hint=error.hint)
     return NothingToSend(
         text, hint="`cellagent scan cells` and `cellagent scan wifi` show what can be heard"
     )

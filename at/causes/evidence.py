@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from at.causes.facts import OFF, Fact, Facts, Value
+from at.causes.facts import Fact, Facts, Value
 from at.causes.line_content import (
     bands_of,
     command_in,
@@ -22,8 +22,9 @@ from at.causes.line_content import (
 )
 from at.causes.table import Table, Words
 from at.causes.written_pem import defect_of
+from at.commands.functional_mode import OFF_MODES
 
-_TURN_OFF = frozenset(map(str, OFF))
+_TURN_OFF = frozenset(map(str, OFF_MODES))
 _REGISTERED = frozenset({1, 5})
 _ZEROS = frozenset("0.:")
 """What stands where an address would, if there is none."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from at.commands.functional_mode import OFF_MODES
+
 Value = int | float | str
-OFF = frozenset({0, 4, 20, 44})
-"""The functional modes in which the modem is off."""
 _REGISTERED = frozenset({1, 5})
 _DENIED = 3
 _TRYING = frozenset({0, 2, 4})
@@ -48,7 +48,7 @@ class Facts(dict[str, Fact]):
     def is_off(self) -> bool:
         """Whether it is known to be off, or on its way; neither this nor `is_on` if not known."""
         fun = self.get("fun")
-        return self.turns_off or (fun is not None and fun.value in OFF)
+        return self.turns_off or (fun is not None and fun.value in OFF_MODES)
 
     def conclude(self) -> None:
         """Note what follows from several."""
@@ -70,7 +70,7 @@ class Facts(dict[str, Fact]):
             self._note_status(value, None if before is None else before.value)
         elif name == "fun" and isinstance(value, int):
             if before is None or before.value != value:
-                self._note_mode(value, was_off=before is not None and before.value in OFF)
+                self._note_mode(value, was_off=before is not None and before.value in OFF_MODES)
         elif name == "other_stat" and "+CEREG.stat" not in self:
             if value or "this_maker" not in self:  # there it says nothing of LTE
                 self.note("stat", value)
@@ -103,7 +103,7 @@ class Facts(dict[str, Fact]):
 
     def _note_mode(self, fun: int, *, was_off: bool) -> None:
         self.pop("off_seen", None)
-        if fun in OFF:
+        if fun in OFF_MODES:
             for level in ("rsrp_dbm", "snr_db"):
                 self.pop(level, None)
             if self._searches or "refused" in self:

@@ -31,6 +31,9 @@ class FunctionalMode(IntEnum):
 LTE_MODES = frozenset({FunctionalMode.NORMAL, FunctionalMode.RECEIVE_ONLY, FunctionalMode.LTE_ON})
 """The modes in which LTE runs: the modem then refuses to write credentials (+CME ERROR: 518)."""
 
+OFF_MODES = frozenset({0, 4, 20, 44})
+"""The modes in which it neither sends nor listens for LTE; GNSS has modes beside these."""
+
 
 @dataclass(frozen=True, slots=True)
 class Functionality(Record):

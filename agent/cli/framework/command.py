@@ -145,8 +145,9 @@ def run(work: Coroutine[None, None, int | None]) -> None:
 def run_command_line(root: click.Command) -> int:
     """Run `root` on the arguments of the process; return the exit code. No traceback leaves it."""
     as_json = "--json" in sys.argv[1:]
+    session = Session()
     try:
-        root.main(prog_name="cellagent", standalone_mode=False)
+        root.main(prog_name="cellagent", standalone_mode=False, obj=session)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
     except click.exceptions.Exit as stop:
@@ -168,7 +169,8 @@ def run_command_line(root: click.Command) -> int:
         failure = _describe(error)
         if failure is None:
             raise
-        return _fail(as_json, *failure)
+        code, kind, message, hint = failure
+        return _fail(as_json, code, kind, message, _pasteable(hint, session))
     return 0
 
 
@@ -189,6 +191,13 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
                 wrong = f"{word!r} is no text in UTF-8"
                 return UsageError.exit_code, UsageError.kind, wrong, "write it in UTF-8"
     return None
+
+
+def _pasteable(hint: str, session: Session) -> str:
+    """Return a hint whose commands name the profile and the port that this one was given."""
+    from agent.daemon.status import pasteable
+
+    return pasteable(hint, session.profile_name or "", session.port or "")
 
 
 def _hold_hint() -> str:

@@ -98,7 +98,7 @@ def with_options(step: str, session: Session) -> str:
     """Return a next step whose commands name the port and the profile in use."""
     options = (("--port", session.port), ("--profile", session.profile_name))
     given = "".join(f" {name} {shlex.quote(value)}" for name, value in options if value)
-    for verb in ("at", "why", "signal"):
+    for verb in ("at", "on", "why", "signal"):
         step = step.replace(f"cellagent modem {verb} ", f"cellagent modem {verb}{given} ")
         step = step.removesuffix(f"cellagent modem {verb}") + (
             f"cellagent modem {verb}{given}" if step.endswith(f"cellagent modem {verb}") else ""

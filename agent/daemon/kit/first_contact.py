@@ -160,7 +160,7 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
     if is_off:
         yield Finding(
             f"the modem is off (functional mode {mode}): it hears no network",
-            "`cellagent modem at AT+CFUN=1` turns it on",
+            "`cellagent modem on` turns it on",
         )
     elif cause := contact.certain_cause:
         about = "the network denies registration" if stat == 3 else "the SIM cannot be used"

@@ -32,6 +32,8 @@ class KeepState(Enum):
     """Turned on here, and not steady yet."""
     GIVEN_UP = auto()
     """Off again each time that it was turned on."""
+    OFF_BY_HAND = auto()
+    """Turned off by someone through the agent: it stays off, whatever the policy."""
 
 
 class KeepEvent(Enum):
@@ -46,6 +48,8 @@ class KeepEvent(Enum):
     """It is turned on."""
     STEADY = auto()
     GIVE_UP = auto()
+    TURNED_OFF = auto()
+    """Off, and somebody had asked for that through the agent."""
 
 
 _S, _E = KeepState, KeepEvent
@@ -78,6 +82,17 @@ TRANSITIONS = Transitions(
         (_S.GIVEN_UP, _E.SEEN_OFF): _S.GIVEN_UP,
         (_S.GIVEN_UP, _E.MISSED): _S.GIVEN_UP,
         (_S.GIVEN_UP, _E.RESTARTED): _S.GIVEN_UP,
+        (_S.UNSEEN, _E.TURNED_OFF): _S.OFF_BY_HAND,
+        (_S.ON, _E.TURNED_OFF): _S.OFF_BY_HAND,
+        (_S.OFF, _E.TURNED_OFF): _S.OFF_BY_HAND,
+        (_S.SETTLING, _E.TURNED_OFF): _S.OFF_BY_HAND,
+        (_S.TURNED, _E.TURNED_OFF): _S.OFF_BY_HAND,
+        (_S.GIVEN_UP, _E.TURNED_OFF): _S.OFF_BY_HAND,
+        (_S.OFF_BY_HAND, _E.TURNED_OFF): _S.OFF_BY_HAND,
+        (_S.OFF_BY_HAND, _E.SEEN_ON): _S.ON,
+        (_S.OFF_BY_HAND, _E.SEEN_OFF): _S.OFF_BY_HAND,
+        (_S.OFF_BY_HAND, _E.MISSED): _S.OFF_BY_HAND,
+        (_S.OFF_BY_HAND, _E.RESTARTED): _S.OFF_BY_HAND,
     }
 )
 """A modem that was on before a restart is turned on again, twice; one that is off stays off."""
@@ -107,13 +122,17 @@ class OnlineKeeper:
             self._boots.append(now)
         self._go(KeepEvent.RESTARTED, now)
 
-    def seen(self, now: float, *, is_on: bool, policy: Policy) -> None:
-        """Record how the modem is now."""
+    def seen(self, now: float, *, is_on: bool, policy: Policy, asked_off: bool = False) -> None:
+        """Record how the modem is now; `asked_off`: somebody turned it off through the agent."""
+        if asked_off and not is_on:
+            self._missed_while_away = False
+            self._go(KeepEvent.TURNED_OFF, now)
+            return
         if self._missed_while_away and not is_on:
             self._go(KeepEvent.RESTARTED, now)
         self._missed_while_away = False
         if is_on:
-            if self.state in {KeepState.GIVEN_UP, KeepState.OFF}:
+            if self.state in {KeepState.GIVEN_UP, KeepState.OFF, KeepState.OFF_BY_HAND}:
                 self._turns = 0
             self._go(KeepEvent.SEEN_ON, now)
             if self.state is KeepState.TURNED and self._waited(now) >= STEADY_S:

@@ -41,7 +41,7 @@ from agent.errors import AgentError
 from agent.http import HttpClient
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
-from at.commands.functional_mode import LTE_MODES, FunctionalMode, SetFunctionalMode
+from at.commands.functional_mode import LTE_MODES, OFF_MODES, FunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
 from at.firmware_gate import require_firmware
 from at.ports.usb import usb_kit_at
@@ -86,6 +86,8 @@ class KitAgent:
         self._restarts = RestartCounter()
         self._readings = KitReadings()
         self._keeper = OnlineKeeper(was_on=self._store.record.online)
+        self._asked_off = False
+        """Whether somebody turned the modem off through the agent since it was last looked at."""
         self._look_again = asyncio.Event()
         self.link = KitLink(profile.kit, registry.add_concern(LinkStatus, name), self._serve)
         self.console = KitConsole(
@@ -105,6 +107,7 @@ class KitAgent:
             self.link.up_s,
         )
         self.link.on_new_software = self._identity.forget_software
+        self.link.on_mode_asked = self._on_mode_asked
         registry.subscribe(name, self.events.add)
         self._positions = KitPositions(
             registry.add_concern(LocationStatus, name), self.link, self._store
@@ -283,7 +286,7 @@ class KitAgent:
         if self.link.expects_restart:  # the update puts it back itself
             keeper.restarted(now, is_boot=False)
         else:
-            keeper.seen(now, is_on=mode in LTE_MODES, policy=policy)
+            keeper.seen(now, is_on=mode in LTE_MODES, policy=policy, asked_off=self._asked_off)
         if keeper.is_turn_due(now, self.settings.settle_s):
             self.link.concern.log(
                 logging.INFO, f"the modem is off: turned on (kit.keep_online = {policy})"
@@ -296,6 +299,7 @@ class KitAgent:
     async def _check(self, modem: Modem) -> None:
         """Read everything about the kit, log what it lacks and show all in the status."""
         before = self.contact
+        was_asked_off = self._asked_off
         contact = self.contact = await first_contact.read_contact(modem, self.settings.device_id)
         self._identity.update(contact)
         self._show_id()
@@ -303,6 +307,8 @@ class KitAgent:
             tag = self.profile.provisioning.security_tag
             await self._credentials.check(modem, tag)
         await self._keep_online(modem, contact)
+        if was_asked_off:  # else it may have been read before it was turned off
+            self._asked_off = False
         found = (
             *self._identity.findings(),
             *self._updates.findings(is_back=contact.is_registered),
@@ -335,6 +341,10 @@ class KitAgent:
             status.time = contact.text("time")
             status.findings = list(missing) or None
             status.cause = None if contact.cause is None else LikelyCause(**contact.cause.to_json())
+
+    def _on_mode_asked(self, mode: int) -> None:
+        self._asked_off = mode in OFF_MODES
+        self._look_again.set()
 
     def _on_restart(self, line: str) -> None:
         """Count a restart that the kit announces on one of its ports; publish it if unexpected."""

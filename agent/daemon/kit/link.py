@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from enum import Enum, auto
+from functools import partial
 from typing import Protocol
 
 from agent.config.profile import KitSettings
@@ -31,6 +33,11 @@ EXCLUSIVE_WAIT_S = 90.0
 """Seconds that another program waits for exclusive use: a scan of cells takes up to a minute."""
 OPENING_S = 30.0
 """Seconds to wait for a link that is being opened: its baud rate may have to be found."""
+
+
+_SET_MODE = re.compile(rb"\+CFUN *= *(\d{1,3})[ ,;\r\n]", re.IGNORECASE)
+_TAIL = 64
+"""So many bytes of what a lease wrote are kept: a command may come in pieces."""
 
 
 class KitBusy(ResourceUnavailable, Unavailable):
@@ -105,6 +112,8 @@ class KitLink:
         self.modem: Modem | None = None
         self.expects_restart = False
         """Whether an update is being installed: the kit's restarts are part of it."""
+        self.on_mode_asked: Callable[[int], None] = lambda _mode: None
+        """Called with the functional mode that a lease asked for last: a person's choice."""
         self.owed_bytes: Callable[[], int] = lambda: 0
         """Return how many bytes a silent kit may wait for, of an install that was killed."""
         self.on_new_software: Callable[[], None] = lambda: None
@@ -305,5 +314,16 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
                 True, kit=name, dialect=modem.dialect.value, terminator=modem.terminator.value
             )
         )
+        tail = b""
+
+        def noted(write: Callable[[bytes], None], data: bytes) -> None:
+            nonlocal tail
+            tail = (tail + data)[-_TAIL:]
+            if modes := _SET_MODE.findall(tail):
+                link.on_mode_asked(int(modes[-1]))
+            write(data)
+
         with link.lent(modem):
-            await modem.pass_through(holder, holder.write_through)
+            await modem.pass_through(
+                holder, lambda write: holder.write_through(partial(noted, write))
+            )

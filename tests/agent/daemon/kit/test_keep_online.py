@@ -17,19 +17,25 @@ from agent.daemon.kit.keep_online import (
 
 S, E = KeepState, KeepEvent
 SETTLE_S = 30.0
+SIGHTS = (E.SEEN_ON, E.SEEN_OFF, E.MISSED, E.RESTARTED, E.TURNED_OFF)
 
 
 @pytest.mark.parametrize(
     ("before", "event", "after"),
     [
-        *((state, E.SEEN_ON, S.ON) for state in (S.UNSEEN, S.ON, S.OFF, S.SETTLING, S.GIVEN_UP)),
+        *((state, E.SEEN_ON, S.ON) for state in S if state is not S.TURNED),
         (S.TURNED, E.SEEN_ON, S.TURNED),
         *((state, E.SEEN_OFF, S.OFF) for state in (S.UNSEEN, S.ON, S.OFF)),
         *((state, E.SEEN_OFF, S.SETTLING) for state in (S.SETTLING, S.TURNED)),
-        *((state, E.MISSED, S.SETTLING) for state in S if state is not S.GIVEN_UP),
+        *((state, E.MISSED, S.SETTLING) for state in S if state not in {S.GIVEN_UP, S.OFF_BY_HAND}),
         *((state, E.RESTARTED, S.SETTLING) for state in (S.ON, S.SETTLING, S.TURNED)),
         *((state, E.RESTARTED, state) for state in (S.UNSEEN, S.OFF)),
-        *((S.GIVEN_UP, event, S.GIVEN_UP) for event in (E.SEEN_OFF, E.MISSED, E.RESTARTED)),
+        *(
+            (state, event, state)
+            for state in (S.GIVEN_UP, S.OFF_BY_HAND)
+            for event in (E.SEEN_OFF, E.MISSED, E.RESTARTED)
+        ),
+        *((state, E.TURNED_OFF, S.OFF_BY_HAND) for state in S),
         (S.SETTLING, E.TURN, S.TURNED),
         (S.SETTLING, E.GIVE_UP, S.GIVEN_UP),
         (S.TURNED, E.STEADY, S.ON),
@@ -41,7 +47,7 @@ def test_what_follows(before: KeepState, event: KeepEvent, after: KeepState) -> 
 
 def test_there_is_no_other_row() -> None:
     acts = {(S.SETTLING, E.TURN), (S.SETTLING, E.GIVE_UP), (S.TURNED, E.STEADY)}
-    seen = {(s, e) for s in S for e in (E.SEEN_ON, E.SEEN_OFF, E.MISSED, E.RESTARTED)}
+    seen = {(s, e) for s in S for e in SIGHTS}
     assert set(TRANSITIONS) == acts | seen
 
 
@@ -74,6 +80,27 @@ def test_a_kit_that_was_turned_off_or_found_off_stays_off() -> None:
         keeper.seen(3.0, is_on=False, policy="as-found")
         assert not keeper.is_turn_due(1000.0, SETTLE_S)
         assert not keeper.is_to_be_on
+
+
+@pytest.mark.parametrize("policy", ["as-found", "always"])
+def test_whoever_turns_it_off_through_the_agent_is_not_fought(policy: Policy) -> None:
+    keeper = keeper_of_a_kit_that_is_on()
+    keeper.restarted(10.0)  # the agent means to turn it on
+    keeper.seen(11.0, is_on=False, policy=policy, asked_off=True)
+    keeper.restarted(20.0)
+    keeper.seen(21.0, is_on=False, policy=policy)
+    assert not keeper.is_turn_due(1000.0, SETTLE_S)
+    assert not keeper.is_to_be_on
+    keeper.seen(1001.0, is_on=True, policy=policy)
+    keeper.restarted(1002.0)
+    keeper.seen(1003.0, is_on=False, policy=policy)
+    assert keeper.is_turn_due(1040.0, SETTLE_S)
+
+
+def test_a_modem_that_was_asked_off_and_is_on_again_counts_as_on() -> None:
+    keeper = keeper_of_a_kit_that_is_on()
+    keeper.seen(11.0, is_on=True, policy="as-found", asked_off=True)
+    assert keeper.is_to_be_on
 
 
 @pytest.mark.parametrize("policy", ["as-found", "always"])
