@@ -6,7 +6,15 @@ import sys
 
 import click
 
-from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
+from agent.cli.framework.command import (
+    AgentGroup,
+    complete_key,
+    complete_profile,
+    emit,
+    emit_or_say,
+    note,
+    say,
+)
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
@@ -22,7 +30,7 @@ def command() -> None:
 
 
 @command.command(epilog="Example: cellagent config show --profile public")
-@click.argument("key", required=False, metavar="[KEY]")
+@click.argument("key", required=False, metavar="[KEY]", shell_complete=complete_key)
 @click.option("--all", "everything", is_flag=True, help="Show what has its default value, too.")
 def show(session: Session, key: str | None, everything: bool) -> None:
     """Show each value and where it came from; of secrets only where.
@@ -70,8 +78,66 @@ def show(session: Session, key: str | None, everything: bool) -> None:
     table.flush()
 
 
+@command.command(name="list", epilog="Example: cellagent config list")
+def list_(session: Session) -> None:
+    """List the profiles, of the file and built in; a * marks the one in use."""
+    from agent.config.load import base_of, profile_names, profile_table, read_config
+    from agent.config.load import profile_name as name_in_use
+    from agent.config.paths import config_file
+
+    file = config_file()
+    document = read_config(file)
+    chosen = name_in_use(session.profile_name, document)
+    table = TableWriter("", "profile", "starts from", "from")
+    for name in profile_names(document):
+        own = profile_table(name, document, file)
+        base = base_of(name, own, file)
+        kind = "built-in" if own is None else "file"
+        if session.json:
+            emit({"profile": name, "in_use": name == chosen, "base": base, "from": kind})
+        else:
+            table.add("*" if name == chosen else "", name, "" if own is None else base, kind)
+    if not session.json:
+        table.flush()
+        say(f"\n`cellagent config use NAME` chooses; the file is {file}")
+
+
+@command.command(epilog="Example: cellagent config use public")
+@click.argument("name", shell_complete=complete_profile)
+def use(session: Session, name: str) -> None:
+    """Use this profile wherever none is named."""
+    import os
+
+    from agent.config.load import load
+    from agent.config.write import set_default_profile
+
+    load(name)  # it is there, and can be used
+    set_default_profile(name)
+    emit_or_say(session, {"profile": name}, f"profile {name} is used where none is named")
+    if (other := os.environ.get("CELLAGENT_PROFILE", name)) != name:
+        note(f"CELLAGENT_PROFILE={other} takes precedence while it is set")
+
+
+@command.command(epilog="Example: cellagent config unset kit.port")
+@click.argument("key", shell_complete=complete_key)
+def unset(session: Session, key: str) -> None:
+    """Remove a value, or a secret, of the profile from its file: what is below it holds again."""
+    from agent.config.load import profile_name
+    from agent.config.secrets import SECRETS
+    from agent.config.write import drop_secret, unset_value
+
+    name = profile_name(session.profile_name)
+    remove = drop_secret if key in SECRETS else unset_value
+    if not remove(key, profile=name):
+        raise UsageError(
+            f"profile {name} does not set {key} in its file",
+            hint=f"`cellagent config show {key} --profile {name}` tells where it comes from",
+        )
+    emit_or_say(session, {"profile": name, "unset": key}, f"{key} is no longer set in {name}")
+
+
 @command.command(name="set", epilog="Example: cellagent config set hosts.api https://api.example")
-@click.argument("key")
+@click.argument("key", shell_complete=complete_key)
 @click.argument("value", required=False)
 def set_(session: Session, key: str, value: str | None) -> None:
     """Set one value of the profile in the file, keeping its comments.

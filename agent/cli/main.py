@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import agent
-from agent.cli.framework.command import run_command_line
+from agent.cli.framework.command import SuggestingGroup, run_command_line
 from agent.cli.framework.safe_text import guard_output
 
 
@@ -36,7 +36,7 @@ class Entry:
         return command
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group over a table of commands and groups that are imported when they are called."""
 
     def __init__(self, *args: Any, table: Mapping[str, Entry | LazyGroup], **settings: Any) -> None:

@@ -99,10 +99,18 @@ def load(
     )
 
 
-def profile_name(flag: str | None = None) -> str:
-    """Return the name of the profile in use, which need not exist yet. Raises ConfigError."""
+def profile_name(flag: str | None = None, document: Mapping[str, object] | None = None) -> str:
+    """Return the name of the profile in use, which need not exist yet. Raises ConfigError.
+
+    `document` is the content of the file, if it was read before.
+    """
     file = config_file()
-    return _name(flag, os.environ, read_config(file), file)[0]
+    return _name(flag, os.environ, read_config(file) if document is None else document, file)[0]
+
+
+def profile_names(document: Mapping[str, object]) -> list[str]:
+    """Return the names of all profiles: of the file, then those that are built in."""
+    return list(dict.fromkeys([*_profiles(document), *BUILT_IN]))
 
 
 def read_config(file: Path) -> dict[str, object]:
@@ -178,14 +186,20 @@ def _tables(name: str, document: Mapping[str, object], file: Path) -> tuple[dict
     own = profile_table(name, document, file)
     if own is None:
         if name not in BUILT_IN:
-            there = [*_profiles(document), *BUILT_IN]
-            raise ConfigError(f"there is no profile {name!r} in {file}", hint=nearest(name, there))
+            raise ConfigError(
+                f"there is no profile {name!r} in {file}",
+                hint=nearest(name, profile_names(document)),
+            )
         return {}, name
-    own = dict(own)
-    base = own.pop("base", name if name in BUILT_IN else NEUTRAL)
+    return {key: value for key, value in own.items() if key != "base"}, base_of(name, own, file)
+
+
+def base_of(name: str, own: Mapping[str, object] | None, file: Path) -> str:
+    """Return the built-in profile that a profile starts from. Raises ConfigError."""
+    base = (own or {}).get("base", name if name in BUILT_IN else NEUTRAL)
     if not isinstance(base, str) or base not in BUILT_IN:
         raise ConfigError(
             f"{file}: profiles.{name}.base: there is no built-in profile {base!r}",
             hint=nearest(str(base), BUILT_IN),
         )
-    return own, base
+    return base

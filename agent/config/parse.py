@@ -90,7 +90,7 @@ def key_type(key: str) -> object:
         if kind is None:
             break
     if kind is None or (isinstance(kind, type) and issubclass(kind, Section)):
-        raise ConfigError(f"there is no key {key!r}", hint=nearest(key, _all_keys(Profile)))
+        raise ConfigError(f"there is no key {key!r}", hint=nearest(key, all_keys(Profile)))
     return kind
 
 
@@ -105,12 +105,13 @@ def _leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def _all_keys(kind: type[Section], path: str = "") -> Iterator[str]:
+def all_keys(kind: type[Section] = Profile, path: str = "") -> Iterator[str]:
+    """Yield every key of a section, dotted."""
     for name, inner in get_type_hints(kind).items():
         if isinstance(inner, type) and issubclass(inner, Section):
-            yield from _all_keys(inner, f"{path}{name}.")
+            yield from all_keys(inner, f"{path}{name}.")
         elif get_origin(inner) is dict and get_args(inner)[1] is KitSettings:
-            yield from _all_keys(KitSettings, f"{path}{name}.NAME.")
+            yield from all_keys(KitSettings, f"{path}{name}.NAME.")
         elif not name.startswith("__"):
             yield f"{path}{name}"
 
@@ -124,7 +125,7 @@ def _unknown_keys(
         inner = hints.get(key)
         if inner is None:
             here = [f"{path}{name}" for name in hints]
-            yield f"{path}{key}", here if path else [*here, *_all_keys(kind)]
+            yield f"{path}{key}", here if path else [*here, *all_keys(kind)]
         elif isinstance(value, dict):
             if isinstance(inner, type) and issubclass(inner, Section):
                 yield from _unknown_keys(value, inner, f"{path}{key}.")

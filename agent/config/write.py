@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
+from urllib.parse import urlsplit
 
 from agent.config.load import merged, profile_table, read_config
 from agent.config.parse import key_type, profile_from
 from agent.config.paths import config_file, secrets_file
 from agent.config.private_files import read_plain, write_private
+from agent.config.profile import Profile
 from agent.config.secrets import SECRETS, read_secrets_file, secrets_table
-from agent.errors import ConfigError, UsageError
+from agent.config.urls import is_loopback
+from agent.errors import ConfigError, RefusedByRule, UsageError
 
 _UNITS: Mapping[str, Mapping[str, float]] = {
     "_s": {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400},
@@ -31,14 +34,19 @@ def write_profile(
     base: str = "standin",
     file: Path | None = None,
 ) -> Path:
-    """Write a whole profile and its secrets, replacing an older one; return the file's path.
+    """Set these values and secrets of a profile; what else is set there stays. Return the file.
 
     `values` are the profile's sections ({"hosts": {"api": ...}, ...}), `secrets` keys of SECRETS.
-    Both files are 0600. Raises ConfigError before anything is written.
+    Both files are 0600. Raises ConfigError before anything is written, RefusedByRule where the
+    profile is one for other services: their addresses and secrets would be lost.
     """
     file = file or config_file()
     table = {"base": base, **values}
-    profile_from(dict(values), f"profiles.{name}")
+    own = profile_table(name, read_config(file), file) or {}
+    _require_same_services(name, own, base, secrets_table(secrets_file(file), name), secrets)
+    whole = merged(own, values)
+    whole.pop("base", None)
+    profile_from(whole, f"profiles.{name}")
     for key in secrets:
         if key not in SECRETS:
             raise ConfigError(f"there is no secret {key!r}")
@@ -47,6 +55,49 @@ def write_profile(
     _edit(beside, [name], dict(secrets))
     _edit(file, ["profiles", name], table)
     return file
+
+
+def _require_same_services(
+    name: str,
+    own: Mapping[str, object],
+    base: str,
+    kept: Mapping[str, object],
+    secrets: Mapping[str, str],
+) -> None:
+    """Raise RefusedByRule for a profile that holds another service's addresses or secrets."""
+    if own.get("base") == base:
+        return
+    urls = own.get("hosts")
+    hold = [
+        f"hosts.{key} = {url}"
+        for key, url in (urls.items() if isinstance(urls, dict) else ())
+        if "://" in str(url) and not is_loopback(urlsplit(str(url)).hostname or "")
+    ]
+    hold += [f"the secret {key}" for key in sorted(kept.keys() & secrets.keys())]
+    hold += [f"base = {own['base']}"] if "base" in own else []
+    if hold:
+        raise RefusedByRule(
+            f"profile {name} is one for other services, which would be lost: {', '.join(hold)}",
+            hint=f"choose another name, as {name}-standin",
+        )
+
+
+def unset_value(key: str, *, profile: str, file: Path | None = None) -> bool:
+    """Remove one key, or a whole section, of a profile from the file; return whether it was there.
+
+    Raises ConfigError for what is no key, and where what is left is no profile.
+    """
+    file = file or config_file()
+    table: object = dict(profile_table(profile, read_config(file), file) or {})
+    *above, last = key.split(".")
+    for part in above:
+        table = table.get(part) if isinstance(table, dict) else None
+    if not isinstance(table, dict) or last not in table:
+        if key not in Profile.__struct_fields__:
+            key_type(key)
+        return False
+    _edit(file, ["profiles", profile, *key.split(".")], None)
+    return True
 
 
 def set_value(key: str, text: str, *, profile: str, file: Path | None = None) -> object:
@@ -87,11 +138,13 @@ def set_secret(name: str, value: str, *, profile: str, file: Path | None = None)
     return path
 
 
-def drop_secret(name: str, *, profile: str, file: Path | None = None) -> None:
-    """Remove one secret from the file, if it is there. Raises ConfigError."""
+def drop_secret(name: str, *, profile: str, file: Path | None = None) -> bool:
+    """Remove one secret from the file; return whether it was there. Raises ConfigError."""
     path = secrets_file(file or config_file())
-    if name in secrets_table(path, profile):
-        _edit(path, [profile, name], None)
+    if name not in secrets_table(path, profile):
+        return False
+    _edit(path, [profile, name], None)
+    return True
 
 
 def _edit(file: Path, keys: list[str], value: object) -> None:
@@ -113,11 +166,24 @@ def _edit(file: Path, keys: list[str], value: object) -> None:
         table = table[section]
         if not isinstance(table, MutableMapping):
             raise ConfigError(f"{file}: {'.'.join(keys[: depth + 1])} is not a table")
+    there_now = table.get(last)
     if value is None:
         table.pop(last, None)
+    elif isinstance(value, Mapping) and isinstance(there_now, MutableMapping):
+        _update(there_now, value)
     else:
         table[last] = value
     write_private(file, tomlkit.dumps(document).encode("utf-8"))
+
+
+def _update(table: MutableMapping[str, Any], values: Mapping[str, object]) -> None:
+    """Set the values of a table and of those in it; other keys, and comments, stay."""
+    for key, value in values.items():
+        below = table.get(key)
+        if isinstance(value, Mapping) and isinstance(below, MutableMapping):
+            _update(below, value)
+        else:
+            table[key] = value
 
 
 def _parsed(kind: object, text: str, key: str) -> object:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Coroutine
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,29 @@ def _store(ctx: click.Context, option: click.Parameter, value: object) -> None:
 
 
 _WHOLE = 1000
+
+
+def complete_profile(_ctx: click.Context, _of: click.Parameter, typed: str) -> list[str]:
+    """Return the names of profiles that begin so."""
+    from agent.config.load import profile_names, read_config
+    from agent.config.paths import config_file
+
+    return [name for name in profile_names(read_config(config_file())) if name.startswith(typed)]
+
+
+def complete_key(_ctx: click.Context, _of: click.Parameter, typed: str) -> list[str]:
+    """Return the keys of a profile, and the secrets, that begin so."""
+    from agent.config.parse import all_keys
+    from agent.config.secrets import SECRETS
+
+    return [name for name in [*all_keys(), *SECRETS] if name.startswith(typed)]
+
+
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 """The type of a file that is there."""
+_TO_THE_PROFILE = re.compile(
+    r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
+)
 _common = partial(click.Option, expose_value=False, callback=_store)
 
 
@@ -43,6 +66,7 @@ class AgentCommand(click.Command):
             _common(
                 ["--profile", "profile_name"],
                 metavar="NAME",
+                shell_complete=complete_profile,
                 help="The profile of the configuration to use.",
             ),
             _common(
@@ -76,7 +100,28 @@ def agent_command(example: str) -> Callable[[Callable[..., object]], AgentComman
     return click.command(cls=AgentCommand, epilog=f"Example: {example}")
 
 
-class AgentGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """A group that answers a mistyped command with the nearest one, ready to be pasted."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command. Raises UsageError with the nearest name; else as click does."""
+        word, rest = args[0], args[1:]
+        if not word.startswith("-") and self.get_command(ctx, word) is None:
+            near = get_close_matches(word, self.list_commands(ctx), n=1, cutoff=0.5)
+            if near:
+                from agent.errors import UsageError
+
+                line = shlex.join([*ctx.command_path.split(), near[0], *rest])
+                raise UsageError(
+                    f"there is no command `{ctx.command_path} {word}`",
+                    hint=f"did you mean `{line}`?",
+                )
+        return super().resolve_command(ctx, args)
+
+
+class AgentGroup(SuggestingGroup):
     """A group whose commands are `AgentCommand`s unless they say otherwise."""
 
     command_class = AgentCommand
@@ -194,9 +239,16 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
 
 
 def _pasteable(hint: str, session: Session) -> str:
-    """Return a hint whose commands name the profile and the port that this one was given."""
+    """Return a hint whose commands name the profile and the port that this one was given.
+
+    One that sends people to the profile names it in any case.
+    """
     from agent.daemon.status import pasteable
 
+    if "loaded" in vars(session):  # what does not read the profile has nothing to say of it
+        name = session.loaded.name
+        hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(name)}", hint)
+        hint = hint.replace("the profile", f"profile {name}")
     return pasteable(hint, session.profile_name or "", session.port or "")
 
 

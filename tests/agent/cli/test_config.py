@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from command_line import cellagent, private_text
 
 
@@ -37,3 +38,99 @@ async def test_configuration_is_shown_with_its_sources(private_home: Path) -> No
     assert all(line.startswith("k") for line in people.out.splitlines())
     unknown = await cellagent("config", "show", "kit.buad")
     assert (unknown.code, "did you mean 'kit.baud'?" in unknown.err) == (2, True)
+
+
+async def test_profiles_are_listed_and_one_is_chosen(private_home: Path) -> None:
+    await cellagent("config", "set", "kit.baud", "1000000", "--profile", "lab")
+    assert (await cellagent("config", "use", "lab")).code == 0
+    listed = (await cellagent("config", "list", "--json")).lines
+    assert listed[0] == {"profile": "lab", "in_use": True, "base": "custom", "from": "file"}
+    assert [line["profile"] for line in listed] == ["lab", "custom", "standin", "public"]
+    people = (await cellagent("config", "list")).out
+    assert "*  lab" in people
+    wrong = await cellagent("config", "use", "lba")
+    assert (wrong.code, "did you mean 'lab'?" in wrong.err) == (2, True)
+    assert (await cellagent("config", "list", "--json")).lines[0]["in_use"]
+
+
+async def test_a_value_and_a_secret_are_taken_back(private_home: Path) -> None:
+    await cellagent("config", "set", "kit.baud", "1000000")
+    await cellagent("config", "set", "kit.port", "virtual:")
+    await cellagent("config", "set", "api_key", stdin="canary-api-key-0001\n")
+    assert (await cellagent("config", "unset", "kit.baud")).code == 0
+    assert (await cellagent("config", "unset", "api_key")).code == 0
+    (baud,) = (await cellagent("config", "show", "kit.baud", "--json")).lines
+    (port,) = (await cellagent("config", "show", "kit.port", "--json")).lines
+    (secret,) = (await cellagent("config", "show", "api_key", "--json")).lines
+    assert (baud["from"], port["value"], secret["set"]) == ("default", "virtual:", False)
+    again = await cellagent("config", "unset", "kit.baud")
+    assert (again.code, "custom" in again.err) == (2, True)
+    no_key = await cellagent("config", "unset", "kit.buad")
+    assert "did you mean 'kit.baud'?" in no_key.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("satus --json", "cellagent status --json"),
+        ("modem chek --port virtual:", "cellagent modem check --port virtual:"),
+        ("config lst", "cellagent config list"),
+    ],
+)
+async def test_a_mistyped_command_is_answered_with_the_nearest(typed: str, meant: str) -> None:
+    done = await cellagent(*typed.split())
+    assert done.code == 2
+    assert f"did you mean `{meant}`?" in done.err + done.out
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "found"),
+    [
+        ("cellagent config use l", 3, ["lab"]),
+        ("cellagent ports --profile s", 3, ["standin"]),
+        ("cellagent config unset kit.ba", 3, ["kit.baud"]),
+        ("cellagent config set api", 3, ["api_key"]),
+    ],
+)
+async def test_profiles_and_keys_are_completed(
+    private_home: Path, line: str, word: int, found: list[str]
+) -> None:
+    await cellagent("config", "set", "kit.baud", "1000000", "--profile", "lab")
+    asked = {"_CELLAGENT_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(word)}
+    done = await cellagent(environment=asked)
+    assert [each.partition(",")[2] for each in done.out.splitlines()] == found
+
+
+async def test_a_stand_in_that_starts_again_keeps_what_a_person_set_in_its_profile(
+    private_home: Path,
+) -> None:
+    serve = ("cloud", "serve", "--write-profile", "lab", "--", "true")
+    assert (await cellagent(*serve)).code == 0
+    for key, value in (("kit.port", "virtual:"), ("hosts.proxy", "http://127.0.0.1:9")):
+        assert (await cellagent("config", "set", key, value, "--profile", "lab")).code == 0
+    file = (await cellagent("config", "path", "--json")).lines[0]["config"]
+    with open(file, "a", encoding="utf-8") as added:  # noqa: ASYNC230, PTH123 - a short file
+        added.write("# mine\n")
+    assert (await cellagent(*serve)).code == 0
+    assert "# mine" in private_text(file)
+    shown = (await cellagent("config", "show", "--profile", "lab", "--json")).lines
+    values = {line["key"]: line["value"] for line in shown if "key" in line}
+    assert (values["kit.port"], values["hosts.proxy"]) == ("virtual:", "http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("hosts.api", "https://api.example"), ("api_key", None)]
+)
+async def test_a_stand_in_does_not_take_a_profile_of_other_services(
+    private_home: Path, key: str, value: str | None
+) -> None:
+    words = [value] if value else []
+    stdin = "" if value else "canary-api-key-0001\n"
+    await cellagent("config", "set", "kit.baud", "9600", "--profile", "real")
+    await cellagent("config", "set", key, *words, "--profile", "real", stdin=stdin)
+    done = await cellagent("cloud", "serve", "--write-profile", "real", "--", "true")
+    assert done.code == 4
+    assert key in done.err
+    assert "canary" not in done.err
+    (shown,) = (await cellagent("config", "show", key, "--profile", "real", "--json")).lines
+    assert shown["from"] == "file"

@@ -51,6 +51,8 @@ GIVEN = {
     "console": "--seconds 0.1",
     "cloud serve": "-- true",
     "config set": "kit.baud 9600",
+    "config unset": "kit.baud",
+    "config use": "sim",
     "device delete": "ID --yes",
     "device discover": "ID ID --no-wait",
     "device message": "ID {{}}",
@@ -82,7 +84,10 @@ LASTS = {
     "run": "an agent goes on until it is stopped, and reads its profile again when it is told to",
     "demo": "brings a kit and a profile of its own",
 }
-READS_AGAIN = {"config set": "what it writes depends on what is in the file"}
+READS_AGAIN = {
+    "config set": "what it writes depends on what is in the file",
+    "config unset": "what it removes must be in the file",
+}
 LISTS_AGAIN = {"provision run": "a board is looked up when its turn comes, as trays are swapped"}
 
 

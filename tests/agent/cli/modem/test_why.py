@@ -44,7 +44,7 @@ def test_a_person_sees_cause_line_and_a_command_to_copy(tmp_path: Path) -> None:
     said = cellagent("modem", "why", str(log), "--port", "/dev/ttyACM7").stdout
     assert "certain   modem-off: The modem is off: functional mode 4.\n" in said
     assert "line 2: +CFUN: 4\n" in said
-    assert "try: cellagent modem at --port /dev/ttyACM7 AT+CFUN=1\n" in said
+    assert "try: cellagent modem on --port /dev/ttyACM7\n" in said
     assert all(len(line) <= 80 for line in said.splitlines() if str(log) not in line)
 
 

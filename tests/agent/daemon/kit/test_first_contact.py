@@ -45,7 +45,7 @@ async def test_a_kit_that_lacks_nothing_is_left_in_peace():
 @pytest.mark.parametrize(
     ("faults", "on", "word", "way_out"),
     [
-        ((), False, "the modem is off", "AT+CFUN=1"),
+        ((), False, "the modem is off", "cellagent modem on"),
         (("no-sim",), True, "the SIM cannot be used: The modem sees no SIM", "put the SIM in"),
         (("not-registered=90",), True, "no usable SIM", "insert one"),
         (("denied=8",), True, "denies registration: The network's cause is EMM 8", "the state of"),
