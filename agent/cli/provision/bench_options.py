@@ -187,8 +187,9 @@ def board_finder(
     """
     from agent.provisioning.boards.discovery import chosen_boards
 
-    # Not the profile's port: a board is provisioned only if an option or the environment names it.
     names = given.boards or tuple(filter(None, [session.port or os.environ.get("CELLAGENT_PORT")]))
+    if not (names or given.all_kits):
+        names = tuple(filter(None, [session.profile.kit.port]))
     slots = session.profile.provisioning.slots
     return partial(chosen_boards, names, all_kits=given.all_kits, slots=slots, listing=listing)
 

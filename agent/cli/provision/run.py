@@ -68,7 +68,8 @@ def command(
 ) -> Coroutine[None, None, int]:
     """Provision boards; what is right already is left alone, and a rerun resumes.
 
-    BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT.
+    BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT; without one,
+    it is the kit of the profile.
     """
     from agent.cli.provision.operator_ca import load_operator_ca
     from agent.provisioning.planning.goal import RegistrationMethod

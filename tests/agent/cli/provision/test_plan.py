@@ -8,6 +8,8 @@ from pathlib import Path
 
 from command_line import completed
 
+from agent.config.write import set_value
+
 NO_SERVICE = ("--registration", "none", "--no-proof")
 
 
@@ -29,6 +31,21 @@ def test_a_person_sees_numbered_steps_and_the_number_of_writes(tmp_path: Path) -
     assert lines[0].startswith(f"{port}: ")
     assert [line.split()[0] for line in lines[1:-1]] == ["1.", "2.", "3.", "4."]
     assert lines[-1] == "  1 credential write"
+
+
+def test_the_board_is_the_kit_of_the_profile_unless_others_are_named(tmp_path: Path) -> None:
+    own, other = (f"virtual:{tmp_path / name}" for name in ("own", "other"))
+    set_value("kit.port", own, profile="custom")
+    for named, planned in (((), own), ((other,), other), (("--port", other), other)):
+        plan = completed("provision", "plan", *named, *NO_SERVICE, "--json")
+        assert json.loads(plan.stdout)["board"]["port"] == planned, plan.stderr
+    everything = completed("provision", "plan", "--all", *NO_SERVICE)
+    assert (everything.returncode, own in everything.stderr) == (3, False)
+    set_value("kit.port", "", profile="custom")
+    for name in ("left", "right"):
+        set_value(f"kits.{name}.port", f"virtual:{tmp_path / name}", profile="custom")
+    several = completed("provision", "plan", *NO_SERVICE)
+    assert (several.returncode, "name the boards, or say --all" in several.stderr) == (2, True)
 
 
 def test_old_firmware_is_refused_in_the_plan_as_in_a_run() -> None:
