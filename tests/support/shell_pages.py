@@ -3,7 +3,8 @@
 A page's code blocks of the kind `console` hold commands. In a block with lines that begin with
 `$ `, only these are typed, and the others are what they print, with `…` for what differs each time.
 A command that is ended by hand says Ctrl-C behind its `#`; one that fails says `exit N` there. A
-block of Python that begins with the name of a file is saved under it.
+block that begins with the mark `# needs …` is for who has what it names, and is not typed. Any
+other block that begins with `# ` and the name of a file is saved under it.
 """
 
 from __future__ import annotations
@@ -29,11 +30,10 @@ ROOT = Path(__file__).resolve().parents[2]
 ROWS, COLUMNS = 60, 100
 PATIENCE_S = 40.0
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_SAVED = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SAVED = re.compile(r"^```\w+\n# ([\w-]+\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MARK = "# needs "
 _COMMENT = re.compile(r"\s#\s(.*)$")
 _DECORATION = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]")
-# Of other people's machines: an installation, and the whole suite, which would begin itself.
-_NOT_HERE = re.compile(r"pipx? install|\./scripts/(test|demo)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,12 @@ class Typed:
         return int(found[1]) if found is not None else 0
 
 
-def typed(page: Path) -> Iterator[Typed]:
-    """Yield the commands of a page in their order, each whole."""
+def typed(page: Path, *, marked: bool = False) -> Iterator[Typed]:
+    """Yield the commands of a page in their order, each whole; `marked`: those of marked blocks."""
     text = page.read_text(encoding="utf-8")
     for block in _CONSOLE.finditer(text):
+        if block[1].startswith(_MARK) is not marked:
+            continue
         lines = block[1].splitlines()
         answered = any(line.startswith("$ ") for line in lines)
         command: Typed | None = None
@@ -76,8 +78,11 @@ def typed(page: Path) -> Iterator[Typed]:
 
 
 def saved(page: Path) -> dict[str, str]:
-    """Return the files that a page has one save: their texts by name."""
-    return dict(_SAVED.findall(page.read_text(encoding="utf-8")))
+    """Return the files that a page has one save, by name; blocks of one name are one file."""
+    files: dict[str, str] = {}
+    for name, text in _SAVED.findall(page.read_text(encoding="utf-8")):
+        files[name] = files.get(name, "") + text
+    return files
 
 
 def as_shown(shown: list[str], printed: str) -> bool:
@@ -128,13 +133,15 @@ class PageShell:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Leave every shell, and end what was started in the background."""
-        while self._shell.poll() is None:
+        """Leave every shell, and end what was started in the background; a failure hangs up."""
+        while error is None and self._shell.poll() is None:
             self._send("kill $(jobs -p) 2>/dev/null; wait; exit 0\n")
             try:
                 self._until(re.compile(r"\x03\d+\x04"))
             except OSError:  # the terminal ends with the last shell
                 break
+        if error is not None:
+            self._shell.kill()
         self._shell.wait(PATIENCE_S)
         os.close(self._ours)
 
@@ -188,7 +195,3 @@ def _plain(text: str) -> str:
     # What a progress bar wiped is not to be seen.
     lines = text.replace("\r\n", "\n").split("\n")
     return _DECORATION.sub("", "\n".join(line.rpartition("\r")[2] for line in lines))
-
-
-def is_run(command: str) -> bool:
-    return _NOT_HERE.search(command) is None
