@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import clauses
+import msgspec
 
 from agent.cli.main import COMMANDS, Entry
 from agent.config import profile
@@ -69,32 +72,100 @@ def _conditions(wanted: dict[str, table.Expected]) -> str:
     return " and ".join(shown) or "any lines"
 
 
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a profile as the reference shows it; its name is what `config set` takes."""
+
+    name: str
+    meaning: str
+    values: str
+    default: str
+    example: str
+
+
 def configuration() -> str:
-    """Return the keys of a profile with their defaults and meanings, from the schema's source."""
-    tree = ast.parse(inspect.getsource(profile))
-    parts = ["# Keys of a profile\n", "A profile is a TOML file; every key is optional.\n"]
-    sections = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    names = {
-        ast.unparse(field.annotation): field.target.id
-        for field in sections["Profile"].body
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-    }
-    for class_name, node in sections.items():
-        if class_name not in names:
-            continue
-        parts += [f"## `[{names[class_name]}]`\n", f"{ast.get_docstring(node)}\n"]
-        parts += ["| key | default | meaning |", "|---|---|---|", *_rows(node), ""]
+    """Return the keys of a profile with their meanings, units and examples, from their source."""
+    parts = [
+        "# Keys of a profile\n",
+        "A profile is a TOML file; every key is optional. `cellagent config set KEY EXAMPLE` sets",
+        "one, and `cellagent config show --all` shows where each value comes from.\n",
+    ]
+    for section, (words, keys) in key_table().items():
+        parts += [f"## `[{section}]`\n", f"{words}\n"]
+        parts += ["| key | meaning | value | default | example |", "|---|---|---|---|---|"]
+        for key in keys:
+            shown = (f"`{text}`" if text else "" for text in (key.default, key.example))
+            cells = (f"`{key.name}`", key.meaning, key.values, *shown)
+            parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        parts.append("")
     return "\n".join(parts)
 
 
-def _rows(node: ast.ClassDef) -> list[str]:
-    rows: list[str] = []
-    for field, after in zip(node.body, [*node.body[1:], None], strict=True):
+def key_table() -> dict[str, tuple[str, list[Key]]]:
+    """Return the words and the keys of each section, by its name, as a profile has them."""
+    classes = {
+        node.name: node
+        for node in ast.parse(inspect.getsource(profile)).body
+        if isinstance(node, ast.ClassDef)
+    }
+    return dict(_sections(profile.Profile, classes, ""))
+
+
+def _sections(
+    section: type[msgspec.Struct], classes: dict[str, ast.ClassDef], prefix: str
+) -> Iterator[tuple[str, tuple[str, list[Key]]]]:
+    """Yield the sections below `section`, each before those below it."""
+    words = _words(classes[section.__name__])
+    keys: list[Key] = []
+    if prefix:
+        yield prefix, (inspect.getdoc(section) or "", keys)
+    for field in msgspec.structs.fields(section):
+        name = f"{prefix}.{field.name}".lstrip(".")
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from _sections(field.type, classes, name)
+        elif prefix:
+            keys.append(_key(name, field, words.get(field.name, "")))
+
+
+def _key(name: str, field: msgspec.structs.FieldInfo, words: str) -> Key:
+    meaning, _, example = words.partition(" Example: ")
+    default = field.default
+    kind = msgspec.inspect.type_info(field.type)
+    values = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
+    if isinstance(kind, msgspec.inspect.LiteralType):
+        values = ", ".join(f"`{value}`" for value in kind.values if value)
+        example = str(next(value for value in kind.values if value not in {"", default}))
+    elif isinstance(kind, msgspec.inspect.BoolType):
+        values, example = "true, false", str(not default).lower()
+    elif isinstance(kind, msgspec.inspect.DictType):
+        values = values or "a table"
+    elif not values:
+        values = "a list" if isinstance(default, tuple) else _WORDS.get(type(default), "")
+    return Key(name, meaning, values, _written(default), example or _written(default))
+
+
+def _written(value: object) -> str:
+    """Return a value as `config set` takes it; "" where it is none."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, float):
+        return f"{value:.0f}"
+    return str(value).lower() if isinstance(value, str | bool | int) else ""
+
+
+_UNITS = {
+    "_s": "seconds", "_bytes": "bytes", "_m": "metres", "_mv": "millivolts", "_c": "°C",
+    "_dbm": "dBm", "_days": "days", "baud": "bit/s",
+}  # fmt: skip
+_WORDS = {int: "a number", float: "a number", str: "a text"}
+
+
+def _words(node: ast.ClassDef) -> dict[str, str]:
+    """Return what stands below each field of a class, by the name of the field."""
+    words: dict[str, str] = {}
+    for field, after in pairwise(node.body):
         if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
             continue
-        words = ""
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            words = " ".join(textwrap.dedent(str(after.value.value)).split())
-        default = ast.unparse(field.value) if field.value is not None else ""
-        rows.append(f"| `{field.target.id}` | `{default}` | {words} |")
-    return rows
+            words[field.target.id] = " ".join(str(after.value.value).split())
+    return words

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,9 @@ import pytest
 from shell_pages import typed
 
 from agent.cli.main import root
+from agent.config import Profile
+from agent.config.parse import leaves, profile_from
+from agent.config.write import set_value
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -31,7 +36,7 @@ def commands(page: Path) -> Iterator[str]:
     text = page.read_text().replace("\\\n", " ")
     for match in _COMMAND.finditer(text):
         yield re.split(r"\s#\s|\s{4,}(?![-\"'/])", match.group(1))[0].rstrip(" &")
-    for wanted in typed(page):
+    for wanted in (*typed(page), *typed(page, marked=True)):
         if wanted.command.startswith("cellagent "):
             yield re.split(r"\s#\s", wanted.command)[0].rstrip(" &")
 
@@ -92,6 +97,23 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     )  # fmt: skip
     assert built.returncode == 0, built.stderr[-3000:]
     assert (tmp_path / "html" / "index.html").is_file()
+
+
+def test_each_key_of_a_profile_is_explained_and_its_example_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for folder in ("scripts", "docs"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    generated = importlib.import_module("generated")
+    shown = [key for _, keys in generated.key_table().values() for key in keys]
+    assert {key.name for key in shown} >= {name for name, _ in leaves(Profile())}
+    for key in shown:
+        assert "" not in {key.meaning, key.values, key.example}, key
+        if key.values == "a table":
+            section, _, name = key.name.partition(".")
+            profile_from(tomllib.loads(f"[{section}]\n{name} = {key.example}"), "custom")
+        else:
+            set_value(key.name, key.example, profile="custom")
 
 
 def prose() -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """The schema of a profile: its sections and keys, with their defaults. Every key is optional.
 
+What stands below a key is its row in the reference, where an `Example:` at its end is shown apart.
 Secrets have no key here: they come from the environment, a 0600 file, systemd credentials or a
 keyring (`agent.config.secrets`).
 """
@@ -59,26 +60,39 @@ class HostSettings(Section, frozen=True):
     """URLs of the services (clauses D1.1, O1.4)."""
 
     device_cloud: ServiceUrl = ""
+    """The device cloud: devices, messages, jobs, locations. Example: https://cloud.example.com"""
     api: ServiceUrl = ""
+    """The observability service's API. Example: https://api.example.com"""
     chunks: ServiceUrl = ""
+    """Where chunks are pushed. Example: https://chunks.example.com"""
     ingress: ServiceUrl = ""
+    """Where events and core dumps are pushed. Example: https://ingress.example.com"""
     files: ServiceUrl = ""
+    """Where symbols and other files are uploaded. Example: https://files.example.com"""
     provisioning: ServiceUrl = ""
+    """Where devices are claimed. Example: https://provisioning.example.com"""
     ca_file: str = ""
-    """A PEM file of CA certificates to trust instead of the system's."""
+    """A PEM file of CA certificates to trust instead of the system's. Example: ~/company-ca.pem"""
     proxy: str = ""
-    """The only way to a proxy: the environment's proxy variables are not read."""
+    """The only way to a proxy: the environment's proxy variables are not read.
+    Example: http://proxy.example.com:3128"""
 
 
 class AccountSettings(Section, frozen=True):
     """The account at the services: slugs, not secrets."""
 
     organization: str = ""
+    """The slug of the organization. Example: my-org"""
     project: str = ""
+    """The slug of the project. Example: my-project"""
     team_id: str = ""
+    """The team at the device cloud, which a token of a service key names.
+    Example: 5f6a2b18-0c3d-4e5f-8a9b-1c2d3e4f5a6b"""
     email: str = ""
+    """Whose `user_api_key` or `user_password` it is. Example: me@example.com"""
     project_key_header: str = "Service-Project-Key"
-    """The real service names this header after itself."""
+    """The header that carries the project key; the real service names it after itself.
+    Example: Service-Project-Key"""
 
 
 class CredentialSettings(Section, frozen=True):
@@ -96,9 +110,11 @@ class CredentialSettings(Section, frozen=True):
     ] = ""
     """The kind to use wherever an operation takes it (clause D9.2); else each has its own order."""
     device_key_file: str = ""
-    """PEM of a P-256 key held by this host, for a device whose modem does not sign."""
+    """PEM of a P-256 key held by this host, for a device whose modem does not sign.
+    Example: ~/keys/device.pem"""
     service_key_files: dict[str, str] = {}
-    """Service ("location", "fota", or "all") -> PEM of the key that the cloud made for it."""
+    """Service ("location", "fota", or "all") -> PEM of the key that the cloud made for it.
+    Example: {location = "~/keys/location.pem"}"""
     keyring: bool = False
     """Ask the desktop's keyring for what no other source has."""
 
@@ -107,27 +123,34 @@ class KitSettings(Section, frozen=True):
     """One kit: its ports and how to talk to it."""
 
     port: str = ""
+    """The port that answers AT; "" means the only kit that is plugged in.
+    Example: serial:1050934568"""
     console_port: ConsolePort = "auto"
-    """auto, same (as the AT port), none, or a port."""
+    """auto, same (as the AT port), none, or a port. Example: /dev/ttyACM1"""
     companion_port: str = ""
-    """The port of an ESP-AT companion that scans Wi-Fi."""
+    """The port of an ESP-AT companion that scans Wi-Fi. Example: /dev/ttyUSB0"""
     dialect: DialectName = "auto"
+    """The firmware that takes the command lines; auto finds it out."""
     baud: Count = 115200
+    """Speed of the AT port in bit/s. Example: 1000000"""
     device_id: DeviceId = ""
-    """The id at all services; "" means the one that the state knows, else the modem's UUID."""
+    """The id at all services; "" means the one that the state knows, else the modem's UUID.
+    Example: nrf-358299840010349"""
     hardware_version: Version = ""
-    """The board, as `nrf9161dk`; "" means what the kit itself, or its USB identity, says."""
+    """The board; "" means what the kit itself, or its USB identity, says. Example: nrf9161dk"""
     software_type: Annotated[str, msgspec.Meta(pattern=r"^[ -~]{0,128}$")] = ""
-    """The component that prints core dumps, as `main`; "" means what the kit's own events say."""
+    """The component that prints core dumps; "" means what the kit's own events say.
+    Example: main"""
     software_version: Version = ""
-    """Its version, where the kit does not say it: an update does not change it here."""
+    """Its version, where the kit does not say it: an update does not change it here.
+    Example: 1.0.0"""
     keep_online: Literal["never", "as-found", "always"] = "as-found"
     """Which modem `run` turns on again after a restart that was not its own: none, one that was on
     before, or any."""
     settle_s: NotNegative = 30.0
     """How long after a restart the kit's own firmware has to turn the modem on first."""
     slot: str = ""
-    """The bench operator's name for the place on the hub."""
+    """The bench operator's name for the place on the hub. Example: A1"""
 
 
 class LocationSettings(Section, frozen=True):
@@ -137,8 +160,9 @@ class LocationSettings(Section, frozen=True):
     """Time between two positions of `run`; 0 turns them off."""
     wifi: WifiSource = "auto"
     """auto, networkmanager, iw, companion, none, or file:PATH. Only auto takes the scanners of
-    macOS and Windows, which have no word of their own."""
+    macOS and Windows, which have no word of their own. Example: networkmanager"""
     send_ssid: bool = False
+    """Send the names of access points with their addresses."""
     legacy: bool = False
     """Use the deprecated path without organization and project (clause D8.3)."""
     good_enough_m: NotNegative = 200.0
@@ -151,31 +175,42 @@ class FotaSettings(Section, frozen=True):
     interval_s: NotNegative = 900.0
     """Time between two looks of `run` for a job; 0 turns them off."""
     quiet_hours: QuietHours = ""
-    """Local time without updates, as "22:00-06:00"."""
+    """Local time without updates. Example: 22:00-06:00"""
     hosts: tuple[str, ...] = ()
-    """Hosts that images may come from."""
+    """Hosts that images may come from. Example: firmware.example.com"""
     require: Literal["", "size-checked", "intact", "verified"] = ""
     """May only raise the default of the image's type."""
     allow_downgrade: bool = False
+    """Take an image whose version is below the one that runs."""
     trust_proxy: bool = False
+    """Take an image through `hosts.proxy`, which then sees what it fetches."""
     public_key_file: str = ""
+    """PEM of the public key that images must be signed with. Example: ~/keys/app.pub.pem"""
     digests: tuple[Sha256Hex, ...] = ()
-    """SHA-256 digests, in hex, of images that the operator trusts."""
+    """SHA-256 digests, in hex, of images that the operator trusts.
+    Example: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"""
     installer: Literal["auto", "mcuboot", "serial-modem", "command", "virtual"] = "auto"
+    """The way onto the kit; auto: a `command`, else the `mcuboot_port`, else the AT port."""
     mcuboot_port: str = ""
+    """The port on which the application or the boot loader speaks SMP. Example: /dev/ttyACM1"""
     modem_fetches: bool = False
     """Whether a Serial Modem kit downloads modem images itself: they are then only size-checked."""
     command: tuple[str, ...] = ()
-    """Program and arguments of an external installer; {image} stands for the path."""
+    """Program and arguments of an external installer; {image} stands for the path.
+    Example: /usr/local/bin/flash,{image}"""
     command_timeout_s: NotNegative = 600.0
+    """How long that program may take."""
 
 
 class OutboxSettings(Section, frozen=True):
     """How much is kept for delivery, and how long."""
 
     max_bytes: Count = 50 * 1024 * 1024
+    """How much may wait; beyond it nothing more is taken."""
     max_items: Count = 100_000
+    """How many items may wait."""
     max_age_s: NotNegative = 7 * 86400.0
+    """What is older is dropped, and counted."""
     min_free_bytes: int = 10 * 1024 * 1024
     """Free space on the disk below which nothing more is taken."""
     park_after: Count = 3
@@ -195,11 +230,17 @@ class BoardLimits(Section, frozen=True):
     """What a kit must keep before `provision` writes to it; None reads nothing and asks nothing."""
 
     supply_min_mv: int | None = None
+    """The least supply voltage. Example: 3300"""
     supply_max_mv: int | None = None
+    """The most supply voltage. Example: 5500"""
     temperature_min_c: int | None = None
+    """The least temperature of the modem. Example: 5"""
     temperature_max_c: int | None = None
+    """The most temperature of the modem. Example: 45"""
     rsrp_min_dbm: int | None = None
+    """The weakest signal of the serving cell; it needs the radio on. Example: -110"""
     sim_required: bool = False
+    """Whether a SIM must answer; it needs the radio on."""
 
     def __post_init__(self) -> None:
         """Check that each least is not above its most. Raises ValueError."""
@@ -216,39 +257,53 @@ class ProvisioningSettings(Section, frozen=True):
     """What the bench writes and where it keeps its ledger."""
 
     ledger: str = ""
-    """"" means a SQLite file in the state folder; else a postgresql:// URL without password."""
+    """"" means a SQLite file in the state folder; else a postgresql:// URL without password.
+    Example: postgresql://bench@db.example.com/boards?sslmode=verify-full"""
     station: str = ""
-    """The station's name in the ledger; "" is the host's name."""
+    """The station's name in the ledger; "" is the host's name. Example: line-3"""
     lot: str = ""
+    """Recorded with every run, where `run --lot` says nothing else. Example: L2031"""
     product: str = ""
-    """Recorded with every run, where `run --lot` and `--product` say nothing else."""
+    """Recorded with every run, where `run --product` says nothing else. Example: tracker-2"""
     security_tag: int = 16842753
+    """Where in the modem the credentials are written."""
     ca_chain_file: str = ""
-    """The server's CA chain that is written to the kits."""
+    """The server's CA chain that is written to the kits. Example: chain.pem"""
     device_ca_file: str = ""
+    """The certificate of the CA that signs the kits' certificates; "" gives them none.
+    Example: ca.pem"""
     device_ca_key_file: str = ""
-    """A PEM file, or the pkcs11: URI of a key on a token (extra bench)."""
+    """Its key: a PEM file, or the pkcs11: URI of a key on a token (extra bench). Example: ca.key"""
     certificate_days: Annotated[int, msgspec.Meta(ge=1, le=36500)] = 3650
-    """How long a board's certificate holds; it never outlives the CA that signs it."""
+    """How long a board's certificate holds; it never outlives the CA that signs it. Example: 365"""
     attestation_keys: str = ""
     """The public keys that sign what kits attest (%ATTESTTOKEN, %KEYGEN): a PEM or DER file, or a
-    folder of them. A kit whose signature is by none of them is refused; "" checks none."""
+    folder of them. A kit whose signature is by none of them is refused; "" checks none.
+    Example: ~/identity-keys"""
     registration: Literal["public-key", "onboard", "claim", "none"] = "public-key"
+    """How the service gets the kits' keys: `provisioning` of the how-tos compares the ways."""
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
+    """What `onboard` says that the device can be updated with. Example: APP,MODEM,BOOT"""
     tags: tuple[str, ...] = ()
+    """The tags that `onboard` gives the device. Example: bench,line-3"""
     sub_type: str = ""
+    """The sub-type that `onboard` gives the device. Example: tracker"""
     slots: dict[str, str] = {}
-    """USB place -> the operator's name for it."""
+    """USB place -> the operator's name for it. Example: {"1-1.4.1" = "A1"}"""
     limits: BoardLimits = BoardLimits()
+    """What each kit must keep, below."""
     on_board: tuple[str, ...] = ()
-    """Program and arguments that are given the record of each run, as JSON on standard input."""
+    """Program and arguments that are given the record of each run, as JSON on standard input.
+    Example: ./to-mes.py,--line,3"""
     on_board_timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 30.0
+    """How long that program may take for one record."""
 
 
 class MetricsSettings(Section, frozen=True):
     """Prometheus metrics, on loopback."""
 
     listen: str = ""
+    """HOST:PORT of loopback; "" serves none. Example: 127.0.0.1:9464"""
 
 
 class Profile(Section, frozen=True):
