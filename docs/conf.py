@@ -20,7 +20,9 @@ import agent  # noqa: E402 - the paths above come first
 project = "cellagent"
 author = "the cellagent authors"
 version = release = agent.__version__
-extensions = ["myst_parser", "sphinx_click"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click"]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_theme = "furo"
@@ -37,3 +39,15 @@ generated.write_all(ROOT / "docs" / "reference" / "generated")
 def setup(app: Sphinx) -> None:
     """Show diagrams as their text: who draws them loads a program from the network."""
     app.add_lexer("mermaid", TextLexer)
+    app.connect("autodoc-process-docstring", _show_trees)
+
+
+def _show_trees(*told: object) -> None:
+    """Have a docstring's tree of names shown as it stands."""
+    lines = told[-1]
+    assert isinstance(lines, list)
+    branches = [at for at, line in enumerate(lines) if line.startswith(("├", "└", "│"))]
+    if branches:
+        first, end = branches[0] - 1, branches[-1] + 1
+        tree = [f"    {line}" for line in lines[first:end]]
+        lines[first:end] = ["::", "", *tree, ""]

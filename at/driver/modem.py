@@ -222,8 +222,10 @@ class Modem:
     def notices(self, *wanted: type[Notice] | str, limit: int = 256) -> Stream[N] | Stream[Notice]:
         """Subscribe to notices by type or name ("+CEREG"); none named means all.
 
-        with modem.notices(RegistrationNotice) as notices:
-            async for notice in notices: ...
+        The subscription ends with its block::
+
+            with modem.notices(RegistrationNotice) as notices:
+                async for notice in notices: ...
         """
 
         def leave(stream: Stream[Notice]) -> None:
