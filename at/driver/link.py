@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from at.driver.deadline import Deadline
 from at.driver.link_state import IN_STEP, LOST, TRANSITIONS, LinkEvent, LinkState
 from at.driver.turns import Turns
 from at.protocol import resynchronisation
-from at.protocol.answer_or_notice import Owner, command_name, looks_like_notice
+from at.protocol.answer_or_notice import Owner, command_name, is_reply_alone, looks_like_notice
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.doubled_answers import AWAIT_S, RecentAnswers, expects_line, tells_more
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
@@ -222,7 +222,7 @@ class Link:
                 self.mark_suspect()
                 self._outstanding.add(line)
                 for item in self._machine.abandon():
-                    self._on_item(item)
+                    self._pass_on(item)
             raise
         finally:
             timer.cancel()
@@ -295,9 +295,9 @@ class Link:
         if type(item) is NoticeLine:
             late = self._state is not IN_STEP and self._outstanding.includes(item.name)
             if late and not looks_like_notice(item.line):
-                self._on_item(Unknown(item.line))  # a line of a late answer
+                self._pass_on(Unknown(item.line))  # a line of a late answer
             else:
-                self._on_item(item)
+                self._pass_on(item)
             return
         waiter = self._waiter
         if type(item) is Answer:
@@ -313,6 +313,14 @@ class Link:
         elif type(item) is Unknown and not self._machine.in_flight and final_result(item.text):
             self._hear()
             self._change(LinkEvent.DOUBT)  # one final result too many: another may follow
+        self._pass_on(item)
+
+    def _pass_on(self, item: Item) -> None:
+        """Give on what is no command's; what may be of an answer is known if it comes again."""
+        if type(item) is Unknown:
+            self._recent.add_stray(item.text, self._loop.time())
+        elif type(item) is NoticeLine and is_reply_alone(item.name, item.line):
+            self._recent.add_stray(item.line, self._loop.time())
         self._on_item(item)
 
     def _take_probed(self, answer: Answer, waiter: asyncio.Future[Answer]) -> None:
@@ -347,7 +355,7 @@ class Link:
         expects = needs_line or (bare_ok and (second or expects_line(answer.command or "")))
         now = self._loop.time()
         is_copy = self._recent.may_be_copy(answer, now, expects_line=expects)
-        self._recent.add(answer, now)
+        self._recent.add(replace(answer, command=None) if is_copy else answer, now)
         if is_copy:
             if not needs_line:
                 if self._held is None:
@@ -364,7 +372,7 @@ class Link:
         """Give the answer that was held back, if no other came."""
         if self._held is not None and not waiter.done():
             for item in self._machine.disown():
-                self._on_item(item)
+                self._pass_on(item)
             self._change(LinkEvent.DOUBT)
             waiter.set_result(self._held)
 
@@ -465,7 +473,7 @@ class Link:
             self._deadline.stop_waiting()
             self._waiter = self._probe = None
             for item in self._machine.disown():
-                self._on_item(item)
+                self._pass_on(item)
 
 
 def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> _Probe:

@@ -12,7 +12,7 @@ import re
 from collections import deque
 
 from at.protocol.answer_or_notice import command_name, line_name
-from at.protocol.exchange import Answer
+from at.protocol.exchange import Answer, final_result
 
 COPY_S = 0.05
 """How long after an answer a copy of it may come."""
@@ -23,20 +23,29 @@ _SET = re.compile(r"[^=]*=(?!\?\s*\Z).*", re.DOTALL)
 
 
 class RecentAnswers:
-    """The last answers, each with its time in seconds."""
+    """The last answers, and lines that were nobody's, each with its time in seconds."""
 
     def __init__(self) -> None:
         self._answers: deque[tuple[float, Answer]] = deque(maxlen=_RECENT)
+        self._strays: deque[tuple[float, str]] = deque(maxlen=_RECENT)
 
     def add(self, answer: Answer, now: float) -> None:
-        """Add an answer that was given to its command."""
+        """Add an answer that came for a command."""
         self._answers.append((now, answer))
+
+    def add_stray(self, line: str, now: float) -> None:
+        """Add a line that was given to no command: it may be of the answer to one before."""
+        if final := final_result(line):
+            self._answers.append((now, Answer((), *final)))
+        else:
+            self._strays.append((now, line))
 
     def has_name_of(self, answer: Answer, now: float) -> bool:
         """Return whether one of these has lines of the same name: an answer may be its copy."""
         name = _name(answer)
-        return name != "" and any(
-            now - then < COPY_S and name == _name(earlier) for then, earlier in self._answers
+        return name != "" and (
+            any(now - then < COPY_S and name == _name(earlier) for then, earlier in self._answers)
+            or any(now - then < COPY_S and name == line_name(line) for then, line in self._strays)
         )
 
     def may_be_copy(self, answer: Answer, now: float, *, expects_line: bool) -> bool:
@@ -46,12 +55,19 @@ class RecentAnswers:
         """
         if answer.final == "OK" and not answer.lines and not expects_line:
             return False
-        return any(
+        if any(_is_own(earlier, answer) for _, earlier in self._answers):
+            return False
+        return (
+            answer.lines != () and all(self._is_stray(line, now) for line in answer.lines)
+        ) or any(
             now - then < COPY_S
             and earlier.final == answer.final
-            and (expects_line or (earlier == answer and not _is_own(earlier, answer)))
+            and (expects_line or earlier == answer)
             for then, earlier in self._answers
         )
+
+    def _is_stray(self, line: str, now: float) -> bool:
+        return any(now - then < COPY_S and line == stray for then, stray in self._strays)
 
 
 def _name(answer: Answer) -> str:
@@ -75,4 +91,4 @@ def expects_line(command: str) -> bool:
 
 def _is_own(earlier: Answer, answer: Answer) -> bool:
     """Return whether an answer is as right for its command as it was for the earlier one."""
-    return bool(answer.lines) and earlier.command == answer.command
+    return bool(answer.lines) and earlier == answer and earlier.command == answer.command

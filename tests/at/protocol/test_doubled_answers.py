@@ -8,11 +8,11 @@ import random
 
 import pytest
 import virtual_time
-from line_modem import LineModem
+from line_modem import LineModem, run_session
 
 from at.commands.identity import ReadImei
 from at.driver.modem import Modem
-from at.protocol.doubled_answers import COPY_S, RecentAnswers, expects_line, tells_more
+from at.protocol.doubled_answers import AWAIT_S, COPY_S, RecentAnswers, expects_line, tells_more
 from at.protocol.exchange import Answer
 
 OK = Answer((), "OK", command="AT+A=1")
@@ -80,3 +80,36 @@ def test_where_every_answer_comes_twice_each_command_gets_its_own(seed: int) -> 
         await modem.close()
 
     virtual_time.run(session())
+
+
+def test_lines_that_came_for_no_command_are_known_when_they_come_again() -> None:
+    """The answer to +CGCONTRDP=1, which had got the OK of another: twice, behind other commands."""
+    bodies = {"AT+CGCONTRDP": "+CGCONTRDP: 0", "AT+CEMODE=?": "+CEMODE: (0,2)"}
+
+    async def session(modem: Modem, far: LineModem) -> None:
+        far.body, far.delay = lambda command: bodies.get(command, ""), lambda _command: 0.004
+        assert (await modem.execute("AT+CGCONTRDP=1")).lines == ()
+        for after_s in (0.001, 0.006):
+            asyncio.get_running_loop().call_later(
+                after_s, far.transport.deliver, b"\r\n+CGCONTRDP: 1\r\n\r\nOK\r\n"
+            )
+        assert (await modem.execute("AT+CEMODE=?")).lines == ("+CEMODE: (0,2)",)
+        assert (await modem.execute("AT+CGCONTRDP")).lines == ("+CGCONTRDP: 0",)
+
+    run_session(session)
+
+
+def test_a_copy_that_is_held_back_makes_no_second_one_the_commands_own() -> None:
+    bodies = {"AT+CGMM": "nRF9161-LACA", "AT+CESQ": "+CESQ: 99,99,255,255,5,21"}
+
+    async def session(modem: Modem, far: LineModem) -> None:
+        far.body, far.delay = bodies.get, lambda _command: 0.004
+        for _ in range(2):
+            assert (await modem.execute("AT+CGMM")).lines == ("nRF9161-LACA",)
+        for after_s in (0.001, 0.002):
+            asyncio.get_running_loop().call_later(
+                after_s, far.transport.deliver, b"\r\nnRF9161-LACA\r\n\r\nOK\r\n"
+            )
+        assert (await modem.execute("AT+CESQ")).lines == ("+CESQ: 99,99,255,255,5,21",)
+
+    run_session(session)
