@@ -356,6 +356,8 @@ class Link:
         now = self._loop.time()
         is_copy = self._recent.may_be_copy(answer, now, expects_line=expects)
         self._recent.add(replace(answer, command=None) if is_copy else answer, now)
+        if second:
+            self._recent.note_wait(another=True)
         if is_copy:
             if not needs_line:
                 if self._held is None:
@@ -371,6 +373,7 @@ class Link:
     def _give_held(self, waiter: asyncio.Future[Answer]) -> None:
         """Give the answer that was held back, if no other came."""
         if self._held is not None and not waiter.done():
+            self._recent.note_wait(another=False)
             for item in self._machine.disown():
                 self._pass_on(item)
             self._change(LinkEvent.DOUBT)

@@ -28,6 +28,7 @@ class RecentAnswers:
     def __init__(self) -> None:
         self._answers: deque[tuple[float, Answer]] = deque(maxlen=_RECENT)
         self._strays: deque[tuple[float, str]] = deque(maxlen=_RECENT)
+        self._come_twice: bool | None = None  # on this link; None where nothing tells yet
 
     def add(self, answer: Answer, now: float) -> None:
         """Add an answer that came for a command."""
@@ -37,8 +38,14 @@ class RecentAnswers:
         """Add a line that was given to no command: it may be of the answer to one before."""
         if final := final_result(line):
             self._answers.append((now, Answer((), *final)))
+            self._come_twice = True
         else:
             self._strays.append((now, line))
+
+    def note_wait(self, *, another: bool) -> None:
+        """Note whether another answer came when one was awaited behind what might be a copy."""
+        if another or self._come_twice is None:
+            self._come_twice = another
 
     def has_name_of(self, answer: Answer, now: float) -> bool:
         """Return whether one of these has lines of the same name: an answer may be its copy."""
@@ -51,7 +58,9 @@ class RecentAnswers:
     def may_be_copy(self, answer: Answer, now: float, *, expects_line: bool) -> bool:
         """Return whether an answer may be a copy of one of these.
 
-        `expects_line`: it is an OK alone for a command whose answer has a line.
+        `expects_line`: it is an OK alone for a command whose answer has a line. That a command is
+        refused as the one before was is no reason once a wait for another answer was in vain,
+        where nothing ever came twice.
         """
         if answer.final == "OK" and not answer.lines and not expects_line:
             return False
@@ -62,7 +71,7 @@ class RecentAnswers:
         ) or any(
             now - then < COPY_S
             and earlier.final == answer.final
-            and (expects_line or earlier == answer)
+            and (expects_line or (earlier == answer and self._come_twice is not False))
             for then, earlier in self._answers
         )
 

@@ -99,6 +99,23 @@ def test_lines_that_came_for_no_command_are_known_when_they_come_again() -> None
     run_session(session)
 
 
+@pytest.mark.parametrize(("stray", "waits"), [(None, 1), ("OK", 11)])
+def test_refusals_in_a_row_wait_once_where_nothing_ever_came_twice(
+    stray: str | None, waits: int
+) -> None:
+    async def session(modem: Modem, far: LineModem) -> None:
+        far.body, far.delay = lambda _command: None, lambda _command: 0.001
+        if stray:
+            far.say(stray)
+        began = asyncio.get_running_loop().time()
+        for number in range(11):
+            assert (await modem.execute(f"AT+FOO={number}")).final == "ERROR"
+        took_s = asyncio.get_running_loop().time() - began
+        assert waits * AWAIT_S <= took_s < (waits + 1) * AWAIT_S
+
+    run_session(session)
+
+
 def test_a_copy_that_is_held_back_makes_no_second_one_the_commands_own() -> None:
     bodies = {"AT+CGMM": "nRF9161-LACA", "AT+CESQ": "+CESQ: 99,99,255,255,5,21"}
 
