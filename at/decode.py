@@ -14,9 +14,10 @@ from at.protocol import notices
 from at.protocol.answer_or_notice import REGISTRATIONS, owner_of
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import AtError
-from at.protocol.exchange import Answer, Echo, Exchange, Item, NoticeLine, Restart, Unknown
+from at.protocol.exchange import Exchange
 from at.protocol.firmware_version import read_firmware
 from at.protocol.framing import DroppedLine, Log, Prompt
+from at.protocol.items import Answer, Echo, Item, NoticeLine, Restart, Unknown
 from at.protocol.values import after_name, as_json, name_before_colon
 from at.tokens.attestation import Signed
 

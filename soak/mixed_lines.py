@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from measure import Row
 
-from at.protocol.exchange import Answer, Exchange, NoticeLine
+from at.protocol.exchange import Exchange
 from at.protocol.framing import Log
+from at.protocol.items import Answer, NoticeLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

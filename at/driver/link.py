@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from at.driver.command_in_flight import CommandInFlight, Probe
 from at.driver.deadline import Deadline
 from at.driver.link_state import IN_STEP, LOST, TRANSITIONS, LinkEvent, LinkState
 from at.driver.turns import Turns
 from at.protocol import resynchronisation
-from at.protocol.answer_or_notice import Owner, command_name, is_reply_alone, looks_like_notice
+from at.protocol.answer_or_notice import Owner, command_name, looks_like_notice
 from at.protocol.dialect import Dialect, Terminator
-from at.protocol.doubled_answers import AWAIT_S, RecentAnswers, expects_line, tells_more
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
-from at.protocol.exchange import Answer, Exchange, Item, NoticeLine, Restart, Unknown, final_result
+from at.protocol.exchange import Exchange
 from at.protocol.framing import Prompt
+from at.protocol.items import Answer, Item, NoticeLine, Restart, Unknown, final_result
 from at.transport.base import Receiver, Transport
 
 T = TypeVar("T")
@@ -24,17 +24,6 @@ T = TypeVar("T")
 _CTRL_Z = b"\x1a"
 _RESTARTS_IN_A_ROW = 5
 _OUT_OF_STEP = (LinkState.SUSPECT, LinkState.IN_DATA_MODE, LinkState.RESTARTED)
-
-
-@dataclass(slots=True)
-class _Probe:
-    """A question of the link's own, and which answer is the one to it."""
-
-    command: str
-    owner: Owner
-    accept: Callable[[Answer], bool]
-    others: bool = False
-    """Whether another answer came meanwhile."""
 
 
 class Link:
@@ -66,11 +55,7 @@ class Link:
         self._outstanding = resynchronisation.OutstandingCommands()
         self._aborts = 0  # attempts to end what the modem holds, since a final result came
         self._may_hold = False  # half a command, an open quote, a data mode: since the last probe
-        self._recent = RecentAnswers()
-        self._held: Answer | None = None  # of the command in flight: another may follow
-        self._waiter: asyncio.Future[Answer] | None = None
-        self._payload: bytes | None = None  # to be sent when the modem prompts for it
-        self._probe: _Probe | None = None
+        self._in_flight = CommandInFlight(self._machine, on_item, self._doubt, self._await_other)
         self._lost: LinkLost
         self._loop: asyncio.AbstractEventLoop
         self._deadline: Deadline  # of getting in step; none otherwise
@@ -206,10 +191,7 @@ class Link:
         earlier attempt. Raises CommandTimeout, ModemReset, LinkLost.
         """
         self._raise_if_lost()
-        waiter: asyncio.Future[Answer] = self._loop.create_future()
-        self._waiter = waiter
-        self._payload = payload
-        self._held = None
+        waiter = self._in_flight.begin(payload=payload)
         typed = self.dialect.typed(line)
         self._machine.start(line, owner, prompt=payload is not None, typed=typed)
         timeout_s = min(timeout_s, self._deadline.left_s())
@@ -221,12 +203,11 @@ class Link:
             if self._machine.in_flight:
                 self.mark_suspect()
                 self._outstanding.add(line)
-                for item in self._machine.abandon():
-                    self._pass_on(item)
+                self._in_flight.abandon()
             raise
         finally:
             timer.cancel()
-            self._waiter = self._payload = None
+            self._in_flight.end()
 
     def write(self, data: bytes) -> None:
         """Write bytes within a turn that the caller holds. Raises LinkLost."""
@@ -295,89 +276,32 @@ class Link:
         if type(item) is NoticeLine:
             late = self._state is not IN_STEP and self._outstanding.includes(item.name)
             if late and not looks_like_notice(item.line):
-                self._pass_on(Unknown(item.line))  # a line of a late answer
+                self._in_flight.pass_on(Unknown(item.line))  # a line of a late answer
             else:
-                self._pass_on(item)
+                self._in_flight.pass_on(item)
             return
-        waiter = self._waiter
         if type(item) is Answer:
             self._hear()
-            if waiter is not None and not waiter.done():
-                (self._take if self._probe is None else self._take_probed)(item, waiter)
+            self._in_flight.take(item)
             return
-        if isinstance(item, Prompt) and self._payload is not None:
-            payload, self._payload = self._payload, None
+        if isinstance(item, Prompt) and self._in_flight.payload is not None:
+            payload, self._in_flight.payload = self._in_flight.payload, None
             self.transport.write(payload + _CTRL_Z)
         elif isinstance(item, Restart):
             self._restart(item)
         elif type(item) is Unknown and not self._machine.in_flight and final_result(item.text):
             self._hear()
             self._change(LinkEvent.DOUBT)  # one final result too many: another may follow
-        self._pass_on(item)
+        self._in_flight.pass_on(item)
 
-    def _pass_on(self, item: Item) -> None:
-        """Give on what is no command's; what may be of an answer is known if it comes again."""
-        if type(item) is Unknown:
-            self._recent.add_stray(item.text, self._loop.time())
-        elif type(item) is NoticeLine and is_reply_alone(item.name, item.line):
-            self._recent.add_stray(item.line, self._loop.time())
-        self._on_item(item)
+    def _doubt(self) -> None:
+        self._change(LinkEvent.DOUBT)
 
-    def _take_probed(self, answer: Answer, waiter: asyncio.Future[Answer]) -> None:
-        """Give an answer to the link's own question, if it is the one to it."""
-        probe, now = self._probe, self._loop.time()
-        assert probe is not None
-        if self._held is None and self._recent.has_name_of(answer, now):
-            self._held = answer
-            self._machine.await_another(answer)
-            self._loop.call_later(AWAIT_S, self._give_probed, probe, waiter)
-            return
-        self._recent.add(answer, now)
-        if probe.accept(answer):
-            waiter.set_result(answer)
-            return
-        self._machine.start(probe.command, probe.owner)
-        probe.others = True
-        # It was busy when the probe came: it has lost the probe, or will come to it.
+    def _await_other(self, waiter: asyncio.Future[Answer]) -> None:
+        """Wait anew: a modem that was busy when the probe came has lost it, or will come to it."""
         lost = self.dialect.traits.drops_input_while_busy
         seconds = resynchronisation.ABORT_S if lost else resynchronisation.PROBE_S
         self._deadline.start_waiting(waiter, seconds)
-
-    def _give_probed(self, probe: _Probe, waiter: asyncio.Future[Answer]) -> None:
-        if self._held is not None and not waiter.done() and probe.accept(self._held):
-            waiter.set_result(self._held)
-
-    def _take(self, answer: Answer, waiter: asyncio.Future[Answer]) -> None:
-        """Give an answer to the command in flight, unless it may be another's that came twice."""
-        bare_ok = answer.final == "OK" and not answer.lines
-        needs_line = bare_ok and self._machine.owner.needs_line()
-        second = self._held is not None
-        expects = needs_line or (bare_ok and (second or expects_line(answer.command or "")))
-        now = self._loop.time()
-        is_copy = self._recent.may_be_copy(answer, now, expects_line=expects)
-        self._recent.add(replace(answer, command=None) if is_copy else answer, now)
-        if second:
-            self._recent.note_wait(another=True)
-        if is_copy:
-            if not needs_line:
-                if self._held is None:
-                    self._loop.call_later(AWAIT_S, self._give_held, waiter)
-                if self._held is None or tells_more(answer, self._held):
-                    self._held = answer
-            self._machine.await_another(answer)
-            return
-        if expects:
-            self._change(LinkEvent.DOUBT)  # it may be another command's OK, sent twice
-        waiter.set_result(answer)
-
-    def _give_held(self, waiter: asyncio.Future[Answer]) -> None:
-        """Give the answer that was held back, if no other came."""
-        if self._held is not None and not waiter.done():
-            self._recent.note_wait(another=False)
-            for item in self._machine.disown():
-                self._pass_on(item)
-            self._change(LinkEvent.DOUBT)
-            waiter.set_result(self._held)
 
     def _hear(self) -> None:
         """Note a final result: the modem answers, and what it held is ended."""
@@ -390,16 +314,12 @@ class Link:
         self._outstanding.clear()
         if not self._turns.taken:
             self.on_idle_restart()
-        if self._waiter is not None and not self._waiter.done():
-            if self._held is not None and self._probe is None:
-                self._waiter.set_result(self._held)  # a kit that is told to restart says OK first
-                return
-            self._waiter.set_exception(
-                ModemReset(
-                    f"{self.transport.name}: the modem restarted ({item.text})",
-                    hint="whether the command took effect is unknown: read it back",
-                )
+        self._in_flight.restart(
+            ModemReset(
+                f"{self.transport.name}: the modem restarted ({item.text})",
+                hint="whether the command took effect is unknown: read it back",
             )
+        )
 
     def _fail(self, error: LinkLost, cause: BaseException | None) -> None:
         if self._state is not LOST:
@@ -408,8 +328,7 @@ class Link:
             away = "plug the kit in again" if cause else ""
             error.hint = getattr(cause, "hint", away)  # of a transport that knows better
             self._lost = error
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(self._lost)
+        self._in_flight.fail(self._lost)
         self._turns.let_all_through()  # to be told of the loss
         if self.listener is not None:
             self.listener.connection_lost(self._lost)
@@ -443,7 +362,7 @@ class Link:
             hint="it may still be busy: the next command goes on trying; else reset the kit",
         )
 
-    async def _probed(self, probe: _Probe) -> bool:
+    async def _probed(self, probe: Probe) -> bool:
         """Send a probe. Return whether its answer came, after which no older one can follow."""
         self._outstanding.add(probe.command)
         data = self.dialect.typed(probe.command).encode() + self.terminator.wire
@@ -456,13 +375,10 @@ class Link:
             return False
         return await self._await_answer(_question("AT"), b"", resynchronisation.PROBE_S) is None
 
-    async def _await_answer(self, probe: _Probe, data: bytes, seconds: float) -> Answer | None:
+    async def _await_answer(self, probe: Probe, data: bytes, seconds: float) -> Answer | None:
         """Write `data`; return the next answer that `probe` accepts, None after `seconds`."""
         self._raise_if_lost()
-        waiter: asyncio.Future[Answer] = self._loop.create_future()
-        self._waiter = waiter
-        self._held = None
-        self._probe = probe
+        waiter = self._in_flight.begin(probe=probe)
         self._machine.start(probe.command, probe.owner)
         # A mute modem's time has to do for every way out, until each had its turn.
         hurry = self._may_hold and self._aborts <= resynchronisation.WAYS_OUT
@@ -474,10 +390,9 @@ class Link:
             return None
         finally:
             self._deadline.stop_waiting()
-            self._waiter = self._probe = None
-            for item in self._machine.disown():
-                self._pass_on(item)
+            self._in_flight.end()
+            self._in_flight.disown()
 
 
-def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> _Probe:
-    return _Probe(command, Owner(command_name(command), lambda _: True, bare=False), accept)
+def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> Probe:
+    return Probe(command, Owner(command_name(command), lambda _: True, bare=False), accept)

@@ -14,7 +14,7 @@ from at.protocol.answer_or_notice import Owner, command_name
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.error_codes import rejection
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer, ParseError
-from at.protocol.exchange import Answer, Item, NoticeLine, Restart
+from at.protocol.items import Answer, Item, NoticeLine, Restart
 from at.protocol.notices import BoundedQueue, Dispatcher, Notice
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from at.driver.link import Link
     from at.ports.usb import Listing
-    from at.protocol.exchange import Answer
+    from at.protocol.items import Answer
     from at.transport.base import Transport
 
 ANSWER_TIMEOUT_S = 1.0

@@ -12,7 +12,7 @@ import re
 from collections import deque
 
 from at.protocol.answer_or_notice import command_name, line_name
-from at.protocol.exchange import Answer, final_result
+from at.protocol.items import Answer, final_result
 
 COPY_S = 0.05
 """How long after an answer a copy of it may come."""

@@ -11,7 +11,7 @@ from at.protocol.answer_or_notice import command_name
 from at.protocol.errors import CommandRejected
 
 if TYPE_CHECKING:
-    from at.protocol.exchange import Answer
+    from at.protocol.items import Answer
 
 
 CME: dict[int, str] = {

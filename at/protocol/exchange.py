@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from at.protocol.answer_or_notice import (
     NOTICES_ONLY,
@@ -21,15 +21,10 @@ from at.protocol.answer_or_notice import (
     owner_of,
 )
 from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
-from at.protocol.framing import DroppedLine, Event, Framer, Line, Log, Prompt
+from at.protocol.framing import Event, Framer, Line, Log
+from at.protocol.items import Answer, Echo, Item, NoticeLine, Restart, Unknown, final_result
 from at.protocol.state_machine import IdentityEnum, Transitions
 
-_WORDS = frozenset(
-    ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")
-)
-_NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
-_FINAL_INITIALS = frozenset("+MC")
-_CONNECT = re.compile(r"CONNECT(?: .*)?")
 _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
 # Their answers are command lines, not echoes.
 _LISTS_COMMANDS = frozenset({"+CLAC", "#XCLAC"})
@@ -40,81 +35,6 @@ _PLAIN_NOTICES = NOTICES_ONLY - _ANNOUNCE_PDU - {"#XMODEM"}
 _PDU = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 _HELD_ITEMS = 1000
 _TOLD = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to one command. `lines`: its body, without echo, notices and the final result.
-
-    `final` is "OK", "ERROR", "+CME ERROR", "+CMS ERROR" or another final word; None if the input
-    ended before it. `code` is the number of an error; `text` is the error's text instead of one.
-    """
-
-    lines: tuple[str, ...]
-    final: str | None
-    code: int | None = None
-    text: str = ""
-    command: str | None = field(default=None, compare=False)
-    """The command as it was sent or echoed; None if unknown."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the command succeeded."""
-        return self.final == "OK" or (self.final or "").startswith("CONNECT")
-
-
-@dataclass(frozen=True, slots=True)
-class NoticeLine:
-    """An unsolicited line. `context`: the last accepted command of that name."""
-
-    name: str
-    line: str
-    context: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Echo:
-    """The echo of a command."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """A line that is neither an answer's nor a notice."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """The modem, or the firmware in front of it, restarted; `text` is the line that says so."""
-
-    text: str
-
-    @property
-    def is_banner(self) -> bool:
-        """Whether the line also came as a log line."""
-        return self.text.startswith("*** ")
-
-
-Item = Answer | NoticeLine | Echo | Unknown | Restart | Log | Prompt | DroppedLine
-
-
-def final_result(line: str) -> tuple[str, int | None, str] | None:
-    """Return final word, code and text of a line that ends an answer; None for another line."""
-    if line in _WORDS:
-        return line, None, ""
-    if line[:1] not in _FINAL_INITIALS:
-        return None
-    if match := _NUMBERED.fullmatch(line):
-        word, rest = match.group(1), match.group(2).strip()
-        if rest.isascii() and rest.removeprefix("-").isdigit():
-            return word, int(rest), ""
-        return word, None, rest
-    if line.startswith("CONNECT") and _CONNECT.fullmatch(line):
-        return line, None, ""
-    return None
 
 
 class ExchangeState(IdentityEnum):

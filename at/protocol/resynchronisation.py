@@ -16,7 +16,7 @@ from at.protocol.answer_or_notice import command_name, line_name
 from at.protocol.dialect import LEAVE_DATA_MODE, Dialect, Terminator
 
 if TYPE_CHECKING:
-    from at.protocol.exchange import Answer
+    from at.protocol.items import Answer
 
 # Read commands without effect that every nRF91 firmware answers with a line of their own name.
 PROBES = ("AT+CMEE?", "AT+CFUN?", "AT%XSYSTEMMODE?", "AT+CGDCONT?")

@@ -13,7 +13,7 @@ from io import BufferedReader, TextIOWrapper
 from itertools import chain, islice
 
 from at.protocol.errors import TranscriptError
-from at.protocol.exchange import final_result
+from at.protocol.items import final_result
 from at.transcripts import log_shapes
 from at.transcripts.log_shapes import COMMAND, KIT_LOG, NAMED_ANSWER, Rest, Shape
 from at.transcripts.log_wrapping import literals, unwrapped

@@ -18,7 +18,7 @@ from at.protocol.answer_or_notice import (
     owner_of,
 )
 from at.protocol.command_redaction import without_secrets
-from at.protocol.exchange import final_result
+from at.protocol.items import final_result
 from at.protocol.secret_parameters import ANSWER, SET
 from at.transcripts.identity import IdentityRedactor
 

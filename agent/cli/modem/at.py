@@ -14,7 +14,7 @@ from at.protocol.answer_or_notice import command_name
 from at.protocol.command_redaction import MARKER, without_secrets
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.error_codes import rejection
-from at.protocol.exchange import Answer
+from at.protocol.items import Answer
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session

@@ -13,7 +13,7 @@ from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.protocol.counts import counted
-from at.protocol.exchange import Echo, Item
+from at.protocol.items import Echo, Item
 from at.protocol.notices import Notice
 
 

@@ -11,8 +11,8 @@ from line_modem import LineModem, echoing, run_session
 
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, UnsafeArgument
-from at.protocol.exchange import Restart, Unknown
 from at.protocol.framing import Log
+from at.protocol.items import Restart, Unknown
 from at.protocol.notices import Notice
 
 if TYPE_CHECKING:

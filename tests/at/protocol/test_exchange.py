@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 
 from at.commands.catalog import command_of
 from at.protocol.answer_or_notice import Owner
-from at.protocol.exchange import (
-    Answer,
-    Echo,
-    Exchange,
-    Item,
-    NoticeLine,
-    Restart,
-    Unknown,
-    final_result,
-)
+from at.protocol.exchange import Exchange
 from at.protocol.framing import Log
+from at.protocol.items import Answer, Echo, Item, NoticeLine, Restart, Unknown
 from at.protocol.state_machine import IllegalTransition
 
 
@@ -35,30 +27,6 @@ def offline(stream: str, command: str | None = None) -> list[Item]:
     if command:
         machine.start(command)
     return [*machine.feed(stream.encode()), *machine.finish()]
-
-
-@pytest.mark.parametrize(
-    ("line", "result"),
-    [
-        ("OK", ("OK", None, "")),
-        ("ERROR", ("ERROR", None, "")),
-        ("+CME ERROR: 518", ("+CME ERROR", 518, "")),
-        ("+CME ERROR:518", ("+CME ERROR", 518, "")),
-        ("+CME ERROR: ", ("+CME ERROR", None, "")),
-        ("+CME ERROR: SIM not inserted", ("+CME ERROR", None, "SIM not inserted")),
-        ("+CMS ERROR: 310", ("+CMS ERROR", 310, "")),
-        ("NO CARRIER", ("NO CARRIER", None, "")),
-        ("CONNECT 115200", ("CONNECT 115200", None, "")),
-        ("+CME ERROR 518", None),
-        ("NOT OK", None),
-        ("OK?", None),
-        ("UNKNOWN COMMAND", None),
-        ("CONNECTED", None),
-        ("+CREG: ERROR", None),
-    ],
-)
-def test_a_final_result_is_a_whole_line(line: str, result: object) -> None:
-    assert final_result(line) == result
 
 
 def test_the_read_reply_and_the_notice_of_the_same_name_are_told_apart() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from at.protocol.answer_or_notice import command_name
 from at.protocol.dialect import Dialect, Terminator
-from at.protocol.exchange import Answer
+from at.protocol.items import Answer
 from at.protocol.resynchronisation import (
     ATTEMPTS,
     POISON,

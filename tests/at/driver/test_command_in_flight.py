@@ -1,0 +1,92 @@
+"""The command in flight gets its own answer, where answers come twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+import virtual_time
+from line_modem import LineModem, run_session
+
+from at.commands.identity import ReadImei
+from at.driver.modem import Modem
+from at.protocol.doubled_answers import AWAIT_S
+
+BODIES = {"AT+CGSN=1": '+CGSN: "352656100367872"', "AT+CGMR": "mfw_nrf91x1_2.0.4", "AT+BAD": None}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_where_every_answer_comes_twice_each_command_gets_its_own(seed: int) -> None:
+    async def session() -> None:
+        chance = random.Random(seed)
+        far = LineModem(lambda c: BODIES.get(c, f"{c[2:-1]}: 1"), lambda _c: 0.002, queues=True)
+        modem = Modem(far.transport)
+        deliver, loop = far.transport.deliver, asyncio.get_running_loop()
+
+        def twice(data: bytes) -> None:
+            deliver(data)
+            loop.call_later(chance.uniform(0.0005, 0.02), deliver, data)
+
+        far.transport.deliver = twice  # type: ignore[method-assign]
+        await modem.open()
+        for _ in range(30):
+            name = chance.choice(["+CGATT", "+COPS", "+CFUN", "%XSYSTEMMODE"])
+            line = (await modem.execute(f"AT{name}?")).lines[0]
+            assert line.startswith(f"{name}: ")
+            assert (await modem.execute("AT+BAD")).final == "ERROR"
+            assert (await modem.execute("AT+CGMR")).lines == ("mfw_nrf91x1_2.0.4",)
+            assert (await modem.send(ReadImei())).imei == "352656100367872"
+        await modem.close()
+
+    virtual_time.run(session())
+
+
+def test_lines_that_came_for_no_command_are_known_when_they_come_again() -> None:
+    """The answer to +CGCONTRDP=1, which had got the OK of another: twice, behind other commands."""
+    bodies = {"AT+CGCONTRDP": "+CGCONTRDP: 0", "AT+CEMODE=?": "+CEMODE: (0,2)"}
+
+    async def session(modem: Modem, far: LineModem) -> None:
+        far.body, far.delay = lambda command: bodies.get(command, ""), lambda _command: 0.004
+        assert (await modem.execute("AT+CGCONTRDP=1")).lines == ()
+        for after_s in (0.001, 0.006):
+            asyncio.get_running_loop().call_later(
+                after_s, far.transport.deliver, b"\r\n+CGCONTRDP: 1\r\n\r\nOK\r\n"
+            )
+        assert (await modem.execute("AT+CEMODE=?")).lines == ("+CEMODE: (0,2)",)
+        assert (await modem.execute("AT+CGCONTRDP")).lines == ("+CGCONTRDP: 0",)
+
+    run_session(session)
+
+
+@pytest.mark.parametrize(("stray", "waits"), [(None, 1), ("OK", 11)])
+def test_refusals_in_a_row_wait_once_where_nothing_ever_came_twice(
+    stray: str | None, waits: int
+) -> None:
+    async def session(modem: Modem, far: LineModem) -> None:
+        far.body, far.delay = lambda _command: None, lambda _command: 0.001
+        if stray:
+            far.say(stray)
+        began = asyncio.get_running_loop().time()
+        for number in range(11):
+            assert (await modem.execute(f"AT+FOO={number}")).final == "ERROR"
+        took_s = asyncio.get_running_loop().time() - began
+        assert waits * AWAIT_S <= took_s < (waits + 1) * AWAIT_S
+
+    run_session(session)
+
+
+def test_a_copy_that_is_held_back_makes_no_second_one_the_commands_own() -> None:
+    bodies = {"AT+CGMM": "nRF9161-LACA", "AT+CESQ": "+CESQ: 99,99,255,255,5,21"}
+
+    async def session(modem: Modem, far: LineModem) -> None:
+        far.body, far.delay = bodies.get, lambda _command: 0.004
+        for _ in range(2):
+            assert (await modem.execute("AT+CGMM")).lines == ("nRF9161-LACA",)
+        for after_s in (0.001, 0.002):
+            asyncio.get_running_loop().call_later(
+                after_s, far.transport.deliver, b"\r\nnRF9161-LACA\r\n\r\nOK\r\n"
+            )
+        assert (await modem.execute("AT+CESQ")).lines == ("+CESQ: 99,99,255,255,5,21",)
+
+    run_session(session)
