@@ -57,8 +57,7 @@ class MessageTracker:
             self._next = -1
             if len(chunk) < 1 + _CRC_SIZE:
                 return _ALONE
-            data = memoryview(chunk)[1:]
-            return ChunkPosition(True, True, blake2b(data, digest_size=_SIZE).digest())
+            return ChunkPosition(True, True, blake2b(chunk[1:], digest_size=_SIZE).digest())
         try:
             number, start = decode_varint(chunk, 1)
         except ValueError:
@@ -170,8 +169,8 @@ class Deduplicator:
         """
         message, mark = self._follow(item.device, item.body, number)
         if mark is not None:
-            age_s = now - self._seen.get(mark, float("-inf"))
-            if self._is_same(mark, item, age_s, WINDOW_S):
+            seen = self._seen.get(mark)
+            if seen is not None and self._is_same(mark, item, now - seen, WINDOW_S):
                 return self._recall(item.device, message, number)
             self._seen[mark] = now
             self._remember_start(mark, item)

@@ -33,7 +33,7 @@ from agent.outbox.records import (
     expanded,
     ranges,
 )
-from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE, FrameParts, Segment, SegmentFiles
+from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE, SegmentFiles
 from at.protocol.counts import counted
 
 _MOST_RECENT = 10_000
@@ -177,8 +177,8 @@ class OutboxIndex:
 
     def read(self, entry: Entry) -> bytes | None:
         """Return the body of an item; None if that is damaged."""
-        if entry.offset < 0:  # it is not written yet
-            return self._added[entry.id][2]
+        if (added := self._added.get(entry.id)) is not None:  # it is not written yet
+            return added[entry.length - entry.size :]
         frame = self.files.read(entry.segment, entry.offset, entry.length)
         return frame and frame.body
 
@@ -199,14 +199,22 @@ class OutboxIndex:
 
     def insert(self, id_: int, head: ItemHead, body: bytes) -> None:
         """Add an item under an id that none had; `reserve` has found its room."""
-        assert self.files.current is not None
-        data, size = encode_record(head), len(body)
-        length = HEADER_SIZE + len(data) + size
-        entry = Entry(id_, head, (head.device, head.kind), size, self.files.current, -1, length)
-        self._added[id_] = entry, data, body
+        segment = self.files.current
+        assert segment is not None
+        at = segment.end + self._added_bytes
+        frame = self._frame(FrameKind.ITEM, self._added_bytes, id_, encode_record(head), body)
+        length = len(frame)
+        self._added[id_] = frame
         self._added_bytes += length
         self.known.last_id = max(self.known.last_id, id_)
-        self._place(entry)
+        self._place(Entry(id_, head, (head.device, head.kind), len(body), segment, at, length))
+
+    def _frame(self, kind: FrameKind, behind: int, number: int, head: bytes, body: bytes) -> bytes:
+        """Return a frame for the place `behind` bytes behind the current segment's end."""
+        segment = self.files.current
+        assert segment is not None
+        at = segment.end + behind
+        return self.files.codec.encode(kind, segment.number, at, number, head, body)
 
     def _place(self, entry: Entry) -> None:
         self.entries[entry.id] = entry
@@ -221,7 +229,6 @@ class OutboxIndex:
         self.size -= entry.size
         entry.segment.items -= 1
         entry.segment.live -= entry.length
-        self._added.pop(id_, None)
         self._noted.discard(id_)
         self.known.items.pop(id_, None)
         self.parked.discard(id_)
@@ -349,17 +356,14 @@ class OutboxIndex:
         if self.files.current is None:
             self._begin_segment()
         known = self.known
-        frames: list[FrameParts] = [
-            (FrameKind.ITEM, id_, head, body) for id_, (_, head, body) in self._added.items()
-        ]
+        frames, size = list(self._added.values()), self._added_bytes
         if is_noted:
             known.counts = dict(self.counts)
             gone, items = ranges(sorted(self._gone)), {id_: known.items[id_] for id_ in self._noted}
             note = _changed(known, gone=gone, items=items, live=None, recent={}, damage={})
-            frames.append((FrameKind.NOTE, 0, encode_record(note), b""))
-        offsets = self.files.append(frames)
-        for (entry, _, _), offset in zip(self._added.values(), offsets, strict=False):
-            entry.offset = offset
+            frames.append(self._frame(FrameKind.NOTE, size, 0, encode_record(note), b""))
+            size += len(frames[-1])
+        self.files.append(frames, size)
         self.files.save_totals(known.last_id, len(self.entries))
         self._forget_changes()
         current = self.files.current
@@ -374,8 +378,8 @@ class OutboxIndex:
                 self.files.release(segment)
 
     def _forget_changes(self) -> None:
-        self._added: dict[int, tuple[Entry, bytes, bytes]] = {}
-        """Id -> entry, head and body."""
+        self._added: dict[int, bytes] = {}
+        """Id -> frame, for its place behind the current segment's end."""
         self._added_bytes = 0
         self._noted: set[int] = set()
         self._gone: set[int] = set()
@@ -405,16 +409,20 @@ class OutboxIndex:
         if not sparse or current is None:
             return
         segment = self._segments[min(sparse)[1]]
-        entries = [entry for entry in self.entries.values() if entry.segment is segment]
-        frames = [self.files.read(segment, entry.offset, entry.length) for entry in entries]
-        whole = [(e, f) for e, f in zip(entries, frames, strict=True) if f is not None]
-        offsets = self.files.append((FrameKind.ITEM, f.number, f.head, f.body) for _, f in whole)
-        for (entry, _), offset in zip(whole, offsets, strict=True):
-            self._move_frame(entry, current, offset)
-
-    def _move_frame(self, entry: Entry, segment: Segment, offset: int) -> None:
-        entry.segment.items -= 1
-        entry.segment.live -= entry.length
-        entry.segment, entry.offset = segment, offset
-        segment.items += 1
-        segment.live += entry.length
+        moved: list[tuple[Entry, bytes]] = []
+        size = 0
+        for entry in self.entries.values():
+            if entry.segment is segment and (
+                read := self.files.read(segment, entry.offset, entry.length)
+            ):
+                frame = self._frame(FrameKind.ITEM, size, entry.id, read.head, read.body)
+                moved.append((entry, frame))
+                size += len(frame)
+        at = current.end
+        self.files.append([frame for _, frame in moved], size)
+        for entry, frame in moved:
+            for place, change in ((segment, -1), (current, 1)):
+                place.items += change
+                place.live += change * entry.length
+            entry.segment, entry.offset = current, at
+            at += len(frame)

@@ -61,10 +61,12 @@ def resolve(calls: Sequence[StoreCall[object]]) -> None:
             call.future.set_result(None)
 
 
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+
+
 def since_boot() -> float:
     """Return seconds since boot, which nobody sets; with those of sleep where they are known."""
-    boot_clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot_clock is None else time.clock_gettime(boot_clock)
+    return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
 def boot_name() -> str:

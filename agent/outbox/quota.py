@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from agent.config.profile import OutboxSettings
 from agent.outbox.index import OutboxIndex
 from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import NewItem, OutboxFull, TooLarge, outbox_error
+
+_READ_AGAIN_S = 0.1
+"""How long a reading of the free space holds; room for what is taken is on the disk before."""
 
 
 def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder: str) -> None:
@@ -49,15 +53,13 @@ class Quota:
     def __init__(self, index: OutboxIndex, folder: Path) -> None:
         self._index = index
         self._folder = str(folder)
-        self._free: int | None = None
-
-    def begin(self) -> None:
-        """Begin a transaction: the free space is read once in it, if at all."""
-        self._free = None
+        self._free = 0
+        self._read_at = float("-inf")
 
     def check(self, count: int, size: int, limits: OutboxSettings) -> None:
         """Check that `count` items of `size` bytes may come. Raises TooLarge, OutboxFull."""
-        if self._free is None:
+        if (now := time.monotonic()) - self._read_at > _READ_AGAIN_S:
+            self._read_at = now
             try:
                 self._free = shutil.disk_usage(self._folder).free
             except OSError:
@@ -78,7 +80,7 @@ class Quota:
         size = sum([len(item.body) for item in items])
         try:
             self.check(count, size, limits)
-            index.reserve(size + sum([_largest_head(item) for item in items]))
+            index.reserve(size + 256 * count + sum([_size_of_head(item) for item in items]))
             while (
                 index.size + size > limits.max_bytes
                 or len(index.entries) + count > limits.max_items
@@ -113,6 +115,5 @@ class Quota:
         return []
 
 
-def _largest_head(item: NewItem) -> int:
-    meta = len(json.dumps(dict(item.meta))) if item.meta else 0
-    return 256 + 4 * len(item.device) + meta
+def _size_of_head(item: NewItem) -> int:
+    return 4 * len(item.device) + (len(json.dumps(dict(item.meta))) if item.meta else 0)

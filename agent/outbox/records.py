@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,8 +103,7 @@ class Note(msgspec.Struct, omit_defaults=True):
     """Segment -> the CRC-32 of what is damaged in it and has been told."""
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct, eq=False, gc=False):
     """An item that waits or is parked, and where it stands."""
 
     id: int

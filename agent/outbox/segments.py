@@ -12,13 +12,12 @@ import re
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
-from agent.config.private_files import private_opener, replacing, sync_folder
+from agent.config.private_files import private_opener, sync_folder
 from agent.config.trusted_places import require_trusted_file
 from agent.outbox.frames import HEADER_SIZE, Frame, FrameCodec, FrameKind, Scan
 
@@ -31,9 +30,6 @@ _SPARES = 2
 _NAME = re.compile(r"([0-9a-f]{32})-([0-9]{8})\.segment")
 _TOTALS = "totals"
 _NOWHERE = (1 << 64) - 1  # an offset that no segment has: its bytes are nothing there
-
-FrameParts: TypeAlias = tuple[FrameKind, int, bytes, bytes]
-"""Kind, number, head and body."""
 
 
 @dataclass(slots=True)
@@ -113,16 +109,11 @@ class SegmentFiles:
         segment = Segment(self._path_of(number), number, len(content), SEGMENT_SIZE)
         content += self.codec.encode(FrameKind.END, number, len(content), 0)
         segment.size = max(segment.size, len(content))
-        if self._spares:
-            descriptor = private_opener(self._spares[-1], os.O_RDWR)
-            try:
-                _write(descriptor, content, 0)
-            finally:
-                os.close(descriptor)
-            self._spares.pop().rename(segment.path)
-            sync_folder(self._folder)
-        else:
-            self._make(segment.path, content)
+        if not self._spares:  # none is a spare yet: where one is, a segment has been
+            self._make_spare(self._folder / "unfinished")
+        _write_file(self._spares[-1], content, os.O_RDWR)
+        self._spares.pop().rename(segment.path)
+        sync_folder(self._folder)
         self.newest = number
         self.begin(segment)
         return segment
@@ -135,8 +126,7 @@ class SegmentFiles:
         segment = self.current
         assert segment is not None
         while len(self._spares) < _SPARES:
-            self._make(path := self._spare_name())
-            self._spares.append(path)
+            self._make_spare(self._spare_name())
         wanted = segment.end + size + NOTES_SIZE
         if segment.end + size > segment.size - HEADER_SIZE:
             try:
@@ -147,19 +137,14 @@ class SegmentFiles:
                 raise
             segment.size = wanted
 
-    def append(self, frames: Iterable[FrameParts]) -> list[int]:
-        """Append frames and sync them; return their offsets."""
+    def append(self, frames: Sequence[bytes], size: int) -> None:
+        """Append frames of `size` bytes, encoded for where they will stand, and sync them."""
         segment = self.current
         assert segment is not None
-        at, offsets, parts = segment.end, [], []
-        for kind, number, head, body in frames:
-            parts.append(self.codec.encode(kind, segment.number, at, number, head, body))
-            offsets.append(at)
-            at += len(parts[-1])
-        parts.append(self.codec.encode(FrameKind.END, segment.number, at, 0))
-        _write(self._descriptor, b"".join(parts), segment.end)
-        segment.end, segment.size = at, max(segment.size, at + HEADER_SIZE)
-        return offsets
+        end = segment.end + size
+        finish = self.codec.encode(FrameKind.END, segment.number, end, 0)
+        _write(self._descriptor, b"".join((*frames, finish)), segment.end)
+        segment.end, segment.size = end, max(segment.size, end + HEADER_SIZE)
 
     def save_totals(self, last_id: int, items: int) -> None:
         """Write, unsynced, the last id and how many items there are.
@@ -211,10 +196,23 @@ class SegmentFiles:
         names = [self._folder / f"spare-{number}" for number in range(_SPARES + 1)]
         return next(path for path in names if not path.exists())
 
-    def _make(self, path: Path, content: bytes = b"") -> None:
-        unfinished = self._folder / "unfinished"
-        with replacing(path, private=True, unfinished=unfinished) as file:
-            file.write(content.ljust(SEGMENT_SIZE, b"\0"))
+    def _make_spare(self, path: Path) -> None:
+        try:
+            # Half of one that a kill leaves is removed at the next start, by its size.
+            _write_file(path, bytes(SEGMENT_SIZE), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        self._spares.append(path)
+
+
+def _write_file(path: Path, data: bytes, flags: int) -> None:
+    """Write from the beginning, and sync."""
+    descriptor = private_opener(path, flags)
+    try:
+        _write(descriptor, data, 0)
+    finally:
+        os.close(descriptor)
 
 
 def _write(descriptor: int, data: bytes, offset: int) -> None:

@@ -91,7 +91,6 @@ class Store:
     def begin(self) -> None:
         """Begin a transaction."""
         self.index.begin()
-        self._quota.begin()
 
     def commit(self) -> None:
         """Write and sync what has changed. Raises OSError."""
