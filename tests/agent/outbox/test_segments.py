@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from outbox_damage import KINDS, Sound, make, tried
-from outboxes import bodies, chunk, event, outbox, totals, waiting
+from outboxes import bodies, chunk, chunks, event, outbox, totals, waiting
 
 from agent.outbox import ItemKind, frames
 from agent.outbox.items import Selection
+from agent.outbox.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_the_newest_items_that_are_cut_off_are_counted_and_their_ids_are_not_giv
     with outbox(tmp_path) as box:
         assert bodies(box, ItemKind.EVENT) == [event(number).body for number in range(30)]
         assert box.damage is not None
-        assert str(box.damage).startswith("the outbox was damaged: 10 items are lost, 30 items")
+        assert str(box.damage).startswith("the outbox was damaged: 10 items lost, 30 items")
         assert totals(box).counts["unreadable"] == 10
         box.put([event(1000)])
         assert waiting(box, ItemKind.EVENT)[-1].idempotency_key not in keys
@@ -116,6 +117,7 @@ from pathlib import Path
 from outboxes import event, outbox
 from agent.outbox import ItemKind
 from agent.outbox.items import Selection
+from agent.outbox.store import Store
 left = int(sys.argv[2])
 write = os.write
 def at_step(*_):
@@ -158,3 +160,31 @@ def test_a_kill_while_segments_come_and_go_loses_nothing(tmp_path: Path):
         assert put - sent <= set(kept), step
         assert kept == sorted(kept)
         shutil.rmtree(folder)
+
+
+def test_what_one_transaction_adds_and_takes_away_again_leaves_the_others_whole(tmp_path: Path):
+    message = chunks(b"\x02" + b"a message" * 9)
+    with outbox(tmp_path) as box:
+        box.put([*message, chunk(1), *message, chunk(2)])  # the second is a repeated export
+        expected = [item.body for item in (*message, chunk(1), chunk(2))]
+        assert bodies(box) == expected
+    with outbox(tmp_path) as box:
+        assert box.damage is None
+        assert bodies(box) == expected
+        box.put([chunk(3)])
+        assert bodies(box) == [*expected, chunk(3).body]
+
+
+def test_what_was_just_added_can_be_taken_before_it_is_written(tmp_path: Path):
+    with outbox(tmp_path) as box:
+
+        def both(store: Store) -> list[bytes]:
+            store.add([chunk(1), chunk(2), chunk(3)], 0.0)
+            items = store.take("kit", ItemKind.CHUNK, Selection(2, 1 << 40))
+            store.remove_delivered([items[0].id])
+            return [item.body for item in items]
+
+        assert box.transact(both) == [chunk(1).body, chunk(2).body]
+    with outbox(tmp_path) as box:
+        assert box.damage is None
+        assert bodies(box) == [chunk(2).body, chunk(3).body]
