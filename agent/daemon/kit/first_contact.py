@@ -27,8 +27,10 @@ from at.protocol.errors import CommandRejected, ParseError
 _NOTICES = 5  # the form of +CEREG with the most fields
 _NEEDS_CAUSE = frozenset({3, 90})
 """Registrations that the modem may give a reason for: denied, and no usable SIM."""
+_ABOUT = {3: "the network denies registration", 90: "the SIM cannot be used"}
 _CERTAIN = "certain"
-_NO_CAUSE = {"registered", "nothing-found"}
+_SEARCHES = frozenset({0, 2, 4})
+_NO_CAUSE = {"registered", "nothing-found", "modem-off"}
 SETTLE_S = 30.0
 """Seconds that a modem may search before that is reported."""
 
@@ -60,6 +62,12 @@ class Contact:
         cause = self.cause
         certain = cause is not None and cause.certainty == _CERTAIN and cause.cause != "denied"
         return cause if certain else None
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the modem is in a functional mode without LTE."""
+        mode = self.value("functional_mode")
+        return mode is not None and mode not in LTE_MODES
 
     @property
     def is_registered(self) -> bool:
@@ -112,8 +120,11 @@ class FindingTracker:
         return any(each not in self._reported for each in self._since)
 
 
-async def read_contact(modem: Modem, device_id: str) -> Contact:
-    """Read all that can be read without a change. `device_id` is the profile's, or ""."""
+async def read_contact(modem: Modem, device_id: str, before: Contact | None = None) -> Contact:
+    """Read all that can be read without a change. `device_id` is the profile's, or "".
+
+    A search has a cause when it was on `before`, too, for one that just began is no trouble.
+    """
     verdict = await read_verdict(modem)
     checks = tuple(await check_modem(modem))
     if not device_id:
@@ -123,7 +134,9 @@ async def read_contact(modem: Modem, device_id: str) -> Contact:
             told = str(uuid) if uuid else ""
             device_id = told or (await read_device_uuid(modem) if verdict.allowed else "")
     contact = Contact(verdict, checks, device_id, application=await _application(modem))
-    if contact.value("registration") not in _NEEDS_CAUSE:
+    stat = contact.value("registration")
+    still = contact.is_off or (before is not None and before.value("registration") in _SEARCHES)
+    if stat not in _NEEDS_CAUSE and not (stat in _SEARCHES and still):
         return contact
     cause = (await causes_of_modem(modem, watch_s=0))[0]
     return replace(contact, cause=None if cause.cause in _NO_CAUSE else cause)
@@ -155,15 +168,14 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
             f"{contact.refusal}; crashes are reported, no call is made in the kit's name",
             contact.verdict.hint or None,
         )
-    mode, stat = contact.value("functional_mode"), contact.value("registration")
-    is_off = mode is not None and mode not in LTE_MODES
-    if is_off:
+    mode, stat = contact.value("functional_mode"), contact.number("registration")
+    if contact.is_off:
         yield Finding(
             f"the modem is off (functional mode {mode}): it hears no network",
             "`cellagent modem on` turns it on",
         )
     elif cause := contact.certain_cause:
-        about = "the network denies registration" if stat == 3 else "the SIM cannot be used"
+        about = _ABOUT.get(stat or 0, "the modem has no network")
         yield Finding(f"{about}: {cause.says}", cause.next)
     elif stat == 90:
         yield Finding("the modem has no usable SIM", "insert one, then restart the kit")
@@ -172,6 +184,9 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
             "the network denies registration",
             "is the SIM active, and its plan one for LTE-M or NB-IoT here?",
         )
+    elif stat == 2:
+        hint = "check the antenna; `cellagent modem why` says what speaks against it"
+        yield SettlingFinding("the modem searches, and is not on a network yet", hint)
     elif stat in {0, 4}:
         yield SettlingFinding(
             "the modem is not registered and not searching",
@@ -180,7 +195,7 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
     if not contact.verdict.allowed:
         return
     # A modem that is off gets the time when it is on.
-    if contact.value("time") is None and Scheme.DEVICE_JWT in keyring and not is_off:
+    if contact.value("time") is None and Scheme.DEVICE_JWT in keyring and not contact.is_off:
         yield SettlingFinding(
             "the modem does not know the time, so it makes no token that ends",
             "the network gives it after registration; or set it: "

@@ -300,7 +300,9 @@ class KitAgent:
         """Read everything about the kit, log what it lacks and show all in the status."""
         before = self.contact
         was_asked_off = self._asked_off
-        contact = self.contact = await first_contact.read_contact(modem, self.settings.device_id)
+        contact = self.contact = await first_contact.read_contact(
+            modem, self.settings.device_id, before
+        )
         self._identity.update(contact)
         self._show_id()
         if contact.verdict.allowed:

@@ -103,3 +103,26 @@ def test_what_every_start_looks_like_is_told_only_if_it_stays():
     tracker.update([searching], 10.0)
     assert tracker.update([searching], 10.0 + SETTLE_S) == ((searching,), ())
     assert not tracker.has_unreported
+
+
+@pytest.mark.parametrize(
+    ("fault", "at_once", "later"),
+    [
+        ("weak", None, "weak-signal"),
+        ("band-locked", None, "band-lock"),
+        ("supply-low", "supply-low", "supply-low"),
+    ],
+)
+async def test_a_search_has_a_cause_once_it_lasts_and_a_modem_that_is_off_at_once(
+    fault, at_once, later
+):
+    modem = Modem(VirtualTransport(faults=(fault,), instant=True))
+    await modem.open()
+    try:
+        await modem.execute("AT+CFUN=1")
+        first = await read_contact(modem, "")
+        second = await read_contact(modem, "", first)
+    finally:
+        await modem.close()
+    told = [contact.cause and contact.cause.cause for contact in (first, second)]
+    assert told == [at_once, later]
