@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import FILE, AgentGroup, emit, note
+from agent.cli.framework.command import FILE, AgentGroup, OfflineCommand, emit, note
 from agent.cli.framework.terminal import TableWriter, show_progress
 from agent.location import pgps_file
 
@@ -111,7 +111,7 @@ async def _serving_cell(modem: Modem, *, must: bool) -> ServingCell | None:
     return cell
 
 
-@command.command(epilog="Example: cellagent assist decode pgps.bin")
+@command.command(cls=OfflineCommand, epilog="Example: cellagent assist decode pgps.bin")
 @click.argument("file", type=FILE)
 def decode(session: Session, file: Path) -> None:
     """Check a file of A-GNSS or P-GPS data and show what it holds."""

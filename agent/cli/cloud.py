@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.command import OfflineGroup, emit, note, say
 from agent.cli.framework.session import Session
 from agent.config.urls import host_and_port, is_loopback
 from agent.config.write import write_profile
@@ -58,7 +58,7 @@ def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None
     )
 
 
-@click.group(cls=AgentGroup, name="cloud")
+@click.group(cls=OfflineGroup, name="cloud")
 def command() -> None:
     """Simulate both services, on loopback: no account, no internet."""
 

@@ -14,7 +14,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from agent.cli.framework.command import AgentCommand
+from agent.cli.framework.command import OfflineCommand, emit
 from agent.cli.framework.session import Session
 
 _POWERSHELL = """\
@@ -53,9 +53,9 @@ class PowerShellComplete(ShellComplete):
 add_completion_class(PowerShellComplete)
 
 
-@click.command(cls=AgentCommand)
+@click.command(cls=OfflineCommand)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
-def command(_session: Session, shell: str) -> None:
+def command(session: Session, shell: str) -> None:
     """Print the completion script of SHELL.
 
     Example: cellagent completion bash > ~/.local/share/bash-completion/completions/cellagent
@@ -66,4 +66,7 @@ def command(_session: Session, shell: str) -> None:
     if chosen is None:
         raise click.UsageError(f"no completion for {shell}")
     completion = chosen(root, {}, "cellagent", "_CELLAGENT_COMPLETE")
-    sys.stdout.write(completion.source())
+    if session.json:
+        emit({"shell": shell, "script": completion.source()})
+    else:
+        sys.stdout.write(completion.source())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from agent.cli.framework.command import agent_command, emit, emit_or_say, say
+from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress
 from agent.errors import AgentError
@@ -38,7 +38,7 @@ What next:
                                   a shell whose commands talk to the stand-in"""
 
 
-@agent_command("cellagent demo --json")
+@agent_command("cellagent demo --json", OfflineCommand)
 @click.option(
     "--write-image", type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE", help="Write the image that it installs, to try `fota offer` with.",

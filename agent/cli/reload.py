@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agent.cli.framework.command import agent_command, emit_or_say
+from agent.cli.framework.command import ProfileCommand, agent_command, emit_or_say
 from agent.cli.framework.session import Session
 
 
-@agent_command("cellagent reload")
+@agent_command("cellagent reload", ProfileCommand)
 async def command(session: Session) -> None:
     """Make the running agent read its profile and secrets again; a mistake leaves it as it is."""
     from agent.daemon.control.client import send_request

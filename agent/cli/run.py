@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import agent_command, discard_output, emit, say
+from agent.cli.framework.command import agent_command, discard_output, emit, emit_or_say
 from agent.cli.framework.session import Session
 from agent.cli.framework.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
 from agent.errors import AgentError
@@ -42,7 +42,7 @@ def command(
     then one at each change.
     """
     if print_unit or print_udev:
-        _print("cellagent.service" if print_unit else "60-cellagent.rules")
+        _print(session, "unit" if print_unit else "rule")
         return None
     from agent.cli.framework.logs import log_of_the_agent
 
@@ -160,7 +160,11 @@ def _configure(session: Session) -> Configuration:
     return replace(configuration, profile=profile)
 
 
-def _print(name: str) -> None:
+_FILES = {"unit": "cellagent.service", "rule": "60-cellagent.rules"}
+
+
+def _print(session: Session, what: str) -> None:
     from importlib.resources import files
 
-    say((files("agent.daemon") / "packaging" / name).read_text("utf-8").rstrip())
+    text = (files("agent.daemon") / "packaging" / _FILES[what]).read_text("utf-8").rstrip()
+    emit_or_say(session, {what: text}, text)

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
-from agent.cli.framework.command import agent_command, emit_or_say
-from agent.cli.framework.safe_text import drawing, printable
+from agent.cli.framework.command import ProfileCommand, agent_command, emit
+from agent.cli.framework.safe_text import drawing
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import draws, wrapped
+from agent.cli.framework.terminal import draws, marked, say_marked, wrapped
 from agent.daemon.snapshot import (
     AgentStatus,
     ConcernStatus,
@@ -31,7 +31,7 @@ from at.protocol.counts import counted
 _WIDTH = 80
 
 
-@agent_command("cellagent status --watch")
+@agent_command("cellagent status --watch", ProfileCommand)
 @click.option("--watch", is_flag=True, help="Go on, as it changes, until Ctrl-C.")
 async def command(session: Session, *, watch: bool) -> int:
     """Show what the agent does; exits with 3 if none runs, 1 if something is in trouble."""
@@ -46,7 +46,7 @@ async def _status(session: Session) -> int:
     request = StatusRequest()
     answer = await send_request(configuration.state_dir, configuration.name, request, StatusAnswer)
     status = answer.status
-    emit_or_say(session, msgspec.to_builtins(status), *lines_of(status, datetime.now(UTC)))
+    _show(session, status, *lines_of(status, datetime.now(UTC)))
     in_trouble = any(each.state is State.TROUBLE for each in status.concerns())
     return AgentError.exit_code if in_trouble else 0
 
@@ -62,11 +62,7 @@ async def _watch(session: Session) -> int:
         if session.json or not draws(sys.stdout):
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
-                emit_or_say(
-                    session,
-                    msgspec.to_builtins(status),
-                    *[*lines_of(status, datetime.now(UTC)), ""],
-                )
+                _show(session, status, *lines_of(status, datetime.now(UTC)), "")
         from rich.console import Console
         from rich.live import Live
         from rich.text import Text
@@ -75,8 +71,15 @@ async def _watch(session: Session) -> int:
         with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
-                text = printable("\n".join(lines_of(status, datetime.now(UTC))))
-                live.update(Text(text), refresh=True)
+                text = "\n".join(map(marked, lines_of(status, datetime.now(UTC))))
+                live.update(Text.from_ansi(text), refresh=True)
+
+
+def _show(session: Session, status: AgentStatus, *lines: str) -> None:
+    if session.json:
+        emit(msgspec.to_builtins(status))
+    else:
+        say_marked(*lines)
 
 
 def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -34,3 +35,8 @@ def test_the_script_names_our_program(shell: str) -> None:
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert "cellagent" in script
+    told = subprocess.run(
+        [sys.executable, "-m", "agent", "completion", shell, "--json"],
+        capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    assert json.loads(told) == {"shell": shell, "script": script}

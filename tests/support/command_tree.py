@@ -19,3 +19,14 @@ def leaves(command: click.Command = root, above: tuple[str, ...] = ()) -> Iterat
         below = command.get_command(context, name)
         assert below is not None
         yield from leaves(below, (*above, name))
+
+
+def command_of(name: str) -> click.Command:
+    """Return the command with these words."""
+    command: click.Command = root
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None
+        command = found
+    return command

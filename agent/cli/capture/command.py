@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from agent.cli.capture.chunk_sources import read_chunks, read_pieces
-from agent.cli.framework.command import FILE, AgentGroup, emit, note, say
+from agent.cli.framework.command import FILE, OfflineGroup, emit, note, say
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SOURCE = click.argument("source", metavar="FILE|-", type=click.File("rb"))
 
 
-@click.group(cls=AgentGroup)
+@click.group(cls=OfflineGroup)
 def command() -> None:
     """Read what a kit printed: chunks, messages and core dumps, from a saved console or a pipe."""
 

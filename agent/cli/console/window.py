@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import json_line
 from agent.cli.framework.safe_text import AS_IN_JSON, drawn, printable
+from agent.cli.framework.terminal import colours
 from agent.redact import redact
 from at.protocol.counts import counted
 
@@ -122,8 +123,7 @@ class ConsoleWindow:
         self._symbols = symbols
         self._json = as_json
         self._chunks = 0
-        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        self._colours = sys.stdout.isatty() and not plain
+        self._colours = colours(sys.stdout)
         self._output = PacedOutput(self._not_shown)
         self._damage = ""
         self._more_damage = 0

@@ -7,11 +7,11 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -59,6 +59,9 @@ class AgentCommand(click.Command):
     its end, for the exit code; None is 0.
     """
 
+    offers: ClassVar[Collection[str]] = ("profile_name", "port")
+    """Those of the options that its help shows: every command takes all of them."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params += [
@@ -68,11 +71,13 @@ class AgentCommand(click.Command):
                 metavar="NAME",
                 shell_complete=complete_profile,
                 help="The profile of the configuration to use.",
+                hidden="profile_name" not in self.offers,
             ),
             _common(
                 ["--port"],
                 metavar="PORT",
                 help="/dev/ttyACM0, COM3, serial:NUMBER, tcp://HOST:PORT, virtual:, replay:FILE.",
+                hidden="port" not in self.offers,
             ),
             _common(["-v", "--verbose", "verbosity"], count=True, help="Say more; -vv still more."),
         ]
@@ -95,9 +100,23 @@ class AgentCommand(click.Command):
             raise click.exceptions.Exit(0) from None
 
 
-def agent_command(example: str) -> Callable[[Callable[..., object]], AgentCommand]:
+class ProfileCommand(AgentCommand):
+    """A command that asks no kit."""
+
+    offers = ("profile_name",)
+
+
+class OfflineCommand(AgentCommand):
+    """A command that reads neither profile nor port."""
+
+    offers = ()
+
+
+def agent_command(
+    example: str, cls: type[AgentCommand] = AgentCommand
+) -> Callable[[Callable[..., object]], AgentCommand]:
     """Return the decorator of a command that is in no group; its help ends in the example."""
-    return click.command(cls=AgentCommand, epilog=f"Example: {example}")
+    return click.command(cls=cls, epilog=f"Example: {example}")
 
 
 class SuggestingGroup(click.Group):
@@ -134,6 +153,18 @@ class AgentGroup(SuggestingGroup):
             formatter.write_dl(
                 [(name, each.get_short_help_str(_WHOLE)) for name, each in found if each]
             )
+
+
+class ProfileGroup(AgentGroup):
+    """A group whose commands ask no kit."""
+
+    command_class = ProfileCommand
+
+
+class OfflineGroup(AgentGroup):
+    """A group whose commands read neither profile nor port."""
+
+    command_class = OfflineCommand
 
 
 def emit(value: object) -> None:

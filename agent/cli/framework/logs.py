@@ -8,8 +8,8 @@ import shutil
 import sys
 from datetime import UTC, datetime
 
-from agent.cli.framework.safe_text import printable
-from agent.cli.framework.terminal import wrapped
+from agent.cli.framework.safe_text import drawing, printable
+from agent.cli.framework.terminal import colours, wrapped
 from agent.redact import redact
 
 _INDENT = " " * 11
@@ -43,7 +43,7 @@ def log_of_the_agent(verbosity: int) -> None:
     from agent.daemon.log_lines import RepeatedLines
     from agent.daemon.supervisor import add_log_context
 
-    handler = logging.StreamHandler()
+    handler = logging.StreamHandler(drawing(sys.stderr))
     handler.setFormatter(_ForPeople() if sys.stderr.isatty() else _Json())
     if verbosity == 0:
         handler.addFilter(RepeatedLines())
@@ -67,12 +67,14 @@ class _ForPeople(RedactingFormatter):
         about = " ".join(word for word in (kit, concern) if word)
         when = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         mark = "!" if record.levelno >= logging.WARNING else " "
-        first = f"{when} {mark} {about}: " if about else f"{when} {mark} "
+        first = f"{when} {mark} {printable(about)}: " if about else f"{when} {mark} "
         width = shutil.get_terminal_size().columns
         lines: list[str] = []
         for line in super().format(record).replace("; try: ", "\ntry: ").splitlines():
             lines += wrapped(line, width, _INDENT if lines else first, _INDENT)
-        return "\n".join(lines or [first])
+        text = "\n".join(lines or [first])
+        warns = mark == "!" and colours(sys.stderr)
+        return text.replace(" ! ", " \x1b[33m!\x1b[m ", 1) if warns else text
 
 
 class _Json(RedactingFormatter):

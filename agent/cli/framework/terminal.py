@@ -36,6 +36,29 @@ def draws(stream: TextIO) -> bool:
     return stream.isatty() and find_spec("rich") is not None
 
 
+_MARK = re.compile(r"( *)(ok|NO|!!|!|\?\?|\.\.)(?=  |$)")
+_COLOURS = {"ok": 32, "NO": 31, "!!": 33, "!": 33, "??": 33, "..": 36}
+
+
+def colours(stream: TextIO) -> bool:
+    """Return whether colours are shown there: on a terminal that has and wants them."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not plain
+
+
+def marked(line: str) -> str:
+    """Return a line for a person; the mark it begins with is coloured where colours are shown."""
+    line = printable(line)
+    if not colours(sys.stdout) or (mark := _MARK.match(line)) is None:
+        return line
+    return f"{mark[1]}\x1b[{_COLOURS[mark[2]]}m{mark[2]}\x1b[m{line[mark.end() :]}"
+
+
+def say_marked(*lines: str) -> None:
+    """Write lines for people on standard output, with the marks they begin with in colour."""
+    drawing(sys.stdout).write("".join(f"{marked(line)}\n" for line in lines))
+
+
 def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
     """Yield each row as a line whose cells stand in columns; those of `right` end alike."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
+from agent.cli.framework.terminal import say_marked
 from agent.cli.modem.why import as_objects, show
 from agent.errors import AgentError, RefusedByRule
 from at.checkup import Check, check_modem, firmware_check
@@ -60,6 +61,6 @@ def _show(port: str, checks: list[Check]) -> None:
     say(f"{port} answers AT")
     for check in checks:
         mark = {True: "ok", False: "NO", None: ""}[check.ok]
-        say(f"  {mark:2}  {check.name.replace('_', ' '):16} {check.shown}")
+        say_marked(f"  {mark:2}  {check.name.replace('_', ' '):16} {check.shown}")
         if check.hint and check.ok is not True:
             say(f"        try: {check.hint}")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import agent_command, emit
+from agent.cli.framework.command import OfflineCommand, agent_command, emit
 from agent.cli.framework.session import Session
 
 if TYPE_CHECKING:
     from at.tokens.attestation import Signed
 
 
-@agent_command("cellagent modem decode --command AT+CEREG? < capture.txt")
+@agent_command("cellagent modem decode --command AT+CEREG? < capture.txt", OfflineCommand)
 @click.option(
     "--command", "sent", metavar="CMD", help="The command that was sent, if no echo says so."
 )

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from agent.cli.framework.command import agent_command, emit, note
+from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
 from agent.cli.framework.session import Session
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.errors import RefusedByRule
 
 
-@agent_command("cellagent modem import putty.log --output session.transcript")
+@agent_command("cellagent modem import putty.log --output session.transcript", OfflineCommand)
 @click.argument("log", metavar="LOG|-")
 @click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
 @keep_identity_option

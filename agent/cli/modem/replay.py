@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import click
 
-from agent.cli.framework.command import agent_command, emit, note
+from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
 from agent.cli.framework.session import Session
 from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.counts import counted
@@ -18,7 +18,9 @@ from at.virtual.server.pty import PtyServer
 from at.virtual.server.tcp import TcpServer
 
 
-@agent_command("cellagent modem replay session.transcript --pty /tmp/kit -- ./my-script")
+@agent_command(
+    "cellagent modem replay session.transcript --pty /tmp/kit -- ./my-script", OfflineCommand
+)
 @click.argument("transcript")
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
 @click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")

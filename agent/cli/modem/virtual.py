@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import agent_command, emit, emit_or_say, say
+from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
 from at.virtual.options import OptionError, VirtualOptions
@@ -59,7 +59,7 @@ def _port_further(address: str, distance: int) -> str:
     return f"{host}:{int(port) + distance}" if colon and further else address
 
 
-@agent_command("cellagent modem virtual --pty /tmp/kit -- picocom /tmp/kit")
+@agent_command("cellagent modem virtual --pty /tmp/kit -- picocom /tmp/kit", OfflineCommand)
 @click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free.")
 @click.option("--console", metavar="PATH", help="A terminal for the application's console.")

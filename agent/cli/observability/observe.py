@@ -11,7 +11,7 @@ from typing import IO, TypeAlias
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
+from agent.cli.framework.command import ProfileGroup, emit, emit_or_say, note, say
 from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import YES, ask, show_progress
@@ -144,7 +144,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 def resource_group(kind: ResourceKind) -> click.Group:
     """Return the commands of one kind of resource."""
 
-    @click.group(cls=AgentGroup, name=kind.name, help=f"{kind.plural.capitalize()}.")
+    @click.group(cls=ProfileGroup, name=kind.name, help=f"{kind.plural.capitalize()}.")
     def group() -> None:
         pass
 
@@ -319,7 +319,7 @@ def _value_at(raw: Mapping[str, object], dotted: str) -> object:
     return value
 
 
-@click.group(cls=AgentGroup, name="observe")
+@click.group(cls=ProfileGroup, name="observe")
 def command() -> None:
     """Resources of the observability service: list, show, create, update, delete; keys."""
 

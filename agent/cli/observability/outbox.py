@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import msgspec
 
-from agent.cli.framework.command import AgentGroup, emit_or_say, note
+from agent.cli.framework.command import ProfileGroup, emit, emit_or_say, note
+from agent.cli.framework.terminal import TableWriter
 from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
 from at.protocol.counts import counted
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.group(cls=AgentGroup)
+@click.group(cls=ProfileGroup)
 def command() -> None:
     """Show, send or drop what waits for delivery; it is kept on disk until it is accepted.
 
@@ -42,8 +43,14 @@ async def list_command(session: Session, limit: int) -> None:
         OutboxRequest("list", limit=limit),
         OutboxAnswer[queries.OutboxListing],
     )
+    table = TableWriter("id", "kind", "device", "bytes", "captured", "state")
     for item in found.items:
-        _show(session, item)
+        if session.json:
+            emit(msgspec.to_builtins(item))
+        else:
+            table.add(item.id, item.kind, item.device, item.bytes, item.captured, _state(item))
+    if found.items and not session.json:
+        table.flush()
     totals = found.totals
     shown = f"{totals.waiting} waiting, {totals.parked} parked, {counted(totals.bytes, 'bytes')}"
     counts = sorted(totals.counts.items())
@@ -140,10 +147,7 @@ async def _ask_agent(
     return answer.outbox
 
 
-def _show(session: Session, item: ListedItem) -> None:
-    waits = f"waits, refused {counted(item.refusals, 'times')}" if item.refusals else "waits"
-    state = f"parked: {item.parked}" if item.parked else waits
-    line = (
-        f"{item.id:>6}  {item.kind:9} {item.device:20} {item.bytes:>8} B  {item.captured}  {state}"
-    )
-    emit_or_say(session, msgspec.to_builtins(item), line)
+def _state(item: ListedItem) -> str:
+    if item.parked:
+        return f"parked: {item.parked}"
+    return f"waits, refused {counted(item.refusals, 'times')}" if item.refusals else "waits"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import click
 
-from agent.cli.framework.command import FILE, AgentGroup, note
+from agent.cli.framework.command import FILE, ProfileGroup, note
 from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 
@@ -48,7 +48,7 @@ def _identity(*, required: bool) -> Callable[[F], F]:
     return add
 
 
-@click.group(cls=AgentGroup)
+@click.group(cls=ProfileGroup)
 def command() -> None:
     """Send events, core dumps, chunks and files; what cannot be sent now is kept on disk."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from agent.cli.framework.command import agent_command, json_line, note
+from agent.cli.framework.command import ProfileCommand, agent_command, json_line, note
 from agent.cli.framework.session import Session
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import filter_options
@@ -42,7 +42,7 @@ class Cursor(click.ParamType[int]):
         return int(str(value))
 
 
-@agent_command("cellagent provision export --as csv > tray.csv")
+@agent_command("cellagent provision export --as csv > tray.csv", ProfileCommand)
 @click.option(
     "--as", "form", type=click.Choice(["csv", "bulk", "nordic", "json"]),
     help="csv (the default) for a spreadsheet, bulk for OnboardDevices, nordic for its tools.",
@@ -64,6 +64,8 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
     from agent.provisioning.ledger import BoardRecord
     from agent.provisioning.ledger.listing import Listing, RecordFilter
 
+    if session.json and form not in {None, "json"}:
+        raise UsageError(f"--as {form} is no JSON", hint="leave --json out, or --as")
     form = form or ("json" if session.json or cursor is not None else "csv")
     settings = session.configuration
     with closing(ledger_of(settings, writes=False)) as ledger:

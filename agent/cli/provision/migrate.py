@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agent.cli.framework.command import agent_command, emit, note, say
+from agent.cli.framework.command import ProfileCommand, agent_command, emit, note, say
 from agent.cli.framework.session import Session
 from agent.cli.provision.bench_options import ledger_address
 
 
-@agent_command("cellagent provision migrate")
+@agent_command("cellagent provision migrate", ProfileCommand)
 def command(session: Session) -> None:
     """Bring the ledger up to date. It is refused, and nothing changed, while a station is at work.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from agent.cli.framework.command import agent_command, emit, note, say
+from agent.cli.framework.command import ProfileCommand, agent_command, emit, note, say
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import aligned, bar
@@ -24,7 +24,7 @@ _COUNTS = "boards", "passed", "yield", "first pass", "attempts", "median", "p95"
 _LONGEST_NAME = 32
 
 
-@agent_command("cellagent provision report --since 8h --by slot")
+@agent_command("cellagent provision report --since 8h --by slot", ProfileCommand)
 @since_option
 @click.option(
     "--by",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from agent.cli.framework.command import agent_command, json_line, note, say
+from agent.cli.framework.command import ProfileCommand, agent_command, json_line, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter, aligned
 from agent.cli.provision.bench_options import ledger_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SHOWN = 100
 
 
-@agent_command("cellagent provision status --outcome failed")
+@agent_command("cellagent provision status --outcome failed", ProfileCommand)
 @click.argument("board", required=False)
 @click.option("--runs", is_flag=True, help="The runs, one for each attempt, instead of the boards.")
 @filter_options

@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 import pytest
-from command_tree import leaves
+from command_tree import command_of, leaves
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from serial.tools import list_ports
@@ -142,12 +142,7 @@ OF_A_JOB_IN_WORK = {"UpdateJob"}
 
 def arguments_of(name: str) -> str:
     """Return a value for each argument that a command must be given."""
-    command: click.Command = root
-    for word in name.split():
-        assert isinstance(command, click.Group)
-        found = command.get_command(click.Context(command), word)
-        assert found is not None
-        command = found
+    command = command_of(name)
     values = []
     for parameter in command.params:
         if isinstance(parameter, click.Argument) and parameter.required:
@@ -160,6 +155,13 @@ def arguments_of(name: str) -> str:
     if takes_fields and name.rsplit(maxsplit=1)[-1] in {"create", "update", "relate"}:
         values.append("--field name=x")
     return " ".join(values)
+
+
+def offers(name: str, option: str) -> bool:
+    """Return whether the help of a command shows an option."""
+    (found,) = (each for each in command_of(name).params if each.name == option)
+    assert isinstance(found, click.Option)
+    return not found.hidden
 
 
 @pytest.fixture(scope="module")
@@ -280,3 +282,7 @@ def test_a_command_reads_the_profile_and_lists_the_ports_once_at_most(
     assert "--help" not in said, said  # it was given what it takes
     assert asked["profile"] <= 1 + (name in READS_AGAIN), said
     assert asked["ports"] <= 1 + (name in LISTS_AGAIN), said
+    if not offers(name, "port"):
+        assert not asked["ports"], said
+    if not offers(name, "profile_name"):
+        assert not asked["profile"], said

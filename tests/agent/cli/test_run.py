@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -49,6 +50,8 @@ def test_what_the_system_needs_for_it_is_printed_without_a_kit(option: str, hold
     done = completed("run", option)
     assert (done.returncode, done.stderr) == (0, "")
     assert holds in done.stdout
+    (told,) = map(json.loads, completed("run", option, "--json").stdout.splitlines())
+    assert list(told.values()) == [done.stdout.rstrip()]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the error of a closed pipe is POSIX's")

@@ -85,11 +85,13 @@ def test_a_person_sees_time_kit_and_concern_in_lines_that_fit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     log_of_the_agent(0)
     text = "the modem does not answer at all, however often it is asked; try: plug it in again"
     logging.getLogger("test").warning(text, extra={"kit": "left", "concern": "link"})
     first, *rest = capsys.readouterr().err.splitlines()
-    assert first[8:].startswith(" ! left link: the modem")
+    assert first[8:].startswith(" \x1b[33m!\x1b[m left link: the modem")
+    first = first.replace("\x1b[33m!\x1b[m", "!")
     assert rest[-1].strip() == "try: plug it in again"
     assert max(map(len, [first, *rest])) <= 60

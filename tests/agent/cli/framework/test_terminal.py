@@ -31,6 +31,27 @@ def test_a_progress_bar_fits_the_terminal_and_is_full_only_at_the_end(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("pass", "  \x1b[31mNO\x1b[m  sim  \\x1b[1m|plain NO"),
+        ("os.environ['NO_COLOR'] = '1'", "  NO  sim  \\x1b[1m|plain NO"),
+        ("os.environ['TERM'] = 'dumb'", "  NO  sim  \\x1b[1m|plain NO"),
+    ],
+)
+def test_the_mark_of_a_line_is_in_colour_and_nothing_that_came_with_it(
+    setting: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    begin = (
+        "import os; from agent.cli.framework.terminal import say_marked\n"
+        f"from agent.cli.framework.safe_text import guard_output; guard_output(); {setting}"
+    )
+    code, written = on_a_terminal("-c", f"{begin}\nsay_marked('  NO  sim  \\x1b[1m', 'plain NO')")
+    assert (code, "|".join(written.decode().split("\r\n")[:2])) == (0, shown)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
 def test_progress_is_drawn_over_itself_and_wiped_at_the_end() -> None:
     steps = "('x', 0, None), ('x', 5, None), ('x', 1, 2), ('x', 2, 2)"
     begin = "from agent.cli.framework.terminal import show_progress as show"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from command_line import completed
 from command_line import json_objects as cellagent
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
@@ -17,6 +18,10 @@ async def test_what_cannot_be_sent_is_kept_and_listed_and_sent_later(offline, st
     assert lines[1]["error"]["exit"] == 6
     code, (item, _), _ = await cellagent("outbox", "list")
     assert (code, item["kind"], item["device"]) == (0, "event", "kit-1")
+    heading, row, summary = completed("outbox", "list").stdout.splitlines()
+    assert heading.split() == ["id", "kind", "device", "bytes", "captured", "state"]
+    assert row.split()[1:3] == ["event", "kit-1"]
+    assert summary.startswith("1 waiting, 0 parked, ")
     offline.write_text(
         offline.read_text().replace("http://127.0.0.1:9", standin.urls["device_cloud"])
     )

@@ -33,6 +33,10 @@ def test_an_export_holds_the_boards_of_one_outcome_in_each_form() -> None:
     objects = completed("provision", "export", "--as", "json").stdout.splitlines()
     assert {json.loads(line)["outcome"] for line in objects} == {"done", "refused"}
     assert {json.loads(line)["writes"] for line in objects} == {3}
+    told = completed("provision", "export", "--json").stdout.splitlines()
+    assert [json.loads(line) for line in told] == [json.loads(line) for line in objects]
+    unlike = completed("provision", "export", "--json", "--as", "csv")
+    assert (unlike.returncode, json.loads(unlike.stdout)["error"]["kind"]) == (2, "usage")
     for form in ("bulk", "nordic"):
         done = completed("provision", "export", "--as", form)
         assert done.returncode == 0, done.stderr
