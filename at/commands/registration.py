@@ -14,6 +14,7 @@ from typing import ClassVar
 from at.commands.power_saving import HasGrantedTimers
 from at.protocol.answer_or_notice import REGISTRATION_STATES, is_registration_reply
 from at.protocol.command import Command, OkCommand, at_command
+from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, Value, hex_digits, name_before_colon, single_line
 
@@ -104,6 +105,14 @@ def read_line(line: str, name: str) -> NetworkRegistration:
     return registration
 
 
+def _read_reply(lines: Sequence[str], name: str) -> NetworkRegistration:
+    """Return the registration of a reply: one without <n> is a notice, or was damaged."""
+    registration = read_line(single_line(lines, name), name)
+    if registration.n is None:
+        raise ParseError(f"{name}: the reply has no <n>")
+    return registration
+
+
 @at_command("AT+CREG?")
 class ReadCircuitRegistration(Command[NetworkRegistration]):
     """AT+CREG?."""
@@ -114,7 +123,7 @@ class ReadCircuitRegistration(Command[NetworkRegistration]):
 
     def parse(self, lines: Sequence[str]) -> NetworkRegistration:
         """Return the reply."""
-        return read_line(single_line(lines, self.name), self.name)
+        return _read_reply(lines, self.name)
 
 
 @at_command("AT+CGREG?")
@@ -132,7 +141,7 @@ class ReadRegistration(Command[EpsRegistration]):
 
     def parse(self, lines: Sequence[str]) -> EpsRegistration:
         """Return the reply."""
-        registration = read_line(single_line(lines, self.name), self.name)
+        registration = _read_reply(lines, self.name)
         assert isinstance(registration, EpsRegistration)
         return registration
 

@@ -26,10 +26,8 @@ _TRANSCRIPT = re.compile(r"\s*# transcript: ")
 # What no line of a key or of a text looks like: a quote that is open there was never closed.
 _NEW_COMMAND = re.compile(r"AT[+%#*^][A-Z][A-Z0-9_]*(?:=.*|\?)?", re.IGNORECASE | re.DOTALL)
 _READ = (
-    "put TX: before what was sent and RX: before what was received; or give one of: "
-    + "; ".join(
-        (*(shape.name for shape in log_shapes.SHAPES), "time,direction,data", "a transcript")
-    )
+    "put TX: before what was sent and RX: before what was received, or write a table headed "
+    "time,direction,data; docs/reference/transcripts.md lists all forms that are read"
 )
 _COMMAND_WITHIN = re.compile(r"\bAT[+%#][A-Z]+", re.IGNORECASE)
 _AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)

@@ -247,7 +247,7 @@ OTHERS = (
 def test_what_is_no_log_of_a_modem_is_refused_by_its_name(name: str, log: str) -> None:
     with pytest.raises(TranscriptError, match=f"looks like {name}") as refused:
         read_log(log.encode())
-    assert "TX: / RX:" in refused.value.hint
+    assert "put TX: before what was sent" in refused.value.hint
 
 
 def test_each_kind_that_is_refused_has_an_example() -> None:
