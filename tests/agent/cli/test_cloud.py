@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -70,6 +71,15 @@ def test_the_commands_of_claimed_devices_are_played_unless_told(
     )
     done = completed("cloud", "serve", *options, "--", sys.executable, "-c", ask)
     assert done.stdout.splitlines()[-1:] == [played], done.stderr
+
+
+def test_it_listens_where_it_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = (sys.executable, "-c", "")
+    done = completed("cloud", "serve", "--listen", f"127.0.0.1:{port}", "--json", "--", *program)
+    (ready,) = map(json.loads, done.stdout.splitlines())
+    assert ready["urls"]["device_cloud"] == f"http://127.0.0.1:{port}"
 
 
 def test_the_profile_has_the_hosts_the_account_and_the_secrets(tmp_path: Path) -> None:

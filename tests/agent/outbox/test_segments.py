@@ -16,6 +16,7 @@ from outboxes import bodies, chunk, chunks, event, outbox, totals, waiting
 
 from agent.outbox import ItemKind, frames
 from agent.outbox.items import Selection
+from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE
 from agent.outbox.store import Store
 
 
@@ -49,6 +50,22 @@ def test_a_crc_that_is_not_compared_would_be_noticed(
     made = make(tmp_path / "without", random.Random(1))
     assert any(wrong(seed) for seed in range(8))
     assert zlib.crc32(b"1") != NoCrc.crc32(b"1")
+
+
+@pytest.mark.contract("C7")
+def test_no_more_of_the_disk_is_reserved_than_is_wanted(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([event(0)])
+
+        def reserve(store: Store) -> tuple[int, int]:
+            files = store.index.files
+            files.reserve(3 * SEGMENT_SIZE // 2)
+            assert files.current is not None
+            wanted = files.current.end + 3 * SEGMENT_SIZE // 2 + NOTES_SIZE
+            return files.current.path.stat().st_size, wanted
+
+        size, wanted = box.transact(reserve)
+        assert size == wanted
 
 
 def test_the_newest_items_that_are_cut_off_are_counted_and_their_ids_are_not_given_again(

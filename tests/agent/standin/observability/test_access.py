@@ -27,6 +27,14 @@ async def test_three_mechanisms_open_what_users_read(standin: StandIn, kind: str
     assert (await USERS[kind](standin)("GET", "~/devices")).status_code == 200
 
 
+@pytest.mark.contract("O4.2", "O1.2")
+async def test_a_token_as_the_password_of_nobody_is_read_as_base64_alone(standin: StandIn) -> None:
+    token = basic("", standin.credentials["organization_auth_token"])
+    assert (await Caller(standin, token)("GET", "~/devices")).status_code == 200
+    spoilt = {name: f"{value}!" for name, value in token.items()}
+    assert (await Caller(standin, spoilt)("GET", "~/devices")).status_code == 401
+
+
 @pytest.mark.contract("O4.1", "O4.3")
 @pytest.mark.parametrize(
     "headers",

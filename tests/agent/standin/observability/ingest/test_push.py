@@ -187,6 +187,7 @@ async def test_a_body_of_a_hundred_megabytes_is_refused_at_once(
     said = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
     assert said.startswith(b"HTTP/1.1 413")
     assert b"\r\nconnection: close\r\n" in said.lower(), "what follows is no request"
+    assert b"bytes at most" in await asyncio.wait_for(reader.read(), 60)
     writer.close()
     await writer.wait_closed()
     assert (await push(standin, [an_event()])).status_code == 202
