@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from at.protocol.answer_or_notice import Owner, is_reply_alone
+from at.protocol.answer_or_notice import NOTICES_ONLY, Owner
 from at.protocol.doubled_answers import AWAIT_S, RecentAnswers, expects_line, tells_more
 from at.protocol.exchange import Exchange
 from at.protocol.items import Answer, Item, NoticeLine, Unknown
@@ -89,8 +89,8 @@ class CommandInFlight:
         """Give on what is no command's; what may be of an answer is known if it comes again."""
         if type(item) is Unknown:
             self._recent.add_stray(item.text, asyncio.get_running_loop().time())
-        elif type(item) is NoticeLine and is_reply_alone(item.name, item.line):
-            self._recent.add_stray(item.line, asyncio.get_running_loop().time())
+        elif type(item) is NoticeLine and item.name not in NOTICES_ONLY:
+            self._recent.add_named(item.line, asyncio.get_running_loop().time())
         self._on_item(item)
 
     def disown(self) -> None:

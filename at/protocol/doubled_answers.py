@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from at.protocol.answer_or_notice import command_name, line_name
+from at.protocol.answer_or_notice import command_name, is_reply_alone, line_name
 from at.protocol.items import Answer, final_result
 
 COPY_S = 0.05
@@ -33,6 +33,10 @@ class RecentAnswers:
     def add(self, answer: Answer, now: float) -> None:
         """Add an answer that came for a command."""
         self._answers.append((now, answer))
+
+    def add_named(self, line: str, now: float) -> None:
+        """Add a line with a name that was given to no command: a notice, or a late answer's."""
+        self._strays.append((now, line))
 
     def add_stray(self, line: str, now: float) -> None:
         """Add a line that was given to no command: it may be of the answer to one before."""
@@ -76,7 +80,8 @@ class RecentAnswers:
         )
 
     def _is_stray(self, line: str, now: float) -> bool:
-        return any(now - then < COPY_S and line == stray for then, stray in self._strays)
+        known = any(now - then < COPY_S and line == stray for then, stray in self._strays)
+        return known and is_reply_alone(line_name(line), line)
 
 
 def _name(answer: Answer) -> str:
