@@ -257,7 +257,7 @@ def bodies_on_disk(folder: Path) -> set[bytes]:
     (kept,) = (Path(os.environ["CELLAGENT_STATE_DIR"]) / "outbox").iterdir()
     shutil.copytree(kept, folder / "state")
     with outbox(folder) as box:
-        lanes = box.transact(lambda store: store.lanes())
+        lanes = box.transact(lambda store: list(store.index.lanes))  # also what waits for an id
         return {body for device, kind in lanes for body in bodies(box, kind, device)}
 
 
