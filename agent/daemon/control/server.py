@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+import select
 from collections.abc import Callable
 from typing import Protocol
 
@@ -96,7 +97,9 @@ class ControlServer:
 
     async def _answer(self, client: _Client) -> None:
         try:
-            await self._do(await client.request(self._token), client)
+            request = await client.request(self._token)
+            if not client.has_gone:
+                await self._do(request, client)
         except (AgentError, AtError) as error:
             await client.send(protocol.ErrorAnswer(error_object(error)))
 
@@ -178,6 +181,18 @@ class _Client:
             raise UsageError(
                 f"the running agent does not understand this {name}: {error}", hint=hint
             ) from error
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether the client has gone meanwhile: the agent was stopped, or hung for a while.
+
+        One that only writes no more still wants its answer. Not told where there is no `poll`.
+        """
+        if not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        poll.register(self.writer.get_extra_info("socket").fileno(), 0)
+        return any(event & select.POLLHUP for _, event in poll.poll(0))
 
     async def send(self, answer: msgspec.Struct) -> None:
         """Send an answer."""

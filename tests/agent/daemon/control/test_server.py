@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,6 +82,34 @@ async def test_a_malformed_request_is_refused_and_disturbs_nobody(
         assert json.loads(await reader.readline())["error"]["kind"] == "usage"
         writer.close()
         assert (await agent.run("status")).code == 0
+
+
+async def test_what_a_client_asked_for_that_has_gone_meanwhile_is_not_done(tmp_path: Path):
+    asked: list[str] = []
+
+    async def reload() -> None:
+        asked.append("reload")
+
+    agent: Any = SimpleNamespace(registry=StatusRegistry(), reload=reload)
+    path = tmp_path / "agent.sock"
+    server = ControlServer(agent, ControlSocket(path))
+    await server.start()
+
+    def request(*, then_close: bool) -> socket.socket:
+        # Without a turn of the loop, as where the agent is stopped: it sees all of it at once.
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(path))
+        client.sendall(b'{"do":"reload"}\n')
+        client.close() if then_close else client.shutdown(socket.SHUT_WR)
+        return client
+
+    request(then_close=True)
+    waiting = request(then_close=False)
+    reader, writer = await asyncio.open_connection(sock=waiting)
+    assert json.loads(await reader.readline()) == {"ok": True}, "it writes no more, but it reads"
+    assert asked == ["reload"]
+    writer.close()
+    await server.stop()
 
 
 async def test_a_window_on_the_status_leaves_no_task_behind_when_the_agent_stops(tmp_path: Path):
