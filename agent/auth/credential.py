@@ -69,10 +69,13 @@ class Keyring:
         both = {**self._by_scheme, **Keyring(credentials)._by_scheme}
         return Keyring(both.values(), prefer=self._prefer, replacing=self._replacing)
 
-    def advice(self, credential: Credential, status: int) -> str:
-        """Return what to do after a refusal: replace the secret, or check what it needs."""
+    def advice(self, credential: Credential, status: int, own: str) -> str:
+        """Return what to do after a refusal: replace the secret, or check what it needs.
+
+        `own` is the call's own advice, "" where it has none.
+        """
         replacing = self._replacing.get(credential.scheme, "") if status in {401, 403} else ""
-        return "; ".join(filter(None, (replacing, credential.advice(status))))
+        return "; ".join(filter(None, (replacing, own or credential.advice(status))))
 
     def __contains__(self, scheme: Scheme) -> bool:
         return scheme in self._by_scheme

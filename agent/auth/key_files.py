@@ -68,8 +68,8 @@ class DeviceKey:
         if status != 401:
             return ""
         return (
-            f"is the public key of {self._path} registered for {self._device_id!r} "
-            "(`cellagent device register-key`)?"
+            f"credentials.device_key_file is {self._path}: is its public key registered for "
+            f"{self._device_id!r} (`cellagent device register-key`)?"
         )
 
     async def _make(self) -> str:
@@ -123,10 +123,12 @@ class ServiceKeys:
         """Return what to check after a refusal."""
         if status not in {401, 403}:
             return ""
+        files = ", ".join(f"{service}: {path}" for service, path in self._files.items())
         return (
-            f"is account.team_id ({self._team_id}) the team's id, and does the key belong to this "
-            "service? Making a new service key ends the old one; it needs a Pro or Enterprise "
-            "plan and the team owner role"
+            f"is account.team_id ({self._team_id}) the team's id, and does the key of "
+            f"credentials.service_key_files ({files}) belong to this service? Making "
+            "a new service key ends the old one; it needs a Pro or Enterprise plan and the team "
+            "owner role"
         )
 
     async def _make(self, service: str, device_id: str) -> str:

@@ -258,7 +258,7 @@ class HttpClient:
 
         def advise(status: int, code: int | None) -> str:
             own = call.advice(status, code)
-            return own or (self.keyring.advice(credential, status) if credential else "")
+            return self.keyring.advice(credential, status, own) if credential else own
 
         raise refusal(type(call).__name__, response, now=self._now(), advise=advise)
 

@@ -74,6 +74,22 @@ async def test_json_is_sent_with_its_content_type() -> None:
     assert await client(answer).send(Write()) == 202
 
 
+@pytest.mark.parametrize("status", [401, 403])
+async def test_what_a_call_itself_advises_does_not_hide_which_key_was_refused(status: int) -> None:
+    class ReadAdvising(Read):
+        def advice(self, status: int, code: int | None) -> str:
+            return "switch it on"
+
+    keyring = Keyring(
+        [ApiKey(Secret(KEY))], replacing={Scheme.API_KEY: "api_key is of FILE: replace it"}
+    )
+    refusing = answering_transport(lambda _: httpx.Response(status))
+    http = HttpClient(refusing, {Host.DEVICE_CLOUD: BASE}, keyring)
+    with pytest.raises(AgentError) as caught:
+        await http.send(ReadAdvising())
+    assert caught.value.hint == "api_key is of FILE: replace it; switch it on"
+
+
 STATUSES = [
     # status, its exception, requests made by a repeatable call, and by one that is not
     (301, BadAnswer, 1, 1),
