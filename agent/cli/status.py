@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import click
@@ -145,7 +146,7 @@ def _concern(
     mark = "--" if is_off and each.state is State.WELL else _MARKS[each.state]
     parts = ["" if each.phase is Phase.WELL else each.phase.value]
     if each.phase is Phase.TROUBLE:
-        since = f"{each.since.astimezone():%H:%M} ({_since(each.since, now)})"
+        since = f"{_clock(each.since)} ({_since(each.since, now)})"
         tries = f"{each.failures} tries" if each.failures > 1 else ""
         again = "" if each.next_try is None else _next_try(each.next_try, now)
         parts = [f"trouble since {since}", tries, again]
@@ -193,11 +194,18 @@ def _way_out(indent: str, hint: str | None, told: set[str]) -> Iterator[str]:
 
 
 def _next_try(at: datetime, now: datetime) -> str:
-    return f"next try at {at.astimezone():%H:%M:%S}" if at > now else ""
+    return f"next try at {_clock(at, '%H:%M:%S')}" if at > now else ""
+
+
+def _clock(at: datetime, form: str = "%H:%M") -> str:
+    """Return a time by the clock here; one at either end of the calendar as it is."""
+    with suppress(OverflowError, ValueError, OSError):
+        at = at.astimezone()
+    return f"{at:{form}}"
 
 
 def _since(then: datetime, now: datetime) -> str:
-    return _age((now - then).total_seconds())
+    return _age((now - then.replace(tzinfo=then.tzinfo or UTC)).total_seconds())
 
 
 def _wrapped(indent: str, text: str) -> list[str]:

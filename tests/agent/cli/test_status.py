@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -154,6 +155,33 @@ def test_the_headline_comes_first_and_a_command_to_paste_is_a_line_of_its_own() 
     assert lines[0] == "attention: 1 of 1 kit to look at; left: link: the modem is off"
     assert "  !!  link" in lines
     assert command in [line.strip() for line in lines]
+
+
+@pytest.mark.parametrize("zone", ["Etc/GMT+12", "Etc/GMT-14", "UTC"])
+@pytest.mark.parametrize("year", [1, 1969, 9999])
+def test_times_at_the_ends_of_the_calendar_are_shown(
+    monkeypatch: pytest.MonkeyPatch, zone: str, year: int
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    month, day, hour = (1, 1, 0) if year < 9999 else (12, 31, 23)
+    far = datetime(year, month, day, hour, tzinfo=UTC)
+    position = {"at": far.replace(tzinfo=None).isoformat(), "with": "wifi", "lat": 1.0, "lon": 1.0}
+    position |= dict.fromkeys(("uncertainty", "fulfilled_with"))
+    position |= {"cells": 0, "access_points": 0, "sources": [], "notes": []}
+    crash = {"at": far, "what": "fault", "frame": None}
+    given = status(
+        concern("link", "trouble", since=far, next_try=far),
+        concern("console", crash=crash),
+        concern("location", position=position),
+    )
+    agent = msgspec.structs.replace(given.agent, since=far)
+    given = msgspec.structs.replace(given, agent=agent)
+    try:
+        assert any("trouble since " in line for line in lines_of(given, NOW))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_all_times_are_iso_8601_in_utc() -> None:
