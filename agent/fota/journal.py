@@ -37,6 +37,17 @@ def journal_folder(state_dir: Path, device_id: str) -> Path:
     return state_dir / "fota" / name
 
 
+def is_installing(state_dir: Path, device_id: str) -> bool:
+    """Return whether an install was cut off as it wrote to a device; "": to any of this host.
+
+    Raises JournalDamaged.
+    """
+    folders = (
+        [journal_folder(state_dir, device_id)] if device_id else (state_dir / "fota").glob("*")
+    )
+    return any(folder.is_dir() and Journal(folder).step is JobStep.INSTALLING for folder in folders)
+
+
 class OpenJob(msgspec.Struct, frozen=True, kw_only=True):
     """The job in progress. `document` is as the cloud sent it."""
 

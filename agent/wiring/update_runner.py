@@ -21,8 +21,9 @@ from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.installers.base import Installer
+from agent.fota.installers.serial_modem import PIECE_BYTES
 from agent.fota.jobs import Execution, JobStatus, read_execution
-from agent.fota.journal import Journal, journal_folder, sole_worker
+from agent.fota.journal import Journal, is_installing, journal_folder, sole_worker
 from agent.fota.kit_state import KitState, ModemState
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner, require_allowed
@@ -37,6 +38,15 @@ from at.protocol.errors import CommandRejected, ParseError
 
 AskVerdict = Callable[[], Awaitable[FirmwareVerdict]]
 """Asks a kit's modem for its firmware. Raises AtError."""
+
+
+def owed_bytes(state_dir: Path, device_id: str) -> int:
+    """Return how many bytes a silent kit may wait for: an install was killed as it wrote.
+
+    "" for `device_id`: any of the kits that this host updates. Raises JournalDamaged.
+    """
+    is_cut_off = is_installing(state_dir, device_id)
+    return PIECE_BYTES if is_cut_off else 0
 
 
 class DeviceJobs:

@@ -116,14 +116,20 @@ async def _runner(
     session: Session, observer: UpdateObserver | None = None
 ) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
-    from agent.wiring.update_runner import needs_modem, require_installer, runner_with_own_client
+    from agent.wiring.update_runner import (
+        needs_modem,
+        owed_bytes,
+        require_installer,
+        runner_with_own_client,
+    )
     from at.firmware_gate import read_verdict
 
     require_installer(session.profile)
     async with contextlib.AsyncExitStack() as stack:
         modem: Modem | None = None
         if needs_modem(session.profile):
-            modem = await stack.enter_async_context(session.modem())
+            owed = owed_bytes(session.configuration.state_dir, session.kit.device_id)
+            modem = await stack.enter_async_context(session.modem(owed_bytes=owed))
 
         async def ask_verdict() -> FirmwareVerdict:
             if modem is not None:

@@ -114,7 +114,12 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def modem(
-        self, *, baud: int | None = None, dialect: str | None = None, terminator: str = "auto"
+        self,
+        *,
+        baud: int | None = None,
+        dialect: str | None = None,
+        terminator: str = "auto",
+        owed_bytes: int = 0,
     ) -> AsyncIterator[Modem]:
         """Open the chosen kit's modem. Arguments take precedence over the profile.
 
@@ -127,6 +132,7 @@ class Session:
             baud=baud or kit.baud,
             dialect=dialect or kit.dialect,
             terminator=terminator,
+            owed_bytes=owed_bytes,
         ) as modem:
             yield modem
 
@@ -200,11 +206,12 @@ async def modem_on(
     baud: int = 115200,
     dialect: str = "auto",
     terminator: str = "auto",
+    owed_bytes: int = 0,
 ) -> AsyncIterator[Modem]:
     """Open the modem on `port`; if a running agent holds it, lease it when it is free.
 
     A kit's number is looked up in `listing`. Other arguments are those of
-    `at.driver.modem.open_modem`. Raises AtError.
+    `at.driver.modem.Modem.open`. Raises AtError.
     """
     from at.driver.modem import Modem
 
@@ -214,7 +221,7 @@ async def modem_on(
         dialect=(link and link.dialect) or dialect if dialect == "auto" else dialect,
         terminator=(link and link.terminator) or terminator if terminator == "auto" else terminator,
     )
-    await modem.open()
+    await modem.open(owed_bytes=owed_bytes)
     try:
         yield modem
     finally:

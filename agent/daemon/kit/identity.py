@@ -185,6 +185,8 @@ class KitRecord(msgspec.Struct, frozen=True):
     port: str = ""
     usb_serial: str = ""
     """Where it was last contacted."""
+    back_after: str = ""
+    """The last FOTA job after which the kit was seen on the network."""
     names: device_identity.PartialIdentity = device_identity.PartialIdentity()
     """Its names in the events that it sends itself to the observability service."""
     credentials: Mapping[int, tuple[int, ...]] = {}
@@ -202,6 +204,7 @@ class KitStore:
     """
 
     def __init__(self, state_dir: Path, name: str) -> None:
+        self.state_dir = state_dir
         folder = state_dir / "kits"
         require_trusted_folder(folder)
         stem = quote(name, safe="").replace(".", "%2E")[:200]

@@ -41,6 +41,7 @@ from agent.errors import AgentError
 from agent.http import HttpClient
 from agent.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of, wait_for_event
+from agent.wiring.update_runner import owed_bytes
 from at.commands.functional_mode import LTE_MODES, OFF_MODES, FunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
 from at.firmware_gate import require_firmware
@@ -113,11 +114,9 @@ class KitAgent:
             registry.add_concern(LocationStatus, name), self.link, self._store
         )
         self._updates = KitUpdates(
-            registry.add_concern(FotaStatus, name), self.link, self.console, state_dir
+            registry.add_concern(FotaStatus, name), self.link, self.console, self._store
         )
-        self.link.owed_bytes = lambda: self._updates.owed_bytes(
-            self._profile_with_id().kit.device_id
-        )
+        self.link.owed_bytes = lambda: owed_bytes(state_dir, self._profile_with_id().kit.device_id)
         self._client = self._speaking_for_kit(client)
         self._port_tasks: list[asyncio.Task[None]] = []
         self._service_tasks: list[asyncio.Task[None]] = []

@@ -8,19 +8,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 
 from agent.config import Profile
 from agent.daemon.kit.console import KitConsole
+from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
 from agent.daemon.snapshot import Finding, FotaStatus, LastJob, Phase
 from agent.daemon.status import AgentEventKind, Concern
 from agent.fota.download.downloader import LoopClock
 from agent.fota.installers.base import Installer, Package, ProgressCallback, RunningVersion
-from agent.fota.installers.serial_modem import PIECE_BYTES
-from agent.fota.job_step import JobStep
 from agent.fota.jobs import FirmwareType, Job, JobStatus
-from agent.fota.journal import JobResult, Journal, OpenJob, journal_folder
+from agent.fota.journal import JobResult, Journal, OpenJob
 from agent.fota.polling import parse_quiet_hours, poll_jobs
 from agent.fota.reporter import UpdateObserver
 from agent.http import HttpClient
@@ -47,14 +45,14 @@ class KitUpdates:
     """The updates of one kit."""
 
     def __init__(
-        self, concern: Concern[FotaStatus], link: KitLink, console: KitConsole, state_dir: Path
+        self, concern: Concern[FotaStatus], link: KitLink, console: KitConsole, store: KitStore
     ) -> None:
         self.concern = concern
         self._link = link
         self._console = console
-        self._state_dir = state_dir
+        self._store = store
         self._published: set[str] = set()
-        self._not_back = ""
+        self._last: JobResult | None = None
 
     async def run(self, profile: Callable[[], Profile], client: HttpClient) -> None:
         """Pull at start, then at the interval: the work of the concern."""
@@ -68,7 +66,7 @@ class KitUpdates:
             observer = _StatusObserver(self.concern, self._link, self._console)
             async with runner_of_kit(
                 profile(),
-                self._state_dir,
+                self._store.state_dir,
                 client,
                 modem,
                 ask_verdict=partial(read_verdict, modem),
@@ -81,7 +79,7 @@ class KitUpdates:
                     return await runner.pull()
                 finally:
                     self._link.expects_restart = False
-                    self._publish_ends(runner.journal.results)
+                    self.publish_ends(runner.journal.results)
 
         await poll_jobs(
             pull,
@@ -92,7 +90,7 @@ class KitUpdates:
             jitter=random.random,
         )
 
-    def _publish_ends(self, results: Sequence[JobResult]) -> None:
+    def publish_ends(self, results: Sequence[JobResult]) -> None:
         """Publish how jobs ended; `results` are the journal's, so that a kill loses none.
 
         After a restart of the agent all are published again, under the same key.
@@ -103,25 +101,23 @@ class KitUpdates:
                 detail = f"{result.job_id}: {result.status.value}: {result.detail}"
                 at = datetime.fromisoformat(result.at)
                 self.concern.publish(kind, detail, at=at, key=result.job_id)
-                self._not_back = next(
-                    (part for part in result.detail.split("; ") if part.startswith(NOT_BACK)), ""
-                )
             self._published.add(result.job_id)
+            self._last = result
 
     def findings(self, *, is_back: bool) -> Iterator[Finding]:
-        """Return that an update has left the kit offline, until it `is_back`."""
-        self._not_back = "" if is_back else self._not_back
-        if self._not_back:
-            yield Finding(f"since its update the kit is {self._not_back}", "`cellagent modem why`")
+        """Return that the last update has left the kit offline, until it `is_back` once.
 
-    def owed_bytes(self, device_id: str) -> int:
-        """Return how many bytes the kit may still wait for: an install was killed as it wrote.
-
-        Raises JournalDamaged.
+        Raises AgentError where the disk does not take that it is.
         """
-        folder = journal_folder(self._state_dir, device_id)
-        is_cut_off = folder.exists() and Journal(folder).step is JobStep.INSTALLING
-        return PIECE_BYTES if is_cut_off else 0
+        last = self._last
+        if last is None or last.job_id == self._store.record.back_after:
+            return
+        if is_back:
+            self._store.update(back_after=last.job_id)
+            return
+        for part in last.detail.split("; "):
+            if part.startswith(NOT_BACK):
+                yield Finding(f"since its update the kit is {part}", "`cellagent modem why`")
 
     def link_is_up(self) -> None:
         """Resume an update that was broken off."""

@@ -10,14 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import cellagent
 from running_agent import PATIENCE_S, RunningAgent, agent_on, concern_of, virtual_kit
 from signed_images import signed_image
 from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
 
-from agent.daemon.kit.updates import JOB_END_KINDS
-from agent.daemon.status import AgentEventKind
+from agent.config.profile import KitSettings
+from agent.daemon.kit.identity import KitStore
+from agent.daemon.kit.link import KitLink
+from agent.daemon.kit.updates import JOB_END_KINDS, KitUpdates
+from agent.daemon.snapshot import FotaStatus, LinkStatus
+from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.fota.jobs import JobStatus
-from agent.fota.journal import Journal, journal_folder
+from agent.fota.journal import JobResult, Journal, journal_folder
+from at.driver.modem import Modem
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
@@ -58,6 +64,67 @@ async def turned_on(agent: RunningAgent) -> None:
 
 async def ended(agent: RunningAgent) -> None:
     await agent.until_status(lambda status: "last" in concern_of(status, "kit", "fota"))
+
+
+def updates_of(folder: Path) -> KitUpdates:
+    """Return the updates of a kit as they are after a start of the agent."""
+    registry = StatusRegistry()
+    link = KitLink(KitSettings(), registry.add_concern(LinkStatus, "kit"), none)
+    console: Any = None
+    store = KitStore(folder, "kit")
+    return KitUpdates(registry.add_concern(FotaStatus, "kit"), link, console, store)
+
+
+async def none(_modem: Modem) -> None:
+    return None
+
+
+def test_a_kit_that_an_update_left_offline_is_told_of_until_it_is_back_once(tmp_path: Path):
+    detail = "v2 runs; not back online: the SIM is missing"
+    ends = [
+        JobResult(job_id=id_, status=JobStatus.SUCCEEDED, detail=text, at="2026-01-01T00:00:00Z")
+        for id_, text in (("a", "v1 runs; back online after 3 s"), ("b", detail))
+    ]
+    for _ in range(2):  # the second time after a restart of the agent
+        updates = updates_of(tmp_path)
+        updates.publish_ends(ends)
+        (finding,) = updates.findings(is_back=False)
+        assert finding.what == "since its update the kit is not back online: the SIM is missing"
+    assert not list(updates.findings(is_back=True))
+    for _ in range(2):
+        assert not list(updates.findings(is_back=False)), "it went offline for another reason"
+        updates = updates_of(tmp_path)
+        updates.publish_ends(ends)
+
+
+async def test_pull_fills_up_what_a_killed_install_had_announced(standin: Any, tmp_path: Path):
+    await onboard_device(standin)
+    runner = ModemRunner(make_modem(VirtualOptions(instant=True, dialect="serial-modem")))
+    image = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300).read_bytes()
+    where = device_profile(tmp_path, standin, settle_s=1, companion_port="")
+    job_id = await offer_update(standin, image, "v2.0.1")
+    is_killed = False
+
+    def receive(data: bytes) -> None:
+        nonlocal is_killed
+        if not is_killed and b"#XDFUWRITE=0,8192" in data:
+            pulling.kill()
+            is_killed = True
+        runner.receive(data)
+
+    port = PtyServer(tmp_path / "kit", receive)
+    runner.attach(Port.AT, port.send)
+    runner.start()
+    pulling = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent", "fota", "pull"), env={**os.environ, **where}
+    )
+    await asyncio.wait_for(pulling.wait(), PATIENCE_S)
+    assert is_killed
+    done = await cellagent("fota", "pull", "--json", environment=where)
+    runner.stop()
+    port.close()
+    assert done.code == 0, done.err
+    assert await job_status(standin, job_id) == "SUCCEEDED"
 
 
 @pytest.mark.parametrize(
