@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
+from running_agent import agent_on, concern_of, kit_keys, kit_to_crash, write_profile
 
 from agent.daemon.kit.keep_online import (
     LOOP_BOOTS,
@@ -14,6 +20,7 @@ from agent.daemon.kit.keep_online import (
     OnlineKeeper,
     Policy,
 )
+from at.virtual.server.runner import ModemRunner
 
 S, E = KeepState, KeepEvent
 SETTLE_S = 30.0
@@ -172,3 +179,70 @@ def test_no_order_of_events_turns_it_on_before_its_time_or_a_third_time(
             last_restart = now
             keeper.restarted(now, is_boot=what == "boot")
         assert turns <= TURNS
+
+
+NO_CLOUD: dict[str, Any] = {
+    "urls": {},
+    "organization": "o",
+    "project": "p",
+    "credentials": dict.fromkeys(("api_key", "organization_auth_token", "project_key"), ""),
+}
+POLICIES = [
+    # policy, whether it is on when it is found, and whether it is on again after a restart
+    ("as-found", True, True),
+    ("as-found", False, False),
+    ("never", True, False),
+    ("always", False, True),
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize(("policy", "is_on", "comes_back"), POLICIES)
+async def test_a_running_agent_turns_a_kit_on_after_a_restart_as_the_profile_says(
+    tmp_path: Path, policy: str, is_on: bool, comes_back: bool
+):
+    keys = {**kit_keys(tmp_path), "companion_port": "", "keep_online": policy, "settle_s": 1}
+    where = write_profile(tmp_path, NO_CLOUD, {"kit": keys})
+    async with kit_to_crash(tmp_path) as kit, agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        if is_on:
+            assert (await agent.run("modem", "at", "AT+CFUN=1")).code == 0
+        if is_on or policy == "always":
+            await agent.until_status(
+                lambda now: concern_of(now, "kit", "link")["registration"] == 1
+            )
+        kit.crash()
+        await agent.until_status(
+            lambda now: (
+                concern_of(now, "kit", "link").get("restarts") == 1
+                and (concern_of(now, "kit", "link")["registration"] == 1) is comes_back
+                and comes_back is not any("off" in line for line in findings(now))
+            )
+        )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+async def test_a_running_agent_gives_up_on_a_kit_that_is_off_again_after_two_turns(tmp_path: Path):
+    turns = 0
+
+    def off_again(kit: ModemRunner) -> Callable[[bytes], None]:
+        def receive(data: bytes) -> None:
+            nonlocal turns
+            kit.receive(data)
+            if b"AT+CFUN=1" in data:
+                turns += 1
+                kit.crash()
+
+        return receive
+
+    keys = {**kit_keys(tmp_path), "companion_port": "", "keep_online": "always", "settle_s": 1}
+    where = write_profile(tmp_path, NO_CLOUD, {"kit": keys})
+    async with kit_to_crash(tmp_path, receives=off_again), agent_on(where) as agent:
+        await agent.until_status(
+            lambda now: any("was turned on 2 times" in line for line in findings(now))
+        )
+    assert turns == 2
+
+
+def findings(status: dict[str, Any]) -> list[str]:
+    return [each["what"] for each in concern_of(status, "kit", "link").get("findings") or []]
