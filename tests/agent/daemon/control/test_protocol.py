@@ -115,7 +115,7 @@ class Recorder:
 @contextlib.asynccontextmanager
 async def recorded(folder: Path, console: str) -> AsyncIterator[tuple[RunningAgent, Recorder]]:
     """Run the agent over a virtual kit whose console is on a port; record what is said to it."""
-    await virtual_kit(folder)
+    await virtual_kit(folder, "kit", "--imei", "001018340000018")
     (folder / "config.toml").write_text(PROFILE.format(folder=folder, console=console))
     async with agent_on({"CELLAGENT_CONFIG": str(folder / "config.toml")}) as agent:
         await agent.until_status(_is_well)
