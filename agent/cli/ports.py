@@ -68,6 +68,17 @@ async def command(session: Session, probe_all: bool) -> int:
     Nothing is written to a port whose USB identity is not a kit's, unless --port, CELLAGENT_PORT
     or the profile names it or --probe-all is given. Exits with 3 where no port answers.
     """
+    reports = await reports_of(session, probe_all=probe_all)
+    if session.json:
+        for report in reports:
+            emit(as_json(report))
+    else:
+        _show(reports)
+    return 0 if any(report.answers for report in reports) else ResourceUnavailable.exit_code
+
+
+async def reports_of(session: Session, *, probe_all: bool) -> list[PortReport]:
+    """Return a report for the port that is named, else for each that is plugged in or held."""
     usb_ports = session.usb_ports
     held = await ports_of_agents(usb_ports)
     held_devices = {device_of(report.usb.device, usb_ports) for report in held}
@@ -83,12 +94,7 @@ async def command(session: Session, probe_all: bool) -> int:
             listing=lambda: [port for port in usb_ports() if port.device not in held_devices],
         )
         reports += await _named_by_the_profile(session, reports, held_devices)
-    if session.json:
-        for report in reports:
-            emit(as_json(report))
-    else:
-        _show(reports)
-    return 0 if any(report.answers for report in reports) else ResourceUnavailable.exit_code
+    return reports
 
 
 async def _named_by_the_profile(

@@ -245,6 +245,25 @@ def _text(path: Path) -> str:
         raise ConfigError(f"cannot read the credential {path.name}") from error
 
 
+def keep_in_keyring(name: str, value: str) -> None:
+    """Store a secret in the keyring. Raises ConfigError."""
+    require("credentials.keyring", "keyring")
+    import keyring
+    import keyring.errors
+
+    try:
+        keyring.set_password("cellagent", name, value)
+    except keyring.errors.KeyringError as error:
+        raise _unusable(error) from error
+
+
+def _unusable(error: Exception) -> ConfigError:
+    return ConfigError(
+        f"the keyring cannot be used: {error}",
+        hint="on a machine without a desktop use the secrets file (`cellagent config path`)",
+    )
+
+
 def _from_keyring(name: str) -> str | None:
     require("credentials.keyring", "keyring")
     import keyring
@@ -253,7 +272,4 @@ def _from_keyring(name: str) -> str | None:
     try:
         return keyring.get_password("cellagent", name)
     except keyring.errors.KeyringError as error:
-        raise ConfigError(
-            f"the keyring cannot be used: {error}",
-            hint="on a machine without a desktop use the secrets file (`cellagent config path`)",
-        ) from error
+        raise _unusable(error) from error

@@ -37,7 +37,7 @@ async def list_command(session: Session, limit: int) -> None:
     """Show what waits and what is parked, the oldest first."""
     from agent.outbox import queries
 
-    found = await _on_outbox(
+    found = await on_outbox(
         session,
         lambda outbox: queries.list_items(outbox, limit),
         OutboxRequest("list", limit=limit),
@@ -94,7 +94,7 @@ async def drop(session: Session, ids: tuple[int, ...], parked: bool, everything:
     """Remove items for good: what the kit printed once is then lost."""
     from agent.outbox import queries
 
-    result = await _on_outbox(
+    result = await on_outbox(
         session,
         lambda outbox: queries.drop_items(outbox, list(ids), parked=parked, everything=everything),
         OutboxRequest("drop", ids=list(ids), parked=parked, everything=everything),
@@ -112,7 +112,7 @@ def _show_flushed(session: Session, delivered: int | None, totals: OutboxTotals)
     )
 
 
-async def _on_outbox(
+async def on_outbox(
     session: Session,
     work: Callable[[Outbox], Awaitable[T]],
     request: OutboxRequest,

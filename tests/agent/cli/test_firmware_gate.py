@@ -132,7 +132,7 @@ TABLE: list[tuple[str, list[str], Rule]] = [
     ("scan wifi", ["modem"], Rule.NOTHING),
 ]
 # Their own tests below, and `tests/agent/demo`, which has a kit of its own.
-ELSEWHERE = {"run", "demo"}
+ELSEWHERE = {"run", "demo", "login", "doctor"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +345,7 @@ def _commands(table: Mapping[str, Any] = root.table, above: str = "") -> dict[st
             found |= _commands(entry.table, f"{above}{name} ")
         else:
             assert isinstance(entry, Entry)
-            found[above + name] = f"agent.cli.{entry.module}"
+            found[above + name] = f"agent.cli.{entry.module}".partition(":")[0]
     return found
 
 
