@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
@@ -19,13 +20,15 @@ import msgspec
 from agent.config.private_files import make_private_folder, private_opener, write_private
 from agent.config.profile import KitSettings
 from agent.config.trusted_places import require_trusted_folder
-from agent.daemon.kit.first_contact import Contact
 from agent.daemon.snapshot import Finding
 from agent.errors import AgentError
 from agent.observability.api.resource_names import to_slug, to_version
 from agent.observability.ingest import device_identity
 from agent.outbox.items import unnamed
 from at.ports.usb import UsbPort, same_port
+
+if TYPE_CHECKING:
+    from agent.daemon.kit.first_contact import Contact
 
 _LARGEST_HISTORY = 1024 * 1024  # bytes; then the older half goes
 _APPLICATION = "app"  # what the SDK of these kits calls the application by default
