@@ -24,7 +24,7 @@ _QUESTIONS = (
 # These tell of a radio that is on, and %CONEVAL of one that listens.
 _WHILE_ON = ("AT%XMONITOR", "AT+CESQ", "AT+CGPADDR=0", "AT+CCLK?", "AT%CONEVAL")
 _ON = frozenset({1, 2, 21})
-_SEARCHING, _AGAIN_S = 2, 1.0
+_UNDECIDED, _AGAIN_S = frozenset({0, 2}), 1.0  # not registered yet: right after +CFUN=1, too
 _REGISTERED = frozenset({1, 5})
 _WITH_CAUSE = 5
 """The level of +CEREG at which it tells the network's number."""
@@ -62,7 +62,7 @@ class _Asked:
         if self._value("fun") not in _ON:
             return
         end = asyncio.get_running_loop().time() + watch_s
-        while self._value("stat") == _SEARCHING and asyncio.get_running_loop().time() < end:
+        while self._value("stat") in _UNDECIDED and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(_AGAIN_S)
             await self._ask("AT+CEREG?")
         for question in _WHILE_ON:
