@@ -115,6 +115,15 @@ class FindingTracker:
         return new, settled
 
     @property
+    def shown(self) -> list[Finding]:
+        """The current findings without those that may settle soon."""
+        return [
+            each
+            for each in self._since
+            if each in self._reported or not isinstance(each, SettlingFinding)
+        ]
+
+    @property
     def has_unreported(self) -> bool:
         """Whether a current finding may settle soon, or is to be reported soon."""
         return any(each not in self._reported for each in self._since)

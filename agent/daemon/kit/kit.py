@@ -340,7 +340,7 @@ class KitAgent:
             status.model = contact.text("model")
             status.registration = contact.number("registration")
             status.time = contact.text("time")
-            status.findings = list(missing) or None
+            status.findings = self._findings.shown or None
             status.cause = None if contact.cause is None else LikelyCause(**contact.cause.to_json())
 
     def _on_mode_asked(self, mode: int) -> None:
