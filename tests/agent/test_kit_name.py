@@ -166,9 +166,11 @@ def test_nothing_is_sent_beside_the_client_but_to_addresses_that_an_answer_named
         if sending.search(path.read_text()) and not path.is_relative_to(folder / "standin")
     }
     # None of these sends a credential: signed addresses of files, images, a look whether a service
-    # answers.
+    # answers, the names of the library's errors.
     assert found == {
+        "http/connection_errors.py",
         "http/transport.py",
+        "cli/doctor.py",
         "cloud/client.py",
         "daemon/service_watch.py",
         "fota/download/requests.py",

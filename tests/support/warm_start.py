@@ -53,7 +53,6 @@ class WarmStart:
             sys.executable, [sys.executable, __file__, str(theirs.fileno())], os.environ
         )
         theirs.close()
-        self._settings = _settings(os.environ)
         self._lock = threading.Lock()
         self._prctl = ctypes.CDLL(None).prctl
 
@@ -74,7 +73,7 @@ class WarmStart:
             and wanted["close_fds"]
             and Path(wanted["cwd"] or ".").is_dir()
             and environment.get("PYTHONPATH") in (None, str(ROOT), os.environ.get("PYTHONPATH"))
-            and _settings(environment) == self._settings
+            and _settings(environment) == AT_START
         )
 
     def start(self, wanted: dict[str, Any]) -> int:
@@ -136,6 +135,10 @@ def _settings(environment: Any) -> dict[str, str]:
         for name, value in environment.items()
         if name.startswith(_SETTINGS) and name != "PYTHONPATH"
     }
+
+
+AT_START = _settings(os.environ)
+"""Those of a server, which starts with them."""
 
 
 def _umask() -> int:

@@ -25,7 +25,7 @@ from agent.standin.device_cloud import seed
         (("device", "show", "x", "--profile", "smi"), 2, "did you mean 'sim'"),
         (("device", "list", "--transform", "{{"), 1, "400"),
         (("device", "tag", "x", "caf\udce9"), 2, r"'caf\udce9' is no text in UTF-8"),
-        (("config", "set", "kit.device_id", "caf\udce9"), 2, "is no text in UTF-8"),
+        (("config", "set", "kit.port", "caf\udce9"), 2, "is no text in UTF-8"),
         (("provision", "status", "caf\udce9"), 2, "is no text in UTF-8"),
     ],
 )
@@ -47,7 +47,10 @@ async def test_a_service_that_cannot_be_reached_is_exit_6_and_a_bad_key_exit_5(
     write_profile("dead", {"hosts": {"device_cloud": "http://127.0.0.1:1"}}, {"api_key": "abcdef"})
     dead = await cellagent("device", "account", "--profile", "dead", "--json")
     assert (dead.code, dead.lines[-1]["error"]["kind"]) == (6, "unreachable")
-    assert "`cellagent cloud serve --write-profile dead`" in dead.lines[-1]["error"]["try"]
+    assert (
+        "`cellagent cloud serve --listen 127.0.0.1:1 --write-profile dead`"
+        in dead.lines[-1]["error"]["try"]
+    )
 
 
 @pytest.mark.parametrize("verbosity", [(), ("-v",), ("--json", "-vvv")])

@@ -62,4 +62,4 @@ def test_old_firmware_is_refused_in_the_plan_as_in_a_run() -> None:
 def test_another_number_of_boards_than_expected_is_refused() -> None:
     plan = completed("provision", "plan", "virtual:", *NO_SERVICE, "--expect", "2")
     assert plan.returncode == 4
-    assert "2 were expected" in plan.stderr
+    assert "1 board found, 2 expected" in plan.stderr
