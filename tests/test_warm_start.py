@@ -21,14 +21,6 @@ def _warm(process: subprocess.Popen[bytes]) -> bool:
     return "warm_start" in Path(f"/proc/{process.pid}/cmdline").read_text()
 
 
-def _as_at_start() -> dict[str, str]:
-    """The environment of this test; another one may have left a setting behind."""
-    others = {
-        name: os.environ[name] for name in {*os.environ} - {*warm_start._settings(os.environ)}
-    }
-    return {**others, **warm_start.AT_START}
-
-
 def _both(
     monkeypatch: pytest.MonkeyPatch, *arguments: str, **told: Any
 ) -> list[tuple[int, bytes, bytes]]:
@@ -81,11 +73,9 @@ def test_it_is_a_child_of_the_test_with_group_and_mask_and_dies_by_its_signal() 
         stdout=subprocess.PIPE,
         start_new_session=True,
         umask=0o077,
-        env=_as_at_start(),
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline()
-        assert _warm(process)
         assert os.getsid(process.pid) == process.pid
         status = Path(f"/proc/{process.pid}/status").read_text()
         assert f"PPid:\t{os.getpid()}\n" in status
