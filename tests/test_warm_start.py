@@ -67,15 +67,18 @@ def test_its_folder_and_environment_are_those_that_it_was_told(
         assert warm[1] or b"desk" in warm[2]
 
 
-def test_it_is_a_child_of_the_test_with_group_and_mask_and_dies_by_its_signal() -> None:
+def test_it_is_a_child_of_the_test_with_group_and_mask_and_dies_by_its_signal(
+    tmp_path: Path,
+) -> None:
     with subprocess.Popen(
-        [*COMMAND, "modem", "virtual", "--json"],
+        [*COMMAND, "modem", "virtual", "--pty", str(tmp_path / "kit")],
         stdout=subprocess.PIPE,
         start_new_session=True,
         umask=0o077,
     ) as process:
         assert process.stdout is not None
-        assert process.stdout.readline()
+        assert b"ready" in process.stdout.readline()
+        assert _warm(process)
         assert os.getsid(process.pid) == process.pid
         status = Path(f"/proc/{process.pid}/status").read_text()
         assert f"PPid:\t{os.getpid()}\n" in status
@@ -94,10 +97,12 @@ def test_it_is_a_child_of_the_test_with_group_and_mask_and_dies_by_its_signal() 
     ],
     ids=["interpreter", "locale", "function", "descriptors"],
 )
-def test_what_a_fork_cannot_be_told_starts_cold(told: dict[str, Any]) -> None:
+def test_what_a_fork_cannot_be_told_starts_cold(told: dict[str, Any], tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, "modem", "virtual", "--json"], stdout=subprocess.PIPE, **told
+        [*COMMAND, "modem", "virtual", "--pty", str(tmp_path / "kit")],
+        stdout=subprocess.PIPE,
+        **told,
     ) as process:
-        assert process.stdout.readline()
+        assert b"ready" in process.stdout.readline()
         assert not _warm(process)
         process.kill()
