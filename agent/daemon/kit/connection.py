@@ -1,0 +1,240 @@
+"""The connection to a kit's modem: the first contact, then looks at it until it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import msgspec
+
+from agent.auth.credential import Keyring
+from agent.config import Profile
+from agent.config.profile import KitSettings
+from agent.console.fault_lines import RestartCounter
+from agent.daemon.kit import first_contact
+from agent.daemon.kit.console import KitConsole
+from agent.daemon.kit.credentials import KitCredentials
+from agent.daemon.kit.identity import KitIdentity, KitStore
+from agent.daemon.kit.keep_online import KeepState, OnlineKeeper
+from agent.daemon.kit.link import KitLink
+from agent.daemon.kit.positions import KitPositions
+from agent.daemon.kit.readings import KitReadings
+from agent.daemon.kit.updates import KitUpdates
+from agent.daemon.snapshot import Finding, LikelyCause
+from agent.daemon.status import AgentEventKind
+from agent.tasks import first_of, wait_for_event
+from at.commands.functional_mode import LTE_MODES, OFF_MODES, FunctionalMode, SetFunctionalMode
+from at.driver.modem import Modem
+from at.ports.usb import usb_kit_at
+from at.protocol.errors import CommandRejected
+
+CHECK_S = 60.0
+"""Between two checks of a kit that sends nothing: a dead link shows within this time."""
+_RESET_LOOP = "RESET LOOP"
+
+
+class KitConnection:
+    """The modem of one kit, each time that it is opened until it is lost."""
+
+    def __init__(
+        self,
+        link: KitLink,
+        console: KitConsole,
+        positions: KitPositions,
+        updates: KitUpdates,
+        identity: KitIdentity,
+        store: KitStore,
+        profile: Callable[[], Profile],
+        keyring: Callable[[], Keyring],
+    ) -> None:
+        """`profile` and `keyring` return those that are in effect."""
+        self.contact: first_contact.Contact | None = None
+        self._link = link
+        self._console = console
+        self._positions = positions
+        self._updates = updates
+        self._identity = identity
+        self._store = store
+        self._profile = profile
+        self._keyring = keyring
+        self._credentials = KitCredentials(store)
+        self._findings = first_contact.FindingTracker()
+        self._restarts = RestartCounter()
+        self._readings = KitReadings()
+        self._keeper = OnlineKeeper(was_on=store.record.online)
+        self._asked_off = False
+        """Whether somebody turned the modem off through the agent since it was last looked at."""
+        self._look_again = asyncio.Event()
+        link.on_mode_asked = self._on_mode_asked
+        self.show_id()
+
+    @property
+    def _settings(self) -> KitSettings:
+        return self._profile().kit
+
+    async def serve(self, modem: Modem) -> None:
+        """Look after one connection until it is lost; the modem is available once contacted."""
+        modem.on_restart = self.restarted
+        self._credentials.expect_loss()
+        self._identity.set_usb(await asyncio.to_thread(usb_kit_at, self._settings.port))
+        self.show_id()
+        with modem.lines() as lines:
+            works = [self._contact_and_check(modem)]
+            if self._settings.console_port != "none":
+                link = self._link
+                works.append(
+                    self._console.read_at_port(lines, link.at_port, lambda: link.is_leased)
+                )
+            try:
+                await first_of(*works)
+            finally:
+                # It may restart where it is; nothing can be done about its findings there.
+                self._keeper.restarted(time.monotonic(), is_boot=False)
+                with self._link.concern.changing() as status:
+                    status.findings = None
+
+    async def _contact_and_check(self, modem: Modem) -> None:
+        """Make the first contact, then check the kit at a change of registration and at times."""
+        with modem.notices("+CEREG", "%MDMEV") as notices:
+            await self._check(modem)
+            await first_contact.enable_registration_notices(modem)
+            self._link.ready(modem)
+            self._updates.link_is_up()
+            self._positions.link_is_up()
+
+            async def receive_notices() -> None:
+                async for notice in notices:
+                    if notice.name != "%MDMEV":
+                        self._look_again.set()
+                    elif _RESET_LOOP in notice.line:
+                        self._keeper.protects_itself = True
+                        self._look_again.set()
+
+            async def check_again() -> None:
+                while True:
+                    await wait_for_event(self._look_again, self._next_check_s())
+                    self._look_again.clear()
+                    await self._check(modem)
+                    await self._read(modem)
+
+            await self._read(modem)
+            await first_of(receive_notices(), check_again(), self._readings.follow_sleep(modem))
+
+    async def _read(self, modem: Modem) -> None:
+        """Read signal, supply and temperature, if nobody has the kit and its modem is awake."""
+        mode = None if self.contact is None else self.contact.value("functional_mode")
+        if self._link.is_free and mode in LTE_MODES and self._readings.is_due():
+            cell = await self._readings.read(modem)
+            with self._link.concern.changing() as status:
+                status.cell, status.history = cell, self._readings.history
+                status.reading = status.history[-1]
+
+    def _next_check_s(self) -> float:
+        if self._keeper.state is KeepState.SETTLING:
+            return max(1.0, min(CHECK_S, self._settings.settle_s))
+        return first_contact.SETTLE_S if self._findings.has_unreported else CHECK_S
+
+    async def _keep_online(self, modem: Modem, contact: first_contact.Contact) -> None:
+        """Turn the modem on again where a restart left it off and `kit.keep_online` wants it on."""
+        keeper, now, policy = self._keeper, time.monotonic(), self._settings.keep_online
+        mode = contact.number("functional_mode")
+        if contact.is_registered:
+            keeper.protects_itself = False
+        if policy == "never" or mode is None:
+            return
+        if self._link.expects_restart:  # the update puts it back itself
+            keeper.restarted(now, is_boot=False)
+        else:
+            keeper.seen(now, is_on=mode in LTE_MODES, policy=policy, asked_off=self._asked_off)
+        if keeper.is_turn_due(now, self._settings.settle_s):
+            self._link.concern.log(
+                logging.INFO, f"the modem is off: turned on (kit.keep_online = {policy})"
+            )
+            with suppress(CommandRejected):  # it is told as off, and why
+                await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
+            self._look_again.set()
+        self._store.update(online=keeper.is_to_be_on)
+
+    async def _check(self, modem: Modem) -> None:
+        """Read everything about the kit, log what it lacks and show all in the status."""
+        before = self.contact
+        was_asked_off = self._asked_off
+        contact = self.contact = await first_contact.read_contact(
+            modem, self._settings.device_id, before
+        )
+        self._identity.update(contact)
+        self.show_id()
+        if contact.verdict.allowed:
+            tag = self._profile().provisioning.security_tag
+            await self._credentials.check(modem, tag)
+        await self._keep_online(modem, contact)
+        if was_asked_off:  # else it may have been read before it was turned off
+            self._asked_off = False
+        missing = (
+            *self._identity.findings(),
+            *self._updates.findings(is_back=contact.is_registered),
+            *self._keeper.findings(time.monotonic()),
+            *self._credentials.findings,
+            *first_contact.findings(contact, self._keyring()),
+        )
+        if before is not None and contact.is_registered and not before.is_registered:
+            for concern in (self._positions.concern, self._updates.concern):
+                concern.wake.set()  # what failed without the network does not wait for its turn
+        self._tell(missing)
+        self._show(modem, contact)
+
+    def _tell(self, missing: Iterable[Finding]) -> None:
+        """Log what the kit lacks now, each once, and what is settled."""
+        log, pasteable = self._link.concern.log, self._link.concern.pasteable
+        found = [
+            msgspec.structs.replace(each, hint=each.hint and pasteable(each.hint))
+            for each in missing
+        ]
+        new, settled = self._findings.update(found, time.monotonic())
+        for finding in new:
+            log(logging.WARNING, str(finding))
+        for finding in settled:
+            log(logging.INFO, f"settled: {finding.what}")
+
+    def _show(self, modem: Modem, contact: first_contact.Contact) -> None:
+        with self._link.concern.changing() as status:
+            status.dialect = modem.dialect.value
+            status.terminator = modem.terminator.value
+            status.baud = self._settings.baud
+            status.firmware = contact.verdict.text or None
+            status.allowed = contact.verdict.allowed
+            status.application = contact.application or None
+            status.imei = contact.text("imei")
+            status.model = contact.text("model")
+            status.registration = contact.number("registration")
+            status.time = contact.text("time")
+            status.findings = self._findings.shown or None
+            status.cause = None if contact.cause is None else LikelyCause(**contact.cause.to_json())
+
+    def _on_mode_asked(self, mode: int) -> None:
+        self._asked_off = mode in OFF_MODES
+        self._look_again.set()
+
+    def restarted(self, line: str) -> None:
+        """Count a restart that the kit announces on one of its ports; publish it if unexpected."""
+        if not self._restarts.is_new(line, time.monotonic()):
+            return
+        self._credentials.expect_loss()
+        self._keeper.restarted(time.monotonic(), is_boot=not self._link.expects_restart)
+        self._look_again.set()
+        with self._link.concern.changing() as status:
+            status.restarts = self._restarts.count
+        # A kit that is plugged in starts, too; one that is updated restarts as part of it.
+        if self._link.modem is not None and not self._link.expects_restart:
+            busy_with = self._link.concern.status.busy_with
+            during = f" ({busy_with})" if busy_with else ""
+            self._link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
+
+    def show_id(self) -> None:
+        """Show the id of the kit in the status."""
+        with self._link.concern.changing() as status:
+            status.device_id = self._identity.device_id or None
+            status.device_id_from = self._identity.origin
