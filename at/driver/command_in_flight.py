@@ -112,16 +112,21 @@ class CommandInFlight:
             self._loop.call_later(AWAIT_S, self._give_probed, probe, waiter)
             return
         self._recent.add(answer, now)
-        if probe.accept(answer):
-            waiter.set_result(answer)
-            return
-        self._machine.start(probe.command, probe.owner)
-        probe.others = True
-        self._on_other(waiter)
+        if not self._accept(answer, waiter, probe):
+            self._machine.await_another(answer)
 
     def _give_probed(self, probe: Probe, waiter: asyncio.Future[Answer]) -> None:
-        if self._held is not None and not waiter.done() and probe.accept(self._held):
-            waiter.set_result(self._held)
+        if self._held is not None and not waiter.done():
+            self._accept(self._held, waiter, probe)
+
+    def _accept(self, answer: Answer, waiter: asyncio.Future[Answer], probe: Probe) -> bool:
+        """Give an answer if it is the one to the probe; return whether it is."""
+        if accepted := probe.accept(answer):
+            waiter.set_result(answer)
+        else:
+            probe.others = True
+            self._on_other(waiter)
+        return accepted
 
     def _take(self, answer: Answer, waiter: asyncio.Future[Answer]) -> None:
         """Give an answer to the command in flight, unless it may be another's that came twice."""
@@ -133,9 +138,9 @@ class CommandInFlight:
         is_copy = self._recent.may_be_copy(answer, now, expects_line=expects)
         self._recent.add(replace(answer, command=None) if is_copy else answer, now)
         if second:
-            self._recent.note_wait(another=True)
+            self._recent.come_twice = True
         if is_copy:
-            if not needs_line:
+            if not (needs_line and self._recent.come_twice):
                 if self._held is None:
                     self._loop.call_later(AWAIT_S, self._give_held, waiter)
                 if self._held is None or tells_more(answer, self._held):
@@ -149,7 +154,7 @@ class CommandInFlight:
     def _give_held(self, waiter: asyncio.Future[Answer]) -> None:
         """Give the answer that was held back, if no other came."""
         if self._held is not None and not waiter.done():
-            self._recent.note_wait(another=False)
+            self._recent.waited_in_vain(self._held)
             self.disown()
             self._on_doubt()
             waiter.set_result(self._held)

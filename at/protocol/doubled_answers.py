@@ -28,7 +28,8 @@ class RecentAnswers:
     def __init__(self) -> None:
         self._answers: deque[tuple[float, Answer]] = deque(maxlen=_RECENT)
         self._strays: deque[tuple[float, str]] = deque(maxlen=_RECENT)
-        self._come_twice: bool | None = None  # on this link; None where nothing tells yet
+        self.come_twice: bool | None = None
+        """Whether answers come twice on this link; None where nothing tells yet."""
 
     def add(self, answer: Answer, now: float) -> None:
         """Add an answer that came for a command."""
@@ -42,14 +43,15 @@ class RecentAnswers:
         """Add a line that was given to no command: it may be of the answer to one before."""
         if final := final_result(line):
             self._answers.append((now, Answer((), *final)))
-            self._come_twice = True
+            self.come_twice = True
         else:
             self._strays.append((now, line))
 
-    def note_wait(self, *, another: bool) -> None:
-        """Note whether another answer came when one was awaited behind what might be a copy."""
-        if another or self._come_twice is None:
-            self._come_twice = another
+    def waited_in_vain(self, answer: Answer) -> None:
+        """Note that no other answer came behind this one, which might have been a copy."""
+        # An OK alone is awaited another answer for by the time, which may not decide what is known.
+        if self.come_twice is None and not _is_ok_alone(answer):
+            self.come_twice = False
 
     def has_name_of(self, answer: Answer, now: float) -> bool:
         """Return whether one of these has lines of the same name: an answer may be its copy."""
@@ -62,26 +64,32 @@ class RecentAnswers:
     def may_be_copy(self, answer: Answer, now: float, *, expects_line: bool) -> bool:
         """Return whether an answer may be a copy of one of these.
 
-        `expects_line`: it is an OK alone for a command whose answer has a line. That a command is
-        refused as the one before was is no reason once a wait for another answer was in vain,
-        where nothing ever came twice.
+        `expects_line`: it is an OK alone for a command whose answer has a line. Where nothing tells
+        yet whether answers come twice, any answer as before may be a copy, whenever it comes; where
+        none does, none may: the time decides nothing on a sound link.
         """
-        if answer.final == "OK" and not answer.lines and not expects_line:
+        if _is_ok_alone(answer) and not expects_line:
             return False
         if any(_is_own(earlier, answer) for _, earlier in self._answers):
             return False
+        if not self.come_twice and not expects_line:
+            return self.come_twice is None and any(answer == each for _, each in self._answers)
         return (
             answer.lines != () and all(self._is_stray(line, now) for line in answer.lines)
         ) or any(
             now - then < COPY_S
             and earlier.final == answer.final
-            and (expects_line or (earlier == answer and self._come_twice is not False))
+            and (expects_line or earlier == answer)
             for then, earlier in self._answers
         )
 
     def _is_stray(self, line: str, now: float) -> bool:
         known = any(now - then < COPY_S and line == stray for then, stray in self._strays)
         return known and is_reply_alone(line_name(line), line)
+
+
+def _is_ok_alone(answer: Answer) -> bool:
+    return answer.final == "OK" and not answer.lines
 
 
 def _name(answer: Answer) -> str:

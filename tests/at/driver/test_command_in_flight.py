@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 
 import pytest
 import virtual_time
+from hypothesis import given
+from hypothesis import strategies as st
 from line_modem import LineModem, run_session
 
-from at.commands.identity import ReadImei
+from at.commands.identity import ReadImei, ReadSerialNumber
 from at.driver.modem import Modem
 from at.protocol.doubled_answers import AWAIT_S
+from at.protocol.errors import AtError
 
 BODIES = {"AT+CGSN=1": '+CGSN: "352656100367872"', "AT+CGMR": "mfw_nrf91x1_2.0.4", "AT+BAD": None}
 
@@ -90,3 +94,37 @@ def test_a_copy_that_is_held_back_makes_no_second_one_the_commands_own() -> None
         assert (await modem.execute("AT+CESQ")).lines == ("+CESQ: 99,99,255,255,5,21",)
 
     run_session(session)
+
+
+# One modem's answers: OK alone where a line is expected, too, and one text for two commands.
+_ANSWERS = {"AT+CGMM": "nRF9161", "AT+CGMM=1": "nRF9161", "AT+CESQ": "+CESQ: 99,99,255,255,5,21"}
+_OK_ALONE = ("AT+CFUN=1", "AT+CGPADDR", "AT+CGSN=1")
+_ASKED = st.sampled_from([*_ANSWERS, *_OK_ALONE, "AT+FOO", "AT%FOO", "AT+FOO=1", "AT+CGSN"])
+_PAUSES_S = st.sampled_from([0.0, 0.001, 0.02, 0.06, 0.3])
+
+
+@given(steps=st.lists(st.tuples(_ASKED, _PAUSES_S, _PAUSES_S), max_size=16))
+def test_time_decides_nothing_that_is_sent_where_nothing_comes_twice(
+    steps: list[tuple[str, float, float]],
+) -> None:
+    def sent(*, first: bool) -> list[str]:
+        received: list[str] = []
+
+        async def session(modem: Modem, far: LineModem) -> None:
+            answers = {**_ANSWERS, **dict.fromkeys(_OK_ALONE, "")}
+            far.body = answers.get
+            for command, one_s, other_s in steps:
+                await asyncio.sleep(one_s if first else other_s)
+                with contextlib.suppress(AtError):
+                    if command == "AT+CGSN=1":
+                        await modem.send(ReadImei())
+                    elif command == "AT+CGSN":
+                        await modem.send(ReadSerialNumber())
+                    else:
+                        await modem.execute(command)
+            received.extend(far.received)
+
+        run_session(session)
+        return received
+
+    assert sent(first=True) == sent(first=False)
