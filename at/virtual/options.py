@@ -108,7 +108,7 @@ def imei_of(name: str) -> str:
     """Return the IMEI of the kit of that name without its check digit, the same each time."""
     if not name:
         return _TEST_TAC + "000001"
-    digest = hashlib.sha256(f"virtual kit {name}".encode(errors="surrogateescape")).digest()
+    digest = hashlib.sha256(f"virtual kit {name}".encode(errors="surrogatepass")).digest()
     return f"{_TEST_TAC[:5]}{int.from_bytes(digest) % 10**9:09}"
 
 

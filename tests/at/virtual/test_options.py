@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from virtual_modems import switched_on
 
@@ -19,6 +19,7 @@ def test_identities_are_test_identities() -> None:
 
 
 @given(name=st.text(st.characters(exclude_categories=()), min_size=1))
+@example(name="kit \ud800")
 def test_a_kit_with_a_name_has_an_identity_of_its_own_the_same_each_time(name: str) -> None:
     one, again, usual = (VirtualOptions(name=name).completed() for name in (name, name, ""))
     assert (one.imei, one.uuid) == (again.imei, again.uuid)
