@@ -1,7 +1,5 @@
 """`cellagent cloud`: the stand-in for both services, on loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import tempfile

@@ -1,7 +1,5 @@
 """`cellagent completion`: the script that a shell sources to complete our commands."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """`cellagent config`: profiles, and where each value comes from."""
 
-from __future__ import annotations
-
 import sys
 
 import click

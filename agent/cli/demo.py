@@ -1,7 +1,5 @@
 """`cellagent demo`: all that the agent does, once, for a person to watch."""
 
-from __future__ import annotations
-
 import textwrap
 import time
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """`cellagent hold`: the running agent lets go of a kit, while a command runs."""
 
-from __future__ import annotations
-
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, note

@@ -1,7 +1,5 @@
 """`cellagent ports`: kits, their ports, which one answers AT, and why the others do not."""
 
-from __future__ import annotations
-
 import click
 
 from agent.cli.framework.command import agent_command, emit, say

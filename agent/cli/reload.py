@@ -1,7 +1,5 @@
 """`cellagent reload`: the running agent reads its profile again."""
 
-from __future__ import annotations
-
 from agent.cli.framework.command import ProfileCommand, agent_command, emit_or_say
 from agent.cli.framework.session import Session
 

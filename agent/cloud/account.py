@@ -1,7 +1,5 @@
 """The account: the team, and the deprecated ways to a service token (clause D9.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -8,8 +8,6 @@ is a bit mask, LED1 01 to LED4 08. To light LED2 and LED4:
 '0a 00'
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What calls of the device cloud have in common: path segments, If-Match, credentials, pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar

@@ -3,8 +3,6 @@
 Each change may depend on the version that was read (clause D5.2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Reading devices: list and fetch, as they are or transformed; values of BLE (clauses D4, D5)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

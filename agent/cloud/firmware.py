@@ -1,7 +1,5 @@
 """Firmware that devices are to be offered: bundles of images, and the jobs that install them."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

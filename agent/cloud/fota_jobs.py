@@ -1,7 +1,5 @@
 """FOTA job executions of one device: the pending one, and what became of it (clause D9.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

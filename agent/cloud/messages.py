@@ -1,7 +1,5 @@
 """Messages of devices: sent in a device's name, listed by a user."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The cloud's own description of itself: which credential an operation declares (clause D1.2)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Public keys and onboarding: CSV in, a bulk request that is polled (clauses D9.3, D10.8)."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping, Sequence

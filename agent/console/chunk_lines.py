@@ -1,7 +1,5 @@
 """Chunk export lines: `MC:` base64 `:`, anywhere on a line, also several on one line. Pure."""
 
-from __future__ import annotations
-
 import base64
 import re
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@
 Each may follow any prefix, and other lines may stand between them.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 

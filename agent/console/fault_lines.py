@@ -8,8 +8,6 @@
 Also the headings of TF-M, ESP-IDF and Linux, and the names that older kernels used.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 

@@ -7,8 +7,6 @@
 Damage is an item, too: it is counted and shown, and never stops the reader.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

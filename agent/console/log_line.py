@@ -9,8 +9,6 @@ E (1234) module: text                      ESP-IDF, on a companion chip
 A shell prompt, a tag, and the time stamp of a recording program may precede the line.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -11,8 +11,6 @@ Little endian, packed. A block of another capital letter ends the reading (its l
 and is kept; anything else where a block should begin is damage.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The order of registers depends on the family and on the version of the block. A 
 shorter than its order gives the registers that it holds; an unknown version gives none.
 """
 
-from __future__ import annotations
-
 import struct
 
 from agent.console.zephyr_coredump import (

@@ -1,7 +1,5 @@
 """Wi-Fi access points of a scan, and the choice of those that are sent to the service (D8.1)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

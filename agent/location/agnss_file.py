@@ -1,7 +1,5 @@
 """The format of A-GNSS data: blocks of elements, each checked against its documented layout."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The location calls: Wi-Fi, cell and ground-fix, in the current and the legacy form (D8)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

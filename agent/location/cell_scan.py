@@ -1,7 +1,5 @@
 """Scans of cells: measured by the modem within a deadline, as the location service takes them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """P-GPS: predictions for days ahead, downloaded from another host and checked (D8.2)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

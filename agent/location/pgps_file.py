@@ -1,7 +1,5 @@
 """The format of a P-GPS file: a header and predictions, checked against the request."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -4,8 +4,6 @@ The fields of an answer stand in one place, the class `Position`: all code that 
 shows an answer uses it.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 A label is a line of CSV and, with the `labels` extra, a PNG with a QR code.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 docs/reference/ledger.md explains every column; a test compares it with this file.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields
 from datetime import UTC, datetime

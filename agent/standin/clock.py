@@ -1,7 +1,5 @@
 """The clock of the stand-in: it runs with the machine's, and tests move it."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 

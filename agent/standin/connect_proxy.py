@@ -5,8 +5,6 @@ what they trust. A host that it does not know is refused: nothing reaches the in
 is valid for one day, and its key is in memory only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime as dt

@@ -16,8 +16,6 @@ state that `GET /control` shows:
 - `trial_started`: Unix seconds, when the evaluation token was made
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict
 from secrets import compare_digest

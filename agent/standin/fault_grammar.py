@@ -1,7 +1,5 @@
 """How a fault is written, `NAME[=ARG][*TIMES][@ROUTE]`. Pure: knows no kind of fault."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

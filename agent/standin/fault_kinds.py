@@ -1,7 +1,5 @@
 """The kinds of fault, with their effects on an answer and the arguments that they take."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

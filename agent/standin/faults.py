@@ -5,8 +5,6 @@ kinds. The layer stands between the guard and the routes: the effect of a kind s
 the routes, or answers in their place. No fault applies to the control endpoint.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass

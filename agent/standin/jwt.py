@@ -4,8 +4,6 @@ RFC 7519, RFC 7518 clause 3.4. Written without a JWT library: the client uses on
 that both shared would not be noticed.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """Keys that the service creates: service keys, the old evaluation token (D10.4, D10.6)."""
 
-from __future__ import annotations
-
 import uuid
 
 from msgspec import Struct

@@ -4,8 +4,6 @@ Authorization is up to each route. The organization token opens both halves (cla
 so both use this module.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

@@ -1,7 +1,5 @@
 """The line of JSON that tells whoever started the stand-in its addresses and credentials."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from agent.standin import state

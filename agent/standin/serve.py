@@ -3,8 +3,6 @@
 It runs in the event loop of the caller. This is the one module that knows both halves.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ipaddress

@@ -1,7 +1,5 @@
 """The state that both halves share: clock, store, accounts, and the settings of a test."""
 
-from __future__ import annotations
-
 import secrets
 import uuid
 from collections.abc import Awaitable, Callable

@@ -4,8 +4,6 @@
 were cut. The parser is the virtual modem's own: the driver's would hide the driver's mistakes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

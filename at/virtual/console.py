@@ -1,7 +1,5 @@
 """The application's console: boot banner, logs, crash and core dump, chunk export, shell."""
 
-from __future__ import annotations
-
 import base64
 import random
 import struct

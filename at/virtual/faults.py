@@ -4,8 +4,6 @@
 there, by the fault's name, or in `kit_faults`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Time is an argument: `now` is in seconds on any clock that only goes forward, an
 the time that the network gives. Nothing here waits.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import random

@@ -4,8 +4,6 @@ A family of commands, the kit or its console asks for a value, and gets the faul
 a fault by its name where that says all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

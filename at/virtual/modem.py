@@ -6,8 +6,6 @@ modem.data_to_send()            # b"mfw_nrf91x1_2.0.4\r\nOK\r\n"
 modem.next_at                   # call advance(now) then; None: nothing is scheduled
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 

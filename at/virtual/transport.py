@@ -1,7 +1,5 @@
 """The virtual modem in memory, as a transport of the driver."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

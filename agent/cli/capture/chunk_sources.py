@@ -1,7 +1,5 @@
 """Chunks that commands read: from console text, lines of JSON or stored chunks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import BinaryIO

@@ -1,7 +1,5 @@
 """Core dumps of the device SDK and of Linux at the command line: recognised and described."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from dataclasses import asdict

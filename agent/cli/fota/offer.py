@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.command import agent_command, emit_or_say, note
+from agent.cli.framework.session import Session
 from agent.errors import UsageError
-
-if TYPE_CHECKING:
-    from agent.cli.framework.session import Session
 
 
 @agent_command("cellagent fota offer build/zephyr/app_update.bin --tag bench")

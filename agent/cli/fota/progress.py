@@ -1,7 +1,5 @@
 """How far an update is, on standard error."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`cellagent modem check`: the modem's identity, firmware verdict and state."""
 
-from __future__ import annotations
-
 from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import say_marked

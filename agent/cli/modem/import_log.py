@@ -1,7 +1,5 @@
 """`cellagent modem import`: a transcript from a terminal's log."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`cellagent modem jwt`: a token signed by the modem, shown decoded."""
 
-from __future__ import annotations
-
 import click
 
 from agent.cli.framework.command import agent_command, emit_or_say

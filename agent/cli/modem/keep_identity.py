@@ -1,7 +1,5 @@
 """The option of the commands that write transcripts: whether they keep the device's identity."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.command import agent_command, emit, note
-from agent.cli.framework.session import transport_on
+from agent.cli.framework.session import Session, transport_on
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.cli.modem.serve_port import serve_port
 from agent.errors import UsageError
 from at.protocol.errors import AtError, LinkLost
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable
-
-    from agent.cli.framework.session import Session
 
 
 @agent_command("cellagent modem record kit.transcript --port /dev/ttyACM0 -- ./my-script")

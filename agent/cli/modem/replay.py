@@ -1,7 +1,5 @@
 """`cellagent modem replay`: a transcript as a modem, on a PTY or a TCP port."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 

@@ -1,7 +1,5 @@
 """Serve an AT port for a command: on a terminal, or a TCP address (loopback by default)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 

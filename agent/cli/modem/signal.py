@@ -1,7 +1,5 @@
 """`cellagent modem signal`: signal levels of the serving cell, once or repeatedly."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import click

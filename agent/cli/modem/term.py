@@ -1,7 +1,5 @@
 """`cellagent modem term`: a terminal that marks answers, notices and log lines."""
 
-from __future__ import annotations
-
 import asyncio
 
 import click

@@ -1,7 +1,5 @@
 """Upload of one large file to the service, with progress; an interrupted upload is resumed."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`cellagent observe`: the commands of each kind of resource, and those for keys and releases."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

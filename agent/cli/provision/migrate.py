@@ -1,7 +1,5 @@
 """`cellagent provision migrate`: brings the ledger of an older version up to date."""
 
-from __future__ import annotations
-
 from agent.cli.framework.command import ProfileCommand, agent_command, emit, note, say
 from agent.cli.framework.session import Session
 from agent.cli.provision.bench_options import ledger_address

@@ -1,7 +1,5 @@
 """Chooses the source of Wi-Fi scans that the profile names."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

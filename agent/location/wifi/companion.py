@@ -1,7 +1,5 @@
 """Wi-Fi from an ESP-AT companion on a second port: the kit itself has no Wi-Fi."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from agent.location.access_points import AccessPoint

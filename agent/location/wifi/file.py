@@ -1,7 +1,5 @@
 """Wi-Fi from a file: JSON as the location service takes it, or the output of `iw scan`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

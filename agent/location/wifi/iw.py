@@ -1,7 +1,5 @@
 """Wi-Fi through `iw`, where NetworkManager is not: real dBm, a fresh scan only for root."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import re

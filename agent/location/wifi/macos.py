@@ -1,7 +1,5 @@
 """Wi-Fi on macOS through CoreWLAN (the `macos` extra)."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A source of Wi-Fi scans, and the scan that it returns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Wi-Fi on Windows through wlanapi.dll: its own tools print in the system's language."""
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Calls for the project key and the user API key: read, cycle, delete (clauses O1.3, O5.5)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from agent.call import Call, Host, Request, Response, Scheme, StatusCall

@@ -1,7 +1,5 @@
 """The ten kinds of resources, their paths and the rules for their keys (clause O1.2). Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """Lists of resources: the filters of their query, their pages, and the walk over all of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime

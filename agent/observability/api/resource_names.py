@@ -1,7 +1,5 @@
 """The rules for the names of resources: slugs, versions, texts (clause O1.1). Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 

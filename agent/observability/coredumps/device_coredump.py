@@ -7,8 +7,6 @@ blocks: u8 type | 3 reserved | u32 address | u32 length | bytes
 Version 1, of the SDK before 0.20, has no footer: the last block ends it.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The headers and notes of an ELF file, as far as a core dump needs them (elf(5)). Pure."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import BinaryIO

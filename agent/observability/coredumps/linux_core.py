@@ -5,8 +5,6 @@ NT_PRPSINFO, one NT_SIGINFO and one NT_FILE (elf(5), and `elf_prstatus` of the k
 linux/elfcore.h).
 """
 
-from __future__ import annotations
-
 import io
 import struct
 from collections.abc import Mapping

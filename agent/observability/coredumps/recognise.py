@@ -1,7 +1,5 @@
 """Recognises the kind of a core dump by its first bytes. Pure."""
 
-from __future__ import annotations
-
 from typing import BinaryIO
 
 from agent.errors import UsageError

@@ -9,8 +9,6 @@ The CRC is CRC-16/XMODEM over the whole message, little endian. In the old form 
 bits 0 in the first chunk) it stands right behind the first header byte instead.
 """
 
-from __future__ import annotations
-
 import binascii
 from collections.abc import Iterator
 from dataclasses import dataclass, field

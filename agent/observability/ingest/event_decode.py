@@ -1,7 +1,5 @@
 """Decodes a device's events: CBOR with integer keys, to the names of the JSON interface. Pure."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Events of devices: created, checked, pushed in batches (clause O3.4). Pure."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, ClassVar
+from typing import IO, ClassVar
 from xml.sax.saxutils import escape
 
 import msgspec
 
 from agent import errors
 from agent.call import Call, Host, Request, Response, Scheme
+from agent.http import HttpTransport
 from agent.http.transport import SLOWEST_BYTES_PER_S
 from agent.observability.api.resources import USER
 from agent.observability.ingest.uploads import FileKind, UploadProject
 from agent.retry import RETRIED_STATUSES
-
-if TYPE_CHECKING:
-    from agent.http import HttpTransport
-
 
 IN_PARTS_FROM = 8 * 1024 * 1024
 """Bytes from which a file is sent in parts; a smaller one is sent again as a whole."""

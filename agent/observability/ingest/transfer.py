@@ -12,16 +12,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from agent import errors
+from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest import storage, uploads
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
 from agent.retry import backoff_s
-
-if TYPE_CHECKING:
-    from agent.http import HttpClient, HttpTransport
 
 Progress = Callable[[int, int], None]
 """Called with the bytes sent and the size of the file; less is sent again after a break."""

@@ -1,7 +1,5 @@
 """The record of an unfinished upload on disk: its URLs, and which parts have arrived."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A board: its location, its state, its operations, and the check of its identity."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Discovery of boards: on named ports, or on every connected kit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

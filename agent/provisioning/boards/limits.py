@@ -1,7 +1,5 @@
 """Limits that a board must keep before it is written to: supply, temperature, signal, SIM."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum

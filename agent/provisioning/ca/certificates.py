@@ -1,7 +1,5 @@
 """Contents of a board's certificate, for every signer; keys as PEM text, and host key files."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import datetime, timedelta
 from pathlib import Path

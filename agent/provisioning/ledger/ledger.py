@@ -1,7 +1,5 @@
 """The ledger of a station: its claims of boards, and what it records about them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

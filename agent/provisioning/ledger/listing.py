@@ -4,8 +4,6 @@ No transaction lasts longer than a page, so that a slow reader holds up no stati
 all gets each record once, though stations write meanwhile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime

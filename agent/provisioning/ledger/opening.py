@@ -1,7 +1,5 @@
 """Opens a ledger: checks its address, its permissions, and the version of its tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

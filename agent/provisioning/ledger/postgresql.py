@@ -1,7 +1,5 @@
 """A ledger that several stations share: PostgreSQL, by its driver."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

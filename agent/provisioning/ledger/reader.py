@@ -1,7 +1,5 @@
 """Reads a ledger: its boards, keys, runs and steps, and what changed since."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields

@@ -3,8 +3,6 @@
 `change` numbers every change of a record: the record with the largest one changed last.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -4,8 +4,6 @@ The service keeps one key for each device, and one key may be that of several de
 dead when its last registration is replaced, and not before.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from agent.provisioning.ledger.backend import Execute

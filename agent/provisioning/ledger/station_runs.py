@@ -1,7 +1,5 @@
 """The runs of a station: how they begin and end, and which are still to be given to its command."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime

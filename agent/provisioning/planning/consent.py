@@ -5,8 +5,6 @@ may be at work in the field, and an operator must have said that this is meant. 
 permission: a board that is right is left alone with it as well.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

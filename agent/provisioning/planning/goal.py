@@ -1,7 +1,5 @@
 """The goal: the credentials and settings that a provisioned board has."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

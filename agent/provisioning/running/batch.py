@@ -1,7 +1,5 @@
 """A batch of boards: one task each; one that fails never stops the others."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress

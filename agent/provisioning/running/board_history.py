@@ -1,7 +1,5 @@
 """What the ledger knows of a board, held against what its modem lists."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Checks this host's clock before it sets a modem's clock or dates a certificate."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 

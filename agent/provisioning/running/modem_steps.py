@@ -3,8 +3,6 @@
 Each is recorded in the ledger before and after it is done.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime

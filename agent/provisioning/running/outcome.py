@@ -1,7 +1,5 @@
 """How a board's run ended: its outcome, the times of its steps, and what an error makes of it."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -1,7 +1,5 @@
 """The boards of one run, by what they say they are: no two may have one identity."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """How far the run of a board has come: what its record may be told next. Pure."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from at.protocol.state_machine import Transitions

@@ -3,8 +3,6 @@
 Starlette's router tries one route after the other; the stand-in has more than a hundred.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

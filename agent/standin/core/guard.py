@@ -4,8 +4,6 @@ A web page may make a browser call loopback under a name of its own (DNS rebindi
 something there (CSRF): the Host and the Origin headers show that.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """OpenAPI 3.1 documents, made from the operations that are declared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from agent.standin.core.operation import Operation, Parameter

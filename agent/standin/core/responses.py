@@ -1,7 +1,5 @@
 """Answers: JSON, errors in the format of each half, files and ranges of files."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ The keywords are those of OpenAPI 3.1 (JSON Schema 2020-12), as far as declarati
 A `format` names what no keyword can express; the handler checks that itself. Pure.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime

@@ -3,8 +3,6 @@
 The document names them by the schemes of which a request is checked to have one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from starlette.requests import Request

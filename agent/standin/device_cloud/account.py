@@ -1,7 +1,5 @@
 """Account, status, and two deprecated account paths (clauses D9.4, D10.9)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from starlette.responses import Response

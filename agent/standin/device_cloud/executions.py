@@ -1,7 +1,5 @@
 """FOTA job executions: one device's part of a job, and its life cycle (clause D9.2)."""
 
-from __future__ import annotations
-
 import uuid
 
 from starlette.responses import Response

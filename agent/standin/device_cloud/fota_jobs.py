@@ -1,7 +1,5 @@
 """FOTA jobs: created by users, each with one execution per device."""
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 

@@ -3,8 +3,6 @@
 How a request is checked against its declaration is in `agent.standin.core.serving`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

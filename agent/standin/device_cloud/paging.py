@@ -1,7 +1,5 @@
 """Pages of lists: `pageLimit`, `pageNextToken`, `pageSort`, `total`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice

@@ -1,7 +1,5 @@
 """The device cloud's error bodies: `{"code": int, "message": text}`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from agent.standin.core.responses import Refused

@@ -1,7 +1,5 @@
 """The common parts of resources: `$meta` and `ETag` (D2.3, D5.1)."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Mapping

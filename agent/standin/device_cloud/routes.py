@@ -1,7 +1,5 @@
 """The routes of the device cloud, by host, and its document."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """The devices that exist from the start: one of each type, and a fleet on request."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -1,7 +1,5 @@
 """Schemas that declarations of the device cloud share."""
 
-from __future__ import annotations
-
 import msgspec
 
 from agent.standin.core.schema import Schema

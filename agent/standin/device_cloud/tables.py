@@ -4,8 +4,6 @@ A field is renamed where a state file of 0.1.0 has another name for it. Times ar
 texts as in an answer.
 """
 
-from __future__ import annotations
-
 from msgspec import UNSET, Struct, UnsetType, field
 
 from agent.json_value import JSONValue

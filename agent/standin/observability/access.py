@@ -1,7 +1,5 @@
 """The credentials that an operation accepts, and the roles of their owners (clause O4)."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from enum import Enum

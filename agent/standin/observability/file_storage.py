@@ -3,8 +3,6 @@
 A signed URL is its own credential, as with object stores: no key is sent with it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

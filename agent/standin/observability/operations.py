@@ -4,8 +4,6 @@ How a request is checked against it is in `agent.standin.core.serving`; the hand
 and the project as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """A project: its tables, and the resources that are created when data arrives."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import TypeVar

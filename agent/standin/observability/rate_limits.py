@@ -3,8 +3,6 @@
 The `rate-limit` fault switches them on.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The published error body: `{"error": {"code", "http_code", "type", "message"}}`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from agent.standin.core.responses import Refused

@@ -4,8 +4,6 @@ The document declares HTTP Basic alone, as the schema reference of the service d
 the other mechanisms (clause O4.4).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from starlette.responses import Response

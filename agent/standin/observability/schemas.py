@@ -1,7 +1,5 @@
 """The JSON Schema of each resource in responses, and the parts of such schemas."""
 
-from __future__ import annotations
-
 from agent.standin.core.schema import Schema
 
 TEXT: Schema = {"type": "string"}

@@ -4,8 +4,6 @@ The tables of a project are opened with `Project.table`, the others with `Cloud.
 Unix seconds. A number that a caller may write as `5.0` is shown again as it was written.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct, field
 
 from agent.json_value import JSONValue

@@ -3,8 +3,6 @@
 A commit is the last step of an upload: it names the file, and the service then processes it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Uploads in three steps: prepare, put, commit (clauses O5.2, O5.3); and traces as JSON."""
 
-from __future__ import annotations
-
 import math
 import secrets
 

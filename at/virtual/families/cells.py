@@ -1,7 +1,5 @@
 """Neighbour cell measurement: %NCELLMEAS %NCELLMEASSTOP."""
 
-from __future__ import annotations
-
 from at.virtual.command_line import CommandRequest, RequestForm, only
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.radio_world import MeasuredCell

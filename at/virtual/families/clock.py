@@ -1,7 +1,5 @@
 """The modem's clock: +CCLK and %XTIME. It has no time until the network or +CCLK sets one."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm

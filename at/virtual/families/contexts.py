@@ -1,7 +1,5 @@
 """Packet data: +CGDCONT +CGPADDR +CGACT +CGCONTRDP +CGEREP %XNEWCID %XGETPDNID."""
 
-from __future__ import annotations
-
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 

@@ -1,7 +1,5 @@
 """The credential store: %CMNG, with the manual's rules of access."""
 
-from __future__ import annotations
-
 import hashlib
 from enum import IntEnum
 

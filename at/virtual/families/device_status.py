@@ -1,7 +1,5 @@
 """The modem's own state: %XVBAT %XTEMP %MDMEV."""
 
-from __future__ import annotations
-
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
 from at.virtual.kit import Reply, VirtualKit, ok
 

@@ -6,8 +6,6 @@ starts it. A modem image is any file that names a revision for this chip, such a
 modem image is written in bootloader mode.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import struct

@@ -3,8 +3,6 @@
 The delays are those of a recorded nRF9160: OK after 34 ms.
 """
 
-from __future__ import annotations
-
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, tested
 from at.virtual.families import power_saving, registration, serial_modem_gnss
 from at.virtual.kit import ModemMode, Reply, Subscriptions, VirtualKit, ok

@@ -1,7 +1,5 @@
 """AT alone, identity: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %DEVICEUUID %XMODEMUUID."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from at.virtual.command_line import CommandRequest, Handler, RequestForm, only, tested

@@ -1,7 +1,5 @@
 """Keys, signed tokens, signed commands: %KEYGEN %JWT %ATTESTTOKEN %XSUDO."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import uuid

@@ -1,7 +1,5 @@
 """Operators and connection: +COPS %COPS +CSCON +CEMODE +CGATT."""
 
-from __future__ import annotations
-
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 

@@ -5,8 +5,6 @@ T3324 to the end of T3412; with eDRX alone, between two paging windows. The simu
 grants every request, but for the faults. `VirtualOptions.instant` does not shorten sleeps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested

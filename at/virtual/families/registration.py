@@ -5,8 +5,6 @@ The delays are those of a recorded nRF9160: searching after 1.2 s, registered af
 seconds after the last traffic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested

@@ -1,7 +1,5 @@
 """The Serial Modem's own commands: #XSMVER #XSLMVER #XUUID #XRESET #XMODEMRESET #XLOG."""
 
-from __future__ import annotations
-
 from at.virtual.command_line import CommandRequest, RequestForm, only
 from at.virtual.kit import Reply, VirtualKit, ok
 

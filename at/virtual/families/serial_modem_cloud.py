@@ -3,8 +3,6 @@
 No cloud is contacted: the answers are those of a cloud that knows the kit's true position.
 """
 
-from __future__ import annotations
-
 import re
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested

@@ -1,7 +1,5 @@
 """Satellite navigation (GNSS) on the Serial Modem: #XGNSS #XGNSSDEL. Fixes are true positions."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, tested

@@ -3,8 +3,6 @@
 They change nothing that a host can see here, but a start-up that was refused one would stop.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Signal quality: +CESQ %CESQ %XMONITOR %CONEVAL."""
 
-from __future__ import annotations
-
 from at.virtual.command_line import CommandRequest, RequestForm, only
 from at.virtual.families import power_saving
 from at.virtual.kit import NTN_NB_IOT, Reply, VirtualKit, ok

@@ -1,7 +1,5 @@
 """The SIM: +CPIN +CPINR +CIMI %XICCID %XSIM +CRSM."""
 
-from __future__ import annotations
-
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
 from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 

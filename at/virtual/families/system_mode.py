@@ -3,8 +3,6 @@
 %XFACTORYRESET sets them back.
 """
 
-from __future__ import annotations
-
 import re
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm

@@ -4,8 +4,6 @@ It shares the kit's position. It answers on the AT port, and on a port of its ow
 has one (`VirtualCompanion`).
 """
 
-from __future__ import annotations
-
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, parse_request
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 

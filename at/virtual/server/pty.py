@@ -1,7 +1,5 @@
 """A port of the virtual modem as a pseudo-terminal: clients open and close it at any time."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

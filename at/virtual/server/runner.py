@@ -1,7 +1,5 @@
 """Runs a virtual modem on the event loop; its state is stored before a reply is sent."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A port of the virtual modem on TCP: one client at a time, as on a serial port."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ipaddress

@@ -1,7 +1,5 @@
 """BLE devices behind a gateway: values, discovery, adding (clauses D6, D7, D3)."""
 
-from __future__ import annotations
-
 import msgspec
 from starlette.responses import Response
 

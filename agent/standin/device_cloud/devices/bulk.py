@@ -1,7 +1,5 @@
 """Bulk requests: accepted at once, processed a little later."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass

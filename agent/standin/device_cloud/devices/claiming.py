@@ -5,8 +5,6 @@ for the answers: a command that it answered carries `answeredBy`, and changed no
 With `Settings.play_claimed_devices` off, commands stay pending.
 """
 
-from __future__ import annotations
-
 import base64
 import uuid
 

@@ -1,7 +1,5 @@
 """Public keys and certificates of devices, and the CSV that brings them (clauses D9.3, D10.8)."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Devices: listed, read, transformed and changed (clauses D4, D5, D9.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec

@@ -4,8 +4,6 @@ Every expression has a short turn first. One that needs longer goes to the back 
 where it has its whole budget: so expressions that never end keep no quick one waiting.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

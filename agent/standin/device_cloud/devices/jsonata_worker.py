@@ -6,8 +6,6 @@ Run as a program. Standard input carries requests, each a 4-byte length and a JS
 nowhere.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import struct

@@ -1,7 +1,5 @@
 """Messages of devices: sent with an API key or a JWT, listed by users."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 

@@ -1,7 +1,5 @@
 """Onboarding: devices with their keys, one by one or by CSV, and their ownership (D9.3, D10.8)."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import re

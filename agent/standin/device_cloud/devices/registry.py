@@ -4,8 +4,6 @@ A fleet device is generated from its number until something changes it: a hundre
 take no memory, and do not slow a fetch.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Anchors: access points whose position a user has stored (clause D8)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A-GNSS and P-GPS: requests, and the binary files of the documented formats (clause D8.2)."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

@@ -3,8 +3,6 @@
 A handler serves both prefixes; each prefix has its own credentials.
 """
 
-from __future__ import annotations
-
 import math
 import uuid
 from collections.abc import Mapping, Sequence

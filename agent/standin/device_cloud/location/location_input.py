@@ -3,8 +3,6 @@
 Other values than those named here are accepted and ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

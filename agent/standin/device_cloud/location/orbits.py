@@ -1,7 +1,5 @@
 """Made-up orbits: GPS time, and what satellites send of them in the documented formats. Pure."""
 
-from __future__ import annotations
-
 import math
 import struct
 

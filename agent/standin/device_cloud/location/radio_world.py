@@ -4,8 +4,6 @@ The two share the data file only. Levels fall with the distance by the file's fo
 gives a distance, and several distances give a position.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ An entry is a folder with `manifest.json` and at most one attachment, which may 
 Errors of one entry are reported, and the other entries are still read.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 import zlib

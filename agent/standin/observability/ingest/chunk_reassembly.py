@@ -6,8 +6,6 @@ CRC-16 of the whole message is at the end of the last chunk (configuration 1) or
 old form, before the data of the first chunk (configuration 0).
 """
 
-from __future__ import annotations
-
 import binascii
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Of a core of Linux, which is ELF, only the signal is read (elf(5), `elf_prstatus` of the kernel).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Events of the SDK, decoded from CBOR; their fields are named as in the events push. Pure."""
 
-from __future__ import annotations
-
 import io
 import math
 from dataclasses import dataclass

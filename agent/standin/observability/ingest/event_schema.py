@@ -1,7 +1,5 @@
 """The JSON Schema of the events push (clause O3.4). Pure."""
 
-from __future__ import annotations
-
 from agent.standin.core.schema import Schema
 from agent.standin.observability.project import MAX_LENGTH, RELEASE_VERSION, SLUG, VERSION
 

@@ -1,7 +1,5 @@
 """Reassembles the chunks of a device into messages, and adds their content to the project."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

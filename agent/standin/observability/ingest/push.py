@@ -1,7 +1,5 @@
 """Pushes with the project key (events, chunks, core dumps), their state, multipart bodies."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import gzip

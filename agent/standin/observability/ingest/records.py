@@ -1,7 +1,5 @@
 """Adds pushed data to the tables of a project: events, traces, issues, core dumps."""
 
-from __future__ import annotations
-
 import msgspec
 from msgspec import UNSET, UnsetType
 

@@ -1,7 +1,5 @@
 """Creates, changes and removes resources, with the effects on resources that refer to them."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Polls of devices with the project key: latest release (clause O5.4) and configuration."""
 
-from __future__ import annotations
-
 import zlib
 
 from starlette.responses import PlainTextResponse, Response

@@ -1,7 +1,5 @@
 """Lists of resources: pagination, envelope, filters, sorting (clause O2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter

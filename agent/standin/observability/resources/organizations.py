@@ -1,7 +1,5 @@
 """Organizations, projects, the current user, user API keys, project keys (clauses O1.3, O5.5)."""
 
-from __future__ import annotations
-
 import secrets
 from operator import attrgetter
 from typing import Any

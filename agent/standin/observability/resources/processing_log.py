@@ -3,8 +3,6 @@
 Unlike the resources of the contract it pages by cursor.
 """
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from agent.standin.core.operation import Parameter

@@ -3,8 +3,6 @@
 A field that is not made here is the record's own, a time under its name without `_date` or `_at`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from agent.standin.core.schema import Schema
