@@ -237,6 +237,11 @@ def only(handler: Handler, *forms: RequestForm) -> Handler:
     return handle
 
 
+def shows(line: Callable[[VirtualKit], str]) -> Handler:
+    """Return the handler of a command that takes no parameters and answers with a line."""
+    return only(lambda kit, _: ok(line(kit)), RequestForm.RUN)
+
+
 def tested(handler: Handler, parameters: str) -> Handler:
     """Return a handler that answers the test form of its command with these parameters."""
 

@@ -288,6 +288,11 @@ class VirtualKit:
         heapq.heappush(self._timers, (self.now + seconds, number, action))
         return number
 
+    def schedule_in_session(self, seconds: float, action: Callable[[], None]) -> int:
+        """Schedule likewise; a restart before then ends it."""
+        session = self.session
+        return self.schedule(seconds, lambda: action() if self.session is session else None)
+
     def cancel(self, number: int) -> None:
         """Cancel a scheduled action. A number of an action that already ran is ignored."""
         if any(pending == number for _, pending, _ in self._timers):

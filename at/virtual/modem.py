@@ -8,31 +8,11 @@ modem.next_at                   # call advance(now) then; None: nothing is sched
 
 from collections.abc import Mapping
 from enum import Enum
+from importlib import import_module
 
 from at.virtual import command_line
 from at.virtual.console import Console
-from at.virtual.families import (
-    cells,
-    clock,
-    contexts,
-    credentials,
-    device_status,
-    firmware_update,
-    functional_mode,
-    identity,
-    keys,
-    network,
-    power_saving,
-    registration,
-    serial_modem,
-    serial_modem_cloud,
-    serial_modem_gnss,
-    settings,
-    signal,
-    sim,
-    system_mode,
-    wifi,
-)
+from at.virtual.families import functional_mode, wifi
 from at.virtual.families.firmware_update import BOOTLOADER_COMMANDS
 from at.virtual.faults import LineFaults
 from at.virtual.kit import DataMode, ModemMode, Reply, VirtualKit, fail, ok
@@ -50,30 +30,18 @@ def _list_of(signs: str) -> command_line.Handler:
     return command_line.only(command_list, command_line.RequestForm.RUN)
 
 
+# Each is a module of `families` with its COMMANDS, in the order in which +CLAC lists them.
+_FAMILIES = (
+    *("identity", "functional_mode", "registration", "network", "contexts", "power_saving"),
+    *("signal", "cells", "system_mode", "sim", "device_status", "settings", "clock"),
+    *("credentials", "keys", "wifi"),
+    *("serial_modem", "serial_modem_cloud", "serial_modem_gnss", "firmware_update"),
+)
 COMMANDS: Mapping[str, command_line.Handler] = {
-    **identity.COMMANDS,
-    **functional_mode.COMMANDS,
-    **registration.COMMANDS,
-    **network.COMMANDS,
-    **contexts.COMMANDS,
-    **power_saving.COMMANDS,
-    **signal.COMMANDS,
-    **cells.COMMANDS,
-    **system_mode.COMMANDS,
-    **sim.COMMANDS,
-    **device_status.COMMANDS,
-    **settings.COMMANDS,
-    **clock.COMMANDS,
-    **credentials.COMMANDS,
-    **keys.COMMANDS,
-    **wifi.COMMANDS,
-    **serial_modem.COMMANDS,
-    **serial_modem_cloud.COMMANDS,
-    **serial_modem_gnss.COMMANDS,
-    **firmware_update.COMMANDS,
-    "+CLAC": _list_of("+%"),
-    "#XCLAC": _list_of("#"),
-}
+    name: handler
+    for family in _FAMILIES
+    for name, handler in import_module(f"at.virtual.families.{family}").COMMANDS.items()
+} | {"+CLAC": _list_of("+%"), "#XCLAC": _list_of("#")}
 
 
 PROMPT = b"\x1b[1;32muart:~$ \x1b[m"  # in the colours that Zephyr's shell has

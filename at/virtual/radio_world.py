@@ -56,6 +56,9 @@ class SimulatedAccessPoint:
     reference_dbm: float
 
 
+S = TypeVar("S", SimulatedCell, SimulatedAccessPoint)
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredCell:
     """A cell as the modem measures it: levels, and what follows from the distance."""
@@ -135,28 +138,25 @@ class World:
 
     def cells(self, where: Coordinates) -> list[MeasuredCell]:
         """Return the cells in range of a position, the strongest first."""
-        in_range = []
-        for cell in self._cells:
-            distance = where.distance_m(cell.position)
-            level = self._level("cell", cell.reference_dbm, distance)
-            if level is not None:
-                in_range.append(MeasuredCell(cell, level, distance))
-        return sorted(in_range, key=lambda measured: -measured.rsrp_dbm)
+        return [MeasuredCell(*heard) for heard in self._heard("cell", self._cells, where)]
 
     def access_points(self, where: Coordinates) -> list[MeasuredAccessPoint]:
         """Return the access points in range of a position, the strongest first."""
-        in_range = []
-        for access_point in self._access_points:
-            distance = where.distance_m(access_point.position)
-            level = self._level("wifi", access_point.reference_dbm, distance)
-            if level is not None:
-                in_range.append(MeasuredAccessPoint(access_point, level))
-        return sorted(in_range, key=lambda measured: -measured.rssi_dbm)
+        heard = self._heard("wifi", self._access_points, where)
+        return [MeasuredAccessPoint(point, level) for point, level, _ in heard]
 
-    def _level(self, kind: str, reference_dbm: float, distance_m: float) -> int | None:
-        loss = 10 * self._exponent[kind] * math.log10(max(distance_m, 1.0))
-        level = round(reference_dbm - loss)
-        return level if level >= self._floor_dbm[kind] else None
+    def _heard(
+        self, kind: str, transmitters: list[S], where: Coordinates
+    ) -> list[tuple[S, int, float]]:
+        """Return those in range, the strongest first, each with level in dBm and distance."""
+        heard = []
+        for one in transmitters:
+            distance_m = where.distance_m(one.position)
+            loss = 10 * self._exponent[kind] * math.log10(max(distance_m, 1.0))
+            level = round(one.reference_dbm - loss)
+            if level >= self._floor_dbm[kind]:
+                heard.append((one, level, distance_m))
+        return sorted(heard, key=lambda found: -found[1])
 
 
 def _placed(kind: Callable[..., T], entry: dict[str, float | str]) -> T:

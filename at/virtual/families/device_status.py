@@ -1,12 +1,7 @@
 """The modem's own state: %XVBAT %XTEMP %MDMEV."""
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, shows
 from at.virtual.kit import Reply, VirtualKit, ok
-
-
-def battery(kit: VirtualKit, _request: CommandRequest) -> Reply:
-    """%XVBAT, in millivolts."""
-    return ok(f"%XVBAT: {kit.faults.supply_mv(5054)}")
 
 
 def temperature(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -26,7 +21,7 @@ def domain_events(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 COMMANDS = {
-    "%XVBAT": only(battery, RequestForm.RUN),
+    "%XVBAT": shows(lambda kit: f"%XVBAT: {kit.faults.supply_mv(5054)}"),  # millivolts
     "%XTEMP": temperature,
     "%MDMEV": domain_events,
 }

@@ -1,8 +1,6 @@
 """AT alone, identity: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %DEVICEUUID %XMODEMUUID."""
 
-from collections.abc import Callable
-
-from at.virtual.command_line import CommandRequest, Handler, RequestForm, only, tested
+from at.virtual.command_line import CommandRequest, RequestForm, shows, tested
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.options import firmware_uuid
 
@@ -29,23 +27,18 @@ def device_uuid(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%DEVICEUUID: the nRF9160 does not have it."""
     if kit.model.family == "nrf9160":
         return fail(0)
-    return _telling(lambda kit: f"%DEVICEUUID: {kit.saved.uuid}")(kit, request)
-
-
-def _telling(line: Callable[[VirtualKit], str]) -> Handler:
-    """Return the handler of a command that takes no parameters and answers with a line."""
-    return only(lambda kit, _: ok(line(kit)), RequestForm.RUN)
+    return shows(lambda kit: f"%DEVICEUUID: {kit.saved.uuid}")(kit, request)
 
 
 COMMANDS = {
     "": attention,
-    "+CGMI": _telling(lambda _: "Nordic Semiconductor ASA"),
-    "+CGMM": _telling(lambda kit: kit.model.name),
-    "+CGMR": _telling(lambda kit: kit.firmware),
-    "%SHORTSWVER": _telling(lambda kit: f"%SHORTSWVER: {kit.firmware.removeprefix('mfw_')}"),
-    "%HWVERSION": _telling(lambda kit: f"%HWVERSION: {kit.model.hardware}"),
+    "+CGMI": shows(lambda _: "Nordic Semiconductor ASA"),
+    "+CGMM": shows(lambda kit: kit.model.name),
+    "+CGMR": shows(lambda kit: kit.firmware),
+    "%SHORTSWVER": shows(lambda kit: f"%SHORTSWVER: {kit.firmware.removeprefix('mfw_')}"),
+    "%HWVERSION": shows(lambda kit: f"%HWVERSION: {kit.model.hardware}"),
     "+CGSN": tested(serial_number, "(0-3)"),
     # The build id of the firmware, not of the device.
-    "%XMODEMUUID": _telling(lambda kit: f"%XMODEMUUID: {firmware_uuid(kit.firmware)}"),
+    "%XMODEMUUID": shows(lambda kit: f"%XMODEMUUID: {firmware_uuid(kit.firmware)}"),
     "%DEVICEUUID": device_uuid,
 }

@@ -6,8 +6,9 @@ grants every request, but for the faults. `VirtualOptions.instant` does not shor
 """
 
 from collections.abc import Callable
+from functools import partial
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, shows, tested
 from at.virtual.kit import LTE_M, AdvanceWarning, Reply, VirtualKit, ok
 from at.virtual.state import SavedState
 
@@ -78,11 +79,6 @@ def paging_cycle(kit: VirtualKit, request: CommandRequest) -> Reply:
     if kit.registered:
         notify_cycle(kit)
     return ok()
-
-
-def paging_cycle_in_use(kit: VirtualKit, _request: CommandRequest) -> Reply:
-    """+CEDRXRDP: the network grants the requested cycle, with a window of its own."""
-    return ok(f"+CEDRXRDP: {_cycle_fields(kit)}")
 
 
 def notify_cycle(kit: VirtualKit) -> None:
@@ -208,13 +204,13 @@ def _announce_span(
     remaining = [0]
     if 0 < warning.warning_ms < whole_ms:
         remaining.append(warning.warning_ms)
+
+    def announce(left_ms: int) -> None:
+        if subscription() is not None:
+            kit.notify(f"{prefix}{left_ms}")
+
     for left_ms in remaining:
-
-        def announce(left_ms: int = left_ms) -> None:
-            if subscription() is not None:
-                kit.notify(f"{prefix}{left_ms}")
-
-        _schedule(kit, (whole_ms - left_ms) / 1000, announce)
+        _schedule(kit, (whole_ms - left_ms) / 1000, partial(announce, left_ms))
     return True
 
 
@@ -223,10 +219,9 @@ def _schedule(kit: VirtualKit, seconds: float, action: Callable[[], None]) -> No
 
     def due() -> None:
         session.sleep_timers.remove(number)
-        if kit.session is session:
-            action()
+        action()
 
-    number = kit.schedule(seconds, due)
+    number = kit.schedule_in_session(seconds, due)
     session.sleep_timers.append(number)
 
 
@@ -247,7 +242,8 @@ COMMANDS = {
     "%XPTW": paging_window,
     "+CPSMS": power_saving,
     "+CEDRXS": tested(paging_cycle, '(0-3),(4-5),("0000"-"1111")'),
-    "+CEDRXRDP": only(paging_cycle_in_use, RequestForm.RUN),
+    # The network grants the requested cycle, with a window of its own.
+    "+CEDRXRDP": shows(lambda kit: f"+CEDRXRDP: {_cycle_fields(kit)}"),
     "%XMODEMSLEEP": sleep_notices,
     "%XT3412": update_notices,
 }

@@ -40,14 +40,9 @@ def error_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def begin(kit: VirtualKit) -> None:
     """Start the SIM and search a network, as long as the kit is not switched off meanwhile."""
-    session = kit.session
 
     def step(seconds: float, action: Callable[[VirtualKit], None]) -> None:
-        def unless_switched_off() -> None:
-            if kit.session is session and kit.active:
-                action(kit)
-
-        kit.schedule(kit.delay(seconds), unless_switched_off)
+        _schedule_if_active(kit, kit.delay(seconds), action)
 
     if not kit.faults.has_sim:
         step(0.4, _no_sim)
@@ -61,6 +56,12 @@ def begin(kit: VirtualKit) -> None:
         step(3.7, _network_time)
         step(3.9, _registered)
         step(13.9, _idle)
+
+
+def _schedule_if_active(
+    kit: VirtualKit, seconds: float, action: Callable[[VirtualKit], None]
+) -> None:
+    kit.schedule_in_session(seconds, lambda: action(kit) if kit.active else None)
 
 
 def end(kit: VirtualKit) -> None:
@@ -93,12 +94,7 @@ def _event(kit: VirtualKit) -> None:
         end(kit)
         session.fun = ModemMode.FLIGHT
         session.sim_up = False
-
-    def again() -> None:
-        if kit.session is session and kit.active:
-            _event(kit)
-
-    kit.schedule(_EVENT_S, again)
+    _schedule_if_active(kit, _EVENT_S, _event)
 
 
 def _searching(kit: VirtualKit) -> None:
@@ -133,14 +129,8 @@ def _idle(kit: VirtualKit) -> None:
 
 def _update(kit: VirtualKit) -> None:
     """Do a tracking area update: connect for a short time."""
-    session = kit.session
     _connected(kit)
-
-    def done() -> None:
-        if kit.session is session:
-            _idle(kit)
-
-    kit.schedule(kit.delay(_UPDATE_S), done)
+    kit.schedule_in_session(kit.delay(_UPDATE_S), lambda: _idle(kit))
 
 
 def _network_time(kit: VirtualKit) -> None:
@@ -170,7 +160,7 @@ def _schedule_reselection(kit: VirtualKit) -> None:
 
     def reselect() -> None:
         cells = kit.cells_in_range()
-        if kit.session is not session or not kit.registered or not cells:
+        if not kit.registered or not cells:
             return
         if cells[0].cell.eci != session.serving_eci:
             session.serving_eci = cells[0].cell.eci
@@ -178,10 +168,10 @@ def _schedule_reselection(kit: VirtualKit) -> None:
                 _notify_registration(kit)
             if session.subscriptions.cesq:
                 signal.notify_signal(kit)
-        session.reselection_timer = kit.schedule(_RESELECTION_S, reselect)
+        _schedule_reselection(kit)
 
     kit.cancel(session.reselection_timer)  # of an earlier registration
-    session.reselection_timer = kit.schedule(_RESELECTION_S, reselect)
+    session.reselection_timer = kit.schedule_in_session(_RESELECTION_S, reselect)
 
 
 def _notify_registration(kit: VirtualKit) -> None:

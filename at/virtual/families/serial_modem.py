@@ -1,20 +1,10 @@
 """The Serial Modem's own commands: #XSMVER #XSLMVER #XUUID #XRESET #XMODEMRESET #XLOG."""
 
-from at.virtual.command_line import CommandRequest, RequestForm, only
+from at.virtual.command_line import CommandRequest, RequestForm, only, shows
 from at.virtual.kit import Reply, VirtualKit, ok
 
 SDK = "3.1.1"
 _RESET_S = 0.1
-
-
-def version(kit: VirtualKit, _request: CommandRequest) -> Reply:
-    """#XSMVER: of the application and of the SDK it was built with."""
-    return ok(f'#XSMVER: "v{kit.saved.app_version}","{SDK}"')
-
-
-def device_uuid(kit: VirtualKit, _request: CommandRequest) -> Reply:
-    """#XUUID."""
-    return ok(f"#XUUID: {kit.saved.uuid}")
 
 
 def reset(kit: VirtualKit, _request: CommandRequest) -> Reply:
@@ -35,10 +25,12 @@ def logs(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok()
 
 
+# Of the application, and of the SDK it was built with.
+_VERSION = shows(lambda kit: f'#XSMVER: "v{kit.saved.app_version}","{SDK}"')
 COMMANDS = {
-    "#XSMVER": only(version, RequestForm.RUN),
-    "#XSLMVER": only(version, RequestForm.RUN),
-    "#XUUID": only(device_uuid, RequestForm.RUN),
+    "#XSMVER": _VERSION,
+    "#XSLMVER": _VERSION,
+    "#XUUID": shows(lambda kit: f"#XUUID: {kit.saved.uuid}"),
     "#XRESET": only(reset, RequestForm.RUN),
     "#XMODEMRESET": only(modem_reset, RequestForm.RUN),
     "#XLOG": logs,

@@ -67,13 +67,9 @@ def _set_status(kit: VirtualKit, status: int) -> None:
 
 
 def _schedule_status(kit: VirtualKit, seconds: float, status: int, interval_s: int) -> None:
-    session = kit.session
-
-    def due() -> None:
-        if kit.session is session:
-            _reach_status(kit, status, interval_s)
-
-    session.gnss_timer = kit.schedule(seconds, due)
+    kit.session.gnss_timer = kit.schedule_in_session(
+        seconds, lambda: _reach_status(kit, status, interval_s)
+    )
 
 
 def _reach_status(kit: VirtualKit, status: int, interval_s: int) -> None:
