@@ -49,6 +49,23 @@ Schema: TypeAlias = dict[str, Any]
 Errors: TypeAlias = "list[str] | dict[str, Errors]"
 """Texts for a value, or errors by key or index for what a value holds."""
 
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "integer"}
+OBJECT: Schema = {"type": "object"}
+MOMENT: Schema = {"type": "string", "format": "date-time"}
+
+
+def body_schema(*required: str, **fields: Schema) -> Schema:
+    """Return the schema of an object that may have these fields and has the `required` ones."""
+    required_names: Schema = {"required": list(required)} if required else {}
+    return {"type": "object", **required_names, "properties": fields}
+
+
+def object_schema(*optional: str, **fields: Schema) -> Schema:
+    """Return the schema of an object that has these fields; the `optional` ones may be missing."""
+    return body_schema(*(name for name in fields if name not in optional), **fields)
+
+
 NOT_A_DATETIME = "Not a valid datetime"
 
 _WRONG_TYPE = {

@@ -7,12 +7,13 @@ from starlette.responses import Response
 from agent.standin import keys
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import MOMENT, OBJECT, TEXT, object_schema
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.devices.onboarding import certificate_for
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.refusals import forbidden, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
-from agent.standin.device_cloud.shapes import MOMENT, OBJECT, TEXT, TEXTS, answer, resource
+from agent.standin.device_cloud.shapes import TEXTS, resource
 from agent.standin.principal import Principal
 from agent.standin.state import TEAMS, USERS, Cloud
 
@@ -109,30 +110,30 @@ def _to_resource(cloud: Cloud, principal: Principal) -> Resource:
     return with_meta(resource, CREATED_AT)
 
 
-_PLAN = answer(
+_PLAN = object_schema(
     name=TEXT,
     proxyUsageDeclarations={"type": "object", "additionalProperties": {"type": "integer"}},
     currentMonthCosts={"type": "array", "items": OBJECT},
     currentMonthTotalCost={"type": "number"},
     serviceKeys={
         "type": "array",
-        "items": answer(service=TEXT, enabled={"type": "boolean"}, createdAt=MOMENT),
+        "items": object_schema(service=TEXT, enabled={"type": "boolean"}, createdAt=MOMENT),
     },
 )
 _ACCOUNT = resource(
     mqttEndpoint=TEXT,
     mqttTopicPrefix=TEXT,
-    team=answer(tenantId=TEXT, name=TEXT),
+    team=object_schema(tenantId=TEXT, name=TEXT),
     role=TEXT,
     userId=TEXT,
     tags=TEXTS,
     plan=_PLAN,
 )
-_STATUS = answer(status=TEXT, login={"type": "boolean"})
-_TOKEN = answer(token=TEXT, createdAt=MOMENT)
-_KEY = answer(serviceKey=TEXT, service=TEXT, token=TEXT, createdAt=MOMENT)
+_STATUS = object_schema(status=TEXT, login={"type": "boolean"})
+_TOKEN = object_schema(token=TEXT, createdAt=MOMENT)
+_KEY = object_schema(serviceKey=TEXT, service=TEXT, token=TEXT, createdAt=MOMENT)
 _OF_A_DEVICE = ("clientCert", "privateKey")
-_CREDENTIALS = answer(**dict.fromkeys(_OF_A_DEVICE, TEXT))
+_CREDENTIALS = object_schema(**dict.fromkeys(_OF_A_DEVICE, TEXT))
 OPERATIONS = (
     declare(
         "GET /v1/status", "FetchStatus", "Whether the service is up.", _status,

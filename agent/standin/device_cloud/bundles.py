@@ -17,14 +17,14 @@ from starlette.responses import Response
 from agent.json_value import JSONValue
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.location.assistance import predictions
 from agent.standin.device_cloud.operations import BYTES, Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, invalid, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, told, with_meta
-from agent.standin.device_cloud.shapes import FLAG, MOMENT, TEXT, TEXTS, answer, list_of, resource
+from agent.standin.device_cloud.shapes import FLAG, TEXTS, list_of, resource
 from agent.standin.device_cloud.tables import BUNDLES, FILES, PREDICTIONS, Bundle
 from agent.standin.state import Cloud
 
@@ -230,7 +230,7 @@ OPERATIONS = (
     declare(
         "POST /v1/firmwares", "UploadFirmware", "A bundle, as a zip with a manifest.", _upload,
         tag="FOTA", bodies={"application/zip": _ZIP, BYTES: _ZIP, "text/plain": _BASE64},
-        max_body=LARGEST_ZIP, answers={202: answer(uris=TEXTS)},
+        max_body=LARGEST_ZIP, answers={202: object_schema(uris=TEXTS)},
     ),
     declare(
         f"GET {_ONE}", "FetchFirmware", "A bundle.", _fetch, tag="FOTA", answers={200: _BUNDLE},

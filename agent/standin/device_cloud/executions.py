@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, TEXT, body_schema
 from agent.standin.device_cloud import tables
 from agent.standin.device_cloud.access import FOTA_DEVICE
 from agent.standin.device_cloud.devices.registry import registry
@@ -14,7 +14,7 @@ from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
-from agent.standin.device_cloud.shapes import MOMENT, TEXT, TEXTS, list_of, of, resource
+from agent.standin.device_cloud.shapes import TEXTS, list_of, of, resource
 from agent.standin.state import Cloud
 
 FINAL = frozenset({"SUCCEEDED", "FAILED", "REJECTED", "TIMED_OUT", "CANCELLED"})
@@ -25,14 +25,7 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     "IN_PROGRESS": FINAL | {"IN_PROGRESS", "DOWNLOADING"},
     **{name: frozenset({name}) for name in FINAL},
 }
-REPORT: Schema = {
-    "type": "object",
-    "required": ["status"],
-    "properties": {
-        "status": {"type": "string", "enum": sorted(TRANSITIONS)},
-        "details": {"type": "string"},
-    },
-}
+REPORT = body_schema("status", status={"type": "string", "enum": sorted(TRANSITIONS)}, details=TEXT)
 _LONGEST_DETAIL = 1024
 
 

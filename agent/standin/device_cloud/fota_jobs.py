@@ -9,14 +9,14 @@ from starlette.responses import Response
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
 from agent.standin.device_cloud import bundles, executions
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, told, with_meta
-from agent.standin.device_cloud.shapes import MOMENT, TEXT, TEXTS, answer, list_of, of, resource
+from agent.standin.device_cloud.shapes import TEXTS, list_of, of, resource
 from agent.standin.device_cloud.tables import JOBS, Job, JobFirmware, JobTarget
 from agent.standin.state import Cloud
 
@@ -206,7 +206,7 @@ _SHOWN = resource(
     status=TEXT,
     statusDetail=TEXT,
     target=of(JobTarget),
-    firmware=answer(**of(JobFirmware)["properties"], uris=TEXTS),
+    firmware=object_schema(**of(JobFirmware)["properties"], uris=TEXTS),
     executionStats={"type": "object", "additionalProperties": {"type": "integer"}},
     createdAt=MOMENT,
     lastUpdatedAt=MOMENT,
@@ -215,7 +215,7 @@ _SHOWN = resource(
 OPERATIONS = (
     declare(
         "POST /v1/fota-jobs", "CreateFOTAJob", "Update devices.", _create,
-        tag="FOTA", body=JOB, answers={201: answer(jobId=TEXT)},
+        tag="FOTA", body=JOB, answers={201: object_schema(jobId=TEXT)},
     ),
     declare(
         "GET /v1/fota-jobs", "ListFOTAJobs", "Jobs, newest first.", _listed,

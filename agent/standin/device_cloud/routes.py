@@ -9,11 +9,11 @@ from starlette.routing import Route
 from agent.standin.core import openapi
 from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import NUMBER, OBJECT, TEXT, object_schema
 from agent.standin.device_cloud import access, account, bundles, executions, fota_jobs
 from agent.standin.device_cloud.devices import ble, bulk, claiming, devices, messages, onboarding
 from agent.standin.device_cloud.location import location, orbits
 from agent.standin.device_cloud.operations import Context, declare
-from agent.standin.device_cloud.shapes import OBJECT
 from agent.standin.state import Cloud
 
 _SCHEMES = {
@@ -33,11 +33,7 @@ _IF_MATCH = {
     "description": "The version that a change is meant for: `$meta.version`, which is the `ETag`"
     " of a single read, or `*`. Every operation that changes an existing resource takes it.",
 }
-_ERROR = {
-    "type": "object",
-    "required": ["code", "message"],
-    "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
-}
+_ERROR = object_schema(code=NUMBER, message=TEXT)
 
 
 async def _published_document(context: Context) -> Response:

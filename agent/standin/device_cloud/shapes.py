@@ -2,34 +2,23 @@
 
 import msgspec
 
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, NUMBER, TEXT, Schema, object_schema
 
-TEXT: Schema = {"type": "string"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 FLAG: Schema = {"anyOf": [{"type": "boolean"}, {"type": "integer", "enum": [0, 1]}]}
-OBJECT: Schema = {"type": "object"}
-MOMENT: Schema = {"type": "string", "format": "date-time"}
-_PAGE: Schema = {"total": {"type": "integer"}, "pageNextToken": TEXT}
-
-
-def answer(*optional: str, **fields: Schema) -> Schema:
-    """Return the schema of an object that has these fields; the `optional` ones may be missing."""
-    required = [name for name in fields if name not in optional]
-    return {"type": "object", "required": required, "properties": fields}
-
-
-_META = answer(version=TEXT, createdAt=MOMENT, updatedAt=MOMENT)
+_PAGE: Schema = {"total": NUMBER, "pageNextToken": TEXT}
+_META = object_schema(version=TEXT, createdAt=MOMENT, updatedAt=MOMENT)
 
 
 def resource(*optional: str, **fields: Schema) -> Schema:
     """Return the schema of a resource: these fields and `$meta`."""
-    return answer(*optional, **fields, **{"$meta": _META})
+    return object_schema(*optional, **fields, **{"$meta": _META})
 
 
 def list_of(item: Schema) -> Schema:
     """Return the schema of a page of a list."""
     items: Schema = {"type": "array", "items": item}
-    return answer("pageNextToken", items=items, **_PAGE)
+    return object_schema("pageNextToken", items=items, **_PAGE)
 
 
 def of(kind: type[msgspec.Struct]) -> Schema:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agent.standin.core.responses import Refused
-from agent.standin.core.schema import Errors
+from agent.standin.core.schema import NUMBER, OBJECT, TEXT, Errors, object_schema
 
 # Status -> code and type; only the first is published.
 _TYPES = {
@@ -22,25 +22,14 @@ _TYPES = {
     507: (1507, "InsufficientStorageError"),
 }
 
-ERROR_SCHEMA = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "http_code", "type", "message"],
-            "properties": {
-                "code": {"type": "integer"},
-                "http_code": {"type": "integer"},
-                "type": {"type": "string"},
-                "message": {
-                    "anyOf": [{"type": "string"}, {"type": "object"}],
-                    "description": "A text, or texts by index and by field.",
-                },
-            },
-        }
-    },
-}
+ERROR_SCHEMA = object_schema(
+    error=object_schema(
+        code=NUMBER,
+        http_code=NUMBER,
+        type=TEXT,
+        message={"anyOf": [TEXT, OBJECT], "description": "A text, or texts by index and by field."},
+    )
+)
 
 
 class ObservabilityRefused(Refused):

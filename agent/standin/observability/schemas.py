@@ -1,25 +1,9 @@
 """The JSON Schema of each resource in responses, and the parts of such schemas."""
 
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, NUMBER, OBJECT, TEXT, Schema, object_schema
 
-TEXT: Schema = {"type": "string"}
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-NUMBER: Schema = {"type": "integer"}
-DATE: Schema = {"type": "string", "format": "date-time"}
-DATE_OR_NULL: Schema = {"anyOf": [DATE, {"type": "null"}]}
-OPEN: Schema = {"type": "object"}
 OPEN_OR_NULL: Schema = {"type": ["object", "null"]}
-
-
-def object_schema(**fields: Schema) -> Schema:
-    """Return the schema of an object that has all these fields."""
-    return {"type": "object", "required": list(fields), "properties": fields}
-
-
-def body_schema(*required: str, **fields: Schema) -> Schema:
-    """Return the schema of an object that may have these fields and has the `required` ones."""
-    required_names: Schema = {"required": list(required)} if required else {}
-    return {"type": "object", **required_names, "properties": fields}
 
 
 def nullable(schema: Schema) -> Schema:
@@ -27,11 +11,14 @@ def nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+MOMENT_OR_NULL = nullable(MOMENT)
+
+
 RELEASE_REF = object_schema(id=NUMBER, version=TEXT, revision=TEXT)
 DEVICE_REF = object_schema(id=NUMBER, device_serial=TEXT, hardware_version=TEXT)
 COHORT_REF = object_schema(id=NUMBER, name=TEXT, slug=TEXT)
 
-ORGANIZATION = object_schema(id=TEXT, name=TEXT, slug=TEXT, created_date=DATE)
+ORGANIZATION = object_schema(id=TEXT, name=TEXT, slug=TEXT, created_date=MOMENT)
 PROJECT = object_schema(
     id=TEXT,
     name=TEXT,
@@ -40,7 +27,7 @@ PROJECT = object_schema(
     os=TEXT,
     api_key=TEXT,
     count_devices=NUMBER,
-    created_date=DATE,
+    created_date=MOMENT,
 )
 ARTIFACT = object_schema(
     id=NUMBER,
@@ -51,9 +38,9 @@ ARTIFACT = object_schema(
     filename=TEXT,
     url=TEXT,
     md5=TEXT,
-    size={"type": "integer"},
-    created_date=DATE,
-    updated_date=DATE,
+    size=NUMBER,
+    created_date=MOMENT,
+    updated_date=MOMENT,
 )
 RELEASE = object_schema(
     id=NUMBER,
@@ -65,8 +52,8 @@ RELEASE = object_schema(
     must_pass_through={"type": "boolean"},
     count_devices=NUMBER,
     artifacts={"type": "array", "items": ARTIFACT},
-    created_date=DATE,
-    updated_date=DATE,
+    created_date=MOMENT,
+    updated_date=MOMENT,
 )
 COHORT = object_schema(
     id=NUMBER,
@@ -74,8 +61,8 @@ COHORT = object_schema(
     slug=TEXT,
     count_devices=NUMBER,
     last_deployment=OPEN_OR_NULL,
-    created_date=DATE,
-    updated_date=DATE,
+    created_date=MOMENT,
+    updated_date=MOMENT,
 )
 DEVICE = object_schema(
     id=NUMBER,
@@ -85,10 +72,10 @@ DEVICE = object_schema(
     nickname=TEXT,
     description=TEXT,
     cohort=nullable(COHORT_REF),
-    last_seen=DATE_OR_NULL,
+    last_seen=MOMENT_OR_NULL,
     last_seen_release=nullable(RELEASE_REF),
-    created_date=DATE,
-    updated_date=DATE,
+    created_date=MOMENT,
+    updated_date=MOMENT,
 )
 DEPLOYMENT = object_schema(
     id=NUMBER,
@@ -98,7 +85,7 @@ DEPLOYMENT = object_schema(
     cohort=nullable(COHORT_REF),
     deployer=OPEN_OR_NULL,
     rollout_percent=NUMBER,
-    deployed_date=DATE,
+    deployed_date=MOMENT,
     extra_info=OPEN_OR_NULL,
 )
 EVENT = object_schema(
@@ -109,11 +96,11 @@ EVENT = object_schema(
     software_type=TEXT,
     software_version=TEXT,
     sdk_version=TEXT_OR_NULL,
-    event_info=OPEN,
+    event_info=OBJECT,
     user_info=OPEN_OR_NULL,
-    created_date=DATE,
-    captured_date=DATE,
-    received_date=DATE,
+    created_date=MOMENT,
+    captured_date=MOMENT,
+    received_date=MOMENT,
 )
 TRACE = object_schema(
     id=NUMBER,
@@ -126,9 +113,9 @@ TRACE = object_schema(
     release=nullable(RELEASE_REF),
     software_type=TEXT,
     software_version=TEXT,
-    trace_info=OPEN,
-    captured_date=DATE,
-    created_date=DATE,
+    trace_info=OBJECT,
+    captured_date=MOMENT,
+    created_date=MOMENT,
 )
 ISSUE = object_schema(
     id=NUMBER,
@@ -137,12 +124,12 @@ ISSUE = object_schema(
     signature=TEXT,
     device_count=NUMBER,
     trace_count=NUMBER,
-    first_seen=DATE,
-    last_seen=DATE,
+    first_seen=MOMENT,
+    last_seen=MOMENT,
     first_release=nullable(RELEASE_REF),
     last_release=nullable(RELEASE_REF),
     last_trace=NUMBER,
-    created_date=DATE,
+    created_date=MOMENT,
 )
 INSTALL = object_schema(
     id=NUMBER,
@@ -151,12 +138,12 @@ INSTALL = object_schema(
     release_from=nullable(RELEASE_REF),
     release_to=nullable(RELEASE_REF),
     software_type=TEXT,
-    began_at=DATE,
-    transitioned_at=DATE,
+    began_at=MOMENT,
+    transitioned_at=MOMENT,
 )
 COREDUMP = object_schema(
-    id=NUMBER, trace=NUMBER, device=nullable(DEVICE_REF), size=NUMBER, created_date=DATE
+    id=NUMBER, trace=NUMBER, device=nullable(DEVICE_REF), size=NUMBER, created_date=MOMENT
 )
 FILE = object_schema(
-    id=NUMBER, kind=TEXT, name=TEXT, md5=TEXT, size=NUMBER, details=OPEN, created_date=DATE
+    id=NUMBER, kind=TEXT, name=TEXT, md5=TEXT, size=NUMBER, details=OBJECT, created_date=MOMENT
 )

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agent.json_value import JSONValue
 from agent.standin.core.operation import Host
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import Schema, body_schema, object_schema
 from agent.standin.observability import file_storage, tables
 from agent.standin.observability.file_storage import MAX_FILE, TRANSITIONS, UploadEvent
 from agent.standin.observability.ingest.archives import add_archive
@@ -29,28 +29,24 @@ from agent.standin.observability.project import (
     Project,
 )
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
-from agent.standin.observability.schemas import object_schema
 from agent.standin.observability.tables import Artifact, Release, StoredFile
 
 _MEBIBYTE = 1024 * 1024
 _NAME: Schema = {"type": "string", "maxLength": 512}
 IDENTITY = object_schema(**IDENTITY_FIELDS)
-_SOFTWARE: Schema = {
-    "type": "object",
-    "required": ["version", "software_type"],
-    "properties": {
-        "version": {
-            # Two versions are a delta, from the first to the second.
-            "anyOf": [
-                RELEASE_VERSION,
-                {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2},
-            ]
-        },
-        "software_type": VERSION,
-        "revision": _NAME,
+_SOFTWARE = object_schema(
+    "revision",
+    version={
+        # Two versions are a delta, from the first to the second.
+        "anyOf": [
+            RELEASE_VERSION,
+            {"type": "array", "items": RELEASE_VERSION, "minItems": 2, "maxItems": 2},
+        ]
     },
-}
-_BUILD: Schema = {**_SOFTWARE, "properties": {**_SOFTWARE["properties"], "version": _NAME}}
+    software_type=VERSION,
+    revision=_NAME,
+)
+_BUILD = object_schema("revision", version=_NAME, software_type=VERSION, revision=_NAME)
 """The build that symbols belong to: an Android app's version ends in a colon and its code."""
 
 
@@ -68,20 +64,13 @@ class UploadKind:
 
     def body(self) -> Schema:
         """Return the schema of the commit."""
-        token: Schema = {
-            "type": "object",
-            "required": ["token"],
-            "properties": {
-                "token": {"type": "string", "pattern": f"^{TOKEN}$"},
-                "md5": {"type": "string", "pattern": "^([0-9a-fA-F]{32})?$"},
-                "name": _NAME,
-            },
-        }
-        return {
-            "type": "object",
-            "required": ["file", *self.required],
-            "properties": {"file": token, **self.fields},
-        }
+        token = body_schema(
+            "token",
+            token={"type": "string", "pattern": f"^{TOKEN}$"},
+            md5={"type": "string", "pattern": "^([0-9a-fA-F]{32})?$"},
+            name=_NAME,
+        )
+        return body_schema("file", *self.required, file=token, **self.fields)
 
 
 TOKEN_BYTES = 24
@@ -139,14 +128,14 @@ def prepare_schema() -> Schema:
     """Return the schema of the body that prepares an upload; each kind has its size limit."""
     limits = sorted({kind.limit for kind in KINDS})
     return {
-        "type": "object",
-        "required": ["kind", "size"],
-        "properties": {
-            "kind": {"type": "string", "enum": list(BY_NAME)},
-            "size": {"type": "integer", "minimum": 0},
-            "device": {"type": ["object", "null"]},
-            "content_encoding": {"enum": ["gzip", "identity", None]},
-        },
+        **body_schema(
+            "kind",
+            "size",
+            kind={"type": "string", "enum": list(BY_NAME)},
+            size={"type": "integer", "minimum": 0},
+            device={"type": ["object", "null"]},
+            content_encoding={"enum": ["gzip", "identity", None]},
+        ),
         "anyOf": [
             {
                 "properties": {

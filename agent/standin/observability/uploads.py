@@ -9,7 +9,7 @@ from starlette.responses import Response
 from agent.json_value import JSONValue
 from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import NUMBER, OBJECT, TEXT, Schema, body_schema, object_schema
 from agent.standin.observability import file_storage, upload_commits
 from agent.standin.observability.access import Access, Role
 from agent.standin.observability.ingest import push
@@ -22,10 +22,9 @@ from agent.standin.observability.operations import (
     ServedOperation,
     declare,
 )
-from agent.standin.observability.project import SLUG, Identity
+from agent.standin.observability.project import IDENTITY_FIELDS, SLUG, Identity
 from agent.standin.observability.refusals import ObservabilityRefused, invalid
 from agent.standin.observability.resources.lists import item_schema
-from agent.standin.observability.schemas import NUMBER, OPEN, TEXT, object_schema
 from agent.standin.observability.tables import FILES
 
 _PREPARE = upload_commits.prepare_schema()
@@ -39,7 +38,7 @@ _PREPARED = item_schema(object_schema(upload_url=TEXT, token=TEXT))
 _PREPARED_PARTS = item_schema(
     object_schema(part_urls={"type": "array", "items": TEXT}, complete_upload_url=TEXT, token=TEXT)
 )
-_ACCEPTED = {202: OPEN}
+_ACCEPTED = {202: OBJECT}
 _HOSTS = (Host.INGRESS, Host.FILES)
 _API = (Host.API,)
 _EVERY = (Host.API, *_HOSTS)
@@ -185,17 +184,14 @@ async def _find_symbols(context: RequestContext) -> Response:
     raise ObservabilityRefused(404, "no symbols of this build")
 
 
-_TRACE: Schema = {
-    "type": "object",
-    "required": upload_commits.IDENTITY["required"],
-    "properties": {
-        **upload_commits.IDENTITY["properties"],
-        "reason": {"type": ["string", "integer", "null"]},
-        "captured_date": {"type": "string", "maxLength": 64},
-        "processes": {"type": "array", "items": {}},
-        "threads": {"type": "array", "items": {}},
-    },
-}
+_TRACE = body_schema(
+    *IDENTITY_FIELDS,
+    **IDENTITY_FIELDS,
+    reason={"type": ["string", "integer", "null"]},
+    captured_date={"type": "string", "maxLength": 64},
+    processes={"type": "array", "items": {}},
+    threads={"type": "array", "items": {}},
+)
 
 
 async def _import_trace(context: RequestContext) -> Response:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import MOMENT, TEXT
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices import credentials
@@ -19,7 +20,7 @@ from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import Resource, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
-from agent.standin.device_cloud.shapes import MOMENT, TEXT, list_of, resource
+from agent.standin.device_cloud.shapes import list_of, resource
 from agent.standin.state import Cloud
 from agent.standin.store import TableOf
 

@@ -14,7 +14,7 @@ from agent.json_value import JSONValue
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, OBJECT, TEXT, Schema, body_schema, object_schema
 from agent.standin.core.serving import JSON_TYPE
 from agent.standin.device_cloud.devices.credentials import CsvTable
 from agent.standin.device_cloud.devices.registry import TAGS
@@ -22,16 +22,7 @@ from agent.standin.device_cloud.operations import Context, DeviceCloudOperation,
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import DeviceCloudRefused, bad_request, not_found
 from agent.standin.device_cloud.resource import Resource, answer_one, require, with_meta
-from agent.standin.device_cloud.shapes import (
-    FLAG,
-    MOMENT,
-    OBJECT,
-    TEXT,
-    TEXTS,
-    answer,
-    list_of,
-    resource,
-)
+from agent.standin.device_cloud.shapes import FLAG, TEXTS, list_of, resource
 from agent.standin.device_cloud.tables import CLAIMED, COMMANDS, Claimed, Command, Rule
 from agent.standin.state import Cloud
 from agent.standin.store import TableOf
@@ -46,35 +37,25 @@ _BEFORE_UUID, _AFTER_UUID = 6, 22
 _SIX_BITS = "[A-Za-z0-9_-]"
 _IDENTITY = f"2dn3hQFQ{_SIX_BITS}{{21}}[AQgw][BFJNRVZdhlptx159]Q"
 _IDENTITY += f"{_SIX_BITS}{{21}}[FVl1][A-D]{_SIX_BITS}{{21}}"
-CLAIM: Schema = {
-    "type": "object",
-    "required": ["claimToken"],
-    "properties": {
-        "claimToken": {
-            "type": "string",
-            "maxLength": 4096,
-            "pattern": rf"^{_IDENTITY}(\.{_SIX_BITS}*)?$",
-            "description": "What AT%ATTESTTOKEN answers.",
-        },
-        "tags": TAGS,
+CLAIM = body_schema(
+    "claimToken",
+    claimToken={
+        "type": "string",
+        "maxLength": 4096,
+        "pattern": rf"^{_IDENTITY}(\.{_SIX_BITS}*)?$",
+        "description": "What AT%ATTESTTOKEN answers.",
     },
-}
+    tags=TAGS,
+)
 # Attributes of a distinguished name as RFC 4514 writes them, those that need no escape.
 _ASCII = "[A-Za-z0-9]([A-Za-z0-9 ._:@/-]{0,62}[A-Za-z0-9])?"
 _ATTRIBUTE = f"(C=[A-Z]{{2}}|(CN|O|OU|L|ST|STREET|UID)={_ASCII})"
 _SEC_TAG: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 
 
-def _command(**fields: Schema) -> Schema:
-    return {
-        "type": "object",
-        "required": [name for name in fields if name in {"secTag", "content"}],
-        "properties": fields,
-    }
-
-
 _REQUESTS = {
-    "certificateSigningRequest": _command(
+    "certificateSigningRequest": body_schema(
+        "secTag",
         secTag=_SEC_TAG,
         attributes={
             "type": "string",
@@ -83,26 +64,23 @@ _REQUESTS = {
         },
         keyUsage={"type": "string", "pattern": "^[01]{9}$"},
     ),
-    "clientCertificate": _command(secTag=_SEC_TAG, content={"type": "string"}),
-    "serverCertificate": _command(secTag=_SEC_TAG, content={"type": "string"}),
-    "clientPrivateKeyGeneration": _command(secTag=_SEC_TAG),
-    "cloudAccessKeyGeneration": _command(secTag=_SEC_TAG),
-    "finished": _command(),
+    "clientCertificate": object_schema(secTag=_SEC_TAG, content=TEXT),
+    "serverCertificate": object_schema(secTag=_SEC_TAG, content=TEXT),
+    "clientPrivateKeyGeneration": object_schema(secTag=_SEC_TAG),
+    "cloudAccessKeyGeneration": object_schema(secTag=_SEC_TAG),
+    "finished": {"type": "object", "required": [], "properties": {}},
 }
-COMMAND: Schema = {
-    "type": "object",
-    "required": ["request"],
-    "properties": {
-        "description": {"type": "string", "maxLength": 1024},
-        "request": {
-            "type": "object",
-            "minProperties": 1,
-            "maxProperties": 1,
-            "additionalProperties": False,
-            "properties": _REQUESTS,
-        },
+COMMAND = body_schema(
+    "request",
+    description={"type": "string", "maxLength": 1024},
+    request={
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": False,
+        "properties": _REQUESTS,
     },
-}
+)
 
 
 async def _claim(context: Context) -> Response:
@@ -166,7 +144,7 @@ def _rules(path: str, key: str) -> tuple[DeviceCloudOperation, ...]:
         return answer_one(resource, 201)
 
     name: Schema = {"type": "string", "minLength": 1}
-    rule: Schema = {"type": "object", "required": [key], "properties": {key: name, "tags": TAGS}}
+    rule = body_schema(key, **{key: name, "tags": TAGS})
     shown = resource(**{"id": TEXT, key: name, "tags": TAGS})
     return (
         declare(
@@ -295,8 +273,8 @@ def _answer_of_kit(command: dict[str, dict[str, JSONValue]]) -> dict[str, dict[s
     return {kind: {"csr": base64.urlsafe_b64encode(signed).rstrip(b"=").decode()}}
 
 
-_FAILED: Schema = {"type": "array", "items": answer(row={"type": "integer"}, message=TEXT)}
-_CLAIMED = answer(claimedIds=TEXTS, failed=_FAILED)
+_FAILED: Schema = {"type": "array", "items": object_schema(row={"type": "integer"}, message=TEXT)}
+_CLAIMED = object_schema(claimedIds=TEXTS, failed=_FAILED)
 _SHOWN = resource(id=TEXT, tenantId=TEXT, tags=TEXTS, commands=TEXTS)
 _SHOWN_COMMAND = resource(
     "response",

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from agent.json_value import JSONValue
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import TEXT, Schema
 from agent.standin.core.serving import Query
 from agent.standin.device_cloud import refusals
 from agent.standin.device_cloud.access import DEVICE
@@ -17,7 +17,7 @@ from agent.standin.device_cloud.devices.registry import TAGS, merge, registry, t
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one
-from agent.standin.device_cloud.shapes import FLAG, TEXT, TEXTS, list_of, of, resource
+from agent.standin.device_cloud.shapes import FLAG, TEXTS, list_of, of, resource
 from agent.standin.device_cloud.tables import Device, DeviceFields
 from agent.standin.state import Cloud
 

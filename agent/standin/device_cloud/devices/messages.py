@@ -8,14 +8,14 @@ from starlette.responses import Response
 from agent.json_value import JSONValue
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, TEXT, Schema
 from agent.standin.device_cloud.access import DEVICE
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import invalid
 from agent.standin.device_cloud.resource import accepted, with_meta
-from agent.standin.device_cloud.shapes import MOMENT, TEXT, list_of, resource
+from agent.standin.device_cloud.shapes import list_of, resource
 from agent.standin.device_cloud.tables import MESSAGES, Message
 from agent.standin.state import Cloud
 

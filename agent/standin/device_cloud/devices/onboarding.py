@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
 from agent.standin.device_cloud import refusals
 from agent.standin.device_cloud.access import PROJECT
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
@@ -21,7 +21,7 @@ from agent.standin.device_cloud.devices.registry import TAGS, registry
 from agent.standin.device_cloud.operations import Context, Handler, declare
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
-from agent.standin.device_cloud.shapes import MOMENT, TEXT, answer, resource
+from agent.standin.device_cloud.shapes import resource
 from agent.standin.device_cloud.tables import OWNERSHIP, Ownership
 from agent.standin.jwt import private_pem
 
@@ -224,15 +224,15 @@ async def _dissociate(context: Context) -> Response:
     return accepted()
 
 
-_OPERATION_ID = answer(bulkOpsRequestId={"type": "string", "minLength": 26, "maxLength": 26})
-_CERTIFICATE = answer(clientId=TEXT, caCert=TEXT, clientCert=TEXT, privateKey=TEXT)
-_ROW = answer(row={"type": "integer"}, deviceId=TEXT, error=TEXT)
+_OPERATION_ID = object_schema(bulkOpsRequestId={"type": "string", "minLength": 26, "maxLength": 26})
+_CERTIFICATE = object_schema(clientId=TEXT, caCert=TEXT, clientCert=TEXT, privateKey=TEXT)
+_ROW = object_schema(row={"type": "integer"}, deviceId=TEXT, error=TEXT)
 _IN_PROJECT = resource(
     "errorSummary",
     bulkOpsRequestId=TEXT,
     status=TEXT,
     requestedAt=MOMENT,
-    errorSummary=answer(errors={"type": "array", "items": _ROW}),
+    errorSummary=object_schema(errors={"type": "array", "items": _ROW}),
 )
 _ASSOCIATION = "/v1/association/{device_id}"
 OPERATIONS = (

@@ -11,14 +11,13 @@ from starlette.responses import Response
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON, file_response
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import OBJECT, TEXT, Schema, object_schema
 from agent.standin.core.serving import JSON_TYPE
 from agent.standin.device_cloud.access import LEGACY_LOCATION, AcceptedSchemes
 from agent.standin.device_cloud.location import location_input, orbits
 from agent.standin.device_cloud.location.radio_world import Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.operations import BYTES, Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
-from agent.standin.device_cloud.shapes import OBJECT, TEXT, answer
 from agent.standin.device_cloud.tables import PREDICTIONS
 
 DEFAULT_TYPES = (1, 2, 3, 4, 6, 7, 9)
@@ -280,7 +279,7 @@ def operations(
             declare(
                 f"GET {prefix}{suffix}", f"{kind}Fetch{suffix.upper()}",
                 "Where the prediction file is.", _pgps, tag="Location", access=access,
-                parameters=(wanted,), answers={200: answer(host=TEXT, path=TEXT)},
+                parameters=(wanted,), answers={200: object_schema(host=TEXT, path=TEXT)},
                 deprecated=deprecated,
             )
             for suffix in ("pgps", "pgnss")

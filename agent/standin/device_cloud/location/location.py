@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
 from agent.standin.device_cloud.access import LEGACY_LOCATION, PROJECT_LOCATION, AcceptedSchemes
 from agent.standin.device_cloud.location import anchors, assistance, location_input
 from agent.standin.device_cloud.location.radio_world import TOWN_M, Fix, ReportedCell, radio_world
@@ -21,7 +21,7 @@ from agent.standin.device_cloud.operations import Context, DeviceCloudOperation,
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import not_found
 from agent.standin.device_cloud.resource import accepted, with_meta
-from agent.standin.device_cloud.shapes import FLAG, MOMENT, TEXT, answer, list_of, resource
+from agent.standin.device_cloud.shapes import FLAG, list_of, resource
 from agent.standin.device_cloud.tables import FIXES, StoredFix
 from agent.standin.principal import CredentialKind
 
@@ -174,17 +174,21 @@ def decimal_text(number: float) -> str:
 
 
 _NUMBER: Schema = {"type": "number"}
-_ADDRESS = answer(
+_ADDRESS = object_schema(
     lat=_NUMBER,
     lon=_NUMBER,
     uncertainty=_NUMBER,
     formatted=TEXT,
-    address=answer(country=TEXT, state=TEXT, city=TEXT),
+    address=object_schema(country=TEXT, state=TEXT, city=TEXT),
 )
 _PLACE = {"lat": _NUMBER, "lon": _NUMBER, "uncertainty": _NUMBER, "fulfilledWith": TEXT}
-_ANCHORS: Schema = {"type": "array", "items": answer("name", macAddress=TEXT, name=TEXT)}
-_POSITION = answer(
-    "anchors", "alt", **_PLACE, anchors=_ANCHORS, alt=answer(loc=answer(**_PLACE), dist=_NUMBER)
+_ANCHORS: Schema = {"type": "array", "items": object_schema("name", macAddress=TEXT, name=TEXT)}
+_POSITION = object_schema(
+    "anchors",
+    "alt",
+    **_PLACE,
+    anchors=_ANCHORS,
+    alt=object_schema(loc=object_schema(**_PLACE), dist=_NUMBER),
 )
 # And `meta`, an object, which generated clients cannot tell from `$meta` by their names for it.
 _FOUND = resource(

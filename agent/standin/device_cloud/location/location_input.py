@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from agent.json_value import JSONValue
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import Schema, body_schema, object_schema
 from agent.standin.device_cloud.location.radio_world import ReportedCell
 
 CELL_LISTS = ("lte", "ltecatm", "nbiot")
@@ -25,17 +25,10 @@ def _number(least: float, most: float) -> Schema:
 
 _EARFCN, _PCI, _ECI = _whole(0, 262143), _whole(0, 503), _whole(0, 268435455)
 _LEVELS = {"rsrp": _number(-157, -44), "rsrq": _number(-34.5, 3.5)}
-_NEIGHBOR: Schema = {
-    "type": "object",
-    "required": ["earfcn", "pci"],
-    "properties": {
-        "earfcn": _EARFCN,
-        "pci": _PCI,
-        "eci": _ECI,
-        "timeDiff": _number(-1e9, 1e9),
-        **_LEVELS,
-    },
-}
+_NEIGHBOR = body_schema(
+    "earfcn", "pci",
+    earfcn=_EARFCN, pci=_PCI, eci=_ECI, timeDiff=_number(-1e9, 1e9), **_LEVELS,
+)  # fmt: skip
 # A text keeps the zeros of a network code.
 NETWORK: Schema = {
     "mcc": {
@@ -48,19 +41,16 @@ NETWORK: Schema = {
     "eci": _ECI,
     "tac": _whole(0, 65535),
 }
-CELL: Schema = {
-    "type": "object",
-    "required": list(NETWORK),
-    "properties": {
-        **NETWORK,
-        **_LEVELS,
-        "pci": _PCI,
-        "earfcn": _EARFCN,
-        # 65535: not known.
-        "adv": {"anyOf": [_whole(0, 20512), {"enum": [65535]}]},
-        "nmr": {"type": "array", "maxItems": _MOST, "items": _NEIGHBOR},
-    },
-}
+CELL = body_schema(
+    *NETWORK,
+    **NETWORK,
+    **_LEVELS,
+    pci=_PCI,
+    earfcn=_EARFCN,
+    # 65535: not known.
+    adv={"anyOf": [_whole(0, 20512), {"enum": [65535]}]},
+    nmr={"type": "array", "maxItems": _MOST, "items": _NEIGHBOR},
+)
 CELLS: Schema = {"type": "array", "items": CELL, "minItems": 1, "maxItems": _MOST}
 MAC: Schema = {"type": "string", "pattern": "^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$"}
 ACCESS_POINT: Schema = {
@@ -86,12 +76,7 @@ _EXAMPLE_WIFI_SCAN = {
         {"macAddress": "40:01:7a:00:01:67", "signalStrength": -70},
     ]
 }
-WIFI_SCAN: Schema = {
-    "type": "object",
-    "required": ["accessPoints"],
-    "properties": {"accessPoints": ACCESS_POINTS},
-    "examples": [_EXAMPLE_WIFI_SCAN],
-}
+WIFI_SCAN: Schema = {**object_schema(accessPoints=ACCESS_POINTS), "examples": [_EXAMPLE_WIFI_SCAN]}
 _LISTS = dict.fromkeys(CELL_LISTS, CELLS)
 CELL_SCAN: Schema = {
     "type": "object",
@@ -106,13 +91,12 @@ ANY_SCAN: Schema = {
     "examples": [{"lte": [_EXAMPLE_CELL], "wifi": _EXAMPLE_WIFI_SCAN}],
 }
 ASSISTANCE: Schema = {
-    "type": "object",
-    "properties": {
-        "types": {"type": "array", "minItems": 1, "maxItems": 17, "items": _whole(1, 17)},
-        "mask": _number(0, 90),
-        "filtered": {"type": "boolean"},
+    **body_schema(
+        types={"type": "array", "minItems": 1, "maxItems": 17, "items": _whole(1, 17)},
+        mask=_number(0, 90),
+        filtered={"type": "boolean"},
         **CELL["properties"],
-    },
+    ),
     # Type 8 and the filter need a cell, and all of its fields.
     "anyOf": [
         {"required": list(NETWORK)},
@@ -125,14 +109,9 @@ ASSISTANCE: Schema = {
         },
     ],
 }
-COORDINATES: Schema = {
-    "type": "object",
-    "required": ["lat", "lon"],
-    "properties": {
-        "lat": {**_number(-90, 90), "examples": [63.42]},
-        "lon": {**_number(-180, 180), "examples": [10.38]},
-    },
-}
+COORDINATES = object_schema(
+    lat={**_number(-90, 90), "examples": [63.42]}, lon={**_number(-180, 180), "examples": [10.38]}
+)
 FIX: Schema = {
     "type": "object",
     "required": ["lat"],
@@ -144,15 +123,8 @@ FIX: Schema = {
         "acc": _number(0, 1e9),
     },
 }
-ANCHOR_CHANGE: Schema = {
-    "type": "object",
-    "properties": {**COORDINATES["properties"], "name": {"type": "string", "maxLength": 32}},
-}
-ANCHOR: Schema = {
-    "type": "object",
-    "required": ["macAddress", *COORDINATES["required"]],
-    "properties": {"macAddress": MAC, **ANCHOR_CHANGE["properties"]},
-}
+ANCHOR_CHANGE = body_schema(**COORDINATES["properties"], name={"type": "string", "maxLength": 32})
+ANCHOR = object_schema("name", macAddress=MAC, **ANCHOR_CHANGE["properties"])
 
 
 class _ReportedAccessPoint(msgspec.Struct, rename="camel"):

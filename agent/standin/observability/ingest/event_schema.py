@@ -1,6 +1,6 @@
 """The JSON Schema of the events push (clause O3.4). Pure."""
 
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import Schema, body_schema, object_schema
 from agent.standin.observability.project import MAX_LENGTH, RELEASE_VERSION, SLUG, VERSION
 
 MAX_EVENTS = 1000
@@ -34,34 +34,22 @@ _ADDRESS: Schema = {"type": "number", "minimum": 0, "maximum": 2**64 - 1}
 
 
 def _event_schema(kind: str, info: Schema) -> Schema:
-    return {
-        "type": "object",
-        "required": _REQUIRED,
-        "properties": {"type": {"type": "string", "enum": [kind]}, **_IDENTITY, "event_info": info},
-        "anyOf": _VERSIONS,
-    }
+    fields = {"type": {"type": "string", "enum": [kind]}, **_IDENTITY, "event_info": info}
+    return {**body_schema(*_REQUIRED, **fields), "anyOf": _VERSIONS}
 
 
-_HEARTBEAT = _event_schema(
-    "heartbeat", {"type": "object", "required": ["metrics"], "properties": {"metrics": _METRICS}}
-)
+_HEARTBEAT = _event_schema("heartbeat", object_schema(metrics=_METRICS))
 _TRACE = _event_schema(
     "trace",
-    {
-        "type": "object",
-        "required": ["reason", "pc"],
-        "properties": {
-            "reason": {"type": "integer", "minimum": 0, "maximum": 0xFFFF_FFFF},
-            "pc": _ADDRESS,
-            "lr": _ADDRESS,
-            "sp": _ADDRESS,
-        },
-    },
+    body_schema(
+        "reason",
+        "pc",
+        reason={"type": "integer", "minimum": 0, "maximum": 0xFFFF_FFFF},
+        **dict.fromkeys(("pc", "lr", "sp"), _ADDRESS),
+    ),
 )
 EVENT: Schema = {
-    "type": "object",
-    "required": ["type"],
-    "properties": {"type": {"type": "string", "enum": ["heartbeat", "trace"]}},
+    **object_schema(type={"type": "string", "enum": ["heartbeat", "trace"]}),
     "anyOf": [_HEARTBEAT, _TRACE],
 }
 EVENTS: Schema = {

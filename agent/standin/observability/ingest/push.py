@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema, parse_datetime
+from agent.standin.core.schema import Schema, object_schema, parse_datetime
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.event_schema import EVENTS
@@ -26,7 +26,6 @@ from agent.standin.observability.operations import RequestContext, ServedOperati
 from agent.standin.observability.project import SLUG, Project
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
-from agent.standin.observability.schemas import object_schema
 from agent.standin.observability.tables import TASKS, Task
 from agent.standin.principal import CredentialKind
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from agent.standin.core.operation import Link, Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import Schema, object_schema
 from agent.standin.observability import schemas, tables
 from agent.standin.observability.access import Role
 from agent.standin.observability.operations import (
@@ -168,7 +168,7 @@ def _remove_many(resource: ResourceKind[R]) -> ServedOperation:
         f"DELETE {_many(resource)}", f"Delete{resource.singular}s",
         f"Delete many of the {resource.name}: ids as a list, or under `ids`", handler,
         tag=resource.name, role=Role.PROJECT_MANAGER, answers={204: None}, refusals=(409,),
-        body={"anyOf": [ids, schemas.object_schema(ids=ids)]},
+        body={"anyOf": [ids, object_schema(ids=ids)]},
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.responses import JSON
+from agent.standin.core.schema import NUMBER, OBJECT, object_schema
 from agent.standin.observability import file_storage, schemas, tables
 from agent.standin.observability import project as projects
 from agent.standin.observability.access import Access
@@ -14,7 +15,6 @@ from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import invalid_fields
 from agent.standin.observability.resources import changes, serializers
 from agent.standin.observability.resources.lists import item_schema
-from agent.standin.observability.schemas import NUMBER, OPEN, object_schema
 from agent.standin.observability.upload_commits import IDENTITY
 
 _PARAMETERS = (
@@ -32,7 +32,7 @@ _PARAMETERS = (
 _CONFIG_REVISION = 1
 _RESOLUTIONS = ("debugging", "logging", "monitoring")
 _CONFIG_ANSWER = item_schema(
-    object_schema(revision=NUMBER, completed={"type": ["integer", "null"]}, config=OPEN)
+    object_schema(revision=NUMBER, completed={"type": ["integer", "null"]}, config=OBJECT)
 )
 
 

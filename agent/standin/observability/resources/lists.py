@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import NUMBER, Schema, object_schema
 from agent.standin.core.serving import Query
 
 R = TypeVar("R")
@@ -16,17 +16,13 @@ PER_PAGE = 20
 MAX_PER_PAGE = 100
 _MAX_PAGE = 2**31 - 1
 
-PAGING: Schema = {
-    "type": "object",
-    "required": ["item_count", "total_count", "page", "page_count", "per_page"],
-    "properties": {
-        "item_count": {"type": "integer", "description": "Items in this response."},
-        "total_count": {"type": "integer", "description": "Items on the server."},
-        "page": {"type": "integer"},
-        "page_count": {"type": "integer"},
-        "per_page": {"type": "integer", "description": "Most items of a response."},
-    },
-}
+PAGING = object_schema(
+    item_count={**NUMBER, "description": "Items in this response."},
+    total_count={**NUMBER, "description": "Items on the server."},
+    page=NUMBER,
+    page_count=NUMBER,
+    per_page={**NUMBER, "description": "Most items of a response."},
+)
 PAGE_PARAMETERS = (
     Parameter(
         name="page",
@@ -135,13 +131,9 @@ def page_response(records: list[R], query: Query, render: Callable[[R], object])
 
 def page_schema(item: Schema) -> Schema:
     """Return the schema of a page."""
-    return {
-        "type": "object",
-        "required": ["data", "paging"],
-        "properties": {"data": {"type": "array", "items": item}, "paging": PAGING},
-    }
+    return object_schema(data={"type": "array", "items": item}, paging=PAGING)
 
 
 def item_schema(item: Schema) -> Schema:
     """Return the schema of a response with one item."""
-    return {"type": "object", "required": ["data"], "properties": {"data": item}}
+    return object_schema(data=item)

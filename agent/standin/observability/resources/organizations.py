@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from agent.standin import state
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import TEXT, Schema, body_schema, object_schema
 from agent.standin.observability import schemas
 from agent.standin.observability.access import Access, Role, reachable
 from agent.standin.observability.operations import (
@@ -21,11 +21,10 @@ from agent.standin.observability.operations import (
 from agent.standin.observability.project import SLUG, Project, timestamp
 from agent.standin.observability.refusals import conflict
 from agent.standin.observability.resources import lists, serializers
-from agent.standin.observability.schemas import TEXT, object_schema
 
 _NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 1000}
-_CHANGE: Schema = {"type": "object", "properties": {"name": _NAME}}
-_NEW_PROJECT = {**object_schema(slug=SLUG), "properties": {"slug": SLUG, "name": _NAME}}
+_CHANGE = body_schema(name=_NAME)
+_NEW_PROJECT = body_schema("slug", slug=SLUG, name=_NAME)
 _USER_KEY_PATH = "/auth/api_key"
 _PROJECTS_PATH = ORGANIZATION_PATH + "/projects"
 _KEY = lists.item_schema(object_schema(api_key=TEXT))

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, NUMBER, TEXT, Schema, object_schema
 from agent.standin.observability import tables
 from agent.standin.observability.operations import (
     PROJECT_PATH,
@@ -16,11 +16,11 @@ from agent.standin.observability.operations import (
     declare,
 )
 from agent.standin.observability.project import timestamp
-from agent.standin.observability.schemas import DATE, NUMBER, TEXT, TEXT_OR_NULL, object_schema
+from agent.standin.observability.schemas import TEXT_OR_NULL
 
 LIFE_S = 60 * 86_400
 _LINE = object_schema(
-    id=NUMBER, created_date=DATE, level=TEXT, message=TEXT, device_serial=TEXT_OR_NULL
+    id=NUMBER, created_date=MOMENT, level=TEXT, message=TEXT, device_serial=TEXT_OR_NULL
 )
 _PAGE: Schema = object_schema(
     data={"type": "array", "items": _LINE}, links=object_schema(next=TEXT_OR_NULL)

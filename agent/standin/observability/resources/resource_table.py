@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import Schema, body_schema
 from agent.standin.observability import schemas, tables
 from agent.standin.observability.operations import RequestContext
 from agent.standin.observability.project import RELEASE_VERSION, SLUG, VERSION, Project
@@ -112,14 +112,14 @@ RELEASES = ResourceKind(
     filters=since(**_SEEN, updated_date="updated"),
     sorts=_sorts("version", **_DATES),
     create=changes.create_release,
-    create_body=schemas.body_schema(
+    create_body=body_schema(
         "version",
         version=RELEASE_VERSION,
         min_version={"anyOf": [RELEASE_VERSION, {"enum": [""]}]},
         **_RELEASE_FIELDS,
     ),
     change=changes.change_release,
-    change_body=schemas.body_schema(**_RELEASE_FIELDS),
+    change_body=body_schema(**_RELEASE_FIELDS),
     remove=changes.remove_release,
     remove_many=True,
 )
@@ -133,10 +133,10 @@ COHORTS = ResourceKind(
     filters=since(**_SEEN, updated_date="updated"),
     sorts=_sorts("name", "slug", **_DATES),
     create=changes.create_cohort,
-    create_body=schemas.body_schema("slug", slug=SLUG, name=_TEXT),
+    create_body=body_schema("slug", slug=SLUG, name=_TEXT),
     created_status=200,  # clients of the real service wait for this one
     change=changes.change_cohort,
-    change_body=schemas.body_schema(name=_TEXT),
+    change_body=body_schema(name=_TEXT),
     remove=changes.remove_cohort,
 )
 DEVICES = ResourceKind(
@@ -154,11 +154,11 @@ DEVICES = ResourceKind(
     },
     sorts=_sorts("device_serial", "last_seen", **_DATES),
     create=changes.create_device,
-    create_body=schemas.body_schema(
+    create_body=body_schema(
         "device_serial", "hardware_version", device_serial=SLUG, **_DEVICE_FIELDS
     ),
     change=changes.change_device,
-    change_body=schemas.body_schema(**_DEVICE_FIELDS),
+    change_body=body_schema(**_DEVICE_FIELDS),
     remove=changes.remove_device,
     remove_many=True,
 )
@@ -175,7 +175,7 @@ DEPLOYMENTS = ResourceKind(
     },
     sorts=_sorts(deployed_date="deployed", id="id"),
     create=changes.create_deployment,
-    create_body=schemas.body_schema(
+    create_body=body_schema(
         "release",
         "cohort",
         type={"type": "string", "enum": ["normal", "staged_rollout"]},
@@ -185,7 +185,7 @@ DEPLOYMENTS = ResourceKind(
         extra_info=schemas.OPEN_OR_NULL,
     ),
     change=changes.change_deployment,
-    change_body=schemas.body_schema(rollout_percent=_PERCENT),
+    change_body=body_schema(rollout_percent=_PERCENT),
     remove=changes.abort_deployment,
 )
 EVENTS = ResourceKind(
@@ -230,7 +230,7 @@ ISSUES = ResourceKind(
     },
     order=attrgetter("last_seen"),
     change=changes.change_issue,
-    change_body=schemas.body_schema(
+    change_body=body_schema(
         status={"type": "string", "enum": ["open", "closed", "resolved"]}, title=_TEXT
     ),
 )

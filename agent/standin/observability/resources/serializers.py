@@ -5,7 +5,7 @@ A field that is not made here is the record's own, a time under its name without
 
 from collections.abc import Sequence
 
-from agent.standin.core.schema import Schema
+from agent.standin.core.schema import MOMENT, Schema
 from agent.standin.observability import file_storage, schemas, tables
 from agent.standin.observability.project import Project, timestamp
 from agent.standin.observability.resources import changes
@@ -19,7 +19,7 @@ def _shown(schema: Schema, record: object, **made: object) -> JSONObject:
     for name, field in schema["properties"].items():
         if name in made:
             shown[name] = made[name]
-        elif field is schemas.DATE or field is schemas.DATE_OR_NULL:
+        elif field is MOMENT or field is schemas.MOMENT_OR_NULL:
             shown[name] = timestamp(getattr(record, name.removesuffix("_date").removesuffix("_at")))
         else:
             shown[name] = getattr(record, name)

@@ -7,11 +7,11 @@ from typing import Any
 from starlette.responses import Response
 
 from agent.standin.core.operation import Operation
+from agent.standin.core.schema import OBJECT, TEXT
 from agent.standin.core.serving import JSON_TYPE
 from agent.standin.device_cloud import operations
 from agent.standin.device_cloud.operations import Context
 from agent.standin.device_cloud.seed import GENERIC
-from agent.standin.device_cloud.shapes import OBJECT, TEXT
 
 
 def declare(call: str, name: str, summary: str, **more: Any) -> Operation:

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.standin.core.schema import check
-from agent.standin.observability.schemas import (
-    DATE_OR_NULL,
-    NUMBER,
-    TEXT,
-    body_schema,
-    nullable,
-    object_schema,
-)
+from agent.standin.core.schema import NUMBER, TEXT, body_schema, check, object_schema
+from agent.standin.observability.schemas import MOMENT_OR_NULL, nullable
 
 
 @pytest.mark.parametrize(
@@ -27,8 +20,8 @@ from agent.standin.observability.schemas import (
         (nullable(TEXT), None, True),
         (nullable(TEXT), "x", True),
         (nullable(TEXT), 1, False),
-        (DATE_OR_NULL, "2026-01-02T03:04:05Z", True),
-        (DATE_OR_NULL, "yesterday", False),
+        (MOMENT_OR_NULL, "2026-01-02T03:04:05Z", True),
+        (MOMENT_OR_NULL, "yesterday", False),
     ],
 )
 def test_a_schema_fits(schema: dict[str, object], value: object, fits: bool) -> None:
