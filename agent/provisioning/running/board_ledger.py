@@ -20,6 +20,7 @@ from agent.provisioning.running.run_state import TRANSITIONS, RunEvent, RunState
 
 T = TypeVar("T")
 
+_REGISTER = ProvisioningStep.REGISTER.value
 _CLOSE_TIMEOUT_S = 10.0
 
 
@@ -108,91 +109,73 @@ class BoardLedger:
 
     async def history(self, goal: Goal) -> BoardHistory:
         """Return what the ledger knows of the board that matters to its plan."""
-        record = self._record
-        return await self._ledger.call(
-            lambda ledger: history_of(ledger, record.uuid, goal, record.device_id)
-        )
+        device_id = self._record.device_id
+        return await self._ledger.call(lambda to: history_of(to, self._uuid, goal, device_id))
 
     async def unfinished(self, step: ProvisioningStep) -> str:
         """Return the detail of a step that an earlier run began and did not end, else ""."""
-        uuid = self._record.uuid
-        return await self._ledger.call(lambda ledger: ledger.unfinished(uuid, step.value)) or ""
+        return await self._ledger.call(lambda to: to.unfinished(self._uuid, step.value)) or ""
 
     async def last_begun(self, step: ProvisioningStep) -> str:
         """Return the detail of a step that was begun since it was last done, refused or not."""
-        uuid = self._record.uuid
-        notes = await self._ledger.call(lambda ledger: ledger.steps(uuid))
+        notes = await self._ledger.call(lambda to: to.steps(self._uuid))
         ends = [note for note in notes if note.step == step.value and note.state in {BEGUN, DONE}]
         return ends[-1].detail if ends and ends[-1].state == BEGUN else ""
 
     async def begin(self, step: ProvisioningStep, detail: str = "", writes: int = 0) -> None:
         """Record that a step is about to be done, and count the credential writes that it is."""
-        uuid = self._record.uuid
-        self._enter(RunEvent.WRITE if writes else RunEvent.NOTE)
-        await self._ledger.call(lambda ledger: ledger.begin(uuid, step.value, detail, writes))
+        event = RunEvent.WRITE if writes else RunEvent.NOTE
+        await self._note(event, lambda to: to.begin(self._uuid, step.value, detail, writes))
         self._writes += writes
 
     async def refused(self, step: ProvisioningStep, reason: str, writes: int = 0) -> None:
         """Record that the board refused a step that was begun; its writes were none."""
-        uuid = self._record.uuid
-        self._enter(RunEvent.NOTE)
-        await self._ledger.call(lambda ledger: ledger.refused(uuid, step.value, reason, writes))
+        note = step.value, reason, writes
+        await self._note(RunEvent.NOTE, lambda to: to.refused(self._uuid, *note))
         self._writes -= writes
 
     async def finish(self, step: ProvisioningStep, detail: str = "", **columns: str) -> None:
         """Record that a step was done, with its results (columns of the record)."""
-        uuid = self._record.uuid
-        self._enter(RunEvent.REGISTER if step is ProvisioningStep.REGISTER else RunEvent.NOTE)
-        await self._ledger.call(lambda ledger: ledger.finish(uuid, step.value, detail, **columns))
+        event = RunEvent.REGISTER if step is ProvisioningStep.REGISTER else RunEvent.NOTE
+        await self._note(event, lambda to: to.finish(self._uuid, step.value, detail, **columns))
         self._update_record(columns)
 
     async def begin_registration(self, detail: str, method: str) -> None:
         """Record that the service is about to be given the board's key."""
-        uuid, step = self._record.uuid, ProvisioningStep.REGISTER.value
-        self._enter(RunEvent.NOTE)
-        await self._ledger.call(
-            lambda ledger: ledger.begin_registration(uuid, step, detail, method)
+        await self._note(
+            RunEvent.NOTE, lambda to: to.begin_registration(self._uuid, _REGISTER, detail, method)
         )
 
     async def finish_registration(self, detail: str, method: str, **columns: str) -> None:
         """Record that the service took the board's key, with the results: it is the only one."""
-        uuid, step = self._record.uuid, ProvisioningStep.REGISTER.value
-        self._enter(RunEvent.REGISTER)
-        await self._ledger.call(
-            lambda ledger: ledger.finish_registration(uuid, step, detail, method, **columns)
+        await self._note(
+            RunEvent.REGISTER,
+            lambda to: to.finish_registration(self._uuid, _REGISTER, detail, method, **columns),
         )
         self._update_record(columns)
 
     async def hold_device_id(self, method: str) -> None:
         """Record that the board has its device id, by a method that gives no service its key."""
-        uuid = self._record.uuid
-        self._enter(RunEvent.NOTE)
-        await self._ledger.call(lambda ledger: ledger.hold_device_id(uuid, method))
+        await self._note(RunEvent.NOTE, lambda to: to.hold_device_id(self._uuid, method))
 
     async def finish_key(self, detail: str, public_key: str, key_digest: str) -> None:
         """Record the board's new key in the goal's tag: the one before is none any more."""
-        uuid, step = self._record.uuid, ProvisioningStep.KEY.value
-        self._enter(RunEvent.NOTE)
         because = self._consent or "another was made in its place"
-        await self._ledger.call(
-            lambda ledger: ledger.finish_key(uuid, step, detail, public_key, key_digest, because)
-        )
+        key = public_key, key_digest, because
+        step = ProvisioningStep.KEY.value
+        await self._note(RunEvent.NOTE, lambda to: to.finish_key(self._uuid, step, detail, *key))
         new = {**dict.fromkeys(KEY_COLUMNS, ""), "public_key": public_key, "key_digest": key_digest}
         self._update_record(new)
 
     async def update(self, **columns: str) -> None:
         """Store the results so far of a step that is not yet done (columns of the record)."""
-        uuid = self._record.uuid
-        self._enter(RunEvent.NOTE)
-        await self._ledger.call(lambda ledger: ledger.update(uuid, **columns))
+        await self._note(RunEvent.NOTE, lambda to: to.update(self._uuid, **columns))
         self._update_record(columns)
 
     async def consent(self, what: str) -> None:
         """Record what was allowed by name for this run, before it is done."""
-        self._enter(RunEvent.NOTE)
         self._consent = what
-        uuid = self._record.uuid
-        await self._ledger.call(lambda ledger: ledger.consent(uuid, what))
+        await self._note(RunEvent.NOTE, lambda to: to.consent(self._uuid, what))
 
     async def conclude(self, end: RunEnd, ended_at: datetime) -> None:
         """Record how the run ended, once, and release the board where it was claimed."""
@@ -208,6 +191,14 @@ class BoardLedger:
             await self._ledger.call(lambda ledger: ledger.conclude(run))
         finally:
             await self._ledger.call(lambda ledger: ledger.release(run.uuid))
+
+    @property
+    def _uuid(self) -> str:
+        return self._record.uuid
+
+    async def _note(self, event: RunEvent, work: Callable[[Ledger], None]) -> None:
+        self._enter(event)
+        await self._ledger.call(work)
 
     def _require(self, event: RunEvent) -> RunState:
         """Return the state after an event. Raises IllegalTransition where none follows."""
