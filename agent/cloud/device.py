@@ -8,15 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from agent.cloud.ble import (
-    Characteristic,
-    Descriptor,
-    Service,
-    find_characteristic,
-    find_descriptor,
-    read_services,
-    wire_id,
-)
+from agent.cloud import ble
 from agent.errors import BadAnswer
 from agent.json_value import JSONValue
 
@@ -108,21 +100,21 @@ class Device:
         return tuple(connections) if isinstance(connections, dict) else ()
 
     @property
-    def services(self) -> Mapping[str, Service]:
+    def services(self) -> Mapping[str, ble.Service]:
         """The services of a BLE device by UUID. Raises BadAnswer."""
-        return read_services(self.state)
+        return ble.read_services(self.state)
 
-    def characteristic(self, wanted: str) -> Characteristic:
+    def characteristic(self, wanted: str) -> ble.Characteristic:
         """Return the characteristic with this UUID or path. Raises NotFound, UsageError."""
-        return find_characteristic(self.services, wanted)
+        return ble.find_characteristic(self.services, wanted)
 
-    def descriptor(self, path: str) -> tuple[Characteristic, Descriptor] | None:
+    def descriptor(self, path: str) -> tuple[ble.Characteristic, ble.Descriptor] | None:
         """Return the descriptor with this path and its characteristic, None without one."""
-        return find_descriptor(self.services, path)
+        return ble.find_descriptor(self.services, path)
 
-    def wire_id(self, characteristic: Characteristic) -> str:
+    def wire_id(self, characteristic: ble.Characteristic) -> str:
         """Return the id by which requests name a characteristic of this device."""
-        return wire_id(self.services, characteristic)
+        return ble.wire_id(self.services, characteristic)
 
 
 def read_time(text: str | None) -> datetime | None:

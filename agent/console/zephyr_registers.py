@@ -6,16 +6,7 @@ shorter than its order gives the registers that it holds; an unknown version giv
 
 import struct
 
-from agent.console.zephyr_coredump import (
-    ARM64,
-    ARM_CORTEX_M,
-    RISC_V,
-    X86,
-    X86_64,
-    XTENSA,
-    Dump,
-    DumpBlock,
-)
+from agent.console import zephyr_coredump
 
 _X86_64_SAVED = (
     "vector code rax rcx rdx rsi rdi rsp r8 r9 r10 r11 rip eflags cs ss rbp "
@@ -33,17 +24,20 @@ _ARM64_SAVED = " ".join(f"x{number}" for number in range(19)) + " lr spsr pc"
 
 # Family and version -> word ("I" of 4 bytes, "Q" of 8) and the order.
 _ORDERS = {
-    (X86, 1): ("I", "vector code eax ecx edx ebx esp ebp esi edi eip eflags cs"),
-    (X86_64, 1): ("Q", _X86_64_SAVED),
-    (ARM_CORTEX_M, 1): ("I", _ARM),
-    (ARM_CORTEX_M, 2): ("I", _ARM + _ARM_CALLEE_SAVED),
-    (ARM_CORTEX_M, 3): ("I", _ARM + _ARM_CALLEE_SAVED),  # then two words that are no registers
-    (RISC_V, 1): ("I", _RISC_V_SAVED),
-    (RISC_V, 2): ("Q", _RISC_V_SAVED),
-    (RISC_V, 3): ("I", _RISC_V_ALL),
-    (RISC_V, 4): ("Q", _RISC_V_ALL),
-    (ARM64, 1): ("Q", _ARM64_SAVED),
-    (ARM64, 2): ("Q", _ARM64_SAVED + " fp sp"),
+    (zephyr_coredump.X86, 1): ("I", "vector code eax ecx edx ebx esp ebp esi edi eip eflags cs"),
+    (zephyr_coredump.X86_64, 1): ("Q", _X86_64_SAVED),
+    (zephyr_coredump.ARM_CORTEX_M, 1): ("I", _ARM),
+    (zephyr_coredump.ARM_CORTEX_M, 2): ("I", _ARM + _ARM_CALLEE_SAVED),
+    (zephyr_coredump.ARM_CORTEX_M, 3): (
+        "I",
+        _ARM + _ARM_CALLEE_SAVED,
+    ),  # then two words that are no registers
+    (zephyr_coredump.RISC_V, 1): ("I", _RISC_V_SAVED),
+    (zephyr_coredump.RISC_V, 2): ("Q", _RISC_V_SAVED),
+    (zephyr_coredump.RISC_V, 3): ("I", _RISC_V_ALL),
+    (zephyr_coredump.RISC_V, 4): ("Q", _RISC_V_ALL),
+    (zephyr_coredump.ARM64, 1): ("Q", _ARM64_SAVED),
+    (zephyr_coredump.ARM64, 2): ("Q", _ARM64_SAVED + " fp sp"),
 }
 
 PROGRAM_COUNTERS = ("pc", "eip", "rip")
@@ -51,13 +45,13 @@ _LINKS = ("lr", "ra")
 _STACK_POINTERS = ("sp", "esp", "rsp")
 
 
-def registers(dump: Dump, data: bytes | bytearray) -> dict[str, int]:
+def registers(dump: zephyr_coredump.Dump, data: bytes | bytearray) -> dict[str, int]:
     """Return the registers by name, in the order of the dump; {} if none can be read."""
     block = dump.block("A")
     if block is None or dump.header is None:
         return {}
     body = memoryview(data)[block.start : block.start + block.size]
-    if dump.header.target == XTENSA:
+    if dump.header.target == zephyr_coredump.XTENSA:
         return _xtensa(bytes(body))
     word, names = _order(dump.header.target, block)
     if not names:
@@ -76,8 +70,8 @@ def frame_registers(values: dict[str, int]) -> dict[str, int]:
     return {role: values[name] for role, names in roles.items() for name in names if name in values}
 
 
-def _order(target: int, block: DumpBlock) -> tuple[str, list[str]]:
-    if (target, block.version) == (RISC_V, 1) and block.size == 4 * 13:
+def _order(target: int, block: zephyr_coredump.DumpBlock) -> tuple[str, list[str]]:
+    if (target, block.version) == (zephyr_coredump.RISC_V, 1) and block.size == 4 * 13:
         return "I", _RISC_V_EMBEDDED.split()
     word, names = _ORDERS.get((target, block.version), ("", ""))
     return word, names.split()

@@ -7,14 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 from agent.config.identity_keys import IdentityKeys, UntrustedSignature
-from agent.provisioning.boards.board import (
-    BoardLocation,
-    BoardState,
-    BoardSwapped,
-    HeldCredential,
-    MadeKey,
-    WrongAnswer,
-)
+from agent.provisioning.boards import board
 from agent.provisioning.boards.limits import Quantity
 from at.causes.written_pem import defect_in
 from at.commands.clock import ReadClock, SetClock, clock_text
@@ -48,7 +41,7 @@ _NO_KEYS = IdentityKeys()
 
 
 @asynccontextmanager
-async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+async def open_board(location: board.BoardLocation) -> AsyncIterator[ModemBoard]:
     """Open the port of a location. Raises AtError."""
     async with open_modem(location.port) as modem:
         yield ModemBoard(modem)
@@ -64,13 +57,13 @@ class ModemBoard:
         self._modem = modem
         self._identity_keys = identity_keys
 
-    async def read(self) -> BoardState:
+    async def read(self) -> board.BoardState:
         """Return what the board is and holds; only IMEI and firmware where the gate refuses it."""
         send = self._modem.send
         imei = await self.imei()
         verdict = await read_verdict(self._modem)
         if not verdict.allowed:
-            return BoardState(
+            return board.BoardState(
                 imei=imei,
                 uuid="",
                 model="",
@@ -80,7 +73,7 @@ class ModemBoard:
                 has_time=False,
                 credentials=(),
             )
-        return BoardState(
+        return board.BoardState(
             imei=imei,
             uuid=await read_device_uuid(self._modem),
             model=(await send(ReadModel())).model,
@@ -106,7 +99,7 @@ class ModemBoard:
             ) from refusal
         attested = read_attestation(text).device_uuid
         if attested != uuid:
-            raise BoardSwapped(f"the board is {uuid}, and attests that it is {attested}")
+            raise board.BoardSwapped(f"the board is {uuid}, and attests that it is {attested}")
         return True
 
     async def imei(self) -> str:
@@ -120,11 +113,12 @@ class ModemBoard:
         """Raise FirmwareRefused where no call may be made in the board's name."""
         await require_firmware(self._modem)
 
-    async def credentials(self) -> tuple[HeldCredential, ...]:
+    async def credentials(self) -> tuple[board.HeldCredential, ...]:
         """Return the credential list."""
         listed = await self._modem.send(ListCredentials())
         return tuple(
-            HeldCredential(held.sec_tag, held.type, held.sha or "") for held in listed.credentials
+            board.HeldCredential(held.sec_tag, held.type, held.sha or "")
+            for held in listed.credentials
         )
 
     async def certificate(self, tag: int) -> str:
@@ -163,21 +157,23 @@ class ModemBoard:
             if refusal.code != _NOT_FOUND:
                 raise
 
-    async def make_key(self, tag: int, subject: str) -> MadeKey:
+    async def make_key(self, tag: int, subject: str) -> board.MadeKey:
         """Make a key with a CSR, and check all that can be checked of the answer."""
         made = await self._modem.send(GenerateKey(tag, attributes=subject or None))
         made = self._identity_keys.require(made, "the key that it made")
         if made.digest_matches is False:
-            raise WrongAnswer("the digest that the modem signed is not that of its answer")
+            raise board.WrongAnswer("the digest that the modem signed is not that of its answer")
         if made.self_signed is False:
-            raise WrongAnswer("the certificate request is not signed by the key that it names")
+            raise board.WrongAnswer(
+                "the certificate request is not signed by the key that it names"
+            )
         if made.sec_tag not in {None, tag}:
-            raise WrongAnswer(f"the key was made in tag {made.sec_tag}, not in {tag}")
+            raise board.WrongAnswer(f"the key was made in tag {made.sec_tag}, not in {tag}")
         checked = "the request is signed by its own key"
         if made.digest_matches:
             checked += ", the digest agrees"
         attested = "verified" if made.verified else made.reason
-        return MadeKey(
+        return board.MadeKey(
             made.public_key_pem, made.device_uuid or "", f"{checked}; attestation {attested}"
         )
 

@@ -6,20 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.errors import ResourceUnavailable
+from agent.provisioning.ledger import records
 from agent.provisioning.ledger.backend import Database, DatabaseFailed, Execute
 from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY
-from agent.provisioning.ledger.records import (
-    BEGUN,
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    KEY_COLUMNS,
-    REFUSED,
-    UNFINISHED,
-    BoardRecord,
-    RunRecord,
-    StepRecord,
-)
 from agent.provisioning.ledger.registrations import HELD_BY_ANOTHER, DeviceKey
 from agent.provisioning.ledger.station_runs import StationRuns, insert
 
@@ -54,7 +43,7 @@ _NEW_STEP = insert("steps", ("run", "uuid", "at", "station", "step", "state", "d
 _NEW_KEY = insert("keys", ("uuid", *OF_THE_KEY, "made_at", "run", "retired_because"))
 _LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
 _HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE uuid = :uuid AND retired_at IS NULL)"
-_KEY_COLUMNS = frozenset(KEY_COLUMNS) - {"public_key", "key_digest"}
+_KEY_COLUMNS = frozenset(records.KEY_COLUMNS) - {"public_key", "key_digest"}
 _BOARD_COLUMNS = frozenset({"attestation", "conflict"})
 
 
@@ -83,7 +72,7 @@ class Ledger(StationRuns):
 
     # --- claims and runs
 
-    def claim(self, run: RunRecord) -> BoardRecord:
+    def claim(self, run: records.RunRecord) -> records.BoardRecord:
         """Claim the board of a run for this station, and record that the run has begun.
 
         Its device id is claimed with it; a board that has a live key, or whose device id is that of
@@ -124,15 +113,15 @@ class Ledger(StationRuns):
                 self._database.unlock(_lock_of(claim.device_id))
             self._database.unlock(uuid)
 
-    def conclude(self, run: RunRecord) -> None:
+    def conclude(self, run: records.RunRecord) -> None:
         """Record how the run of a claimed board ended. Its writes are counted already."""
         with self._change(run.uuid) as (execute, _):
             reached = run.outcome in _REACHED
             if not reached:
-                self._note(execute, run.uuid, run.step, FAILED, run.reason)
+                self._note(execute, run.uuid, run.step, records.FAILED, run.reason)
             self._end_run(execute, run)
             # A run that was stopped leaves the board where it was: unfinished.
-            last = UNFINISHED if run.outcome == INTERRUPTED else run.outcome
+            last = records.UNFINISHED if run.outcome == records.INTERRUPTED else run.outcome
             outcome = "done" if reached else last
             changes = {"outcome": outcome, "last_outcome": last, "reason": run.reason}
             if reached:
@@ -156,31 +145,31 @@ class Ledger(StationRuns):
         `writes` are the credential writes that it is: counted now, so that none is lost to a kill.
         """
         with self._change(uuid) as (execute, claim):
-            self._note(execute, uuid, step, BEGUN, detail)
+            self._note(execute, uuid, step, records.BEGUN, detail)
             self._count(execute, uuid, claim.run, writes)
 
     def refused(self, uuid: str, step: str, reason: str, writes: int = 0) -> None:
         """Record that a step which was begun was not done; `writes` were counted and were none."""
         with self._change(uuid) as (execute, claim):
-            self._note(execute, uuid, step, REFUSED, reason)
+            self._note(execute, uuid, step, records.REFUSED, reason)
             self._count(execute, uuid, claim.run, -writes)
 
-    def never_done(self, note: StepRecord, reason: str) -> None:
+    def never_done(self, note: records.StepRecord, reason: str) -> None:
         """Record that a write which a run began, and was cut off at, was not done."""
         with self._change(note.uuid) as (execute, _):
-            self._note(execute, note.uuid, note.step, REFUSED, reason)
+            self._note(execute, note.uuid, note.step, records.REFUSED, reason)
             self._count(execute, note.uuid, note.run, -1)
 
     def finish(self, uuid: str, step: str, detail: str = "", **columns: str) -> None:
         """Record that a step was done, with its results: columns of the board, or of its key."""
         with self._change(uuid) as (execute, _):
-            self._note(execute, uuid, step, DONE, detail)
+            self._note(execute, uuid, step, records.DONE, detail)
             self._set(execute, uuid, columns)
 
     def begin_registration(self, uuid: str, step: str, detail: str, method: str) -> None:
         """Record that the service is about to be given the key of the run's tag."""
         with self._change(uuid) as (execute, claim):
-            self._note(execute, uuid, step, BEGUN, detail)
+            self._note(execute, uuid, step, records.BEGUN, detail)
             for key in self._device_key(execute, uuid, claim):
                 key.begin(method)
 
@@ -193,7 +182,7 @@ class Ledger(StationRuns):
         that is left with none retires.
         """
         with self._change(uuid) as (execute, claim):
-            self._note(execute, uuid, step, DONE, detail)
+            self._note(execute, uuid, step, records.DONE, detail)
             self._set(execute, uuid, columns)
             for key in self._device_key(execute, uuid, claim):
                 key.finish(method)
@@ -217,10 +206,10 @@ class Ledger(StationRuns):
         So does one whose tag was never known: the modem does not list it any more.
         """
         with self._change(uuid) as (execute, claim):
-            self._note(execute, uuid, step, DONE, detail)
+            self._note(execute, uuid, step, records.DONE, detail)
             self._retire(execute, uuid, claim.security_tag, because)
             key = {
-                **dict.fromkeys(KEY_COLUMNS, ""),
+                **dict.fromkeys(records.KEY_COLUMNS, ""),
                 "uuid": uuid,
                 "security_tag": claim.security_tag,
                 "public_key": public_key,
@@ -257,10 +246,10 @@ class Ledger(StationRuns):
         with self._database.transaction(writes=True) as execute:
             yield execute, claim
 
-    def _claim_row(self, run: RunRecord) -> BoardRecord:
+    def _claim_row(self, run: records.RunRecord) -> records.BoardRecord:
         uuid = run.uuid
         begun = {"station": self.station, "reason": ""}
-        begun |= {"outcome": UNFINISHED, "last_outcome": UNFINISHED}
+        begun |= {"outcome": records.UNFINISHED, "last_outcome": records.UNFINISHED}
         with self._database.transaction(writes=True) as execute:
             texts = dict.fromkeys(OF_THE_BOARD, "")
             none = {"made_at": None, "made_run": None, "updated_at": self._time(), "writes": 0}
@@ -278,7 +267,7 @@ class Ledger(StationRuns):
                 del identity["device_id"]
             self._set_board(execute, uuid, {**identity, **begun})
             where, values = "WHERE boards.uuid = :uuid", {"uuid": uuid, "tag": run.security_tag}
-            return self._read(execute, BoardRecord, where, values)[0]
+            return self._read(execute, records.BoardRecord, where, values)[0]
 
     def _note(self, execute: Execute, uuid: str, step: str, state: str, detail: str) -> None:
         values = {
@@ -325,7 +314,7 @@ class Ledger(StationRuns):
             {**columns, "updated_at": self._time(), "uuid": uuid},
         )
 
-    def _set_made(self, execute: Execute, run: RunRecord) -> None:
+    def _set_made(self, execute: Execute, run: records.RunRecord) -> None:
         # Found unchanged, it was made before; where that run was cut off, nothing says so but this.
         where = "uuid = :uuid" if run.outcome == "done" else "uuid = :uuid AND made_at IS NULL"
         execute(

@@ -13,14 +13,7 @@ from typing import Any
 import psycopg
 
 from agent.errors import UsageError
-from agent.provisioning.ledger.backend import (
-    DatabaseFailed,
-    Execute,
-    Rows,
-    StationsAtWork,
-    Tables,
-    upgrade,
-)
+from agent.provisioning.ledger import backend
 from agent.provisioning.ledger.sqlite import SqliteDatabase, sqlite_time
 
 _LOOPBACK = {"", "localhost", "127.0.0.1", "::1"}
@@ -69,7 +62,7 @@ class PostgresqlDatabase:
         self.session = 0
 
     @contextmanager
-    def transaction(self, *, writes: bool = False) -> Iterator[Execute]:  # noqa: ARG002
+    def transaction(self, *, writes: bool = False) -> Iterator[backend.Execute]:  # noqa: ARG002
         """Begin a transaction."""
         with self._begun() as connection:
             yield partial(_executed, connection)
@@ -85,7 +78,7 @@ class PostgresqlDatabase:
         with _failures(), closing(self._connect()) as connection, connection.transaction():
             _require_nobody_at_work(connection)
             execute = partial(_executed, connection)
-            upgrade(Tables(execute, shared=True), _version(execute), version)
+            backend.upgrade(backend.Tables(execute, shared=True), _version(execute), version)
 
     def migrated_copy(self, version: str | None) -> SqliteDatabase:
         """Return a copy in SQLite with the newest tables."""
@@ -164,7 +157,7 @@ class PostgresqlDatabase:
             f"AND objid::bigint = hashtext({uuid})::bigint & 4294967295)"
         )
 
-    def first_open_change(self, execute: Execute) -> int | None:
+    def first_open_change(self, execute: backend.Execute) -> int | None:
         """Return the lowest number that a writer holds who has not committed yet."""
         query = (
             f"SELECT min(objid::bigint) FROM pg_locks WHERE {_ADVISORY} "  # noqa: S608
@@ -209,15 +202,17 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise DatabaseFailed(_first_line(error)) from error
+        raise backend.DatabaseFailed(_first_line(error)) from error
 
 
-def _executed(connection: psycopg.Connection, statement: str, values: Mapping[str, object]) -> Rows:
+def _executed(
+    connection: psycopg.Connection, statement: str, values: Mapping[str, object]
+) -> backend.Rows:
     result = connection.execute(_driver_form(statement), values)
     return result.fetchall() if result.description else ()
 
 
-def _version(execute: Execute) -> str | None:
+def _version(execute: backend.Execute) -> str | None:
     if execute("SELECT to_regclass('alembic_version')", {})[0][0] is None:
         return None
     found = execute("SELECT version_num FROM alembic_version", {})
@@ -245,7 +240,9 @@ def _require_nobody_at_work(connection: psycopg.Connection) -> None:
     try:
         connection.execute("LOCK TABLE boards, steps IN ACCESS EXCLUSIVE MODE")
     except psycopg.errors.LockNotAvailable as error:
-        raise DatabaseFailed("another program has its tables open, nothing was changed") from error
+        raise backend.DatabaseFailed(
+            "another program has its tables open, nothing was changed"
+        ) from error
     # Whoever claims from now on waits for us, and then finds that the tables are newer than it.
     claims = connection.execute(
         "SELECT boards.uuid, boards.station FROM pg_locks LEFT JOIN boards "  # noqa: S608
@@ -256,7 +253,7 @@ def _require_nobody_at_work(connection: psycopg.Connection) -> None:
         f"board {uuid} at station {station}" if uuid else "one of a run" for uuid, station in claims
     ]
     if names:
-        raise StationsAtWork(
+        raise backend.StationsAtWork(
             f"stations are at work, nothing was changed: {', '.join(names)}",
             hint="wait until their trays are done, stop them, then run the same command again",
         )

@@ -6,12 +6,7 @@ from msgspec import UNSET, UnsetType
 from agent.json_value import JSONValue
 from agent.standin.core.schema import Schema, check
 from agent.standin.observability import tables
-from agent.standin.observability.ingest.coredumps import (
-    BadCoredump,
-    Coredump,
-    linux_signal,
-    parse_coredump,
-)
+from agent.standin.observability.ingest import coredumps
 from agent.standin.observability.project import SLUG, VERSION, Identity, Project
 
 _REASONS = {
@@ -134,9 +129,9 @@ def add_coredump(
     info: dict[str, JSONValue] = {}
     reason: int | str | None = None
     if identity is not None:
-        reason = linux_signal(data)
+        reason = coredumps.linux_signal(data)
     else:
-        dump = parse_coredump(data)
+        dump = coredumps.parse_coredump(data)
         info, reason = _describe(dump), dump.reason
         identity = Identity(
             dump.device_serial or fallback_serial or "",
@@ -145,9 +140,9 @@ def add_coredump(
             dump.software_version or "0.0.0",
         )
         if not identity.device_serial:
-            raise BadCoredump("neither the dump nor the request names the device")
-        refuse_bad(identity.device_serial, SLUG, "device_serial", BadCoredump)
-        refuse_bad(identity.hardware_version, VERSION, "hardware_version", BadCoredump)
+            raise coredumps.BadCoredump("neither the dump nor the request names the device")
+        refuse_bad(identity.device_serial, SLUG, "device_serial", coredumps.BadCoredump)
+        refuse_bad(identity.hardware_version, VERSION, "hardware_version", coredumps.BadCoredump)
     project.mark_seen(identity)
     number = _add_trace(project, identity, info, reason, project.now, source="coredump")
     stored = tables.StoredCoredump(
@@ -162,7 +157,7 @@ def add_coredump(
     return identity.device_serial
 
 
-def _describe(dump: Coredump) -> dict[str, JSONValue]:
+def _describe(dump: coredumps.Coredump) -> dict[str, JSONValue]:
     return {
         "reason": dump.reason,
         "build_id": dump.build_id,
