@@ -49,6 +49,11 @@ class Parameter:
         return replace(self, schema=self.schema_at(now_s), on_day=None)
 
 
+def in_path(name: str, schema: Schema) -> Parameter:
+    """Return a parameter of the path."""
+    return Parameter(name=name, schema=schema, where="path", required=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """An operation that can follow, with what an answer or its request holds."""

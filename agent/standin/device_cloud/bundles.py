@@ -15,7 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Parameter, in_path
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
 from agent.standin.device_cloud.access import OPEN
@@ -243,7 +243,7 @@ OPERATIONS = (
 DOWNLOADS = (
     declare(
         "GET /{path:path}", "Download", "A file.", _download, tag="FOTA", access=OPEN,
-        parameters=(Parameter(name="path", schema=TEXT, where="path", required=True),),
+        parameters=(in_path("path", TEXT),),
         answered_as=BYTES, answers={200: TEXT, 206: TEXT},
     ),
 )  # fmt: skip

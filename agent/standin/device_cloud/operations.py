@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY
-from agent.standin.core.operation import Link, Operation, Parameter
+from agent.standin.core.operation import Link, Operation, Parameter, in_path
 from agent.standin.core.responses import Refused
 from agent.standin.core.schema import Errors, Schema, first_error
 from agent.standin.core.serving import JSON_TYPE, CheckedOperation, CheckedRequest
@@ -227,7 +227,7 @@ def _in_path(name: str, method: str, seeded: dict[str, str]) -> Parameter:
     # A seeded value is no example of what to delete.
     if name in seeded and method != "DELETE":
         schema["examples"] = [seeded[name]]
-    return Parameter(name=name, schema=schema, where="path", required=True)
+    return in_path(name, schema)
 
 
 def _links(name: str) -> tuple[Link, ...]:

@@ -13,12 +13,12 @@ from urllib.parse import quote
 from msgspec import Struct
 from starlette.responses import Response
 
-from agent.standin.core.operation import Host, Parameter
+from agent.standin.core.operation import Host, Parameter, in_path
 from agent.standin.core.responses import file_response
 from agent.standin.core.schema import Schema
 from agent.standin.observability.access import Access
 from agent.standin.observability.ingest.push import decode_content
-from agent.standin.observability.operations import RequestContext, ServedOperation, declare
+from agent.standin.observability.operations import RequestContext, declare
 from agent.standin.observability.refusals import ObservabilityRefused, forbidden, invalid, not_found
 from agent.standin.state import Cloud
 from agent.standin.store import TableOf
@@ -30,7 +30,7 @@ PART_BYTES = 8 * 1024 * 1024
 MAX_PARTS = 100
 
 # Every repetition is bounded: a body of spaces must not be tried in all ways.
-_PART = re.compile(
+_PART_TAG = re.compile(
     r"<PartNumber>\s{0,20}(\d{1,5})\s{0,20}</PartNumber>\s{0,20}<ETag>([^<]{1,200})</ETag>"
 )
 _OCTETS = "application/octet-stream"
@@ -136,53 +136,6 @@ def upload_url(cloud: Cloud, secret: str, base_url: str, part: int | None = None
     return f"{base}{_STORAGE}/uploads/{secret}" + ("" if part is None else f"/{part}")
 
 
-def operations() -> list[ServedOperation]:
-    """Return the operations of the file storage."""
-    secret = Parameter(name="secret", schema=_TEXT, where="path", required=True)
-    part = Parameter(
-        name="part",
-        schema={"type": "integer", "minimum": 1, "maximum": MAX_PARTS},
-        where="path",
-        required=True,
-    )
-    bodies, xml = {_OCTETS: _BINARY}, "application/xml"
-    hosts, also = (Host.FILES, Host.INGRESS), (Host.API,)
-    return [
-        declare(
-            f"PUT {_STORAGE}/uploads/{{secret}}", "PutUpload", "The bytes of a prepared upload",
-            _put, tag="files", access=Access.OPEN, hosts=hosts, also=also, max_body=MAX_FILE,
-            description="The URL is the credential; no key is sent here.",
-            parameters=(secret,), bodies=bodies, answers={200: None}, refusals=(404, 415),
-        ),
-        declare(
-            f"PUT {_STORAGE}/uploads/{{secret}}/{{part}}", "PutUploadPart",
-            "One part of a prepared upload; its ETag is needed at the end", _put_part,
-            tag="files", access=Access.OPEN, hosts=hosts, also=also, max_body=MAX_FILE,
-            parameters=(secret, part), bodies=bodies, answers={200: None}, refusals=(404, 415),
-        ),
-        declare(
-            f"POST {_STORAGE}/uploads/{{secret}}", "CompleteUpload",
-            "Put the parts of an upload together", _complete,
-            tag="files", access=Access.OPEN, hosts=hosts, also=also,
-            parameters=(secret,), bodies={xml: {"type": "string"}},
-            answered_as=xml, answers={200: {"type": "string"}}, refusals=(404,),
-        ),
-        declare(
-            f"GET {_STORAGE}/files/{{blob}}/{{filename}}", "Download",
-            "A stored file; a range of it with Range", _get,
-            tag="files", access=Access.OPEN, hosts=(Host.FILES,), also=also,
-            parameters=(
-                Parameter(name="blob", schema=_TEXT, where="path", required=True),
-                Parameter(name="filename", schema=_TEXT, where="path", required=True),
-                Parameter(name="expires", schema=_SECONDS, required=True),
-                Parameter(name="signature", schema=_TEXT, required=True),
-            ),
-            answered_as=_OCTETS, answers={200: _BINARY, 206: _BINARY, 304: None},
-            refusals=(403, 404, 416),
-        ),
-    ]  # fmt: skip
-
-
 def find_upload(cloud: Cloud, secret: str) -> Upload:
     """Return a prepared upload that has not expired. Raises 404."""
     upload = cloud.table(UPLOADS).get(secret)
@@ -222,7 +175,7 @@ async def _complete(context: RequestContext) -> Response:
     text = context.raw.decode("utf-8", "replace")
     upload = find_upload(context.cloud, secret)
     # No XML parser: only part numbers and ETags are read.
-    listed_parts = _PART.findall(text)
+    listed_parts = _PART_TAG.findall(text)
     if not listed_parts or [int(number) for number, _ in listed_parts] != list(
         range(1, len(listed_parts) + 1)
     ):
@@ -285,3 +238,43 @@ def _sign(cloud: Cloud, blob: str, expires: int) -> str:
         table.put("downloads", secrets.token_bytes(32))
     text = f"{blob}\n{expires}".encode("utf-8", "surrogatepass")
     return hmac.new(table["downloads"], text, hashlib.sha256).hexdigest()
+
+
+_SECRET = in_path("secret", _TEXT)
+_PART = in_path("part", {"type": "integer", "minimum": 1, "maximum": MAX_PARTS})
+_BODIES, _XML = {_OCTETS: _BINARY}, "application/xml"
+_HOSTS, _ALSO = (Host.FILES, Host.INGRESS), (Host.API,)
+OPERATIONS = (
+    declare(
+        f"PUT {_STORAGE}/uploads/{{secret}}", "PutUpload", "The bytes of a prepared upload",
+        _put, tag="files", access=Access.OPEN, hosts=_HOSTS, also=_ALSO, max_body=MAX_FILE,
+        description="The URL is the credential; no key is sent here.",
+        parameters=(_SECRET,), bodies=_BODIES, answers={200: None}, refusals=(404, 415),
+    ),
+    declare(
+        f"PUT {_STORAGE}/uploads/{{secret}}/{{part}}", "PutUploadPart",
+        "One part of a prepared upload; its ETag is needed at the end", _put_part,
+        tag="files", access=Access.OPEN, hosts=_HOSTS, also=_ALSO, max_body=MAX_FILE,
+        parameters=(_SECRET, _PART), bodies=_BODIES, answers={200: None}, refusals=(404, 415),
+    ),
+    declare(
+        f"POST {_STORAGE}/uploads/{{secret}}", "CompleteUpload",
+        "Put the parts of an upload together", _complete,
+        tag="files", access=Access.OPEN, hosts=_HOSTS, also=_ALSO,
+        parameters=(_SECRET,), bodies={_XML: {"type": "string"}},
+        answered_as=_XML, answers={200: {"type": "string"}}, refusals=(404,),
+    ),
+    declare(
+        f"GET {_STORAGE}/files/{{blob}}/{{filename}}", "Download",
+        "A stored file; a range of it with Range", _get,
+        tag="files", access=Access.OPEN, hosts=(Host.FILES,), also=_ALSO,
+        parameters=(
+            in_path("blob", _TEXT),
+            in_path("filename", _TEXT),
+            Parameter(name="expires", schema=_SECONDS, required=True),
+            Parameter(name="signature", schema=_TEXT, required=True),
+        ),
+        answered_as=_OCTETS, answers={200: _BINARY, 206: _BINARY, 304: None},
+        refusals=(403, 404, 416),
+    ),
+)  # fmt: skip

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from agent.json_value import JSONValue
 from agent.standin.core import serving
 from agent.standin.core.dispatch import DEFAULT_MAX_BODY
-from agent.standin.core.operation import Host, Link, Operation, Parameter
+from agent.standin.core.operation import Host, Link, Operation, Parameter, in_path
 from agent.standin.core.responses import Refused
 from agent.standin.core.schema import Errors, Schema, parse_datetime
 from agent.standin.observability import refusals
@@ -26,15 +26,8 @@ from agent.standin.state import ORGANIZATION, PROJECT, Cloud
 JSON_TYPE = serving.JSON_TYPE
 ORGANIZATION_PATH = "/api/v0/organizations/{organization_slug}"
 PROJECT_PATH = ORGANIZATION_PATH + "/projects/{project_slug}"
-ORGANIZATION_PARAMETER = Parameter(
-    name="organization_slug",
-    schema={**SLUG, "examples": [ORGANIZATION]},
-    where="path",
-    required=True,
-)
-PROJECT_PARAMETER = Parameter(
-    name="project_slug", schema={**SLUG, "examples": [PROJECT]}, where="path", required=True
-)
+ORGANIZATION_PARAMETER = in_path("organization_slug", {**SLUG, "examples": [ORGANIZATION]})
+PROJECT_PARAMETER = in_path("project_slug", {**SLUG, "examples": [PROJECT]})
 _TRUTHS = {"true": True, "false": False}
 # What the document says of each access: credentials, a note, refusals.
 _DECLARED_ACCESS: dict[Access, tuple[tuple[str, ...], str, set[int]]] = {

@@ -51,7 +51,7 @@ _ITSELF = declare(
 def every_operation() -> list[ServedOperation]:
     """Return all operations of this half, those whose path has fewer variables first."""
     parts = (push, device_polling, file_storage, organizations, crud, uploads, processing_log)
-    operations = [served for part in parts for served in part.operations()]
+    operations = [served for part in parts for served in part.OPERATIONS]
     return [_ITSELF, *sorted(operations, key=lambda one: one.operation.path.count("{"))]
 
 

@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
-from agent.standin.core.operation import Host, Parameter
+from agent.standin.core.operation import Host, Parameter, in_path
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import NUMBER, OBJECT, TEXT, Schema, body_schema, object_schema
 from agent.standin.observability import file_storage, upload_commits
@@ -28,12 +28,7 @@ from agent.standin.observability.resources.lists import item_schema
 from agent.standin.observability.tables import FILES
 
 _PREPARE = upload_commits.prepare_schema()
-_BUILD_ID = Parameter(
-    name="build_id",
-    schema={"type": "string", "pattern": "^[0-9a-fA-F]{1,128}$"},
-    where="path",
-    required=True,
-)
+_BUILD_ID = in_path("build_id", {"type": "string", "pattern": "^[0-9a-fA-F]{1,128}$"})
 _PREPARED = item_schema(object_schema(upload_url=TEXT, token=TEXT))
 _PREPARED_PARTS = item_schema(
     object_schema(part_urls={"type": "array", "items": TEXT}, complete_upload_url=TEXT, token=TEXT)
@@ -42,47 +37,6 @@ _ACCEPTED = {202: OBJECT}
 _HOSTS = (Host.INGRESS, Host.FILES)
 _API = (Host.API,)
 _EVERY = (Host.API, *_HOSTS)
-
-
-def operations() -> list[ServedOperation]:
-    """Return the operations of prepared uploads, and the import of traces."""
-    served = [*_preparing()]
-    for kind in upload_commits.KINDS:
-        served += _committing(kind)
-    return served
-
-
-def _preparing() -> list[ServedOperation]:
-    key, manager = Access.PROJECT_KEY, Role.PROJECT_MANAGER
-    return [
-        declare(
-            "POST /api/v0/upload", "PrepareUpload", "Prepare an upload", _prepare,
-            tag="files", access=key, hosts=_HOSTS, also=_API, before=_refuse_too_large,
-            body=_PREPARE, answers={200: _PREPARED}, refusals=(429,),
-        ),
-        declare(
-            f"POST {PROJECT_PATH}/upload", "PrepareUploadAsUser", "Prepare an upload", _prepare,
-            tag="files", role=manager, hosts=_HOSTS, also=_API, before=_refuse_too_large,
-            body=_PREPARE, answers={200: _PREPARED},
-        ),
-        declare(
-            f"POST {PROJECT_PATH}/upload_multipart", "PrepareUploadInParts",
-            "Prepare an upload in parts", _prepare_parts,
-            tag="files", role=manager, hosts=_HOSTS, also=_API, before=_refuse_too_large,
-            body=_PREPARE, answers={200: _PREPARED_PARTS},
-        ),
-        declare(
-            f"GET {PROJECT_PATH}/symbols-by-gnu-build-id/{{build_id}}", "FindSymbols",
-            "Say whether symbols of a build are there", _find_symbols,
-            tag="files", hosts=(Host.FILES,), also=(Host.API, Host.INGRESS),
-            parameters=(_BUILD_ID,), answers={200: item_schema(object_schema(id=NUMBER))},
-        ),
-        declare(
-            "POST /api/v0/upload/trace-import", "ImportTrace", "Import a trace", _import_trace,
-            tag="files", access=key, hosts=(Host.INGRESS,), also=_EVERY, body=_TRACE,
-            answers=_ACCEPTED, refusals=(429,),
-        ),
-    ]  # fmt: skip
 
 
 def _committing(kind: upload_commits.UploadKind) -> list[ServedOperation]:
@@ -200,3 +154,36 @@ async def _import_trace(context: RequestContext) -> Response:
     identity = msgspec.structs.asdict(msgspec.convert(body, Identity))
     add_event(context.project, PushedEvent(type="trace", event_info=info, **identity), None)
     return push.accepted_response(context)
+
+
+_KEY, _MANAGER = Access.PROJECT_KEY, Role.PROJECT_MANAGER
+OPERATIONS = (
+    declare(
+        "POST /api/v0/upload", "PrepareUpload", "Prepare an upload", _prepare,
+        tag="files", access=_KEY, hosts=_HOSTS, also=_API, before=_refuse_too_large,
+        body=_PREPARE, answers={200: _PREPARED}, refusals=(429,),
+    ),
+    declare(
+        f"POST {PROJECT_PATH}/upload", "PrepareUploadAsUser", "Prepare an upload", _prepare,
+        tag="files", role=_MANAGER, hosts=_HOSTS, also=_API, before=_refuse_too_large,
+        body=_PREPARE, answers={200: _PREPARED},
+    ),
+    declare(
+        f"POST {PROJECT_PATH}/upload_multipart", "PrepareUploadInParts",
+        "Prepare an upload in parts", _prepare_parts,
+        tag="files", role=_MANAGER, hosts=_HOSTS, also=_API, before=_refuse_too_large,
+        body=_PREPARE, answers={200: _PREPARED_PARTS},
+    ),
+    declare(
+        f"GET {PROJECT_PATH}/symbols-by-gnu-build-id/{{build_id}}", "FindSymbols",
+        "Say whether symbols of a build are there", _find_symbols,
+        tag="files", hosts=(Host.FILES,), also=(Host.API, Host.INGRESS),
+        parameters=(_BUILD_ID,), answers={200: item_schema(object_schema(id=NUMBER))},
+    ),
+    declare(
+        "POST /api/v0/upload/trace-import", "ImportTrace", "Import a trace", _import_trace,
+        tag="files", access=_KEY, hosts=(Host.INGRESS,), also=_EVERY, body=_TRACE,
+        answers=_ACCEPTED, refusals=(429,),
+    ),
+    *(served for kind in upload_commits.KINDS for served in _committing(kind)),
+)  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 from starlette.responses import Response
 
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import in_path
 from agent.standin.device_cloud.location import location_input
 from agent.standin.device_cloud.location.radio_world import Fix
 from agent.standin.device_cloud.operations import Context, declare
@@ -108,7 +108,7 @@ def _to_resource(row: Anchor) -> Resource:
 
 
 _EVERY, _ONE = "/v1/location/anchors", "/v1/location/anchors/{mac_address}"
-_ADDRESS = (Parameter(name="mac_address", schema=location_input.MAC, where="path", required=True),)
+_ADDRESS = (in_path("mac_address", location_input.MAC),)
 _ANCHOR = resource(**of(Anchor)["properties"])
 OPERATIONS = (
     declare(

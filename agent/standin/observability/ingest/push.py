@@ -14,7 +14,7 @@ from email.message import Message
 import msgspec
 from starlette.responses import PlainTextResponse, Response
 
-from agent.standin.core.operation import Host, Parameter
+from agent.standin.core.operation import Host, in_path
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema, object_schema, parse_datetime
 from agent.standin.observability.access import Access
@@ -22,7 +22,7 @@ from agent.standin.observability.ingest.coredumps import BadCoredump
 from agent.standin.observability.ingest.event_schema import EVENTS
 from agent.standin.observability.ingest.messages import add_message, reassembler_of
 from agent.standin.observability.ingest.records import PushedEvent, add_coredump, add_event
-from agent.standin.observability.operations import RequestContext, ServedOperation, declare
+from agent.standin.observability.operations import RequestContext, declare
 from agent.standin.observability.project import SLUG, Project
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
@@ -45,38 +45,6 @@ _PARTS: Schema = {
 }
 _TASK: Schema = {"type": "string", "maxLength": 64}
 _STATES = ("PENDING", "SUCCESS", "FAILURE")
-
-
-def operations() -> list[ServedOperation]:
-    """Return the operations that devices push to, and that of the processing queue."""
-    return [
-        declare(
-            "POST /api/v0/events", "PushEvents", "Push events: a list of them, or one alone",
-            _push_events, tag="push", access=Access.PROJECT_KEY, hosts=(Host.INGRESS,),
-            also=(Host.API,), max_body=MAX_EVENTS_BODY, body=EVENTS,
-            answers={202: {"type": "object"}}, refusals=(429,),
-        ),
-        declare(
-            "POST /api/v0/chunks/{device_serial}", "PushChunks",
-            "Push one chunk of a device, or several in their order", _push_chunks,
-            tag="push", access=Access.PROJECT_KEY, hosts=(Host.CHUNKS,), also=(Host.API,),
-            max_body=MAX_CHUNKS_BODY,
-            description="What is wrong inside the chunks is not an error of this request: it goes"
-            " to the processing log.",
-            parameters=(
-                Parameter(name="device_serial", schema=SLUG, where="path", required=True),
-            ),
-            bodies={OCTETS: _BYTES, "multipart/mixed": _PARTS},
-            answered_as="text/plain", answers={202: {"type": "string"}}, refusals=(411, 415, 429),
-        ),
-        declare(
-            "GET /api/v0/queue/{task_id}", "GetTask", "What became of a push", _task,
-            tag="push", access=Access.USER_OR_PROJECT_KEY, hosts=(Host.API, Host.INGRESS),
-            parameters=(Parameter(name="task_id", schema=_TASK, where="path", required=True),),
-            answers={200: object_schema(status={"type": "string", "enum": list(_STATES)})},
-            refusals=(404,),
-        ),
-    ]  # fmt: skip
 
 
 def accepted_response(context: RequestContext, status: str = "SUCCESS") -> JSON:
@@ -257,3 +225,31 @@ def _part(raw: bytes) -> Part:
     if empty_line is None:
         raise BadMultipart("a part has no empty line between head and content")
     return Part(raw[: empty_line.start()].decode("latin-1").strip(), raw[empty_line.end() :])
+
+
+OPERATIONS = (
+    declare(
+        "POST /api/v0/events", "PushEvents", "Push events: a list of them, or one alone",
+        _push_events, tag="push", access=Access.PROJECT_KEY, hosts=(Host.INGRESS,),
+        also=(Host.API,), max_body=MAX_EVENTS_BODY, body=EVENTS,
+        answers={202: {"type": "object"}}, refusals=(429,),
+    ),
+    declare(
+        "POST /api/v0/chunks/{device_serial}", "PushChunks",
+        "Push one chunk of a device, or several in their order", _push_chunks,
+        tag="push", access=Access.PROJECT_KEY, hosts=(Host.CHUNKS,), also=(Host.API,),
+        max_body=MAX_CHUNKS_BODY,
+        description="What is wrong inside the chunks is not an error of this request: it goes"
+        " to the processing log.",
+        parameters=(in_path("device_serial", SLUG),),
+        bodies={OCTETS: _BYTES, "multipart/mixed": _PARTS},
+        answered_as="text/plain", answers={202: {"type": "string"}}, refusals=(411, 415, 429),
+    ),
+    declare(
+        "GET /api/v0/queue/{task_id}", "GetTask", "What became of a push", _task,
+        tag="push", access=Access.USER_OR_PROJECT_KEY, hosts=(Host.API, Host.INGRESS),
+        parameters=(in_path("task_id", _TASK),),
+        answers={200: object_schema(status={"type": "string", "enum": list(_STATES)})},
+        refusals=(404,),
+    ),
+)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from agent.standin.core.operation import Link, Parameter
+from agent.standin.core.operation import Link, Parameter, in_path
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import Schema, object_schema
 from agent.standin.observability import schemas, tables
@@ -21,22 +21,6 @@ from agent.standin.observability.resources import changes, lists, resource_table
 from agent.standin.observability.resources.resource_table import R, ResourceKind
 
 _MAX_REMOVED = 1000
-
-
-def operations() -> list[ServedOperation]:
-    """Return the operations of all resources of a project."""
-    served: list[ServedOperation] = []
-    for resource in resource_table.RESOURCES:
-        served += [_list(resource), _get(resource)]
-        if resource.create is not None:
-            served.append(_create(resource))
-        if resource.change is not None:
-            served.append(_change(resource))
-        if resource.remove is not None:
-            served.append(_remove(resource))
-        if resource.remove_many:
-            served.append(_remove_many(resource))
-    return [*served, _put_device_in_cohort()]
 
 
 def find(project: Project, resource: ResourceKind[R], key: str) -> R:
@@ -198,4 +182,19 @@ def _one(resource: ResourceKind[R]) -> str:
 
 
 def _key(resource: ResourceKind[R]) -> Parameter:
-    return Parameter(name=resource.key, schema=resource.key_schema, where="path", required=True)
+    return in_path(resource.key, resource.key_schema)
+
+
+def _offered(resource: ResourceKind[R]) -> list[ServedOperation]:
+    """Return the operations that there are for one resource."""
+    may = (
+        (True, _list), (True, _get), (resource.create, _create), (resource.change, _change),
+        (resource.remove, _remove), (resource.remove_many, _remove_many),
+    )  # fmt: skip
+    return [operation(resource) for offered, operation in may if offered]
+
+
+OPERATIONS = (
+    *(served for resource in resource_table.RESOURCES for served in _offered(resource)),
+    _put_device_in_cohort(),
+)

@@ -10,7 +10,7 @@ from agent.standin.core.schema import NUMBER, OBJECT, object_schema
 from agent.standin.observability import file_storage, schemas, tables
 from agent.standin.observability import project as projects
 from agent.standin.observability.access import Access
-from agent.standin.observability.operations import RequestContext, ServedOperation, declare
+from agent.standin.observability.operations import RequestContext, declare
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import invalid_fields
 from agent.standin.observability.resources import changes, serializers
@@ -34,31 +34,6 @@ _RESOLUTIONS = ("debugging", "logging", "monitoring")
 _CONFIG_ANSWER = item_schema(
     object_schema(revision=NUMBER, completed={"type": ["integer", "null"]}, config=OBJECT)
 )
-
-
-def operations() -> list[ServedOperation]:
-    """Return the operations: the latest release, the URL of its payload, the configuration."""
-    newest = "The newest release that is handed out to a device; 204 where it runs it"
-    hosts = (Host.API, Host.INGRESS)
-    return [
-        declare(
-            "GET /api/v0/releases/latest", "LatestRelease", newest, _release,
-            tag="releases", access=Access.PROJECT_KEY, hosts=hosts, parameters=_PARAMETERS,
-            answers={200: schemas.RELEASE, 204: None}, refusals=(429,),
-        ),
-        declare(
-            "GET /api/v0/releases/latest/url", "LatestReleaseUrl", newest, _url,
-            tag="releases", access=Access.PROJECT_KEY, hosts=hosts, parameters=_PARAMETERS,
-            answered_as="text/plain", answers={200: {"type": "string"}, 204: None},
-            refusals=(429,),
-        ),
-        declare(
-            "POST /api/v0/device-config", "GetDeviceConfig",
-            "The configuration of a device, and which revision it has confirmed", _device_config,
-            tag="devices", access=Access.PROJECT_KEY, hosts=hosts,
-            body=object_schema(device=IDENTITY), answers={200: _CONFIG_ANSWER},
-        ),
-    ]  # fmt: skip
 
 
 async def _release(context: RequestContext) -> Response:
@@ -181,3 +156,26 @@ async def _device_config(context: RequestContext) -> Response:
             }
         }
     )
+
+
+_NEWEST = "The newest release that is handed out to a device; 204 where it runs it"
+_HOSTS = (Host.API, Host.INGRESS)
+OPERATIONS = (
+    declare(
+        "GET /api/v0/releases/latest", "LatestRelease", _NEWEST, _release,
+        tag="releases", access=Access.PROJECT_KEY, hosts=_HOSTS, parameters=_PARAMETERS,
+        answers={200: schemas.RELEASE, 204: None}, refusals=(429,),
+    ),
+    declare(
+        "GET /api/v0/releases/latest/url", "LatestReleaseUrl", _NEWEST, _url,
+        tag="releases", access=Access.PROJECT_KEY, hosts=_HOSTS, parameters=_PARAMETERS,
+        answered_as="text/plain", answers={200: {"type": "string"}, 204: None},
+        refusals=(429,),
+    ),
+    declare(
+        "POST /api/v0/device-config", "GetDeviceConfig",
+        "The configuration of a device, and which revision it has confirmed", _device_config,
+        tag="devices", access=Access.PROJECT_KEY, hosts=_HOSTS,
+        body=object_schema(device=IDENTITY), answers={200: _CONFIG_ANSWER},
+    ),
+)  # fmt: skip

@@ -15,7 +15,6 @@ from agent.standin.observability.operations import (
     ORGANIZATION_PATH,
     PROJECT_PATH,
     RequestContext,
-    ServedOperation,
     declare,
 )
 from agent.standin.observability.project import SLUG, Project, timestamp
@@ -39,87 +38,6 @@ _ME = object_schema(
     name=TEXT,
     organizations={"type": "array", "items": object_schema(id=TEXT, name=TEXT, slug=TEXT)},
 )
-
-
-def operations() -> list[ServedOperation]:
-    """Return the operations on organizations, projects, the current user and the keys."""
-    return [*_user_operations(), *_organization_operations(), *_project_operations()]
-
-
-def _user_operations() -> list[ServedOperation]:
-    return [
-        declare(
-            "GET /auth/me", "WhoAmI", "Check email and password or user API key", _me,
-            tag="auth", access=Access.BASIC, answers={200: _ME},
-        ),
-        declare(
-            f"GET {_USER_KEY_PATH}", "GetUserApiKey", "Show the user's API key", _user_key,
-            tag="auth", access=Access.BASIC, answers={200: _KEY},
-        ),
-        declare(
-            f"POST {_USER_KEY_PATH}", "CycleUserApiKey", "Make or cycle the user's API key",
-            _cycle_user_key, tag="auth", access=Access.BASIC, answers={200: _KEY},
-        ),
-        declare(
-            f"DELETE {_USER_KEY_PATH}", "DeleteUserApiKey", "Delete the user's API key",
-            _delete_user_key, tag="auth", access=Access.BASIC, answers={204: None},
-        ),
-    ]  # fmt: skip
-
-
-def _organization_operations() -> list[ServedOperation]:
-    listed = lists.list_parameters(_FILTERS, _SORTS)
-    one, project = lists.item_schema(schemas.ORGANIZATION), lists.item_schema(schemas.PROJECT)
-    return [
-        declare(
-            "GET /api/v0/organizations", "ListOrganizations",
-            "List the organizations that the credential reaches", _organizations,
-            tag="organizations", parameters=listed,
-            answers={200: lists.page_schema(schemas.ORGANIZATION)},
-        ),
-        declare(
-            f"GET {ORGANIZATION_PATH}", "GetOrganization", "Get one of the organizations",
-            _organization, tag="organizations", answers={200: one},
-        ),
-        declare(
-            f"PATCH {ORGANIZATION_PATH}", "UpdateOrganization", "Change an organization",
-            _change_organization, tag="organizations", role=Role.ADMIN, body=_CHANGE,
-            answers={200: one},
-        ),
-        declare(
-            f"GET {_PROJECTS_PATH}", "ListProjects", "List the projects of an organization",
-            _projects, tag="organizations", parameters=listed,
-            answers={200: lists.page_schema(schemas.PROJECT)},
-        ),
-        declare(
-            f"POST {_PROJECTS_PATH}", "CreateProject", "Create a project; its key is made with it",
-            _create_project, tag="organizations", role=Role.ADMIN, body=_NEW_PROJECT,
-            answers={201: project}, refusals=(409,),
-        ),
-    ]  # fmt: skip
-
-
-def _project_operations() -> list[ServedOperation]:
-    one, manager = lists.item_schema(schemas.PROJECT), Role.PROJECT_MANAGER
-    return [
-        declare(
-            f"GET {PROJECT_PATH}", "GetProject", "Get one of the projects", _project,
-            tag="projects", answers={200: one},
-        ),
-        declare(
-            f"PATCH {PROJECT_PATH}", "UpdateProject", "Change a project", _change_project,
-            tag="projects", role=manager, body=_CHANGE, answers={200: one},
-        ),
-        declare(
-            f"GET {PROJECT_PATH}/api_key", "GetProjectKey", "Show the project key", _project_key,
-            tag="projects", answers={200: _KEY},
-        ),
-        declare(
-            f"POST {PROJECT_PATH}/api_key", "CycleProjectKey",
-            "Cycle the project key; the one before stops at once", _cycle_project_key,
-            tag="projects", role=manager, answers={200: _KEY},
-        ),
-    ]  # fmt: skip
 
 
 async def _me(context: RequestContext) -> Response:
@@ -223,3 +141,67 @@ def _set_user_key(context: RequestContext, key: str) -> None:
     user = _user(context)
     user.user_api_key = key
     context.cloud.table(state.USERS).put(user.email, user)
+
+
+_LISTED = lists.list_parameters(_FILTERS, _SORTS)
+_ONE, _PROJECT = lists.item_schema(schemas.ORGANIZATION), lists.item_schema(schemas.PROJECT)
+OPERATIONS = (
+    declare(
+        "GET /auth/me", "WhoAmI", "Check email and password or user API key", _me,
+        tag="auth", access=Access.BASIC, answers={200: _ME},
+    ),
+    declare(
+        f"GET {_USER_KEY_PATH}", "GetUserApiKey", "Show the user's API key", _user_key,
+        tag="auth", access=Access.BASIC, answers={200: _KEY},
+    ),
+    declare(
+        f"POST {_USER_KEY_PATH}", "CycleUserApiKey", "Make or cycle the user's API key",
+        _cycle_user_key, tag="auth", access=Access.BASIC, answers={200: _KEY},
+    ),
+    declare(
+        f"DELETE {_USER_KEY_PATH}", "DeleteUserApiKey", "Delete the user's API key",
+        _delete_user_key, tag="auth", access=Access.BASIC, answers={204: None},
+    ),
+    declare(
+        "GET /api/v0/organizations", "ListOrganizations",
+        "List the organizations that the credential reaches", _organizations,
+        tag="organizations", parameters=_LISTED,
+        answers={200: lists.page_schema(schemas.ORGANIZATION)},
+    ),
+    declare(
+        f"GET {ORGANIZATION_PATH}", "GetOrganization", "Get one of the organizations",
+        _organization, tag="organizations", answers={200: _ONE},
+    ),
+    declare(
+        f"PATCH {ORGANIZATION_PATH}", "UpdateOrganization", "Change an organization",
+        _change_organization, tag="organizations", role=Role.ADMIN, body=_CHANGE,
+        answers={200: _ONE},
+    ),
+    declare(
+        f"GET {_PROJECTS_PATH}", "ListProjects", "List the projects of an organization",
+        _projects, tag="organizations", parameters=_LISTED,
+        answers={200: lists.page_schema(schemas.PROJECT)},
+    ),
+    declare(
+        f"POST {_PROJECTS_PATH}", "CreateProject", "Create a project; its key is made with it",
+        _create_project, tag="organizations", role=Role.ADMIN, body=_NEW_PROJECT,
+        answers={201: _PROJECT}, refusals=(409,),
+    ),
+    declare(
+        f"GET {PROJECT_PATH}", "GetProject", "Get one of the projects", _project,
+        tag="projects", answers={200: _PROJECT},
+    ),
+    declare(
+        f"PATCH {PROJECT_PATH}", "UpdateProject", "Change a project", _change_project,
+        tag="projects", role=Role.PROJECT_MANAGER, body=_CHANGE, answers={200: _PROJECT},
+    ),
+    declare(
+        f"GET {PROJECT_PATH}/api_key", "GetProjectKey", "Show the project key", _project_key,
+        tag="projects", answers={200: _KEY},
+    ),
+    declare(
+        f"POST {PROJECT_PATH}/api_key", "CycleProjectKey",
+        "Cycle the project key; the one before stops at once", _cycle_project_key,
+        tag="projects", role=Role.PROJECT_MANAGER, answers={200: _KEY},
+    ),
+)  # fmt: skip

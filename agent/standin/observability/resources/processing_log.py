@@ -9,12 +9,7 @@ from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, NUMBER, TEXT, Schema, object_schema
 from agent.standin.observability import tables
-from agent.standin.observability.operations import (
-    PROJECT_PATH,
-    RequestContext,
-    ServedOperation,
-    declare,
-)
+from agent.standin.observability.operations import PROJECT_PATH, RequestContext, declare
 from agent.standin.observability.project import timestamp
 from agent.standin.observability.schemas import TEXT_OR_NULL
 
@@ -25,29 +20,6 @@ _LINE = object_schema(
 _PAGE: Schema = object_schema(
     data={"type": "array", "items": _LINE}, links=object_schema(next=TEXT_OR_NULL)
 )
-
-
-def operations() -> list[ServedOperation]:
-    """Return the operation of the log."""
-    size: Schema = {"type": "integer", "minimum": 1, "maximum": 500, "default": 100}
-    after: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31, "default": 0}
-    levels: Schema = {"type": "array", "items": {"enum": ["info", "warning", "error"]}}
-    start: Schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
-    return [
-        declare(
-            f"GET {PROJECT_PATH}/processing-log", "ListProcessingLog",
-            "What was found wrong in data that was taken; the next page is `links.next`",
-            _list_lines, tag="processing-log",
-            parameters=(
-                Parameter(name="page[size]", schema=size),
-                Parameter(name="page[after]", schema=after),
-                Parameter(name="level", schema=levels),
-                Parameter(name="start", schema=start),
-                Parameter(name="device_serial", schema=TEXT),
-            ),
-            answers={200: _PAGE},
-        )
-    ]  # fmt: skip
 
 
 async def _list_lines(context: RequestContext) -> Response:
@@ -81,3 +53,24 @@ async def _list_lines(context: RequestContext) -> Response:
             "links": {"next": following},
         }
     )
+
+
+_SIZE: Schema = {"type": "integer", "minimum": 1, "maximum": 500, "default": 100}
+_AFTER: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31, "default": 0}
+_LEVELS: Schema = {"type": "array", "items": {"enum": ["info", "warning", "error"]}}
+_START: Schema = {"type": "string", "format": "date-time", "pattern": "Z$"}
+OPERATIONS = (
+    declare(
+        f"GET {PROJECT_PATH}/processing-log", "ListProcessingLog",
+        "What was found wrong in data that was taken; the next page is `links.next`",
+        _list_lines, tag="processing-log",
+        parameters=(
+            Parameter(name="page[size]", schema=_SIZE),
+            Parameter(name="page[after]", schema=_AFTER),
+            Parameter(name="level", schema=_LEVELS),
+            Parameter(name="start", schema=_START),
+            Parameter(name="device_serial", schema=TEXT),
+        ),
+        answers={200: _PAGE},
+    ),
+)  # fmt: skip
