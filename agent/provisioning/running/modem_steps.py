@@ -5,6 +5,7 @@ Each is recorded in the ledger before and after it is done.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -63,67 +64,60 @@ class OfflineMode:
             await self._ledger.finish(ProvisioningStep.OFFLINE, f"back to {mode}")
 
 
+@dataclass(frozen=True, slots=True)
 class CredentialSteps:
     """The steps that change the modem's credential store, and the one that checks it.
 
     The board's identity is read before and after each write.
     """
 
-    def __init__(
-        self,
-        port: BoardPort,
-        identity: IdentityCheck,
-        ledger: BoardLedger,
-        goal: Goal,
-        key_folder: Path,
-    ) -> None:
-        self._port = port
-        self._identity = identity
-        self._ledger = ledger
-        self._goal = goal
-        self._key_folder = key_folder
+    port: BoardPort
+    identity: IdentityCheck
+    ledger: BoardLedger
+    goal: Goal
+    key_folder: Path
 
     async def clear(self, credentials: Sequence[tuple[int, int]]) -> None:
         """Delete credentials, each by its tag and type."""
         for tag, kind in credentials:
             place = f"{tag}:{kind}"
-            delete = partial(self._port.delete, tag, kind)
+            delete = partial(self.port.delete, tag, kind)
             await self._on_this_board(ProvisioningStep.CLEAR, place, delete)
-            await self._ledger.finish(ProvisioningStep.CLEAR, place)
+            await self.ledger.finish(ProvisioningStep.CLEAR, place)
 
     async def write_ca_chain(self) -> None:
         """Write the CA chain of the goal."""
-        await self._write(ProvisioningStep.CA_CHAIN, CredentialType.ROOT_CA, self._goal.ca_chain)
+        await self._write(ProvisioningStep.CA_CHAIN, CredentialType.ROOT_CA, self.goal.ca_chain)
 
     async def write_certificate(self) -> None:
         """Write the client certificate of the record."""
-        certificate = self._ledger.record.certificate
+        certificate = self.ledger.record.certificate
         await self._write(ProvisioningStep.WRITE, CredentialType.CLIENT_CERTIFICATE, certificate)
 
     async def _write(self, step: ProvisioningStep, kind: CredentialType, content: str) -> None:
-        tag, digest = self._goal.security_tag, stored_digest(content)
-        write = partial(self._port.write, tag, kind, content)
+        tag, digest = self.goal.security_tag, stored_digest(content)
+        write = partial(self.port.write, tag, kind, content)
         await self._on_this_board(step, f"{tag}:{kind:d} {digest}", write)
-        await self._ledger.finish(step, digest)
+        await self.ledger.finish(step, digest)
 
     async def make_key(self) -> None:
         """Make the board's key, in the modem or on this host, and store what the modem lists."""
         # From the note that each method begins with, a key may be in the modem of which nobody
         # knows the public half: the plan of a later run reads it and makes the key again.
-        if self._goal.key_origin is KeyOrigin.HOST:
+        if self.goal.key_origin is KeyOrigin.HOST:
             pem, proof = await self._write_host_key()
         else:
             pem, proof = await self._make_modem_key()
-        place = (self._goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
-        listed = await self._port.credentials()
+        place = (self.goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
+        listed = await self.port.credentials()
         digest = next((one.sha256 for one in listed if (one.tag, one.type) == place), "")
         if not digest:
             raise WrongAnswer("the modem made a key and does not list it")
-        await self._ledger.finish_key(proof, pem, digest)
+        await self.ledger.finish_key(proof, pem, digest)
 
     async def _make_modem_key(self) -> tuple[str, str]:
-        tag, uuid = self._goal.security_tag, self._ledger.record.uuid
-        make = partial(self._port.make_key, tag, self._goal.subject)
+        tag, uuid = self.goal.security_tag, self.ledger.record.uuid
+        make = partial(self.port.make_key, tag, self.goal.subject)
         made = await self._on_this_board(ProvisioningStep.KEY, str(tag), make)
         if made.uuid not in {"", uuid}:
             raise BoardSwapped(
@@ -133,27 +127,27 @@ class CredentialSteps:
         return made.public_pem, made.proof
 
     async def _write_host_key(self) -> tuple[str, str]:
-        tag = self._goal.security_tag
-        note = await self._ledger.last_begun(ProvisioningStep.KEY)
+        tag = self.goal.security_tag
+        note = await self.ledger.last_begun(ProvisioningStep.KEY)
         key = await asyncio.to_thread(
-            certificates.load_or_make_host_key, self._key_folder, note.partition(" ")[2]
+            certificates.load_or_make_host_key, self.key_folder, note.partition(" ")[2]
         )
         pem = certificates.public_pem(key.public_key())
-        name = certificates.host_key_name(self._ledger.record.uuid, pem)
+        name = certificates.host_key_name(self.ledger.record.uuid, pem)
 
         async def write() -> None:
-            await asyncio.to_thread(certificates.store_host_key, key, self._key_folder / name)
+            await asyncio.to_thread(certificates.store_host_key, key, self.key_folder / name)
             private = certificates.private_pem(key)
-            await self._port.write(tag, CredentialType.CLIENT_PRIVATE_KEY, private)
+            await self.port.write(tag, CredentialType.CLIENT_PRIVATE_KEY, private)
 
         await self._on_this_board(ProvisioningStep.KEY, f"{tag} {name}", write)
         return pem, f"made on this host, kept in {name}"
 
     async def verify(self) -> None:
         """Compare what the modem lists with what was written. Raises WrongAnswer."""
-        goal, record = self._goal, self._ledger.record
-        await self._identity.require_same("verification")
-        listed = {(held.tag, held.type): held.sha256 for held in await self._port.credentials()}
+        goal, record = self.goal, self.ledger.record
+        await self.identity.require_same("verification")
+        listed = {(held.tag, held.type): held.sha256 for held in await self.port.credentials()}
         due = {CredentialType.CLIENT_PRIVATE_KEY: record.key_digest}
         if goal.ca_chain:
             due[CredentialType.ROOT_CA] = stored_digest(goal.ca_chain)
@@ -184,61 +178,50 @@ class CredentialSteps:
 
         `detail` begins with the place that is written. Raises BoardSwapped.
         """
-        await self._identity.require_same("the write")
-        await self._ledger.begin(step, detail, writes=1)
+        await self.identity.require_same("the write")
+        await self.ledger.begin(step, detail, writes=1)
         try:
             result = await write()
         except CommandRejected as refusal:
             # Refused, so nothing of ours is there, whatever another program puts there later.
-            await self._ledger.refused(step, str(refusal), writes=1)
+            await self.ledger.refused(step, str(refusal), writes=1)
             raise
-        await self._identity.require_same("the write, which may have gone to the other board")
+        await self.identity.require_same("the write, which may have gone to the other board")
         return result
 
 
+@dataclass(frozen=True, slots=True)
 class CertificateIssuer:
     """The step that makes the board's certificate: signed by the operator's CA or by its own key.
 
     `now` gives the time that dates it.
     """
 
-    def __init__(
-        self,
-        ledger: BoardLedger,
-        goal: Goal,
-        device_ca: DeviceCa | None,
-        key_folder: Path,
-        now: Callable[[], datetime],
-    ) -> None:
-        self._ledger = ledger
-        self._goal = goal
-        self._device_ca = device_ca
-        self._key_folder = key_folder
-        self._now = now
+    ledger: BoardLedger
+    goal: Goal
+    device_ca: DeviceCa | None
+    key_folder: Path
+    now: Callable[[], datetime]
 
     async def issue(self) -> None:
         """Make the certificate and store it in the record. Raises AgentError."""
-        record = self._ledger.record
-        if self._goal.certificate is CertificateSource.SELF_SIGNED:
-            file = self._key_folder / certificates.host_key_name(record.uuid, record.public_key)
+        record = self.ledger.record
+        if self.goal.certificate is CertificateSource.SELF_SIGNED:
+            file = self.key_folder / certificates.host_key_name(record.uuid, record.public_key)
             key = await asyncio.to_thread(certificates.load_host_key, file)
             certificate = certificates.self_signed(
-                key, record.device_id, self._now(), self._goal.certificate_life
+                key, record.device_id, self.now(), self.goal.certificate_life
             )
         else:
             public_key = serialization.load_pem_public_key(record.public_key.encode())
-            authority = self._device_ca
+            authority = self.device_ca
             if authority is None or not isinstance(public_key, ec.EllipticCurvePublicKey):
                 raise WrongAnswer("there is no CA to sign with, or no P-256 key to sign for")
             # In a thread: a token may take seconds, and the other boards go on meanwhile.
             certificate = await asyncio.to_thread(
-                authority.sign,
-                public_key,
-                record.device_id,
-                self._now(),
-                self._goal.certificate_life,
+                authority.sign, public_key, record.device_id, self.now(), self.goal.certificate_life
             )
-        await self._ledger.finish(
+        await self.ledger.finish(
             ProvisioningStep.CERTIFICATE,
             certificates.describe(certificate),
             certificate=certificates.pem_of(certificate),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _ANOTHER = "--second-tag registers that of this --security-tag, and ends the life of the other"
 
 
+@dataclass(frozen=True, slots=True)
 class ServiceSteps:
     """The steps that call the service; without a registrar there is no service.
 
@@ -30,62 +32,52 @@ class ServiceSteps:
     key ends no other.
     """
 
-    def __init__(
-        self,
-        port: BoardPort,
-        identity: IdentityCheck,
-        ledger: BoardLedger,
-        goal: Goal,
-        registrar: Registrar | None,
-        *,
-        alone: bool,
-    ) -> None:
-        self._port = port
-        self._identity = identity
-        self._ledger = ledger
-        self._goal = goal
-        self._registrar = registrar
-        self._alone = alone
+    port: BoardPort
+    identity: IdentityCheck
+    ledger: BoardLedger
+    goal: Goal
+    registrar: Registrar | None
+    alone: bool
 
     async def register(self) -> None:
         """Register the board's key; a request that is under way is only waited for."""
-        registrar = self._registrar
+        registrar = self.registrar
         if registrar is None:
             return
-        await self._identity.require_same("registration")
-        record = self._ledger.record
+        await self.identity.require_same("registration")
+        record = self.ledger.record
         key = key_fingerprint(record.public_key)
         registered = registration_name(registrar.method, record.device_id)
         request_id = await self._finished_request(registrar, f"{registered} {key}")
         if not request_id:
             # Its request is that of an earlier registration, which may not be taken for this one's.
-            await self._ledger.update(request_id="")
+            await self.ledger.update(request_id="")
             await self._begin(registrar.method, f"{registered} {key}")
             request_id = await self._submit(registrar)
         if registrar.method.gives_key:
-            await self._ledger.finish_registration(
+            await self.ledger.finish_registration(
                 request_id, registrar.method.value, registered_key=key, registered_as=registered
             )
         else:
-            await self._ledger.finish(
+            await self.ledger.finish(
                 ProvisioningStep.REGISTER, request_id, registered_as=registered
             )
 
     async def _begin(self, method: RegistrationMethod, detail: str) -> None:
         if method.gives_key:
-            await self._ledger.begin_registration(detail, method.value)
+            await self.ledger.begin_registration(detail, method.value)
         else:
-            await self._ledger.begin(ProvisioningStep.REGISTER, detail)
+            await self.ledger.begin(ProvisioningStep.REGISTER, detail)
 
     async def _finished_request(self, registrar: Registrar, registration: str) -> str:
         """Return the id of the request of an interrupted run, once it has succeeded.
 
         "" where there is none, or it failed: then it is sent again, with the same key.
         """
-        request_id = self._ledger.record.request_id
-        if not request_id or not self._alone:  # another key may have been registered since
+        request_id = self.ledger.record.request_id
+        if not request_id or not self.alone:  # another key may have been registered since
             return ""
-        if await self._ledger.unfinished(ProvisioningStep.REGISTER) != registration:
+        if await self.ledger.unfinished(ProvisioningStep.REGISTER) != registration:
             return ""
         try:
             await registrar.wait(request_id)
@@ -96,46 +88,46 @@ class ServiceSteps:
     async def _submit(self, registrar: Registrar) -> str:
         """Send the registration and wait for its end; return the request's id, "" without one."""
         onboards = registrar.method is RegistrationMethod.ONBOARD
-        certificate = self._ledger.record.certificate if onboards else ""
+        certificate = self.ledger.record.certificate if onboards else ""
         if registrar.method is RegistrationMethod.CLAIM:
-            await self._ledger.update(attestation=await uninterrupted(self._port.attestation()))
-        record = self._ledger.record
+            await self.ledger.update(attestation=await uninterrupted(self.port.attestation()))
+        record = self.ledger.record
         request_id = await registrar.submit(
             record.device_id, certificate or record.public_key, record.attestation
         )
-        await self._ledger.update(request_id=request_id)
+        await self.ledger.update(request_id=request_id)
         await registrar.wait(request_id)
         return request_id
 
     async def set_clock(self, now: Callable[[], datetime]) -> None:
         """Set the modem's clock from the host's. Raises RefusedByRule if that may be wrong."""
-        registrar = self._registrar
+        registrar = self.registrar
         ahead_s = await registrar.host_clock_ahead_s(now) if registrar else None
         trusted = check_host_clock(ahead_s)
-        await self._port.set_clock(now())
-        await self._ledger.finish(ProvisioningStep.CLOCK, trusted)
+        await self.port.set_clock(now())
+        await self.ledger.finish(ProvisioningStep.CLOCK, trusted)
 
     async def prove(self) -> None:
         """Prove that the service accepts a token signed by the board. Raises Unauthorized."""
-        registrar, device_id = self._registrar, self._ledger.record.device_id
+        registrar, device_id = self.registrar, self.ledger.record.device_id
         if registrar is None:
             return
 
         async def ask(subject: str, life_s: int) -> Jwt:
-            return await uninterrupted(self._port.token(subject, life_s, self._goal.security_tag))
+            return await uninterrupted(self.port.token(subject, life_s, self.goal.security_tag))
 
         try:
-            proof = await registrar.prove(device_id, ask, self._port.require_firmware)
+            proof = await registrar.prove(device_id, ask, self.port.require_firmware)
         except Unauthorized as error:
             if (
-                self._ledger.state is RunState.REGISTERED
+                self.ledger.state is RunState.REGISTERED
                 or registrar.method is RegistrationMethod.NONE
             ):
                 raise
-            if not self._alone and not self._goal.second_tag:
+            if not self.alone and not self.goal.second_tag:
                 error.hint = "the service may have another of the board's keys: " + _ANOTHER
                 raise
             # The service has lost the key of an earlier run: register the same one again, once.
             await self.register()
-            proof = await registrar.prove(device_id, ask, self._port.require_firmware)
-        await self._ledger.finish(ProvisioningStep.PROOF, proof)
+            proof = await registrar.prove(device_id, ask, self.port.require_firmware)
+        await self.ledger.finish(ProvisioningStep.PROOF, proof)

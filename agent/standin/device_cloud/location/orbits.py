@@ -25,26 +25,11 @@ def ephemeris(sv_id: int, at_s: float) -> bytes:
     toe, reference_s = _reference(at_s, 16)
     node, anomaly = _angles(sv_id % SATELLITES, reference_s)
     return _EPHEMERIS.pack(
-        sv_id,
-        0,
-        (toe >> 4) & 0x3FF,
-        toe,
-        0,
-        0,
-        int(1e-5 * 2**31),
-        int(-1e-8 * 2**31),
-        0,
-        0,
-        toe,
-        int(_PERIGEE * 2**31),
-        int(1.4e-9 * 2**43),
-        int(anomaly * 2**31),
-        int(-2.6e-9 * 2**43),
-        int(_ECCENTRICITY * 2**33),
-        0,
-        int(_SQRT_A * 2**19),
-        int(_INCLINATION * 2**31),
-        int(node * 2**31),
+        *(sv_id, 0, (toe >> 4) & 0x3FF, toe, 0, 0),
+        *(int(1e-5 * 2**31), int(-1e-8 * 2**31), 0, 0, toe),
+        *(int(_PERIGEE * 2**31), int(1.4e-9 * 2**43), int(anomaly * 2**31)),
+        *(int(-2.6e-9 * 2**43), int(_ECCENTRICITY * 2**33), 0),
+        *(int(_SQRT_A * 2**19), int(_INCLINATION * 2**31), int(node * 2**31)),
         *(0, 0, 0, 200 * 32, 0, 0),
     )
 
@@ -54,20 +39,10 @@ def almanac(sv_id: int, at_s: float) -> bytes:
     toa, reference_s = _reference(at_s, 4096)
     node, anomaly = _angles(sv_id % SATELLITES, reference_s)
     return _ALMANAC.pack(
-        sv_id,
-        int(at_s // WEEK_S) % 256,
-        toa,
-        0,
-        int(_ECCENTRICITY * 2**21),
-        int((_INCLINATION - 0.3) * 2**19),
-        int(-2.6e-9 * 2**38),
-        0,
-        int(_SQRT_A * 2**11),
-        int(node * 2**23),
-        int(_PERIGEE * 2**23),
-        int(anomaly * 2**23),
-        0,
-        0,
+        *(sv_id, int(at_s // WEEK_S) % 256, toa, 0, int(_ECCENTRICITY * 2**21)),
+        *(int((_INCLINATION - 0.3) * 2**19), int(-2.6e-9 * 2**38), 0),
+        *(int(_SQRT_A * 2**11), int(node * 2**23), int(_PERIGEE * 2**23)),
+        *(int(anomaly * 2**23), 0, 0),
     )
 
 
