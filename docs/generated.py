@@ -12,7 +12,7 @@ from pathlib import Path
 import clauses
 import msgspec
 
-from agent.cli.main import COMMANDS, Entry
+from agent.cli.tree import COMMANDS, Entry
 from agent.config import profile
 from at.causes import table
 

@@ -48,7 +48,7 @@ def command_help() -> dict[str, str]:
     from click import Command, Context, Group
     from click.testing import CliRunner
 
-    from agent.cli.main import root
+    from agent.cli.tree import root
 
     def names(command: Command, path: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
         yield path

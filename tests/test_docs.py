@@ -16,7 +16,7 @@ import click
 import pytest
 from shell_pages import typed
 
-from agent.cli.main import root
+from agent.cli.tree import root
 from agent.config import Profile
 from agent.config.parse import leaves, profile_from
 from agent.config.write import set_value

@@ -33,7 +33,7 @@ _MOST = 18
 _VIRTUAL = ("modem", "virtual", "--instant", "--pty")
 _EVERY_HELP = """
 import click
-from agent.cli.main import root
+from agent.cli.tree import root
 def walk(command, context):
     assert command.get_help(context)
     if isinstance(command, click.Group):

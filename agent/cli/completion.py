@@ -58,7 +58,7 @@ def command(session: Session, shell: str) -> None:
 
     Example: cellagent completion bash > ~/.local/share/bash-completion/completions/cellagent
     """
-    from agent.cli.main import root
+    from agent.cli.tree import root
 
     chosen = get_completion_class(shell)
     if chosen is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from agent.cli.main import root
+from agent.cli.tree import root
 
 
 def leaves(command: click.Command = root, above: tuple[str, ...] = ()) -> Iterator[str]:

@@ -35,7 +35,7 @@ from agent.call import Call
 from agent.cli.cloud import write_standin_profile
 from agent.cli.framework.command import run_command_line
 from agent.cli.framework.safe_text import guard_output
-from agent.cli.main import root
+from agent.cli.tree import root
 from agent.config import load, write
 from agent.config.write import set_default_profile, set_value
 from agent.http import HttpClient

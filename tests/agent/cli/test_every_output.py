@@ -10,7 +10,7 @@ from command_tree import leaves
 
 from agent.cli.framework.command import run_command_line
 from agent.cli.framework.safe_text import guard_output
-from agent.cli.main import root
+from agent.cli.tree import root
 
 GROUPS = sorted({name.rpartition(" ")[0] for name in leaves()})
 COMMANDS = (*GROUPS, *leaves())

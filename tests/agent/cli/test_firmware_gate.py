@@ -28,7 +28,7 @@ from running_agent import agent_on, write_profile
 from standin import StandIn
 
 from agent.call import Call, Host
-from agent.cli.main import Entry, LazyGroup, root
+from agent.cli.tree import Entry, LazyGroup, root
 from agent.config import write as configuration
 from agent.location.access_points import access_points_to_json
 from agent.location.wifi.companion import WifiCompanion
