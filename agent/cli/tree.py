@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-import agent
+from agent.cli import VERSION_LINE
 from agent.cli.framework.command import SuggestingGroup
 
 
@@ -154,7 +154,7 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
 @click.command(
     cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(agent.__version__, prog_name="cellagent")
+@click.version_option(VERSION_LINE, message="%(version)s")
 def root() -> None:
     """Drive an nRF91 kit: its modem, position, updates, crashes and credentials.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -90,9 +91,12 @@ class AgentCommand(click.Command):
         log_to_stderr(session.verbosity)
         assert self.callback is not None
         try:
-            work = ctx.invoke(self.callback, session, **ctx.params)
-            if isinstance(work, Coroutine):
-                run(work)
+            try:
+                work = ctx.invoke(self.callback, session, **ctx.params)
+                if isinstance(work, Coroutine):
+                    run(work)
+            finally:
+                sys.stdout.flush()  # what cannot be written fails now, not at the exit
         except BrokenPipeError:
             # The reader of our output went away (`| head`): not an error. Caught here, since click
             # itself would make a failure of it.
@@ -245,9 +249,15 @@ def run_command_line(root: click.Command) -> int:
         failure = _describe(error)
         if failure is None:
             raise
+        if isinstance(error, OSError) and error.filename is None:
+            discard_output()
+            as_json = False  # it would not arrive
         code, kind, message, hint = failure
         return _fail(as_json, code, kind, message, _pasteable(hint, session))
     return 0
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def _describe(error: Exception) -> tuple[int, str, str, str] | None:
@@ -258,8 +268,8 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
     if isinstance(error, AgentError | AtError):
         hint = _hold_hint() if isinstance(error, PortBusy) else ""
         return exit_code_of(error), error.kind, str(error), hint or error.hint
-    if isinstance(error, OSError) and error.filename is not None:
-        return exit_code_of(error), "file", f"{error.filename}: {error.strerror}", ""
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in _FULL):
+        return exit_code_of(error), "file", f"{error.filename or 'output'}: {error.strerror}", ""
     if isinstance(error, UnicodeEncodeError):
         # A path may have any bytes; what is sent, or kept as text, may not.
         for word in sys.argv[1:]:
@@ -303,9 +313,12 @@ def _hold_hint() -> str:
 def _fail(as_json: bool, code: int, kind: str, message: str, hint: str) -> int:
     if as_json:
         failure = {"exit": code, "kind": kind, "message": redact(message), "try": redact(hint)}
-        emit({"error": failure})
-    else:
-        note(f"cellagent: {message}")
-        if hint:
-            note(f"  try: {hint}")
+        try:
+            emit({"error": failure})
+            return code
+        except OSError:
+            discard_output()  # it goes nowhere, or the disk is full: standard error hears of it
+    note(f"cellagent: {message}")
+    if hint:
+        note(f"  try: {hint}")
     return code

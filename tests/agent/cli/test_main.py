@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import agent
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -52,3 +55,49 @@ def test_a_stream_that_the_caller_closed_is_an_empty_one(words: str, says: str) 
     )
     assert "Traceback" not in run.stderr + run.stdout
     assert says in run.stderr
+
+
+def test_the_version_is_told_before_anything_else_is_imported() -> None:
+    script = "import agent.cli.main; agent.cli.main.main()"
+    for command in (["-c", script], ["-m", "agent"]):
+        run = subprocess.run(
+            [sys.executable, "-X", "importtime", *command, "--version"],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=False,
+        )
+        assert (run.returncode, run.stdout) == (0, f"cellagent, version {agent.__version__}\n")
+        assert not set(run.stderr.split()) & {"click", "re"}
+    spelt = [sys.executable, "-m", "agent", "--version", "modem"]  # as click reads it
+    assert subprocess.check_output(spelt, text=True, cwd=ROOT) == run.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is Linux's")
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--version", "output: No space left on device"),
+        ("--help", "output: No space left on device"),
+        ("config path", "output: No space left on device"),
+        ("config path --json", "output: No space left on device"),
+        ("config show no.such --json", "there is no key 'no.such'"),
+    ],
+)
+def test_a_full_disk_behind_the_output_is_told(words: str, says: str, buffered: str) -> None:
+    command = [sys.executable, "-m", "agent", *words.split()]
+    environment = os.environ | {"PYTHONUNBUFFERED": buffered}
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        run = subprocess.run(
+            command,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            check=False,
+            env=environment,
+        )
+    assert run.returncode in {1, 2}
+    assert run.stderr.startswith(f"cellagent: {says}")
+    assert "Traceback" not in run.stderr
