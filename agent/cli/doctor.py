@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import platform
 import re
+import shlex
 import shutil
 import sys
 import zipfile
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -22,6 +24,7 @@ import click
 import agent
 from agent.cli.framework.command import agent_command, emit, json_line, note, say
 from agent.cli.modem.why import with_options
+from agent.daemon.status import pasteable
 from agent.errors import AgentError
 from agent.redact import redact
 from at.protocol.errors import AtError, CommandRejected, ParseError
@@ -61,12 +64,17 @@ async def command(session: Session, report: Path | None) -> int:
     Changes nothing. Files, hosts, kit and the running agent are looked at side by side, each for
     at most 45 seconds. Exits with 1 if anything fails.
     """
-    groups = [partial(each, session) for each in (_here, _services, _kit, _running)]
-    works = [asyncio.ensure_future(_bounded(group)) for group in groups]
+    groups = {"profile": _here, "services": _services, "kit": _kit, "agent": _running}
+    works = [
+        asyncio.ensure_future(_bounded(name, partial(groups[name], session))) for name in groups
+    ]
     lines: list[Line] = []
     try:
         for work in works:
-            for line in await work:
+            for found in await work:
+                line = replace(found, next=_one_step(found.next, session))
+                if line.says in {told.says for told in lines if told.state == "fail"}:
+                    continue  # a profile that cannot be read ends each group
                 lines.append(line)
                 _show(session, line)
     finally:
@@ -76,6 +84,13 @@ async def command(session: Session, report: Path | None) -> int:
         _write_report(report, session, lines)
         note(f"written to {report}: without secrets and identities; read it before it is sent")
     return AgentError.exit_code if any(line.state == "fail" for line in lines) else 0
+
+
+def _one_step(step: str, session: Session) -> str:
+    """Return a hint with port and profile in its commands; one that begins with a command is it."""
+    step = pasteable(step, session.profile_name or "", session.port or "")
+    command = re.match(r"`([^`]+)`", step)
+    return command[1] if command else step
 
 
 def _show(session: Session, line: Line) -> None:
@@ -88,7 +103,7 @@ def _show(session: Session, line: Line) -> None:
         say(f"      try: {redact(line.next)}")
 
 
-async def _bounded(checks: Callable[[], Checks]) -> list[Line]:
+async def _bounded(name: str, checks: Callable[[], Checks]) -> list[Line]:
     """Return the lines of one group; what ends it early is a line, too."""
     lines: list[Line] = []
     try:
@@ -96,22 +111,22 @@ async def _bounded(checks: Callable[[], Checks]) -> list[Line]:
             async for line in found:
                 lines.append(line)  # noqa: PERF401 - what came before a failure counts
     except TimeoutError:
-        lines.append(Line("time", "fail", f"no end after {_EACH_S:.0f} s: the rest was not seen"))
+        says = f"no end after {_EACH_S:.0f} s: the rest was not seen"
+        lines.append(Line(name, "fail", says, "`cellagent doctor`"))
     except (AgentError, AtError, OSError) as error:
-        lines.append(_failed("configuration", error))
+        lines.append(_failed(name, error))
     return lines
 
 
 def _failed(check: str, error: Exception, state: Literal["warn", "fail"] = "fail") -> Line:
-    return Line(check, state, str(error), getattr(error, "hint", ""))
+    return Line(check, state, str(error), getattr(error, "hint", "") or "`cellagent config path`")
 
 
 async def _here(session: Session) -> Checks:
-    """Look at files, profile, secrets, clock and disk."""
+    """Look at files, profile, secrets and disk."""
     from agent.config.paths import config_file, secrets_file, state_dir
-    from agent.config.secrets import SECRETS, read_secrets_file
+    from agent.config.secrets import SECRETS, Origin, read_secrets_file
     from agent.config.trusted_places import require_trusted_way
-    from agent.provisioning.running.host_clock import check_host_clock
 
     file = config_file()
     try:
@@ -121,107 +136,122 @@ async def _here(session: Session) -> Checks:
     except (AgentError, OSError) as error:
         yield _failed("files", error)
     configuration = session.configuration
-    name, options = configuration.name, _options(session)
+    name = configuration.name
     kinds = [origin.kind for origin in configuration.origins.values()]
     values = ", ".join(f"{kinds.count(k)} {k}" for k in sorted(set(kinds)) if k != "default")
     where = configuration.name_origin.where or configuration.name_origin.kind
     says = f"{name} ({where}); values: {values or 'defaults alone'}"
-    if any(getattr(configuration.profile.hosts, key) for key in ("device_cloud", "api")):
+    hosts = configuration.profile.hosts
+    names_a_service = bool(hosts.device_cloud or hosts.api)
+    if names_a_service:
         yield Line("profile", "ok", says)
     else:
-        yield Line("profile", "warn", f"{says}; it names no service", "cellagent config list")
-    found = {key: origin for key in SECRETS if (origin := configuration.secrets.origin(key))}
-    shown = ", ".join(f"{key} ({origin.kind})" for key, origin in found.items())
-    if shown:
+        yield Line("profile", "warn", f"{says}; it names no service", "`cellagent config list`")
+    found: dict[str, Origin] = {}
+    for key in SECRETS:
+        try:
+            if origin := configuration.secrets.origin(key):
+                found[key] = origin
+        except AgentError as error:
+            yield _failed("secrets", error)
+    login = f"`cellagent login --profile {shlex.quote(name if names_a_service else 'public')}`"
+    if found:
+        shown = ", ".join(f"{key} ({origin.kind})" for key, origin in found.items())
         yield Line("secrets", "ok", shown)
     else:
-        yield Line("secrets", "warn", "none is set", f"cellagent login{options}")
-    try:
-        yield Line("clock", "ok", check_host_clock(None))
-    except AgentError as error:
-        yield _failed("clock", error, "warn")
+        yield Line("secrets", "warn", "none is set", login)
     folder = next(path for path in (state_dir(), *state_dir().parents) if path.exists())
     free, least = shutil.disk_usage(folder).free, configuration.profile.outbox.min_free_bytes
-    says = f"{free // 2**20} MiB free at {folder}, {least // 2**20} are kept free"
+    says = f"{free // 2**20} MiB free at {folder}, {least // 2**20} MiB are kept free"
     if free < least:
-        yield Line("disk", "fail", says, "cellagent outbox list" + options)
+        yield Line("disk", "fail", says, "`cellagent outbox list`")
     else:
         yield Line("disk", "ok", says)
 
 
 async def _services(session: Session) -> Checks:
-    """Look at each host, then whether the services accept each secret."""
+    """Look at each host, the clock that they show, and whether they accept each secret."""
+    from agent.provisioning.running.host_clock import check_host_clock
     from agent.wiring.secret_trials import TRIALS, try_secret
 
     configuration = session.configuration
-    hosts = configuration.profile.hosts
+    hosts, again = configuration.profile.hosts, "`cellagent doctor`"
     urls: dict[str, str] = {}
     for key in ("device_cloud", "api", "chunks", "ingress", "files", "provisioning"):
         if url := getattr(hosts, key):
             urls.setdefault(f"{urlsplit(url).scheme}://{urlsplit(url).netloc}", key)
     works = [_host(configuration, key, url) for url, key in urls.items()]
-    for line in await asyncio.gather(*works):
+    aheads: list[float] = []
+    for line, ahead_s in await asyncio.gather(*works):
         yield line
+        aheads += [] if ahead_s is None else [ahead_s]
+    try:
+        yield Line("clock", "ok", check_host_clock(min(aheads, key=abs, default=None)))
+    except AgentError as error:
+        yield _failed("clock", error, "fail" if aheads else "warn")
     for name in TRIALS:
-        secret = configuration.secrets.get(name)
-        if secret is None:
-            continue
         check = name.replace("_", " ")
         try:
+            if (secret := configuration.secrets.get(name)) is None:
+                continue
             async with asyncio.timeout(_HOST_S):
                 await try_secret(configuration, name, secret.reveal())
             yield Line(check, "ok", f"accepted by {getattr(hosts, TRIALS[name].host)}")
         except TimeoutError:
-            yield Line(check, "fail", f"no answer within {_HOST_S:.0f} s")
+            yield Line(check, "fail", f"no answer within {_HOST_S:.0f} s", again)
         except AgentError as error:
-            mended = f"cellagent login --profile {configuration.name} {name}"
+            mended = f"`cellagent login --profile {shlex.quote(configuration.name)} {name}`"
             is_refused = type(error).exit_code == 5
-            yield Line(check, "fail", str(error), mended if is_refused else error.hint)
+            yield Line(check, "fail", str(error), mended if is_refused else error.hint or again)
 
 
-async def _host(configuration: Configuration, key: str, url: str) -> Line:
-    """Reach a host as every call does: DNS, TCP, TLS, proxy; name who issued its certificate."""
+async def _host(configuration: Configuration, key: str, url: str) -> tuple[Line, float | None]:
+    """Reach a host as every call does; return that, and how far this clock is ahead of its own."""
     from agent.http.transport import Deadlines, HttpTransport
 
-    hosts = configuration.profile.hosts
+    hosts, check = configuration.profile.hosts, f"host {key}"
     limits = Deadlines(connect_s=_HOST_S, read_s=_HOST_S, whole_s=_HOST_S)
     transport = HttpTransport(ca_file=hosts.ca_file, proxy=hosts.proxy, deadlines=limits)
-    issuer = "" if hosts.proxy else await _issuer(url)
-    how = f"{url}, " + (f"by proxy {hosts.proxy}" if hosts.proxy else issuer or "no TLS")
+    issuer = await _issuer(url, hosts.proxy)
+    place = hosts.proxy.rpartition("@")[2].rpartition("/")[2]
+    how = f"{url}, {issuer or 'no TLS'}" + (f", by the proxy {place}" if place else "")
+    mended = f"`cellagent config show hosts --profile {shlex.quote(configuration.name)}`"
     try:
         async with asyncio.timeout(_HOST_S), transport.open("GET", f"{url}/") as answer:
-            return Line(f"host {key}", "ok", f"{how}; answers {answer.status}")
+            said = answer.headers.get("date", "")
+            with suppress(ValueError):
+                ahead_s = (datetime.now(UTC) - parsedate_to_datetime(said)).total_seconds()
+                return Line(check, "ok", f"{how}; answers {answer.status}"), ahead_s
+            return Line(check, "ok", f"{how}; answers {answer.status}"), None
     except TimeoutError:
-        return Line(f"host {key}", "fail", f"{how}: no answer within {_HOST_S:.0f} s")
+        return Line(check, "fail", f"{how}: no answer within {_HOST_S:.0f} s", mended), None
     except AgentError as error:
-        mended = error.hint or f"cellagent config show hosts --profile {configuration.name}"
         says = f"{error}; {issuer}" if issuer else str(error)
-        return Line(f"host {key}", "fail", says, mended)
+        return Line(check, "fail", says, error.hint or mended), None
     finally:
         await transport.close()
 
 
-async def _issuer(url: str) -> str:
+async def _issuer(url: str, proxy: str) -> str:
     """Return who issued the certificate that a host shows, trusted or not; "" if none is had."""
     import ssl
 
+    import httpx
     from cryptography import x509
 
-    parts = urlsplit(url)
-    if parts.scheme != "https":
+    if not url.startswith("https:"):
         return ""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # nothing is sent on it
-    with suppress(OSError, TimeoutError, ValueError):
-        async with asyncio.timeout(_HOST_S):
-            _, writer = await asyncio.open_connection(
-                parts.hostname, parts.port or 443, ssl=context
-            )
-            shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-            writer.transport.abort()
-            issuer = x509.load_der_x509_certificate(shown).issuer
-            return f"certificate by {issuer.rfc4514_string()}"
+    context.verify_mode = ssl.CERT_NONE  # nothing but the request for / is sent on it
+    way = httpx.AsyncHTTPTransport(verify=context, proxy=proxy or None, trust_env=False)
+    with suppress(httpx.HTTPError, OSError, ValueError):
+        async with asyncio.timeout(_HOST_S), way:
+            answer = await way.handle_async_request(httpx.Request("HEAD", f"{url}/"))
+            tls = answer.extensions["network_stream"].get_extra_info("ssl_object")
+            shown = x509.load_der_x509_certificate(tls.getpeercert(binary_form=True))
+            await answer.aclose()
+            return f"certificate by {shown.issuer.rfc4514_string()}"
     return ""
 
 
@@ -234,15 +264,30 @@ async def _kit(session: Session) -> Checks:
 
     reports = await reports_of(session, probe_all=False)
     answering = [each for each in reports if each.answers]
-    for each in reports if not answering else ():
-        yield Line("port", "fail", f"{each.usb.device}: no AT: {each.reason}", each.hint)
-    if not reports:
-        yield Line("port", "warn", "no kit is plugged in", "cellagent modem virtual --pty /tmp/kit")
-    for each in answering:
-        yield Line("port", "ok", f"{each.usb.device}: {each.firmware or 'answers AT'}")
+    named = session.port or session.profile.kit.port
+    kits = [each for each in reports if each.usb.model or each.usb.device == named]
+    for each in answering or kits:
+        if each.answers:
+            yield Line("port", "ok", f"{each.usb.device}, {each.firmware or 'answers AT'}")
+        else:
+            mended = each.hint or f"`cellagent ports --port {shlex.quote(each.usb.device)}`"
+            yield Line("port", "fail", f"{each.usb.device}: no AT: {each.reason}", mended)
+    if not (answering or kits):
+        others = ", ".join(each.usb.device for each in reports)
+        says = f"no kit is plugged in{f'; {others} may be something else' if others else ''}"
+        yield Line(
+            "port",
+            "warn",
+            says,
+            "plug one in"
+            + (
+                f", or name its port: `cellagent doctor --port {reports[0].usb.device}`"
+                if others
+                else ""
+            ),
+        )
     if not answering:
         return
-    options = _options(session)
     async with session.modem() as modem:
         verdict = await read_verdict(modem)
         firmware = firmware_check(verdict)
@@ -252,7 +297,8 @@ async def _kit(session: Session) -> Checks:
         for name in ("functional_mode", "sim", "registration", "time"):
             if check := checks.get(name):
                 is_well = check.ok is not False and check.value is not None
-                yield Line(name.replace("_", " "), "ok" if is_well else "warn", check.shown)
+                mended = "" if is_well else check.hint or "`cellagent modem why`"
+                yield Line(name.replace("_", " "), "ok" if is_well else "warn", check.shown, mended)
         for cause in (await causes_of_modem(modem, watch_s=0))[:3]:
             if cause.cause in {"registered", "nothing-found"}:
                 yield Line("network", "ok", cause.says)
@@ -269,7 +315,7 @@ async def _kit(session: Session) -> Checks:
                 await modem.send(MakeJwt("", "", 60))
                 yield Line("jwt", "ok", "the modem signs tokens")
             except (CommandRejected, ParseError) as error:
-                yield Line("jwt", "warn", str(error), f"cellagent modem jwt{options}")
+                yield Line("jwt", "warn", str(error), "`cellagent modem jwt`")
 
 
 async def _running(session: Session) -> Checks:
@@ -286,7 +332,7 @@ async def _running(session: Session) -> Checks:
     from agent.outbox import queries
     from agent.wiring.forwarding import outbox_folder
 
-    configuration, options = session.configuration, _options(session)
+    configuration = session.configuration
     place = configuration.state_dir, configuration.name
     try:
         head = (await send_request(*place, StatusRequest(), StatusAnswer)).status.headline
@@ -311,64 +357,81 @@ async def _running(session: Session) -> Checks:
     totals = listing.totals
     says = f"{totals.waiting} waiting, {totals.parked} parked, {totals.bytes} bytes"
     if totals.parked:
-        yield Line("outbox", "warn", says, f"cellagent outbox list{options}")
+        yield Line("outbox", "warn", says, "`cellagent outbox list`")
     else:
         yield Line("outbox", "ok", says)
 
 
-def _options(session: Session) -> str:
-    given = (("--profile", session.profile_name), ("--port", session.port))
-    return "".join(f" {name} {value}" for name, value in given if value)
-
-
 _IDENTITY = re.compile(
-    r"\b\d{14,20}\b"  # IMEI, IMSI, ICCID
+    r"(?<!\d)\d{9,20}(?!\d)"  # IMEI, IMSI, ICCID, the number of a board
     r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
+    r"|(?<=//)[^/\s]+(?=@)"  # a user, and a password, in a URL
     r"|[\w.+-]+@[\w-]+\.[\w.-]+"
-    r"|(?<=//)[^/@\s]+(?=@)"  # a user, and a password, in a URL
     r"|(?<=serial:)\w+"
 )
 
 
 def _write_report(file: Path, session: Session, lines: list[Line]) -> None:
     """Write what was seen, the versions and the profile to a zip, without what names anyone."""
-    hide = sorted(filter(None, _named(session)), key=len, reverse=True)
+    from agent.config.private_files import replacing
 
-    def public(text: str) -> str:
-        text = redact(text)
-        for name in hide:
-            text = text.replace(name, "[left out]")
-        return _IDENTITY.sub("[left out]", text)
+    named = sorted(filter(None, _named(session)), key=len, reverse=True)
+    names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in named))
+
+    def public(row: Mapping[str, object]) -> str:
+        # The names of keys and states stay: somebody may be called "ok".
+        hidden = {
+            key: _IDENTITY.sub(_LEFT_OUT, names.sub(_LEFT_OUT, redact(str(value))))
+            for key, value in row.items()
+            if key in _FREE_TEXT
+        }
+        return json_line({**row, **hidden})
 
     versions = {
         "cellagent": agent.__version__,
         "python": sys.version,
         "system": platform.platform(),
     }
-    with zipfile.ZipFile(held := BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("doctor.jsonl", public("".join(json_line(asdict(line)) for line in lines)))
-        archive.writestr("versions.json", public(json_line(versions)))
-        archive.writestr("profile.jsonl", public("".join(_profile_lines(session))))
-    file.write_bytes(held.getvalue())
+    contents = {
+        "doctor.jsonl": "".join(public(asdict(line)) for line in lines),
+        "versions.json": public(versions),
+        "profile.jsonl": "".join(map(public, _profile_lines(session))),
+    }
+    with (
+        replacing(file, private=True) as written,
+        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name, text in contents.items():
+            archive.writestr(name, text)
 
 
-def _profile_lines(session: Session) -> Iterator[str]:
+_LEFT_OUT = "[left out]"
+_FREE_TEXT = {"says", "next", "value", "key", "system"}
+_PROGRAMS = ("fota.command", "provisioning.on_board")
+"""Keys whose arguments may be anything."""
+
+
+def _profile_lines(session: Session) -> Iterator[dict[str, object]]:
     from agent.config.parse import leaves
 
     with suppress(AgentError):
         configuration = session.configuration
         for key, value in leaves(configuration.profile):
             if (origin := configuration.origins[key]).kind != "default":
-                yield json_line({"key": key, "value": value, "from": origin.kind})
+                shown = _LEFT_OUT if key in _PROGRAMS else value
+                yield {"key": key, "value": shown, "from": origin.kind}
 
 
 def _named(session: Session) -> Iterator[str]:
     """Yield what names this user, this host, the account and the kits."""
     yield str(Path.home())
+    yield Path.home().name
     yield platform.node()
     with suppress(AgentError):
         profile = session.configuration.profile
-        account = profile.account
+        account, bench = profile.account, profile.provisioning
         yield from (account.organization, account.project, account.team_id, account.email)
+        yield from (bench.station, bench.lot, bench.product, *bench.slots.values(), *bench.slots)
+        yield from profile.kits
         for kit in (profile.kit, *profile.kits.values()):
-            yield kit.device_id
+            yield from (kit.device_id, kit.slot)

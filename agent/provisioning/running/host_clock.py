@@ -42,7 +42,7 @@ def check_host_clock(ahead_s: float | None) -> str:
     why = "is not synchronised" if synchronised is False else "cannot be asked whether it is right"
     raise RefusedByRule(
         f"this host's clock {why}, and no service was there to compare it with",
-        hint="timedatectl set-ntp true; or let the modem get the time from its network",
+        hint="`timedatectl set-ntp true`, or let the modem get the time from its network",
     )
 
 
@@ -64,5 +64,5 @@ def check_clock_for_certificates(ahead_s: float | None) -> str:
 def _differs(ahead_s: float) -> RefusedByRule:
     return RefusedByRule(
         f"this host's clock differs from the service's by {abs(ahead_s):.0f} s",
-        hint="set this host's clock (timedatectl set-ntp true), then run again",
+        hint="set this host's clock (`timedatectl set-ntp true`), then run again",
     )

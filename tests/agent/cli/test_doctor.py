@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import shlex
 import zipfile
 from pathlib import Path
 
+import pytest
 from command_line import Done, cellagent
 from located_kit import LocatedKit
 from served_kit import served
 from standin import StandIn
 
+from agent.cli.doctor import command
+from agent.cli.framework.session import Session
 from agent.config.secrets import SECRETS
-from agent.config.write import set_default_profile, write_profile
+from agent.config.write import set_default_profile, set_value, write_profile
+from agent.standin.connect_proxy import connect_proxy
+from at.ports.usb import UsbPort
 
 
 def states(done: Done) -> dict[str, str]:
@@ -56,16 +63,105 @@ async def test_a_host_that_is_away_and_a_refused_secret_fail_with_the_way_out(
     assert found["api key"]["next"] == "cellagent login --profile lab api_key"
 
 
+async def test_who_reads_along_is_named_and_whoever_is_trusted_passes(
+    standin: StandIn, private_home: Path, tmp_path: Path
+) -> None:
+    """A proxy that ends TLS for the services, as a company's does, with a CA of its own."""
+    ca_file = tmp_path / "ca.pem"
+    async with connect_proxy(standin.cloud, 0, ca_file) as port:
+        set_value("hosts.proxy", f"http://canary:canary-word@127.0.0.1:{port}", profile="public")
+        words = ("doctor", "--json", "--profile", "public", "--port", "virtual:")
+        intercepted = await cellagent(*words)
+        set_value("hosts.ca_file", str(ca_file), profile="public")
+        trusted = await cellagent(*words)
+    issuer = "certificate by CN="
+    (api,) = [line for line in intercepted.lines if line["check"] == "host api"]
+    assert api["state"] == "fail"
+    assert "authority that this machine does not trust" in api["says"]
+    assert issuer in api["says"]
+    assert "--profile public" in api["next"]
+    (api,) = [line for line in trusted.lines if line["check"] == "host api"]
+    assert (api["state"], issuer in api["says"]) == ("ok", True)
+    assert f"by the proxy 127.0.0.1:{port}" in api["says"]
+    assert "canary" not in intercepted.out + trusted.out
+    assert states(trusted)["clock"] == "ok"  # as the service has it
+
+
+async def test_a_clock_that_is_not_the_service_s_fails(private_home: Path) -> None:
+    async def past(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nDate: Sat, 01 Jan 2022 00:00:00 GMT\r\nContent-Length: 0\r\n"
+            b"Connection: close\r\n\r\n"
+        )
+        writer.close()
+
+    async with await asyncio.start_server(past, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        write_profile("lab", {"hosts": {"api": f"http://{host}:{port}"}}, {})
+        words = ("doctor", "--json", "--profile", "lab", "--port", "virtual:")
+        done = await cellagent(*words)
+    (clock,) = [line for line in done.lines if line["check"] == "clock"]
+    assert (clock["state"], "differs from the service's" in clock["says"]) == ("fail", True)
+
+
+async def test_each_line_that_is_not_well_says_what_is_next(
+    private_home: Path, tmp_path: Path
+) -> None:
+    write_profile("lab", {"hosts": {"api": "http://127.0.0.1:9"}}, {"project_key": "canary-1"})
+    with served(tmp_path, "--fault", "no-sim") as kit:
+        words = ("doctor", "--json", "--profile", "lab", "--port", str(kit.port))
+        done = await cellagent(*words)
+    wrong = [line for line in done.lines if line["state"] != "ok"]
+    assert len(wrong) > 3
+    for line in wrong:
+        assert line["next"], line
+        if line["next"].startswith("cellagent modem"):
+            assert f"--port {kit.port}" in line["next"]
+            assert "--profile lab" in line["next"]
+
+
+async def test_what_ends_all_of_it_is_told_once_and_a_wrong_secret_ends_nothing(
+    private_home: Path,
+) -> None:
+    done = await cellagent("doctor", "--json", "--profile", "none")
+    (profile,) = [line for line in done.lines if line["state"] == "fail"]
+    assert "there is no profile 'none'" in profile["says"]
+    words = ("doctor", "--json", "--port", "virtual:")
+    done = await cellagent(*words, environment={"CELLAGENT_API_KEY": "of two words"})
+    (secrets,) = [line for line in done.lines if line["state"] == "fail"]
+    assert "holds a space" in secrets["says"]
+    assert states(done)["disk"] == "ok"
+
+
+@pytest.mark.parametrize("usb", [UsbPort("/dev/ttyS0"), UsbPort("/dev/ttyUSB0", 0x10C4, 0xEA60)])
+def test_a_serial_port_that_is_no_kit_s_is_no_failure(
+    usb: UsbPort,
+    private_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    session = Session(json=True)
+    session.usb_ports = lambda: [usb]
+    command.main([], standalone_mode=False, obj=session)
+    found = {line["check"]: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert found["port"]["state"] == "warn"
+    assert f"cellagent doctor --port {usb.device}" in found["port"]["next"]
+
+
 async def test_the_report_holds_no_secret_and_names_nobody(
     standin: StandIn, private_home: Path, tmp_path: Path
 ) -> None:
     kept = {name: f"canary-file-{name}" for name in SECRETS}
-    account = {"organization": "canaryorg", "email": "canary@example.com", "team_id": "canaryteam"}
+    account = {"organization": "ok", "email": "canary@example.com", "team_id": "canaryteam"}
     values = {
         "hosts": {"device_cloud": standin.urls["device_cloud"], "api": standin.urls["api"]},
         "account": account,
-        "kit": {"device_id": "canary-device"},
+        "kit": {"device_id": "canary-device", "slot": "canary-slot"},
+        "kits": {"canarykit": {"port": "/dev/serial/by-id/usb-SEGGER_001050900001-if00"}},
+        "provisioning": {"on_board": ["mes", "--token=canary-token"], "station": "canary-line"},
+        "fota": {"command": ["flash", "canary-argument"]},
     }
+    values["hosts"]["proxy"] = "http://canary:canary-word@127.0.0.1:9"
     write_profile("lab", values, kept)
     environment = {
         known.variable: f"canary-environment-{name}"
@@ -77,6 +173,9 @@ async def test_the_report_holds_no_secret_and_names_nobody(
     with zipfile.ZipFile(report) as archive:
         text = "".join(archive.read(name).decode() for name in archive.namelist())
     assert "canary-" not in done.out + done.err
+    assert report.stat().st_mode & 0o777 == 0o600
     assert "canary" not in text
+    assert "001050900001" not in text
+    assert '"state": "ok"' in text  # which is the name of the organization, too
     assert "hosts.device_cloud" in text
     assert str(Path.home()) not in text
