@@ -139,7 +139,9 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
     "cloud": Entry("cloud", "The stand-in for both services, on loopback."),
     "config": Entry("config", "Profiles and where each value comes from."),
     "login": Entry("login", "Ask for the profile's secrets, try them, and keep them."),
-    "doctor": Entry("doctor", "From the profile to the cloud: what is well, what not, what next."),
+    "doctor": Entry(
+        "doctor.command", "From the profile to the cloud: what is well, what not, what next."
+    ),
     "run": Entry("run", "The agent: everything for one kit or many, for months."),
     "status": Entry("status", "What the running agent does and how its kits are."),
     "hold": Entry("hold", "Make the running agent let go of a kit, while a command runs."),

@@ -15,7 +15,7 @@ from located_kit import LocatedKit
 from served_kit import served
 from standin import StandIn
 
-from agent.cli.doctor import command
+from agent.cli.doctor.command import command
 from agent.cli.framework.session import Session
 from agent.config.secrets import SECRETS
 from agent.config.write import set_default_profile, set_value, write_profile

@@ -1,40 +1,26 @@
-"""`cellagent doctor`: from the profile to the cloud in one go, by what other commands look at."""
+"""What `cellagent doctor` looks at: by what other commands look at, with no rule of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import platform
-import re
 import shlex
 import shutil
-import sys
-import zipfile
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-import click
-
-import agent
-from agent.cli.framework.command import agent_command, emit, json_line, note, say
 from agent.cli.modem.why import with_options
-from agent.daemon.status import pasteable
 from agent.errors import AgentError
-from agent.redact import redact
-from at.protocol.errors import AtError, CommandRejected, ParseError
+from at.protocol.errors import CommandRejected, ParseError
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from agent.config import Configuration
 
-_EACH_S = 45.0
-"""The longest that a group of checks may take: a modem has ten seconds to tell its causes."""
 _HOST_S = 8.0
 
 
@@ -51,78 +37,12 @@ class Line:
 Checks = AsyncGenerator[Line, None]
 
 
-@agent_command("cellagent doctor --report doctor.zip")
-@click.option(
-    "--report",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.zip",
-    help="Write all of it to a file without secrets and identities, fit for a public issue.",
-)
-async def command(session: Session, report: Path | None) -> int:
-    """Look at everything from the profile to the cloud, and name the next command for each.
-
-    Changes nothing. Files, hosts, kit and the running agent are looked at side by side, each for
-    at most 45 seconds. Exits with 1 if anything fails.
-    """
-    groups = {"profile": _here, "services": _services, "kit": _kit, "agent": _running}
-    works = [
-        asyncio.ensure_future(_bounded(name, partial(groups[name], session))) for name in groups
-    ]
-    lines: list[Line] = []
-    try:
-        for work in works:
-            for found in await work:
-                line = replace(found, next=_one_step(found.next, session))
-                if line.says in {told.says for told in lines if told.state == "fail"}:
-                    continue  # a profile that cannot be read ends each group
-                lines.append(line)
-                _show(session, line)
-    finally:
-        for work in works:
-            work.cancel()
-    if report is not None:
-        _write_report(report, session, lines)
-        note(f"written to {report}: without secrets and identities; read it before it is sent")
-    return AgentError.exit_code if any(line.state == "fail" for line in lines) else 0
-
-
-def _one_step(step: str, session: Session) -> str:
-    """Return a hint with port and profile in its commands; one that begins with a command is it."""
-    step = pasteable(step, session.profile_name or "", session.port or "")
-    command = re.match(r"`([^`]+)`", step)
-    return command[1] if command else step
-
-
-def _show(session: Session, line: Line) -> None:
-    if session.json:
-        emit(asdict(line) | {"next": line.next or None})
-        return
-    mark = {"ok": "ok", "warn": "!", "fail": "NO"}[line.state]
-    say(f"{mark:2}  {line.check:16} {redact(line.says)}")
-    if line.next:
-        say(f"      try: {redact(line.next)}")
-
-
-async def _bounded(name: str, checks: Callable[[], Checks]) -> list[Line]:
-    """Return the lines of one group; what ends it early is a line, too."""
-    lines: list[Line] = []
-    try:
-        async with asyncio.timeout(_EACH_S), aclosing(checks()) as found:
-            async for line in found:
-                lines.append(line)  # noqa: PERF401 - what came before a failure counts
-    except TimeoutError:
-        says = f"no end after {_EACH_S:.0f} s: the rest was not seen"
-        lines.append(Line(name, "fail", says, "`cellagent doctor`"))
-    except (AgentError, AtError, OSError) as error:
-        lines.append(_failed(name, error))
-    return lines
-
-
-def _failed(check: str, error: Exception, state: Literal["warn", "fail"] = "fail") -> Line:
+def failed(check: str, error: Exception, state: Literal["warn", "fail"] = "fail") -> Line:
+    """Return the line of a check that ended in an error."""
     return Line(check, state, str(error), getattr(error, "hint", "") or "`cellagent config path`")
 
 
-async def _here(session: Session) -> Checks:
+async def look_at_profile(session: Session) -> Checks:
     """Look at files, profile, secrets and disk."""
     from agent.config.paths import config_file, secrets_file, state_dir
     from agent.config.secrets import SECRETS, Origin, read_secrets_file
@@ -134,7 +54,7 @@ async def _here(session: Session) -> Checks:
         require_trusted_way(state_dir())
         yield Line("files", "ok", f"{file}, {secrets_file(file)}, {state_dir()}")
     except (AgentError, OSError) as error:
-        yield _failed("files", error)
+        yield failed("files", error)
     configuration = session.configuration
     name = configuration.name
     kinds = [origin.kind for origin in configuration.origins.values()]
@@ -153,7 +73,7 @@ async def _here(session: Session) -> Checks:
             if origin := configuration.secrets.origin(key):
                 found[key] = origin
         except AgentError as error:
-            yield _failed("secrets", error)
+            yield failed("secrets", error)
     login = f"`cellagent login --profile {shlex.quote(name if names_a_service else 'public')}`"
     if found:
         shown = ", ".join(f"{key} ({origin.kind})" for key, origin in found.items())
@@ -169,7 +89,7 @@ async def _here(session: Session) -> Checks:
         yield Line("disk", "ok", says)
 
 
-async def _services(session: Session) -> Checks:
+async def look_at_services(session: Session) -> Checks:
     """Look at each host, the clock that they show, and whether they accept each secret."""
     from agent.provisioning.running.host_clock import check_host_clock
     from agent.wiring.secret_trials import TRIALS, try_secret
@@ -188,7 +108,7 @@ async def _services(session: Session) -> Checks:
     try:
         yield Line("clock", "ok", check_host_clock(min(aheads, key=abs, default=None)))
     except AgentError as error:
-        yield _failed("clock", error, "fail" if aheads else "warn")
+        yield failed("clock", error, "fail" if aheads else "warn")
     for name in TRIALS:
         check = name.replace("_", " ")
         try:
@@ -255,7 +175,7 @@ async def _issuer(url: str, proxy: str) -> str:
     return ""
 
 
-async def _kit(session: Session) -> Checks:
+async def look_at_kit(session: Session) -> Checks:
     """Look at the ports and the kit, as `ports` and `modem check` do."""
     from agent.cli.ports import reports_of
     from at.causes.live import causes_of_modem
@@ -318,7 +238,7 @@ async def _kit(session: Session) -> Checks:
                 yield Line("jwt", "warn", str(error), "`cellagent modem jwt`")
 
 
-async def _running(session: Session) -> Checks:
+async def look_at_agent(session: Session) -> Checks:
     """Look at the running agent and the outbox, as `status` and `outbox list` do."""
     from agent.cli.observability.outbox import on_outbox
     from agent.daemon.control.client import NotRunning, send_request
@@ -344,7 +264,7 @@ async def _running(session: Session) -> Checks:
     except NotRunning:
         yield Line("agent", "ok", "none runs")
     except AgentError as error:
-        yield _failed("agent", error)
+        yield failed("agent", error)
     if not outbox_folder(configuration).exists():
         yield Line("outbox", "ok", "empty")
         return
@@ -360,78 +280,3 @@ async def _running(session: Session) -> Checks:
         yield Line("outbox", "warn", says, "`cellagent outbox list`")
     else:
         yield Line("outbox", "ok", says)
-
-
-_IDENTITY = re.compile(
-    r"(?<!\d)\d{9,20}(?!\d)"  # IMEI, IMSI, ICCID, the number of a board
-    r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
-    r"|(?<=//)[^/\s]+(?=@)"  # a user, and a password, in a URL
-    r"|[\w.+-]+@[\w-]+\.[\w.-]+"
-    r"|(?<=serial:)\w+"
-)
-
-
-def _write_report(file: Path, session: Session, lines: list[Line]) -> None:
-    """Write what was seen, the versions and the profile to a zip, without what names anyone."""
-    from agent.config.private_files import replacing
-
-    named = sorted(filter(None, _named(session)), key=len, reverse=True)
-    names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in named))
-
-    def public(row: Mapping[str, object]) -> str:
-        # The names of keys and states stay: somebody may be called "ok".
-        hidden = {
-            key: _IDENTITY.sub(_LEFT_OUT, names.sub(_LEFT_OUT, redact(str(value))))
-            for key, value in row.items()
-            if key in _FREE_TEXT
-        }
-        return json_line({**row, **hidden})
-
-    versions = {
-        "cellagent": agent.__version__,
-        "python": sys.version,
-        "system": platform.platform(),
-    }
-    contents = {
-        "doctor.jsonl": "".join(public(asdict(line)) for line in lines),
-        "versions.json": public(versions),
-        "profile.jsonl": "".join(map(public, _profile_lines(session))),
-    }
-    with (
-        replacing(file, private=True) as written,
-        zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive,
-    ):
-        for name, text in contents.items():
-            archive.writestr(name, text)
-
-
-_LEFT_OUT = "[left out]"
-_FREE_TEXT = {"says", "next", "value", "key", "system"}
-_PROGRAMS = ("fota.command", "provisioning.on_board")
-"""Keys whose arguments may be anything."""
-
-
-def _profile_lines(session: Session) -> Iterator[dict[str, object]]:
-    from agent.config.parse import leaves
-
-    with suppress(AgentError):
-        configuration = session.configuration
-        for key, value in leaves(configuration.profile):
-            if (origin := configuration.origins[key]).kind != "default":
-                shown = _LEFT_OUT if key in _PROGRAMS else value
-                yield {"key": key, "value": shown, "from": origin.kind}
-
-
-def _named(session: Session) -> Iterator[str]:
-    """Yield what names this user, this host, the account and the kits."""
-    yield str(Path.home())
-    yield Path.home().name
-    yield platform.node()
-    with suppress(AgentError):
-        profile = session.configuration.profile
-        account, bench = profile.account, profile.provisioning
-        yield from (account.organization, account.project, account.team_id, account.email)
-        yield from (bench.station, bench.lot, bench.product, *bench.slots.values(), *bench.slots)
-        yield from profile.kits
-        for kit in (profile.kit, *profile.kits.values()):
-            yield from (kit.device_id, kit.slot)
