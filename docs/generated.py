@@ -34,7 +34,7 @@ def commands() -> str:
     """Return one section a command group, read from the command line itself."""
     parts = ["# Commands\n"]
     for name, entry in COMMANDS.items():
-        where = f"{entry.module}:command" if isinstance(entry, Entry) else f"main:{name.upper()}"
+        where = f"{entry.module}:command" if isinstance(entry, Entry) else f"tree:{name.upper()}"
         parts.append(
             f"```{{eval-rst}}\n.. click:: agent.cli.{where}\n"
             f"   :prog: cellagent {name}\n   :nested: full\n```\n"
