@@ -36,9 +36,16 @@ AS_IN_JSON = "cellagent.as-in-json"
 r"""The error handler of the standard streams: what cannot be encoded is written as `\udcff`."""
 
 
+_PLAIN = {"°": "deg ", "█": "#", "·": ".", "…": "...", "→": "->", "\xa0": " "}
+"""What the program's own words and bars hold beyond ASCII -> what a person can read instead."""
+_plain: dict[int, str] = {}
+"""Those of them that the standard streams of this process cannot encode."""
+
+
 def printable(text: str) -> str:
-    r"""Return `text` with every control and format character written as `\x1b`, `\u202e`."""
-    return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+    r"""Return `text` for a person: each control and format character is `\x1b`, `\u202e`."""
+    text = _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+    return text.translate(_plain) if _plain else text
 
 
 def drawn(text: str) -> str:
@@ -56,8 +63,16 @@ def guard_output() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=AS_IN_JSON)
+            _plain.update({ord(char): _PLAIN[char] for char in _PLAIN if not _has(stream, char)})
             if stream.isatty():
                 setattr(sys, name, _GuardedStream(stream, _UNSAFE_BUT_LINE_ENDS))
+
+
+def _has(stream: io.TextIOWrapper, character: str) -> bool:
+    try:
+        return bool(character.encode(stream.encoding))
+    except UnicodeEncodeError:
+        return False
 
 
 def drawing(stream: TextIO) -> TextIO:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -217,3 +218,27 @@ def test_a_lone_surrogate_in_an_argument_ends_no_command_with_a_traceback() -> N
     done = cellagent("modem", "at", "--json", "--port", "no\udcffwhere", "AT")
     assert (done.returncode, json.loads(done.stdout)["error"]["exit"]) == (3, 3)
     assert "no\udcffwhere" in json.loads(done.stdout)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "says"),
+    [("ascii", "21 deg C ###...."), ("latin-1", "21 °C ###·..."), ("utf-8", "21 °C ███·…")],
+)
+def test_what_a_person_reads_has_plain_words_where_the_encoding_lacks_ours(
+    encoding: str, says: str
+) -> None:
+    script = (
+        "from agent.cli.framework.command import emit, say\n"
+        "from agent.cli.framework.safe_text import guard_output\n"
+        "from agent.cli.framework.terminal import bar\n"
+        "guard_output()\n"
+        "say(f'21 °C {bar(3, 0, 4, 4)}…')\n"
+        "emit('21 °C …')\n"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, env=environment, check=True, cwd=ROOT
+    )
+    said, value = done.stdout.decode(encoding).splitlines()
+    assert said == says
+    assert json.loads(value) == "21 °C …"  # a program is told what it is
