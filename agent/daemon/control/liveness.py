@@ -10,11 +10,12 @@ from pathlib import Path
 from agent.daemon.control.socket import ControlSocket
 from agent.errors import ResourceUnavailable
 
-SILENCE_S = 0.7
+SILENCE_S = 0.5
 """Seconds without an answer after which the agent is asked whether it is there."""
 ANSWER_S = 2.0
 """Seconds that it has to say so: its event loop does nothing else for longer."""
 _NO_REQUEST = b'{"do": ""}\n'  # every version refuses it at once
+_STOPPED, _TRACED = "T", "t"  # a process that is traced is so for moments, and goes on
 _PEER = struct.Struct("3i")  # pid, uid, gid
 
 
@@ -32,11 +33,16 @@ async def watch(control_socket: ControlSocket) -> None:
 
 
 async def answers(control_socket: ControlSocket, timeout_s: float | None = None) -> None:
-    """Return once the agent answers, or has ended. Raises NotAnswering after `timeout_s`."""
+    """Return once the agent answers, or has ended.
+
+    Raises NotAnswering after `timeout_s`; of one that is stopped at once. None waits without end.
+    """
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await control_socket.connect()
+            if timeout_s is not None and _state(_peer(writer)) == _STOPPED:
+                raise TimeoutError
             writer.write(_NO_REQUEST)
             await reader.readline()
     except TimeoutError:
@@ -52,7 +58,7 @@ def not_answering(writer: asyncio.StreamWriter | None) -> NotAnswering:
     """Return the error for the agent at the other end; it names the process where that is known."""
     pid = 0 if writer is None else _peer(writer)
     named = f"the running agent (PID {pid})" if pid else "the running agent"
-    if _is_stopped(pid):
+    if _state(pid) in {_STOPPED, _TRACED}:
         return NotAnswering(
             f"{named} is stopped (SIGSTOP or Ctrl-Z): it answers nothing",
             hint=f"let it go on: `kill -CONT {pid}`",
@@ -74,9 +80,9 @@ def _peer(writer: asyncio.StreamWriter) -> int:
     return int(_PEER.unpack(data)[0])
 
 
-def _is_stopped(pid: int) -> bool:
+def _state(pid: int) -> str:
+    """Return the letter that the system has for the state of a process, "" where it tells none."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(") ")[2]
+        return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(") ")[2][:1]
     except OSError:
-        return False
-    return state[:1] in {"T", "t"}
+        return ""

@@ -22,6 +22,7 @@ from running_agent import (
     write_profile,
 )
 
+from agent.daemon.control import liveness
 from agent.daemon.control.socket import control_socket_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -69,6 +70,19 @@ async def test_each_command_tells_a_stopped_agent_and_works_once_it_goes_on(
     async with asyncio.timeout(PATIENCE_S):
         while (await agent.run("modem", "at", "AT")).code != 0:
             pass
+
+
+async def test_a_stopped_agent_is_told_without_a_wait_for_its_answer(agent: RunningAgent) -> None:
+    socket = control_socket_of(Path(os.environ["CELLAGENT_STATE_DIR"]), "bench")
+    agent.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, agent.process.pid, os.WSTOPPED | os.WNOWAIT)
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(liveness.NotAnswering, match="is stopped"):
+            await liveness.answers(socket, 1e6)
+
+
+def test_a_command_waits_less_than_three_seconds_for_an_agent_that_hangs() -> None:
+    assert liveness.SILENCE_S + liveness.ANSWER_S <= 2.5  # half a second is its own start
 
 
 async def test_a_window_says_that_the_agent_is_stopped_and_that_it_answers_again(
