@@ -69,6 +69,7 @@ class KitConnection:
         """Whether somebody turned the modem off through the agent since it was last looked at."""
         self._look_again = asyncio.Event()
         link.on_mode_asked = self._on_mode_asked
+        link.on_given_back = self._on_given_back
         self.show_id()
 
     @property
@@ -102,8 +103,7 @@ class KitConnection:
             await self._check(modem)
             await first_contact.enable_registration_notices(modem)
             self._link.ready(modem)
-            self._updates.link_is_up()
-            self._positions.link_is_up()
+            self._try_again()
 
             async def receive_notices() -> None:
                 async for notice in notices:
@@ -217,6 +217,15 @@ class KitConnection:
     def _on_mode_asked(self, mode: int) -> None:
         self._asked_off = mode in OFF_MODES
         self._look_again.set()
+
+    def _on_given_back(self) -> None:
+        """Do what waited for the person, or the program, who had the modem to mend something."""
+        self._credentials.expect_loss()
+        self._try_again()
+
+    def _try_again(self) -> None:
+        self._updates.try_again()
+        self._positions.try_again()
 
     def restarted(self, line: str) -> None:
         """Count a restart that the kit announces on one of its ports; publish it if unexpected."""

@@ -169,7 +169,7 @@ class KitAgent:
 
     def service_is_back(self) -> None:
         """Do at once what waited for a service, beyond what the concerns' tasks wait for."""
-        self._positions.service_is_back()
+        self._positions.try_again()
 
     async def stop(self) -> None:
         """End everything; the ports are closed, and the modem is as it was found."""

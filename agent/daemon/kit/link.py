@@ -114,6 +114,8 @@ class KitLink:
         """Whether an update is being installed: the kit's restarts are part of it."""
         self.on_mode_asked: Callable[[int], None] = lambda _mode: None
         """Called with the functional mode that a lease asked for last: a person's choice."""
+        self.on_given_back: Callable[[], None] = lambda: None
+        """Called when a lease has ended."""
         self.owed_bytes: Callable[[], int] = lambda: 0
         """Return how many bytes a silent kit may wait for, of an install that was killed."""
         self.on_new_software: Callable[[], None] = lambda: None
@@ -323,7 +325,10 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
                 link.on_mode_asked(int(modes[-1]))
             write(data)
 
-        with link.lent(modem):
-            await modem.pass_through(
-                holder, lambda write: holder.write_through(partial(noted, write))
-            )
+        try:
+            with link.lent(modem):
+                await modem.pass_through(
+                    holder, lambda write: holder.write_through(partial(noted, write))
+                )
+        finally:
+            link.on_given_back()

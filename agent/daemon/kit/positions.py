@@ -23,7 +23,7 @@ from agent.retry import NO_RETRY, spread_s
 from agent.tasks import wait_for_event
 from at.protocol.errors import AtError
 
-_REGISTER = "bring the kit into service first: `cellagent provision run`"
+_REGISTER = "bring the kit into service first: `cellagent provision run --registration onboard`"
 
 
 class KitPositions:
@@ -63,14 +63,9 @@ class KitPositions:
             await wait_for_event(self.concern.wake, seconds)
             self.concern.wake.clear()
 
-    def link_is_up(self) -> None:
-        """Try again what could not be done without the kit."""
-        if self.concern.phase is not Phase.WELL:
-            self.concern.wake.set()
-
-    def service_is_back(self) -> None:
-        """Report what could not be reported."""
-        if self.concern.status.unreported is not None:
+    def try_again(self) -> None:
+        """Try at once what failed: the kit or the service is back, or a person mended something."""
+        if self.concern.phase is not Phase.WELL or self.concern.status.unreported is not None:
             self.concern.wake.set()
 
     async def _find_if_on_network(

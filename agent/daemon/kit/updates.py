@@ -119,8 +119,8 @@ class KitUpdates:
             if part.startswith(NOT_BACK):
                 yield Finding(f"since its update the kit is {part}", "`cellagent modem why`")
 
-    def link_is_up(self) -> None:
-        """Resume an update that was broken off."""
+    def try_again(self) -> None:
+        """Try at once what failed, or was broken off: the kit is back, or was in other hands."""
         if self.concern.phase in {Phase.TROUBLE, Phase.WAITING}:
             self.concern.wake.set()
 

@@ -75,7 +75,7 @@ async def test_each_command_tells_a_stopped_agent_and_works_once_it_goes_on(
 async def test_a_stopped_agent_is_told_without_a_wait_for_its_answer(agent: RunningAgent) -> None:
     socket = control_socket_of(Path(os.environ["CELLAGENT_STATE_DIR"]), "bench")
     agent.process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, agent.process.pid, os.WSTOPPED | os.WNOWAIT)
+    await asyncio.to_thread(os.waitid, os.P_PID, agent.process.pid, os.WSTOPPED | os.WNOWAIT)
     async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(liveness.NotAnswering, match="is stopped"):
             await liveness.answers(socket, 1e6)

@@ -55,3 +55,22 @@ async def test_a_kit_that_is_off_is_told_as_off_and_found_once_it_is_on(
         assert f"location     waiting for {NETWORK}" in shown.out
         assert (await agent.run("modem", "at", "AT+CFUN=1")).code == 0
         await agent.until("kit", "location", "well")  # an hour before its turn
+
+
+@pytest.mark.parametrize("words", [("modem", "at", "AT"), ("hold", "kit", "--", "true")])
+async def test_a_place_that_could_not_be_reported_is_once_a_person_has_mended_it(
+    standin: Any, tmp_path: Path, words: tuple[str, ...]
+):
+    await virtual_kit(tmp_path)
+
+    def unreported(status: dict[str, Any]) -> str:
+        return str(concern_of(status, "kit", "location").get("unreported") or "")
+
+    async with agent_on(device_profile(tmp_path, standin)) as agent:
+        status = await agent.until_status(lambda status: "404" in unreported(status))
+        way_out = concern_of(status, "kit", "location")["unreported_try"]
+        assert "cellagent provision run --registration onboard" in way_out
+        await onboard_device(standin)
+        assert (await agent.run(*words)).code == 0
+        await agent.until_status(lambda status: not unreported(status))
+        assert await agent.stop() == 0
