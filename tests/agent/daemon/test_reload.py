@@ -108,30 +108,100 @@ async def test_another_profile_is_another_agent(tmp_path: Path, cloud):
         assert "--profile lab" in refused.value.hint
 
 
-async def test_a_key_that_was_cycled_elsewhere_is_told_with_its_name_and_mended_by_a_reload(
-    tmp_path: Path, cloud
+KEYRING = """
+import json, os, pathlib
+from keyring.backend import KeyringBackend
+
+FILE = pathlib.Path(os.environ["KEYRING_FILE"])
+
+class Keyring(KeyringBackend):
+    priority = 1
+
+    def get_password(self, service, username):
+        return json.loads(FILE.read_text()).get(f"{service} {username}")
+
+    def set_password(self, service, username, password):
+        FILE.write_text(json.dumps({f"{service} {username}": password}))
+"""
+STALE = "project-key-of-before-0123456789"
+MENDS_BY_RELOAD = {"file": True, "keyring": True, "systemd": False, "environment": False}
+
+
+class KeySource:
+    """Where an agent has its project key from: each as its user would keep it."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.file = folder / ("secrets.toml" if kind == "file" else "kept")
+        self.environment: dict[str, str] = {}
+        self.extra = ""
+        if kind == "systemd":
+            self.file = folder / "cellagent.project_key"
+            self.environment["CREDENTIALS_DIRECTORY"] = str(folder)
+        if kind == "keyring":
+            pytest.importorskip("keyring", reason="pip install 'cellagent[keyring]'")
+            (folder / "kept_in_a_file.py").write_text(KEYRING)
+            self.extra = "[profiles.bench.credentials]\nkeyring = true\n"
+            self.environment["PYTHONPATH"] = str(folder)
+            self.environment["PYTHON_KEYRING_BACKEND"] = "kept_in_a_file.Keyring"
+            self.environment["KEYRING_FILE"] = str(self.file)
+
+    def keep(self, key: str) -> None:
+        match self.kind:
+            case "file":
+                self.file.write_text(f'[bench]\nproject_key = "{key}"\n')
+                self.file.chmod(0o600)
+            case "systemd":
+                self.file.write_text(key)
+            case "keyring":
+                self.file.write_text(json.dumps({"cellagent bench:project_key": key}))
+            case _:
+                self.environment["CELLAGENT_PROJECT_KEY"] = key
+
+    def way_out(self) -> list[str]:
+        """Return what the agent must say of a key of this source that is refused."""
+        return {
+            "file": [
+                f"project_key is of {self.file}: bench.project_key",
+                "`cellagent config set project_key --profile bench`",
+                "`cellagent reload --profile bench`",
+            ],
+            "systemd": ["systemd's cellagent.project_key", "restart the service"],
+            "keyring": ["`keyring set cellagent bench:project_key`", "`cellagent reload"],
+            "environment": ["set CELLAGENT_PROJECT_KEY", "start `cellagent run"],
+        }[self.kind]
+
+
+@pytest.mark.parametrize("kind", MENDS_BY_RELOAD)
+async def test_a_key_that_was_cycled_elsewhere_is_told_with_its_source_and_taken_anew(
+    tmp_path: Path, cloud, kind: str
 ):
-    where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)})
+    source = KeySource(kind, tmp_path)
+    where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)}, source.extra)
     right = where.pop("CELLAGENT_PROJECT_KEY")
     where.pop("CELLAGENT_ORG_TOKEN")
-    secrets = tmp_path / "secrets.toml"
-
-    def set_key(key: str) -> None:
-        secrets.write_text(f'[bench]\nproject_key = "{key}"\n')
-        secrets.chmod(0o600)
-
-    set_key("project-key-of-before-0123456789")
-    async with kit_to_crash(tmp_path) as kit, agent_on(where) as agent:
-        await agent.until("kit", "link", "well")
-        kit.crash()
-        told = await agent.until(None, "outbox", "trouble")
-        assert f"project_key is of {secrets}: bench.project_key" in told["try"]
-        assert "`cellagent config set project_key --profile bench`" in told["try"]
-        assert "`cellagent reload --profile bench`" in told["try"]
-        set_key(right)
-        assert (await agent.run("reload")).code == 0
-        assert (await agent.until(None, "outbox", "well"))["trouble"] is None
-        assert await agent.stop() == 0
-    said = [line for line in agent.log if "project_key is of" in line]
-    assert len(said) == 1
-    assert any("works again" in line for line in agent.log)
+    source.keep(STALE)
+    log: list[str] = []
+    async with kit_to_crash(tmp_path) as kit:
+        async with agent_on({**where, **source.environment}) as agent:
+            await agent.until("kit", "link", "well")
+            kit.crash()
+            told = await agent.until(None, "outbox", "trouble")
+            for words in source.way_out():
+                assert words in told["try"]
+            source.keep(right)
+            if MENDS_BY_RELOAD[kind]:
+                assert (await agent.run("reload")).code == 0
+                assert (await agent.until(None, "outbox", "well"))["trouble"] is None
+            assert await agent.stop() == 0
+        log += agent.log
+        if not MENDS_BY_RELOAD[kind]:
+            async with agent_on({**where, **source.environment}) as agent:
+                await agent.until_status(
+                    lambda status: status["outbox"]["counts"].get("delivered", 0) > 0
+                )
+                assert await agent.stop() == 0
+    assert sum("project_key is" in line for line in log) == 1
+    assert STALE not in "".join(log)
+    assert right not in "".join(log)
+    assert not MENDS_BY_RELOAD[kind] or any("works again" in line for line in log)
