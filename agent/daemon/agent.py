@@ -254,13 +254,15 @@ class Agent:
             kit.service_is_back()
 
     async def _keep_house(self) -> None:
-        """Feed systemd's watchdog; retry everything when this host's clock was set."""
+        """Feed systemd's watchdog and the kits; retry everything when this host's clock was set."""
         timeout_s = watchdog.watchdog_s()
         interval_s = _HOUSEKEEPING_S if timeout_s is None else min(_HOUSEKEEPING_S, timeout_s / 2)
         clocks = watchdog.ClockStepDetector(time.time(), time.monotonic())
         while True:
             await asyncio.sleep(interval_s)
             watchdog.notify("WATCHDOG=1")
+            for kit in self.kits.values():
+                kit.keep_house()
             if stepped := clocks.step(time.time(), time.monotonic()):
                 self._housekeeping.log(
                     logging.WARNING,

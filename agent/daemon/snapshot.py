@@ -145,7 +145,7 @@ class LinkStatus(PortStatus, tag="link"):
     """Why it is not on the network, the best that is known."""
     cell: Cell | None = None
     reading: Reading | None = None
-    """The newest of `history`: signal, supply, temperature."""
+    """The newest of `history`: signal, supply, temperature. None without a link, and while off."""
     history: list[Reading] = []
     """The readings of the last hour, the newest last; at most HISTORY."""
     busy_with: str | None = None

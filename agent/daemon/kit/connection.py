@@ -70,6 +70,7 @@ class KitConnection:
         self._look_again = asyncio.Event()
         link.on_mode_asked = self._on_mode_asked
         link.on_given_back = self._on_given_back
+        console.on_open = self._on_console_open
         self.show_id()
 
     @property
@@ -80,7 +81,8 @@ class KitConnection:
         """Look after one connection until it is lost; the modem is available once contacted."""
         modem.on_restart = self.restarted
         self._credentials.expect_loss()
-        self._identity.set_usb(await asyncio.to_thread(usb_kit_at, self._settings.port))
+        usb = await asyncio.to_thread(usb_kit_at, self._settings.port)
+        self._identity.set_usb(usb, time.monotonic())
         self.show_id()
         with modem.lines() as lines:
             works = [self._contact_and_check(modem)]
@@ -94,6 +96,7 @@ class KitConnection:
             finally:
                 # It may restart where it is; nothing can be done about its findings there.
                 self._keeper.restarted(time.monotonic(), is_boot=False)
+                self._show_no_reading()
                 with self._link.concern.changing() as status:
                     status.findings = None
 
@@ -123,14 +126,32 @@ class KitConnection:
             await self._read(modem)
             await first_of(receive_notices(), check_again(), self._readings.follow_sleep(modem))
 
+    def _forget(self) -> None:
+        """Forget what was known of the kit that was here before this one."""
+        self._link.concern.log(
+            logging.INFO, f"another kit than before is here: {self._identity.device_id}"
+        )
+        self._keeper = OnlineKeeper(was_on=False)
+        self._readings.forget()
+        self._positions.forget()
+        with self._link.concern.changing() as status:
+            status.history = []
+
     async def _read(self, modem: Modem) -> None:
         """Read signal, supply and temperature, if nobody has the kit and its modem is awake."""
         mode = None if self.contact is None else self.contact.value("functional_mode")
-        if self._link.is_free and mode in LTE_MODES and self._readings.is_due():
+        if mode not in LTE_MODES:
+            self._show_no_reading()
+        elif self._link.is_free and self._readings.is_due():
             cell = await self._readings.read(modem)
             with self._link.concern.changing() as status:
                 status.cell, status.history = cell, self._readings.history
                 status.reading = status.history[-1]
+
+    def _show_no_reading(self) -> None:
+        """Show none: the last one, which the history keeps, says nothing of now."""
+        with self._link.concern.changing() as status:
+            status.cell = status.reading = None
 
     def _next_check_s(self) -> float:
         if self._keeper.state is KeepState.SETTLING:
@@ -165,12 +186,14 @@ class KitConnection:
         contact = self.contact = await first_contact.read_contact(
             modem, self._settings.device_id, before
         )
-        self._identity.update(contact)
+        if self._identity.update(contact):
+            self._forget()
         self.show_id()
         if contact.verdict.allowed:
             tag = self._profile().provisioning.security_tag
             await self._credentials.check(modem, tag)
         await self._keep_online(modem, contact)
+        settle_s = self._settings.settle_s if self._settings.keep_online != "never" else None
         if was_asked_off:  # else it may have been read before it was turned off
             self._asked_off = False
         missing = (
@@ -178,7 +201,9 @@ class KitConnection:
             *self._updates.findings(is_back=contact.is_registered),
             *self._keeper.findings(time.monotonic()),
             *self._credentials.findings,
-            *first_contact.findings(contact, self._keyring()),
+            *first_contact.findings(
+                contact, self._keyring(), settle_s if self._keeper.is_to_be_turned_on else None
+            ),
         )
         if before is not None and contact.is_registered and not before.is_registered:
             for concern in (self._positions.concern, self._updates.concern):
@@ -241,6 +266,16 @@ class KitConnection:
             busy_with = self._link.concern.status.busy_with
             during = f" ({busy_with})" if busy_with else ""
             self._link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
+
+    def _on_console_open(self) -> None:
+        if self._link.modem is None:  # else the kit that prints there is known
+            self._identity.doubt(time.monotonic())
+            self.show_id()
+
+    def end_old_doubt(self) -> None:
+        """Take a kit whose modem does not answer for the one that was there before, in time."""
+        if self._identity.end_old_doubt(time.monotonic()):
+            self.show_id()
 
     def show_id(self) -> None:
         """Show the id of the kit in the status."""

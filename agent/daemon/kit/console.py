@@ -149,6 +149,8 @@ class KitConsole:
         """The console's own port."""
         self.write: Callable[[bytes], None] | None = None
         """Writes to the console's own port while that is open; None where there is none."""
+        self.on_open: Callable[[], None] = lambda: None
+        """Called before the console's own port is opened to be read."""
         self._counts = ConsoleCounts()
         self.watchers = ConsoleWatchers(self._counts)
         self._forwarder = Forwarder(outbox, names, wake=wake, on_failure=self._on_stored, wait=wait)
@@ -204,6 +206,7 @@ class KitConsole:
     async def _read(self, port: str, baud: int) -> None:
         reader, receiver = ConsoleReader(counts=self._counts), ByteQueue()
         transport = console_transport(port, baud)
+        self.on_open()
         await transport.open(receiver)
         try:
             self.concern.set_well()

@@ -166,12 +166,30 @@ async def enable_registration_notices(modem: Modem) -> None:
         await modem.subscribe(f"AT+CEREG={n}")
 
 
-def findings(contact: Contact, keyring: Keyring) -> tuple[Finding, ...]:
-    """Return what the kit lacks, the first thing to put right first."""
-    return tuple(_findings(contact, keyring))
+def _off(mode: object, turns_on_after_s: float | None) -> Finding:
+    off = f"the modem is off (functional mode {mode})"
+    if turns_on_after_s is None:
+        return Finding(f"{off}: it hears no network", "`cellagent modem on` turns it on")
+    return Finding(
+        f"{off}, and was on before: unless its firmware turns it on, the agent does after "
+        f"{turns_on_after_s:g} s (kit.settle_s)",
+        None,
+    )
 
 
-def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
+def findings(
+    contact: Contact, keyring: Keyring, turns_on_after_s: float | None = None
+) -> tuple[Finding, ...]:
+    """Return what the kit lacks, the first thing to put right first.
+
+    `turns_on_after_s`: where the agent turns the modem on by itself, how long that may take.
+    """
+    return tuple(_findings(contact, keyring, turns_on_after_s))
+
+
+def _findings(
+    contact: Contact, keyring: Keyring, turns_on_after_s: float | None
+) -> Iterable[Finding]:
     if not contact.verdict.allowed:
         yield Finding(
             f"{contact.refusal}; crashes are reported, no call is made in the kit's name",
@@ -179,10 +197,7 @@ def _findings(contact: Contact, keyring: Keyring) -> Iterable[Finding]:
         )
     mode, stat = contact.value("functional_mode"), contact.number("registration")
     if contact.is_off:
-        yield Finding(
-            f"the modem is off (functional mode {mode}): it hears no network",
-            "`cellagent modem on` turns it on",
-        )
+        yield _off(mode, turns_on_after_s)
     elif cause := contact.certain_cause:
         about = _ABOUT.get(stat or 0, "the modem has no network")
         yield Finding(f"{about}: {cause.says}", cause.next)

@@ -2,7 +2,8 @@
 
 A kit has one id at the services. `kit.device_id` pins it; else a kit keeps the one that its record
 has, and a new kit gets its modem's UUID, or its IMEI where the modem tells no UUID. Until then all
-that is taken of the kit waits in the outbox for the id.
+that is taken of the kit waits in the outbox for the id. So it does from when a port is opened until
+the modem has answered, unless USB tells that it is the same kit: another one may be there.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from at.ports.usb import UsbPort, same_port
 if TYPE_CHECKING:
     from agent.daemon.kit.first_contact import Contact
 
+DOUBT_S = 300.0
+"""A kit whose modem does not answer for so long is taken for the one that was there before."""
 _LARGEST_HISTORY = 1024 * 1024  # bytes; then the older half goes
 _APPLICATION = "app"  # what the SDK of these kits calls the application by default
 
@@ -61,6 +64,9 @@ class KitIdentity:
         self._name_device = name_device
         self._usb: UsbPort | None = None
         self._application = ""
+        self._doubted_since: float | None = None
+        """When a port was first opened after the modem had answered; None while it is the kit."""
+        self._is_doubted = False
         self.device = device_identity.IdentityTracker(
             lambda: device_identity.profile_identity(kit()),
             self._fallback,
@@ -73,7 +79,8 @@ class KitIdentity:
     @property
     def device_id(self) -> str:
         """The id of the kit at the services; "" while it is not known."""
-        return self._kit().device_id or ("" if self._is_other else self._store.record.known_id)
+        in_doubt = self._is_doubted or self._is_other
+        return self._kit().device_id or ("" if in_doubt else self._store.record.known_id)
 
     @property
     def origin(self) -> IdOrigin | None:
@@ -98,19 +105,45 @@ class KitIdentity:
                 f"{reported}, if that is its id at the device cloud, too",
             )
 
-    def set_usb(self, usb: UsbPort | None) -> None:
-        """Set its USB identity, None where that is no known kit's.
+    def set_usb(self, usb: UsbPort | None, now: float) -> None:
+        """Set its USB identity, None where that is no known kit's; its AT port was opened `now`.
 
-        If it is another's than before, the record is not trusted until the modem has answered.
+        Unless it is that of before, the record is not trusted until the modem has answered.
         """
         self._usb = usb
+        if self._usb_serial and self._usb_serial == self._store.record.usb_serial:
+            self._trust()
+        else:
+            self.doubt(now)
+
+    def doubt(self, now: float) -> None:
+        """Trust the record no more until the modem answers: a port was opened, in seconds `now`."""
+        if self._doubted_since is None:
+            self._doubted_since, self._is_doubted = now, True
+            self._tell_outbox()
+
+    def end_old_doubt(self, now: float) -> bool:
+        """Trust the record again where the modem has not answered for DOUBT_S; return whether."""
+        since = self._doubted_since
+        if not self._is_doubted or since is None or now - since < DOUBT_S:
+            return False
+        self._is_doubted = False
+        self._tell_outbox()
+        return True
+
+    def _trust(self) -> None:
+        self._doubted_since, self._is_doubted = None, False
         self._tell_outbox()
 
-    def update(self, contact: Contact) -> None:
-        """Store what the modem answered. Raises AgentError where the disk does not take it."""
+    def update(self, contact: Contact) -> bool:
+        """Store what the modem answered; return whether it is another kit's than before.
+
+        Raises AgentError where the disk does not take it.
+        """
         imei = contact.text("imei") or ""
         uuid = "" if self._kit().device_id else contact.device_id
-        if self._is_of_other(imei, uuid):
+        is_other = self._is_of_other(imei, uuid)
+        if is_other:
             self._store.update(**msgspec.structs.asdict(KitRecord()))
             self.device.forget()
         self._application = contact.application
@@ -129,7 +162,8 @@ class KitIdentity:
                 usb_serial=self._usb_serial,
             )
         finally:
-            self._tell_outbox()
+            self._trust()
+        return is_other
 
     def _is_of_other(self, imei: str, uuid: str) -> bool:
         """Return whether a modem of these numbers, "" where not told, is not that of the record."""

@@ -116,6 +116,11 @@ class OnlineKeeper:
         """Whether a restart is no reason for the modem to stay off."""
         return self.state in {KeepState.ON, KeepState.SETTLING, KeepState.TURNED}
 
+    @property
+    def is_to_be_turned_on(self) -> bool:
+        """Whether a modem that stays off is turned on soon."""
+        return self.state is KeepState.SETTLING and self._turns < TURNS
+
     def restarted(self, now: float, *, is_boot: bool = True) -> None:
         """Record a restart; without `is_boot` the kit was away, and may have restarted."""
         if is_boot:

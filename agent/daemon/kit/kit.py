@@ -167,6 +167,10 @@ class KitAgent:
             ),
         ]
 
+    def keep_house(self) -> None:
+        """Do what is due by the time alone, now and then."""
+        self._connection.end_old_doubt()
+
     def service_is_back(self) -> None:
         """Do at once what waited for a service, beyond what the concerns' tasks wait for."""
         self._positions.try_again()

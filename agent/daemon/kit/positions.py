@@ -63,6 +63,12 @@ class KitPositions:
             await wait_for_event(self.concern.wake, seconds)
             self.concern.wake.clear()
 
+    def forget(self) -> None:
+        """Find the position anew: it was another kit's."""
+        with self.concern.changing() as status:
+            status.position = status.unreported = status.unreported_hint = None
+        self.concern.wake.set()
+
     def try_again(self) -> None:
         """Try at once what failed: the kit or the service is back, or a person mended something."""
         if self.concern.phase is not Phase.WELL or self.concern.status.unreported is not None:

@@ -33,6 +33,10 @@ class KitReadings:
         self._read_at = float("-inf")
         self._asleep = False
 
+    def forget(self) -> None:
+        """Begin anew: what was measured was another kit's."""
+        self.history, self._read_at = [], float("-inf")
+
     async def follow_sleep(self, modem: Modem) -> None:
         """Follow whether the modem sleeps, as far as it says so, until it is lost."""
         self._asleep = False

@@ -223,3 +223,45 @@ async def test_kits_that_are_swapped_at_a_port_and_two_of_one_agent_are_one_devi
     assert ids == [expected[0], expected[2], expected[1], expected[2]]
     assert sorted(await devices(standin)) == sorted(expected)
     assert {serial for serial, *_ in await crashes(standin)} == set(expected)
+
+
+@pytest.mark.contract("O5.2", "C7")
+async def test_a_kit_that_is_swapped_in_and_crashes_before_its_modem_answers_is_itself(
+    standin: Any, tmp_path: Path
+):
+    where = written(tmp_path, standin)
+    other = "352656100441776"
+
+    def is_off(status: dict[str, Any]) -> bool:
+        found = concern_of(status, "kit", "link").get("findings") or []
+        return any("is off (functional mode 0): it hears" in each["what"] for each in found)
+
+    async with agent_on(where) as agent:
+        async with kit_to_crash(tmp_path) as first:
+            await agent.until("kit", "link", "well")
+            assert (await agent.run("modem", "at", "AT+CFUN=1")).code == 0
+            await agent.until_status(lambda now: "cell" in concern_of(now, "kit", "link"))
+            await agent.until_status(lambda now: "position" in concern_of(now, "kit", "location"))
+            first_id = first.modem.kit.saved.uuid
+        gone = await agent.until_status(lambda now: not concern_of(now, "kit", "link").get("cell"))
+        assert concern_of(gone, "kit", "link")["device_id"] == first_id, (
+            "it is the one that is away"
+        )
+        swapped_in = kit_to_crash(tmp_path, imei=other, receives=crashes_when_first_spoken_to)
+        async with swapped_in as second:
+            status = await agent.until_status(
+                lambda now: crashed_and_delivered(now) and is_off(now)
+            )
+            assert concern_of(status, "kit", "link")["device_id"] == second.modem.kit.saved.uuid
+            await agent.until_status(
+                lambda now: (
+                    concern_of(now, "kit", "location").get("position", {}).get("at", "")
+                    > concern_of(gone, "kit", "location")["position"]["at"]
+                )
+            )
+        await agent.stop()
+    assert [serial for serial, *_ in await crashes(standin)] == [second.modem.kit.saved.uuid]
+    assert any(
+        f"another kit than before is here: {second.modem.kit.saved.uuid}" in line
+        for line in agent.log
+    )

@@ -67,6 +67,13 @@ async def test_a_modem_whose_firmware_is_refused_is_asked_for_no_token():
     assert not any("token" in text or "UUID" in text for text in found)
 
 
+async def test_a_modem_that_the_agent_turns_on_itself_is_nothing_for_a_person_to_do():
+    contact, _ = await contact_with(on=False)
+    said, *_ = findings(contact, Keyring(), 30.0)
+    assert "the agent does after 30 s" in said.what
+    assert said.hint is None
+
+
 async def test_no_credential_is_a_finding():
     contact, _ = await contact_with()
     (said,) = findings(contact, Keyring())

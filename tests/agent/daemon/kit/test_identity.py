@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.config.profile import KitSettings
 from agent.daemon.kit.first_contact import Contact
-from agent.daemon.kit.identity import IdOrigin, KitIdentity, KitStore, known_id_at
+from agent.daemon.kit.identity import DOUBT_S, IdOrigin, KitIdentity, KitStore, known_id_at
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import DeviceIdentity
 from at.checkup import Check
@@ -53,7 +53,7 @@ def test_each_thing_that_is_found_out_makes_the_names_more_exact(tmp_path: Path)
     assert names.device.identity() == DeviceIdentity(*["unknown"] * 4)
     names.update(contact(IMEI))
     assert names.device.identity() == DeviceIdentity(IMEI, "nrf9161", "unknown", "unknown")
-    names.set_usb(at_usb("001050912345"))
+    names.set_usb(at_usb("001050912345"), 0.0)
     names.update(contact(IMEI, application="v1.0.0 (dirty)"))
     assert names.device.identity() == DeviceIdentity(IMEI, "nrf9161dk", "app", "v1.0.0--dirty-")
     send_event(names, "1.0.0+abc")
@@ -155,18 +155,56 @@ def test_a_kit_that_usb_tells_to_be_another_has_no_id_until_its_modem_answers(tm
     told: list[tuple[str, str]] = []
     store = KitStore(tmp_path, "kit")
     names = KitIdentity("kit", KitSettings, store, lambda *name: told.append(name))
-    names.set_usb(at_usb("001050912345"))
+    names.set_usb(at_usb("001050912345"), 0.0)
     names.update(contact(IMEI, device_id="uuid-1"))
-    names.set_usb(at_usb("001050967890"))
+    names.set_usb(at_usb("001050967890"), 0.0)
     assert (names.device_id, names.device.sender) == ("", "kit:kit")
     names.update(contact(OTHER, device_id="uuid-2"))
     assert [device for _, device in told] == ["", "", "uuid-1", "", "uuid-2"]
 
 
+def test_a_kit_that_nothing_tells_from_another_has_no_id_until_its_modem_answers(tmp_path: Path):
+    told: list[str] = []
+    names = KitIdentity(
+        "kit", lambda: AT_PORT, KitStore(tmp_path, "kit"), lambda _, d: told.append(d)
+    )
+    names.update(contact(IMEI, device_id="uuid-1"))
+    for port_opened in (lambda: names.doubt(10.0), lambda: names.set_usb(None, 11.0)):
+        assert names.device.sender == "uuid-1"
+        told.clear()
+        port_opened()
+        assert (names.device_id, names.device.sender, told) == ("", "kit:kit", [""])
+        names.update(contact(IMEI, device_id="uuid-1"))
+        assert told == ["", "uuid-1"]
+
+
+def test_a_kit_whose_modem_stays_silent_is_the_one_of_before_in_the_end(tmp_path: Path):
+    names = names_in(tmp_path)
+    names.update(contact(IMEI, device_id="uuid-1"))
+    names.doubt(10.0)
+    names.doubt(200.0)  # its port is opened again and again
+    assert not names.end_old_doubt(9.0 + DOUBT_S)
+    assert names.device_id == ""
+    assert names.end_old_doubt(10.0 + DOUBT_S)
+    names.doubt(20.0 + DOUBT_S)
+    assert not names.end_old_doubt(30.0 + 2 * DOUBT_S)
+    assert names.device_id == "uuid-1"
+    names.update(contact(IMEI, device_id="uuid-1"))
+    names.doubt(40.0 + 2 * DOUBT_S)
+    assert names.device_id == "", "it had answered again, and may have been changed since"
+
+
+def test_the_id_in_the_profile_is_never_in_doubt(tmp_path: Path):
+    names = names_in(tmp_path, KitSettings(port="/dev/ttyS0", device_id="mine"))
+    names.update(contact(IMEI, device_id="mine"))
+    names.doubt(10.0)
+    assert (names.device_id, names.device.sender) == ("mine", "mine")
+
+
 def test_a_console_finds_the_id_of_its_kit_by_usb_or_by_its_port(tmp_path: Path):
     left, right = KitSettings(port="/dev/ttyACM0"), KitSettings(port="/dev/ttyS1")
     names = names_in(tmp_path, left, "left")
-    names.set_usb(at_usb("001050912345"))
+    names.set_usb(at_usb("001050912345"), 0.0)
     names.update(contact(IMEI, device_id="uuid-1"))
     names_in(tmp_path, right, "right").update(contact(OTHER, device_id="uuid-2"))
     assert known_id_at(tmp_path, "/dev/ttyACM7", at_usb("001050912345")) == "uuid-1"
