@@ -19,13 +19,10 @@ from at.commands.credentials import (
     StoredCredential,
     WriteCredential,
 )
-from at.commands.device_status import ReadSupply, ReadTemperature
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetFunctionalMode
 from at.commands.identity import ReadImei, ReadModel
 from at.commands.jwt import MakeJwt
 from at.commands.keys import GenerateKey
-from at.commands.signal import ReadSignalQuality
-from at.commands.sim import ReadSimState
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict, require_firmware
@@ -131,6 +128,11 @@ class ModemBoard:
 
     async def measure(self, quantity: Quantity) -> int | None:
         """Return a quantity in its unit, None where the modem does not know it."""
+        # Most goals have no limits, and the start of a batch is not to pay for them.
+        from at.commands.device_status import ReadSupply, ReadTemperature
+        from at.commands.signal import ReadSignalQuality
+        from at.commands.sim import ReadSimState
+
         send = self._modem.send
         if quantity is Quantity.SUPPLY:
             return (await send(ReadSupply())).vbat_mv
