@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from agent.observability.ingest.chunk_codec import decode_varint
 from agent.outbox.index import OutboxIndex
-from agent.outbox.item_state import ItemEvent
-from agent.outbox.items import ItemKind, NewItem
+from agent.outbox.items import ItemEvent, ItemKind, NewItem
 
 WINDOW_S = 600.0
 """Seconds within which an equal message is a repeated export and an equal dump the same crash.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import AgentError
-from agent.outbox.failures import FailureKind, classify_failure
+from agent.outbox.delivery_requests import FailureKind, classify_failure
 from agent.outbox.handoff import collect
 from agent.outbox.items import Item, Lane
 from agent.outbox.outbox import Outbox

@@ -1,14 +1,16 @@
-"""Sends the items of the outbox to the service: each kind by its call."""
+"""Sends the items of the outbox, each kind by its call; what a failure means for the items."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum
 from hashlib import md5, sha256
 
 import msgspec
 
+from agent import errors
 from agent.http import HttpClient
 from agent.observability.ingest import uploads
 from agent.observability.ingest.chunks import PushChunks
@@ -17,6 +19,9 @@ from agent.observability.ingest.events import PushEvents, captured_date_of
 from agent.observability.ingest.transfer import Upload, UploadSource, transfer
 from agent.outbox.items import Item, ItemKind
 from agent.retry import NO_RETRY
+from at.protocol.errors import AtError
+
+_TRY_AGAIN = frozenset({408, 409, 411, 425, 429})
 
 
 def request_id(items: Sequence[Item]) -> str:
@@ -80,3 +85,44 @@ class ServiceSender:
         )
         upload = Upload(kind, device, details, request_id=item.idempotency_key)
         await transfer(self._client, upload, source, tries=1)
+
+
+class FailureKind(Enum):
+    """What a failed request means for its items."""
+
+    LATER = "later"
+    """Nothing to do with the items: the same request again after a wait."""
+    AWAY = "away"
+    """No answer, or 503: the service is away, unless that goes on for one request alone."""
+    FAULT = "fault"
+    """The service, or our own code, fails: on everything, or on an item of this request."""
+    SMALLER = "smaller"
+    """Too much at once: fewer items at a time."""
+    REFUSED = "refused"
+    """The service refuses the request: an item of it, or everything while it is wrong itself."""
+    BLOCKED = "blocked"
+    """Our credential or configuration is at fault: nothing can be sent until it is corrected."""
+
+
+def classify_failure(error: Exception, count: int) -> FailureKind:
+    """Return what `error` means for a request of `count` items.
+
+    By its status alone: the bodies of refusals are a service's own, and a proxy's are another's.
+    """
+    if isinstance(error, errors.CredentialError | errors.UsageError):
+        # A value of ours that breaks a rule is the item's fault.
+        own_fault = isinstance(error, errors.UsageError) and error.kind == "usage"
+        return FailureKind.REFUSED if own_fault else FailureKind.BLOCKED
+    status = getattr(error, "status", None)
+    if isinstance(error, errors.Conflict | errors.Untrusted | AtError) or status in _TRY_AGAIN:
+        return FailureKind.LATER
+    if isinstance(error, errors.Unavailable):
+        if status is not None and status != 503:
+            return FailureKind.FAULT
+        return FailureKind.AWAY if error.sent else FailureKind.LATER
+    if isinstance(error, errors.PayloadTooLarge) and count > 1:
+        return FailureKind.SMALLER
+    if isinstance(error, errors.ServiceRefusal):
+        return FailureKind.REFUSED
+    # Another answer than the service gives is a portal's or a proxy's on the way.
+    return FailureKind.LATER if isinstance(error, errors.AgentError) else FailureKind.FAULT

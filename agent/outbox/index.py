@@ -16,8 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent.outbox.frames import HEADER_SIZE, FrameKind
-from agent.outbox.item_state import TRANSITIONS, ItemEvent, ItemState
-from agent.outbox.items import ItemKind, Lane
+from agent.outbox.items import TRANSITIONS, ItemEvent, ItemKind, ItemState, Lane
 from agent.outbox.records import (
     BootClock,
     ClockStep,

@@ -1,4 +1,4 @@
-"""The items of the outbox, new and stored, and its summaries and errors."""
+"""The items of the outbox, new and stored, their states, and its summaries and errors."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 import msgspec
 
 from agent.errors import AgentError, ResourceUnavailable, UsageError
 from agent.json_value import JSONValue
+from at.protocol.state_machine import Transitions
 
 _DEEPEST = 32
 """Levels of an item's metadata: any caller of the outbox can read it again on its stack."""
@@ -39,6 +40,53 @@ def unnamed(kit: str) -> str:
 def is_unnamed(device: str) -> bool:
     """Return whether it is not known yet which device this is: its items wait for its id."""
     return device.startswith(_UNNAMED)
+
+
+class ItemState(Enum):
+    """The state of an item; the value of a final one is the name of its count in the totals."""
+
+    WAITING = "waiting"
+    IN_FLIGHT = "in flight"
+    PARKED = "parked"
+    DELIVERED = "delivered"
+    EXPIRED = "expired"
+    DROPPED = "dropped"
+    DUPLICATE = "duplicates"
+
+
+class ItemEvent(Enum):
+    """An event in the life of an item."""
+
+    TAKEN = "taken into a request"
+    ACCEPTED = "accepted by the service"
+    RELEASED = "released: its request failed through no fault of its own"
+    REFUSED = "refused"
+    GIVEN_UP = "refused, or its message, once too often by a service that took others"
+    DAMAGED = "found damaged on the disk"
+    RETRIED = "retried by a person"
+    AGED = "older than max_age_s"
+    REMOVED = "removed by a person, or to make room"
+    REPEATED = "its message turns out to be a repeated one"
+
+
+TRANSITIONS = Transitions(
+    {
+        (ItemState.WAITING, ItemEvent.TAKEN): ItemState.IN_FLIGHT,
+        (ItemState.WAITING, ItemEvent.DAMAGED): ItemState.PARKED,
+        (ItemState.WAITING, ItemEvent.GIVEN_UP): ItemState.PARKED,
+        (ItemState.WAITING, ItemEvent.AGED): ItemState.EXPIRED,
+        (ItemState.WAITING, ItemEvent.REMOVED): ItemState.DROPPED,
+        (ItemState.WAITING, ItemEvent.REPEATED): ItemState.DUPLICATE,
+        (ItemState.IN_FLIGHT, ItemEvent.ACCEPTED): ItemState.DELIVERED,
+        (ItemState.IN_FLIGHT, ItemEvent.RELEASED): ItemState.WAITING,
+        (ItemState.IN_FLIGHT, ItemEvent.REFUSED): ItemState.WAITING,
+        (ItemState.IN_FLIGHT, ItemEvent.GIVEN_UP): ItemState.PARKED,
+        (ItemState.PARKED, ItemEvent.RETRIED): ItemState.WAITING,
+        (ItemState.PARKED, ItemEvent.AGED): ItemState.EXPIRED,
+        (ItemState.PARKED, ItemEvent.REMOVED): ItemState.DROPPED,
+    }
+)
+"""An item of the outbox. What is in flight when the process ends waits again at the next start."""
 
 
 class OutboxFull(AgentError):

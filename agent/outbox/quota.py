@@ -18,8 +18,7 @@ from pathlib import Path
 
 from agent.config.profile import OutboxSettings
 from agent.outbox.index import OutboxIndex
-from agent.outbox.item_state import ItemEvent
-from agent.outbox.items import NewItem, OutboxFull, TooLarge, outbox_error
+from agent.outbox.items import ItemEvent, NewItem, OutboxFull, TooLarge, outbox_error
 
 _READ_AGAIN_S = 0.1
 """How long a reading of the free space holds; room for what is taken is on the disk before."""

@@ -18,7 +18,7 @@ from enum import Enum
 
 from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.observability.ingest.events import MAX_EVENTS, MAX_EVENTS_BYTES
-from agent.outbox.failures import FailureKind
+from agent.outbox.delivery_requests import FailureKind
 from agent.outbox.items import ItemKind, Lane, Selection
 from agent.retry import backoff_s
 from at.protocol.state_machine import Transitions

@@ -20,9 +20,9 @@ from agent.config.profile import OutboxSettings
 from agent.outbox.dedup import Deduplicator
 from agent.outbox.format_before import FormatBefore
 from agent.outbox.index import OutboxIndex
-from agent.outbox.item_state import ItemEvent
 from agent.outbox.items import (
     Item,
+    ItemEvent,
     ItemKind,
     Lane,
     ListedItem,

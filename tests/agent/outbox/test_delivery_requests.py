@@ -1,4 +1,4 @@
-"""Each request of the outbox has an id made from its items."""
+"""Each request of the outbox has an id made from its items, and a failure means something."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ import pytest
 from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Host
 from agent.config.secrets import Secret
+from agent.errors import (
+    BadAnswer,
+    Conflict,
+    DeadlineExceeded,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    RateLimited,
+    ServerTrouble,
+    Unreachable,
+    Untrusted,
+    UsageError,
+)
 from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.uploads import FileKind
 from agent.outbox import ItemKind
-from agent.outbox.delivery_requests import ServiceSender
+from agent.outbox.delivery_requests import FailureKind, ServiceSender, classify_failure
 from agent.outbox.items import Item
 from agent.retry import NO_RETRY
+from at.protocol.errors import LinkLost
 
 
 class RecordingTransport(HttpTransport):
@@ -56,3 +71,33 @@ async def test_the_same_items_have_the_same_request_id_and_others_have_another()
         transport.ids.clear()
         await sender.send(items(ItemKind.COREDUMP, 7))
     assert transport.ids[-1] == ("/api/v0/upload/elf_coredump", "box-7")
+
+
+@pytest.mark.parametrize(
+    ("error", "count", "verdict"),
+    [
+        (ServerTrouble("", status=500), 1, FailureKind.FAULT),
+        (ServerTrouble("", status=502), 9, FailureKind.FAULT),
+        (ServerTrouble("", status=503), 1, FailureKind.AWAY),
+        (Unreachable("reset"), 1, FailureKind.AWAY),
+        (DeadlineExceeded("no whole answer"), 1, FailureKind.AWAY),
+        (Unreachable("no such name", sent=False), 1, FailureKind.LATER),
+        (Untrusted("another certificate"), 1, FailureKind.LATER),
+        (RateLimited("", status=429), 1, FailureKind.LATER),
+        (LinkLost("the modem makes no token"), 1, FailureKind.LATER),
+        (Conflict("", status=409), 1, FailureKind.LATER),
+        (InvalidRequest("", status=411), 1, FailureKind.LATER),
+        (InvalidRequest("", status=400), 1, FailureKind.REFUSED),
+        (InvalidRequest("", status=400), 2, FailureKind.REFUSED),
+        (InvalidRequest("", status=415), 1, FailureKind.REFUSED),
+        (NotFound("", status=404), 1, FailureKind.REFUSED),
+        (PayloadTooLarge("", status=413), 9, FailureKind.SMALLER),
+        (PayloadTooLarge("", status=413), 1, FailureKind.REFUSED),
+        (Forbidden("", status=403), 5, FailureKind.BLOCKED),
+        (UsageError("no slug"), 1, FailureKind.REFUSED),
+        (BadAnswer("", status=302), 1, FailureKind.LATER),
+        (ZeroDivisionError("a defect"), 1, FailureKind.FAULT),
+    ],
+)
+def test_each_refusal_has_its_meaning(error, count, verdict):
+    assert classify_failure(error, count) is verdict

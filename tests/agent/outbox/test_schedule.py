@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.errors import AgentError, InvalidRequest, PayloadTooLarge, RateLimited, ServerTrouble
 from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.outbox import ItemKind
-from agent.outbox.failures import FailureKind
+from agent.outbox.delivery_requests import FailureKind
 from agent.outbox.schedule import TRANSITIONS, TRIES, LaneEvent, LaneState, Schedule
 
 LANE = ("kit", ItemKind.EVENT)
