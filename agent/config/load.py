@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from agent.config.parse import leaves, nearest, profile_from, set_keys
 from agent.config.paths import config_file, secrets_file, state_dir
 from agent.config.private_files import MAX_BYTES, require_trusted_config
@@ -78,14 +80,14 @@ def load(
     )
     for key in set_keys(own):
         origins[key] = Origin("file", f"{file}: profiles.{name}.{key}")
+    complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
     for value, origin in (
         (environ.get("CELLAGENT_PORT"), Origin("environment", "CELLAGENT_PORT")),
         (port, Origin("flag", "--port")),
     ):
         if value:
-            table = merged(table, {"kit": {"port": value}})
+            complete = _on_port(complete, value)
             origins["kit.port"] = origin
-    complete = profile_from(table, f"{file}: profiles.{name}" if own else f"profile {name}")
     return Configuration(
         name=name,
         name_origin=name_origin,
@@ -97,6 +99,18 @@ def load(
         file=file,
         state_dir=state_dir(environ),
     )
+
+
+def _on_port(profile: Profile, port: str) -> Profile:
+    """Return the profile with a port that was named elsewhere; a kit with one of its own keeps it.
+
+    What opens the port says what is wrong with it.
+    """
+    kits = {
+        name: replace(kit, port=port) if kit.port == profile.kit.port else kit
+        for name, kit in profile.kits.items()
+    }
+    return replace(profile, kit=replace(profile.kit, port=port), kits=kits)
 
 
 def profile_name(flag: str | None = None, document: Mapping[str, object] | None = None) -> str:

@@ -17,6 +17,20 @@ from agent.errors import ConfigError
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 
 
+_IN_WORDS = {
+    "Expected `int`": "it must be a whole number",
+    "Expected `float`": "it must be a number",
+    "Expected `bool`": "it must be true or false",
+    "Expected `str`": "it must be a text",
+    "Expected `array`": "it must be a list",
+    "Expected `object`": "it must be a table",
+    "`int`": "a whole number",
+    "`str`": "a text",
+    "`float`": "a number",
+    "Invalid enum value": "there is no value",
+}
+
+
 def profile_from(table: Mapping[str, object], place: str) -> Profile:
     """Return the profile that `table` describes. Raises ConfigError, naming `place` and key.
 
@@ -35,6 +49,8 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
         match = _AT.search(text)
         key = match.group(1) if match else ""
         text = _AT.sub("", text) if "matching regex" not in text else "not a value that it may have"
+        for theirs, ours in _IN_WORDS.items():
+            text = text.replace(theirs, ours)
         named = f"{key}: " if key else ""
         raise ConfigError(f"{place}: {named}{text}", hint=_choices(key)) from error
     for field, kind in get_type_hints(HostSettings, include_extras=True).items():
@@ -137,8 +153,9 @@ def _unknown_keys(
 
 def _choices(key: str) -> str:
     """Return a hint with the values that a key may have, where they are few or of a form."""
+    key = re.sub(r"\[[^]]*\]", "", key.replace("kits[...]", "kit"))
     try:
-        kind = key_type(re.sub(r"\[[^]]*\]", "", key.replace("kits[...]", "kit")))
+        kind = key_type(key)
     except ConfigError:
         return ""
     if get_origin(kind) is tuple:
@@ -148,5 +165,6 @@ def _choices(key: str) -> str:
             return f"it may be {meta.description}"
     values = get_args(kind)
     if not values or not all(isinstance(value, str) for value in values):
-        return ""
+        default = dict(leaves(Profile())).get(key)
+        return f"by default it is {str(default).lower()}" if default not in {None, "", ()} else ""
     return "it may be " + ", ".join(repr(value) for value in values)

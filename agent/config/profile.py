@@ -13,7 +13,7 @@ import msgspec
 
 from at.protocol.dialect import DialectName
 
-NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e9, description="a number from 0 to 1e9")]
 Version = Annotated[str, msgspec.Meta(pattern=r"^[-a-zA-Z0-9_.+]{0,128}$")]
 """A version at the observability service."""
 DeviceId = Annotated[
@@ -43,10 +43,48 @@ ConsolePort = Annotated[
 QuietHours = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^(([01]?[0-9]|2[0-3]):[0-5][0-9]-([01]?[0-9]|2[0-3]):[0-5][0-9])?$",
-        description="local times as 22:00-06:00",
+        pattern=r"^(?!0?(.+)-0?\1$)"
+        r"(([01]?[0-9]|2[0-3]):[0-5][0-9]-([01]?[0-9]|2[0-3]):[0-5][0-9])?$",
+        description="local times as 22:00-06:00, which do not end when they begin",
     ),
 ]
+PortName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^([cC][oO][mM][0-9]+|serial:\S+|tcp://\S+:[0-9]{1,5}|virtual:.*|replay:.+"
+        r"|(?!(serial|tcp):).*[/\\].*)?$",
+        description="a port as /dev/ttyACM0, COM3, serial:1050934568, tcp://127.0.0.1:2000, "
+        "virtual: or replay:FILE; `cellagent ports` lists them",
+    ),
+]
+ProxyUrl = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(https?://[^/\s]+/?)?$", description="as http://proxy.example.com:3128"
+    ),
+]
+EmailAddress = Annotated[
+    str, msgspec.Meta(pattern=r"^([^@\s:]+@[^@\s:]+)?$", description="an address as me@example.com")
+]
+LedgerAddress = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(?!.*[?&]password=)"
+        r"(postgres(ql)?(\+\w+)?://([^:/?@\s]*@)?[^@\s]*|(?![\w+]+://).*)$",
+        description="the path of a file, or postgresql://USER@HOST/DATABASE without a password, "
+        "which `cellagent config set ledger_password` asks for",
+    ),
+]
+PlaceToListen = Annotated[
+    str, msgspec.Meta(pattern=r"^([^\s/]*:[0-9]{1,5})?$", description="HOST:PORT as 127.0.0.1:9464")
+]
+SecurityTag = Annotated[
+    int, msgspec.Meta(ge=0, le=2**31 - 1, description="a number from 0 to 2147483647")
+]
+PemFile = Annotated[
+    str, msgspec.Meta(description="the path of a file in PEM", extra={"holds": "-----BEGIN "})
+]
+"""What it holds is looked for when it is set; when it is used, its user says what is wrong."""
 Sha256Hex = Annotated[
     str, msgspec.Meta(pattern=r"^[0-9a-fA-F]{64}$", description="64 hex digits of a SHA-256")
 ]
@@ -71,9 +109,9 @@ class HostSettings(Section, frozen=True):
     """Where symbols and other files are uploaded. Example: https://files.example.com"""
     provisioning: ServiceUrl = ""
     """Where devices are claimed. Example: https://provisioning.example.com"""
-    ca_file: str = ""
+    ca_file: PemFile = ""
     """A PEM file of CA certificates to trust instead of the system's. Example: ~/company-ca.pem"""
-    proxy: str = ""
+    proxy: ProxyUrl = ""
     """The only way to a proxy: the environment's proxy variables are not read.
     Example: http://proxy.example.com:3128"""
 
@@ -88,7 +126,7 @@ class AccountSettings(Section, frozen=True):
     team_id: str = ""
     """The team at the device cloud, which a token of a service key names.
     Example: 5f6a2b18-0c3d-4e5f-8a9b-1c2d3e4f5a6b"""
-    email: str = ""
+    email: EmailAddress = ""
     """Whose `user_api_key` or `user_password` it is. Example: me@example.com"""
     project_key_header: str = "Service-Project-Key"
     """The header that carries the project key; the real service names it after itself.
@@ -109,7 +147,7 @@ class CredentialSettings(Section, frozen=True):
         "basic",
     ] = ""
     """The kind to use wherever an operation takes it (clause D9.2); else each has its own order."""
-    device_key_file: str = ""
+    device_key_file: PemFile = ""
     """PEM of a P-256 key held by this host, for a device whose modem does not sign.
     Example: ~/keys/device.pem"""
     service_key_files: dict[str, str] = {}
@@ -122,12 +160,12 @@ class CredentialSettings(Section, frozen=True):
 class KitSettings(Section, frozen=True):
     """One kit: its ports and how to talk to it."""
 
-    port: str = ""
+    port: PortName = ""
     """The port that answers AT; "" means the only kit that is plugged in.
     Example: serial:1050934568"""
     console_port: ConsolePort = "auto"
     """auto, same (as the AT port), none, or a port. Example: /dev/ttyACM1"""
-    companion_port: str = ""
+    companion_port: PortName = ""
     """The port of an ESP-AT companion that scans Wi-Fi. Example: /dev/ttyUSB0"""
     dialect: DialectName = "auto"
     """The firmware that takes the command lines; auto finds it out."""
@@ -184,14 +222,14 @@ class FotaSettings(Section, frozen=True):
     """Take an image whose version is below the one that runs."""
     trust_proxy: bool = False
     """Take an image through `hosts.proxy`, which then sees what it fetches."""
-    public_key_file: str = ""
+    public_key_file: PemFile = ""
     """PEM of the public key that images must be signed with. Example: ~/keys/app.pub.pem"""
     digests: tuple[Sha256Hex, ...] = ()
     """SHA-256 digests, in hex, of images that the operator trusts.
     Example: ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"""
     installer: Literal["auto", "mcuboot", "serial-modem", "command", "virtual"] = "auto"
     """The way onto the kit; auto: a `command`, else the `mcuboot_port`, else the AT port."""
-    mcuboot_port: str = ""
+    mcuboot_port: PortName = ""
     """The port on which the application or the boot loader speaks SMP. Example: /dev/ttyACM1"""
     modem_fetches: bool = False
     """Whether a Serial Modem kit downloads modem images itself: they are then only size-checked."""
@@ -211,7 +249,7 @@ class OutboxSettings(Section, frozen=True):
     """How many items may wait."""
     max_age_s: NotNegative = 7 * 86400.0
     """What is older is dropped, and counted."""
-    min_free_bytes: int = 10 * 1024 * 1024
+    min_free_bytes: Annotated[int, msgspec.Meta(ge=0)] = 10 * 1024 * 1024
     """Free space on the disk below which nothing more is taken."""
     park_after: Count = 3
     """Permanent refusals after which an item is set aside and the others pass."""
@@ -256,7 +294,7 @@ class BoardLimits(Section, frozen=True):
 class ProvisioningSettings(Section, frozen=True):
     """What the bench writes and where it keeps its ledger."""
 
-    ledger: str = ""
+    ledger: LedgerAddress = ""
     """"" means a SQLite file in the state folder; else a postgresql:// URL without password.
     Example: postgresql://bench@db.example.com/boards?sslmode=verify-full"""
     station: str = ""
@@ -265,11 +303,11 @@ class ProvisioningSettings(Section, frozen=True):
     """Recorded with every run, where `run --lot` says nothing else. Example: L2031"""
     product: str = ""
     """Recorded with every run, where `run --product` says nothing else. Example: tracker-2"""
-    security_tag: int = 16842753
+    security_tag: SecurityTag = 16842753
     """Where in the modem the credentials are written."""
-    ca_chain_file: str = ""
+    ca_chain_file: PemFile = ""
     """The server's CA chain that is written to the kits. Example: chain.pem"""
-    device_ca_file: str = ""
+    device_ca_file: PemFile = ""
     """The certificate of the CA that signs the kits' certificates; "" gives them none.
     Example: ca.pem"""
     device_ca_key_file: str = ""
@@ -302,7 +340,7 @@ class ProvisioningSettings(Section, frozen=True):
 class MetricsSettings(Section, frozen=True):
     """Prometheus metrics, on loopback."""
 
-    listen: str = ""
+    listen: PlaceToListen = ""
     """HOST:PORT of loopback; "" serves none. Example: 127.0.0.1:9464"""
 
 

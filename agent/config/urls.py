@@ -24,7 +24,9 @@ def checked_url(url: str, what: str) -> SplitResult:
     except ValueError as error:
         raise ConfigError(f"{what}: {url!r} is no URL ({error})") from error
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname or not port_is_number:
-        raise ConfigError(f"{what}: {url!r} is no http or https URL")
+        raise ConfigError(
+            f"{what}: {url!r} is no http or https URL", hint="write it as https://api.example.com"
+        )
     if parts.username is not None or parts.password is not None:
         raise ConfigError(
             f"{what}: a URL may not carry a user name or a password",

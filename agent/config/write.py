@@ -111,7 +111,8 @@ def set_value(key: str, text: str, *, profile: str, file: Path | None = None) ->
             f"{key} is a secret: it is no argument of a command",
             hint=f"`cellagent config set {key.rpartition('.')[2]}` reads it from standard input",
         )
-    value = _parsed(key_type(key), text, key)
+    kind = key_type(key)
+    value = _parsed(kind, text, key)
     own = profile_table(profile, read_config(file), file) or {}
     changed = value
     for part in reversed(key.split(".")):
@@ -119,8 +120,20 @@ def set_value(key: str, text: str, *, profile: str, file: Path | None = None) ->
     assert isinstance(changed, dict)
     whole = {name: each for name, each in merged(own, changed).items() if name != "base"}
     profile_from(whole, f"{file}: profiles.{profile}")
+    for meta in getattr(kind, "__metadata__", ()):
+        if text and (mark := (meta.extra or {}).get("holds")):
+            _require_file_with(mark, text, f"{key}: {text} is not {meta.description}")
     _edit(file, ["profiles", profile, *key.split(".")], value)
     return value
+
+
+def _require_file_with(mark: str, path: str, wrong: str) -> None:
+    try:
+        if mark.encode() in Path(path).expanduser().read_bytes():
+            return
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{wrong}: {getattr(error, 'strerror', error)}") from error
+    raise ConfigError(f"{wrong}: it has no line that begins with {mark}")
 
 
 def set_default_profile(name: str, *, file: Path | None = None) -> None:
@@ -197,7 +210,9 @@ def _parsed(kind: object, text: str, key: str) -> object:
     if plain is bool:
         words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
         if text.lower() not in words:
-            raise ConfigError(f"{key}: {text!r} is neither true nor false")
+            raise ConfigError(
+                f"{key}: {text!r} is neither true nor false", hint="write true or false"
+            )
         return words[text.lower()]
     return _number(plain, text, key) if plain in {int, float} else text
 
@@ -211,5 +226,6 @@ def _number(kind: type[int] | type[float], text: str, key: str) -> float:
             raise ValueError(text)
         return kind(float(match[1]) * units[match[2]] if match[2] else kind(match[1]))
     except ValueError:
-        hint = f"a number, or one with a unit: {', '.join(units)}" if units else ""
+        what = "a whole number" if kind is int else "a number"
+        hint = f"{what}, or one with a unit: {', '.join(units)}" if units else f"it must be {what}"
         raise ConfigError(f"{key}: {text!r} is no number", hint=hint) from None

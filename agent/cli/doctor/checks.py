@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import shutil
 from collections.abc import AsyncGenerator
@@ -20,6 +21,8 @@ from at.protocol.errors import CommandRejected, ParseError
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from agent.config import Configuration
+    from agent.config.profile import HostSettings
+    from agent.http.transport import HttpTransport
 
 _HOST_S = 8.0
 
@@ -127,11 +130,8 @@ async def look_at_services(session: Session) -> Checks:
 
 async def _host(configuration: Configuration, key: str, url: str) -> tuple[Line, float | None]:
     """Reach a host as every call does; return that, and how far this clock is ahead of its own."""
-    from agent.http.transport import Deadlines, HttpTransport
-
     hosts, check = configuration.profile.hosts, f"host {key}"
-    limits = Deadlines(connect_s=_HOST_S, read_s=_HOST_S, whole_s=_HOST_S)
-    transport = HttpTransport(ca_file=hosts.ca_file, proxy=hosts.proxy, deadlines=limits)
+    transport = _transport(hosts)
     issuer = await _issuer(url, hosts.proxy)
     place = hosts.proxy.rpartition("@")[2].rpartition("/")[2]
     how = f"{url}, {issuer or 'no TLS'}" + (f", by the proxy {place}" if place else "")
@@ -150,6 +150,14 @@ async def _host(configuration: Configuration, key: str, url: str) -> tuple[Line,
         return Line(check, "fail", says, error.hint or mended), None
     finally:
         await transport.close()
+
+
+def _transport(hosts: HostSettings) -> HttpTransport:
+    from agent.http.transport import Deadlines, HttpTransport
+
+    limits = Deadlines(connect_s=_HOST_S, read_s=_HOST_S, whole_s=_HOST_S)
+    ca_file = os.path.expanduser(hosts.ca_file)  # noqa: PTH111 - "" stays ""
+    return HttpTransport(ca_file=ca_file, proxy=hosts.proxy, deadlines=limits)
 
 
 async def _issuer(url: str, proxy: str) -> str:

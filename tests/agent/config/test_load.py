@@ -44,9 +44,9 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_t
 ) -> None:
     file.touch()
     assert load().profile.kit.port == ""
-    file.write_text('profile = "lab"\n[profiles.lab.kit]\nport = "from-file"\nbaud = 9600\n')
+    file.write_text('profile = "lab"\n[profiles.lab.kit]\nport = "/dev/from-file"\nbaud = 9600\n')
     from_file = load()
-    assert from_file.profile.kit.port == "from-file"
+    assert from_file.profile.kit.port == "/dev/from-file"
     assert from_file.origins["kit.port"] == Origin("file", f"{file}: profiles.lab.kit.port")
     monkeypatch.setenv("CELLAGENT_PORT", "from-environment")
     assert load().profile.kit.port == "from-environment"
@@ -94,3 +94,12 @@ def test_an_unknown_profile_is_an_error_with_the_nearest_name(file: Path) -> Non
     with pytest.raises(ConfigError, match="no profile 'pubilc'") as caught:
         load("pubilc")
     assert caught.value.hint == "did you mean 'public'?"
+
+
+def test_a_port_that_is_named_elsewhere_is_that_of_the_kits_that_name_none(file: Path) -> None:
+    file.write_text(
+        'profile = "lab"\n[profiles.lab.kit]\nport = "COM1"\n'
+        '[profiles.lab.kits.left]\n[profiles.lab.kits.right]\nport = "COM2"\n'
+    )
+    kits = load(port="COM3").profile.kits
+    assert (kits["left"].port, kits["right"].port) == ("COM3", "COM2")

@@ -41,14 +41,60 @@ def test_setting_a_value_keeps_comments_and_order(file: Path) -> None:
         ("fota.require", "sure", "fota.require"),
         ("hosts.api", "http://far.example", "hosts.api"),
         ("kit", "x", "no key 'kit'"),
+        ("kit.port", "ttyACM0", "kit.port"),
+        ("kit.port", "serial:", "kit.port"),
+        ("kit.port", "tcp://127.0.0.1", "kit.port"),
+        ("kit.companion_port", "foo", "kit.companion_port"),
+        ("hosts.proxy", "proxy.example:3128", "hosts.proxy"),
+        ("hosts.ca_file", "/no/such/ca.pem", "No such file"),
+        ("hosts.ca_file", __file__, "no line that begins with"),
+        ("account.email", "me", "account.email"),
+        ("fota.quiet_hours", "06:00-6:00", "fota.quiet_hours"),
+        ("fota.quiet_hours", "25:00-06:00", "fota.quiet_hours"),
+        ("provisioning.ledger", "mysql://bench@db/boards", "provisioning.ledger"),
+        ("provisioning.ledger", "postgresql://bench:word@db/boards", "provisioning.ledger"),
+        (
+            "provisioning.ledger",
+            "postgresql://bench@db/boards?password=word",
+            "provisioning.ledger",
+        ),
+        ("provisioning.security_tag", "-1", "provisioning.security_tag"),
+        ("metrics.listen", "9464", "metrics.listen"),
+        ("location.interval_s", "1e400", "location.interval_s"),
+        ("location.interval_s", "20 parsecs", "no number"),
+        ("outbox.min_free_bytes", "-1", "outbox.min_free_bytes"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(
     file: Path, key: str, text: str, named: str
 ) -> None:
-    with pytest.raises(ConfigError, match=named):
+    with pytest.raises(ConfigError, match=named) as refused:
         set_value(key, text, profile="lab")
     assert not file.exists()
+    assert "word@" not in str(refused.value) + refused.value.hint
+    if key != "hosts.ca_file":
+        assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        *(("kit.port", port) for port in ("", "COM3", "/dev/ttyACM0", "./kit", "serial:105",
+                                           "tcp://[::1]:2000", "virtual:", "virtual:kit.json",
+                                           "replay:session", r"\\.\COM10")),
+        ("hosts.proxy", "http://me:word@proxy.example:3128"),
+        ("account.email", "me@example.com"),
+        ("fota.quiet_hours", "22:00-6:00"),
+        ("fota.quiet_hours", "6:00-16:00"),
+        ("provisioning.ledger", "boards.sqlite"),
+        ("provisioning.ledger", "postgresql+psycopg://bench@db/boards?sslmode=verify-full"),
+        ("metrics.listen", "[::1]:9464"),
+        ("location.interval_s", "20 min"),
+    ],
+)  # fmt: skip
+def test_a_value_that_fits_is_written_and_loaded(file: Path, key: str, text: str) -> None:
+    set_value(key, text, profile="lab")
+    load("lab")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +106,7 @@ def test_a_key_of_what_is_no_table_is_refused_and_nothing_is_written(
 ) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError, match=f"{named} is not a table"):
-        set_value("kit.port", "x", profile="lab")
+        set_value("kit.port", "COM3", profile="lab")
     assert file.read_text() == text
 
 

@@ -25,7 +25,7 @@ from agent.standin.device_cloud import seed
         (("device", "show", "x", "--profile", "smi"), 2, "did you mean 'sim'"),
         (("device", "list", "--transform", "{{"), 1, "400"),
         (("device", "tag", "x", "caf\udce9"), 2, r"'caf\udce9' is no text in UTF-8"),
-        (("config", "set", "kit.port", "caf\udce9"), 2, "is no text in UTF-8"),
+        (("config", "set", "kit.slot", "caf\udce9"), 2, "is no text in UTF-8"),
         (("provision", "status", "caf\udce9"), 2, "is no text in UTF-8"),
     ],
 )
