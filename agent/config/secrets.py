@@ -253,14 +253,18 @@ def keep_in_keyring(name: str, value: str) -> None:
 
     try:
         keyring.set_password("cellagent", name, value)
+        kept = keyring.get_password("cellagent", name)
     except keyring.errors.KeyringError as error:
         raise _unusable(error) from error
+    if kept != value:
+        raise _unusable("it does not keep what it is given")
 
 
-def _unusable(error: Exception) -> ConfigError:
+def _unusable(error: Exception | str) -> ConfigError:
     return ConfigError(
         f"the keyring cannot be used: {error}",
-        hint="on a machine without a desktop use the secrets file (`cellagent config path`)",
+        hint="a machine without a desktop has none: `cellagent config unset credentials.keyring`; "
+        "`cellagent login` without --keyring keeps secrets in the 0600 file",
     )
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
+import os
+import pty
+import sys
+import termios
 from pathlib import Path
 
+import pytest
 from command_line import cellagent, private_text
 from standin import StandIn
 
@@ -58,3 +65,79 @@ async def test_a_profile_without_services_and_lines_that_are_no_secrets_are_name
     profile_of(standin)
     wrong = await cellagent("login", stdin="canary-value\n")
     assert (wrong.code, "canary" in wrong.err) == (2, False)
+
+
+FILE_KEYRING = """
+from pathlib import Path
+from keyring.backend import KeyringBackend
+
+class InFiles(KeyringBackend):
+    priority = 1
+    def get_password(self, service, name):
+        file = Path(__file__).with_name(name)
+        return file.read_text() if file.exists() else None
+    def set_password(self, service, name, value):
+        Path(__file__).with_name(name).write_text(value)
+
+class Forgets(InFiles):
+    def set_password(self, service, name, value):
+        pass
+"""
+
+
+def holding(folder: Path, text: str) -> list[Path]:
+    return [file for file in folder.rglob("*.toml") if text in file.read_text()]
+
+
+async def test_the_keyring_keeps_it_and_no_file_of_ours_has_it(
+    standin: StandIn, private_home: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("keyring", reason="pip install 'cellagent[keyring]'")
+    profile_of(standin)
+    (tmp_path / "kept.py").write_text(FILE_KEYRING)
+    environment = {
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.getcwd()}",  # noqa: PTH109 - a text
+        "PYTHON_KEYRING_BACKEND": "kept.InFiles",
+    }
+    key = standin.credentials["api_key"]
+    done = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
+    assert (done.code, "kept in the keyring" in done.out) == (0, True), done.err
+    assert (tmp_path / "lab:api_key").read_text() == key
+    assert not holding(private_home, key)
+    assert (await cellagent("device", "list", environment=environment)).code == 0
+    environment["PYTHON_KEYRING_BACKEND"] = "kept.Forgets"
+    (tmp_path / "lab:api_key").unlink()
+    lost = await cellagent("login", "api_key", "--keyring", stdin=key, environment=environment)
+    assert (lost.code, "does not keep what it is given" in lost.err) == (2, True)
+    assert "without --keyring" in lost.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+async def test_what_is_typed_at_a_terminal_is_not_shown(
+    standin: StandIn, private_home: Path
+) -> None:
+    profile_of(standin)
+    ours, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent", "login", "api_key"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while b": " not in shown:  # the echo is off before it asks
+            shown += await asyncio.to_thread(os.read, ours, 4096)
+        os.write(ours, standin.credentials["api_key"].encode() + b"\n")
+        while piece := await asyncio.to_thread(os.read, ours, 4096):
+            shown += piece
+    except OSError:
+        pass  # the far end of the terminal is closed
+    finally:
+        os.close(ours)
+    assert await process.wait() == 0, shown
+    assert b"api_key: accepted" in shown
+    assert standin.credentials["api_key"].encode() not in shown
