@@ -112,7 +112,9 @@ def no_api_key(_folder: Path) -> None:
 
 
 def no_ca_file(folder: Path) -> None:
-    set_value("hosts.ca_file", str(folder / "nowhere.pem"), profile="tray")
+    (lost := folder / "nowhere.pem").write_text("-----BEGIN CERTIFICATE-----")
+    set_value("hosts.ca_file", str(lost), profile="tray")
+    lost.unlink()
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])
