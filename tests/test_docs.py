@@ -100,11 +100,12 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_each_key_of_a_profile_is_explained_and_its_example_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for folder in ("scripts", "docs"):
         monkeypatch.syspath_prepend(str(ROOT / folder))
     generated = importlib.import_module("generated")
+    monkeypatch.chdir(tmp_path)
     shown = [key for _, keys in generated.key_table().values() for key in keys]
     assert {key.name for key in shown} >= {name for name, _ in leaves(Profile())}
     for key in shown:
@@ -113,6 +114,10 @@ def test_each_key_of_a_profile_is_explained_and_its_example_is_taken(
             section, _, name = key.name.partition(".")
             profile_from(tomllib.loads(f"[{section}]\n{name} = {key.example}"), "custom")
         else:
+            if key.example.endswith(".pem"):  # what it names is there
+                file = Path(key.example).expanduser()
+                file.parent.mkdir(exist_ok=True)
+                file.write_text("-----BEGIN CERTIFICATE-----")
             set_value(key.name, key.example, profile="custom")
 
 
