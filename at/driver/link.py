@@ -1,4 +1,4 @@
-"""The link to one modem: turns, time limits, resynchronisation. Cancel-safe at every await."""
+"""The link to one modem: turns, time limits, what arrives. Cancel-safe at every await."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from at.driver.command_in_flight import CommandInFlight, Probe
-from at.driver.deadline import Deadline
 from at.driver.link_state import IN_STEP, LOST, TRANSITIONS, LinkEvent, LinkState
+from at.driver.resynchroniser import Deadline, Resynchroniser
 from at.driver.turns import Turns
-from at.protocol import resynchronisation
 from at.protocol.answer_or_notice import Owner, command_name, looks_like_notice
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
 from at.protocol.exchange import Exchange
 from at.protocol.framing import Prompt
 from at.protocol.items import Answer, Item, NoticeLine, Restart, Unknown, final_result
+from at.protocol.resynchronisation import ABORT_S, LONGEST_S, PROBE_S
 from at.transport.base import Receiver, Transport
 
 T = TypeVar("T")
@@ -52,9 +52,7 @@ class Link:
         self._state = IN_STEP
         self._turns = Turns()
         self._machine = Exchange()
-        self._outstanding = resynchronisation.OutstandingCommands()
-        self._aborts = 0  # attempts to end what the modem holds, since a final result came
-        self._may_hold = False  # half a command, an open quote, a data mode: since the last probe
+        self._resynchroniser = Resynchroniser(self._await_answer)
         self._in_flight = CommandInFlight(self._machine, on_item, self._doubt, self._await_other)
         self._lost: LinkLost
         self._loop: asyncio.AbstractEventLoop
@@ -132,7 +130,7 @@ class Link:
         async with self._turns:
             return await work()
 
-    async def make_ready(self, timeout_s: float = resynchronisation.LONGEST_S) -> float:
+    async def make_ready(self, timeout_s: float = LONGEST_S) -> float:
         """Resynchronise a suspect link, then restore what a restart has undone.
 
         Returns how many of `timeout_s` are left. Raises NoAnswer where they do not suffice: the
@@ -202,7 +200,7 @@ class Link:
         except BaseException:
             if self._machine.in_flight:
                 self.mark_suspect()
-                self._outstanding.add(line)
+                self._resynchroniser.outstanding.add(line)
                 self._in_flight.abandon()
             raise
         finally:
@@ -217,7 +215,7 @@ class Link:
     def mark_suspect(self) -> None:
         """Mark the link as suspect: it is resynchronised before the next command."""
         self._change(LinkEvent.DOUBT)
-        self._may_hold = True
+        self._resynchroniser.may_hold = True
 
     def mark_trusted(self) -> None:
         """Mark the link as in step: the caller has made sure that no older answer can follow."""
@@ -225,12 +223,7 @@ class Link:
             self._change(LinkEvent.PROBED)
         if self._state is LinkState.RESTORING:
             self._change(LinkEvent.RESTORED)
-        self._forget()
-
-    def _forget(self) -> None:
-        """Forget what came before: nothing of it is left."""
-        self._outstanding.clear()
-        self._may_hold = False
+        self._resynchroniser.forget()
 
     def begin_data(self) -> None:
         """Note that the modem takes data from now on, unless it restarted."""
@@ -274,7 +267,9 @@ class Link:
 
     def _route(self, item: Item) -> None:
         if type(item) is NoticeLine:
-            late = self._state is not IN_STEP and self._outstanding.includes(item.name)
+            late = self._state is not IN_STEP and self._resynchroniser.outstanding.includes(
+                item.name
+            )
             if late and not looks_like_notice(item.line):
                 self._in_flight.pass_on(Unknown(item.line))  # a line of a late answer
             else:
@@ -300,18 +295,18 @@ class Link:
     def _await_other(self, waiter: asyncio.Future[Answer]) -> None:
         """Wait anew: a modem that was busy when the probe came has lost it, or will come to it."""
         lost = self.dialect.traits.drops_input_while_busy
-        seconds = resynchronisation.ABORT_S if lost else resynchronisation.PROBE_S
+        seconds = ABORT_S if lost else PROBE_S
         self._deadline.start_waiting(waiter, seconds)
 
     def _hear(self) -> None:
         """Note a final result: the modem answers, and what it held is ended."""
-        self._aborts = 0
+        self._resynchroniser.aborts = 0
         self._deadline.hear()
 
     def _restart(self, item: Restart) -> None:
         self.restarts += 1
         self._change(LinkEvent.RESTART)
-        self._outstanding.clear()
+        self._resynchroniser.outstanding.clear()
         if not self._turns.taken:
             self.on_idle_restart()
         self._in_flight.restart(
@@ -337,52 +332,26 @@ class Link:
     # --- resynchronisation
 
     async def _resynchronise(self) -> None:
-        others = False
-        for _ in range(resynchronisation.ATTEMPTS):
-            # A modem that answers holds no half-typed line: a probe is enough.
-            if not others:
-                in_data_mode = self._state is LinkState.IN_DATA_MODE
-                attempt, self._aborts = self._aborts % resynchronisation.ATTEMPTS, self._aborts + 1
-                self._may_hold |= attempt > 0  # it opens a quote if none is open
-                for sequence in resynchronisation.abort_sequences(
-                    attempt, self.terminator, self.dialect, data_mode=in_data_mode
-                ):
-                    await self._await_answer(_question("AT"), sequence, resynchronisation.ABORT_S)
-            probe = _question(self._outstanding.choose_probe(), self._outstanding.settled_by)
-            if await (self._silence() if self.answers_no_probe else self._probed(probe)):
-                self._change(LinkEvent.PROBED)
-                self._forget()
-                return
-            others = probe.others
-            if not self._deadline.left_s():
-                break
-        raise NoAnswer(
-            f"{self.transport.name}: the modem does not answer since a command was broken off; it"
-            f" was given {min(self._deadline.timeout_s, resynchronisation.LONGEST_S):.2g} s",
-            hint="it may still be busy: the next command goes on trying; else reset the kit",
-        )
-
-    async def _probed(self, probe: Probe) -> bool:
-        """Send a probe. Return whether its answer came, after which no older one can follow."""
-        self._outstanding.add(probe.command)
-        data = self.dialect.typed(probe.command).encode() + self.terminator.wire
-        return await self._await_answer(probe, data, resynchronisation.PROBE_S) is not None
-
-    async def _silence(self) -> bool:
-        """Send AT. Return whether its answer came, and nothing after it."""
-        data = b"AT" + self.terminator.wire
-        if await self._await_answer(_question("AT"), data, resynchronisation.PROBE_S) is None:
-            return False
-        return await self._await_answer(_question("AT"), b"", resynchronisation.PROBE_S) is None
+        if not await self._resynchroniser.run(
+            self.dialect,
+            self.terminator,
+            self._deadline,
+            data_mode=lambda: self._state is LinkState.IN_DATA_MODE,
+            no_probe=self.answers_no_probe,
+        ):
+            raise NoAnswer(
+                f"{self.transport.name}: the modem does not answer since a command was broken off;"
+                f" it was given {min(self._deadline.timeout_s, LONGEST_S):.2g} s",
+                hint="it may still be busy: the next command goes on trying; else reset the kit",
+            )
+        self._change(LinkEvent.PROBED)
 
     async def _await_answer(self, probe: Probe, data: bytes, seconds: float) -> Answer | None:
         """Write `data`; return the next answer that `probe` accepts, None after `seconds`."""
         self._raise_if_lost()
         waiter = self._in_flight.begin(probe=probe)
         self._machine.start(probe.command, probe.owner)
-        # A mute modem's time has to do for every way out, until each had its turn.
-        hurry = self._may_hold and self._aborts <= resynchronisation.WAYS_OUT
-        self._deadline.start_waiting(waiter, seconds, hurry=hurry)
+        self._deadline.start_waiting(waiter, seconds, hurry=self._resynchroniser.hurries)
         try:
             self.transport.write(data)
             return await waiter
@@ -392,7 +361,3 @@ class Link:
             self._deadline.stop_waiting()
             self._in_flight.end()
             self._in_flight.disown()
-
-
-def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> Probe:
-    return Probe(command, Owner(command_name(command), lambda _: True, bare=False), accept)

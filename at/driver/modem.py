@@ -158,9 +158,9 @@ class Modem:
 
         `timeout_s` counts from its turn and is a deadline: where an earlier command was broken off,
         getting in step again is part of it, and NoAnswer says that it did not suffice (a modem that
-        is slow, not mute, may take `at.driver.deadline.GRACE_S` more). `multiline` permits CR and
-        LF within its quotes; `payload` is the text for a command that prompts for one. Raises as
-        `send`, except CommandRejected and ParseError.
+        is slow, not mute, may take `at.driver.resynchroniser.GRACE_S` more). `multiline` permits CR
+        and LF within its quotes; `payload` is the text for a command that prompts for one. Raises
+        as `send`, except CommandRejected and ParseError.
         """
         line = self._checked(line, multiline=multiline)
         return await self._link.ask(line, timeout_s=timeout_s, payload=payload)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from line_modem import LineModem, echoing
 
-from at.driver.deadline import GRACE_S
 from at.driver.modem import Modem
+from at.driver.resynchroniser import GRACE_S
 from at.protocol.errors import CommandTimeout, NoAnswer
 
 NEVER_S = 1e6

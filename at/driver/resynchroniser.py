@@ -1,0 +1,143 @@
+"""Getting a link in step again: what is sent to the modem, and the time for that."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from at.driver.command_in_flight import Probe
+from at.protocol.answer_or_notice import Owner, command_name
+from at.protocol.dialect import Dialect, Terminator
+from at.protocol.errors import CommandTimeout
+from at.protocol.items import Answer
+from at.protocol.resynchronisation import (
+    ABORT_S,
+    ATTEMPTS,
+    PROBE_S,
+    WAYS_OUT,
+    OutstandingCommands,
+    abort_sequences,
+)
+
+T = TypeVar("T")
+
+GRACE_S = 3.0
+"""How much longer than its time a command may take whose link is out of step, but answers."""
+_LEAST = 0.1  # of the usual time
+
+
+class Deadline:
+    """Ends in `timeout_s`; a final result that comes until then puts it off by GRACE_S, once."""
+
+    def __init__(self, timeout_s: float = math.inf) -> None:
+        self.timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._at = self._loop.time() + timeout_s
+        self._heard = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def hear(self) -> None:
+        """Note a final result: a modem that gives any is worth waiting for."""
+        if not self._heard:
+            self._heard = True
+            self._at += GRACE_S
+
+    def left_s(self) -> float:
+        """Return the seconds that are left, 0 once it is over."""
+        return max(self._at - self._loop.time(), 0.0)
+
+    def start_waiting(
+        self, waiter: asyncio.Future[T], usual_s: float, *, hurry: bool = False
+    ) -> None:
+        """Let `waiter` raise CommandTimeout after the usual time of an answer, from now on.
+
+        `hurry`: if nothing was heard and little time is left, only half of it is for this answer.
+        """
+        self.stop_waiting()
+        left_s = self.left_s()
+        part = min(max(left_s / 2, _LEAST), 1.0) if hurry and not self._heard else 1.0
+        self._timer = self._loop.call_later(min(usual_s * part, left_s), _give_up, waiter)
+
+    def stop_waiting(self) -> None:
+        """Let the waiter wait: it has its answer, or is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _give_up(waiter: asyncio.Future[T]) -> None:
+    if not waiter.done():
+        waiter.set_exception(CommandTimeout("nothing came"))
+
+
+class Resynchroniser:
+    """Gets a modem in step. `ask(probe, data, seconds)` writes, and returns the answer if any."""
+
+    def __init__(self, ask: Callable[[Probe, bytes, float], Awaitable[Answer | None]]) -> None:
+        self.outstanding = OutstandingCommands()
+        self.aborts = 0
+        """Attempts to end what the modem holds, since a final result came."""
+        self.may_hold = False
+        """Half a command, an open quote, a data mode: since the last probe."""
+        self._ask = ask
+
+    @property
+    def hurries(self) -> bool:
+        """Whether a mute modem's time has to do for every way out, until each had its turn."""
+        return self.may_hold and self.aborts <= WAYS_OUT
+
+    def forget(self) -> None:
+        """Forget what came before: nothing of it is left."""
+        self.outstanding.clear()
+        self.may_hold = False
+
+    async def run(
+        self,
+        dialect: Dialect,
+        terminator: Terminator,
+        deadline: Deadline,
+        *,
+        data_mode: Callable[[], bool],
+        no_probe: bool,
+    ) -> bool:
+        """Abort what the modem holds, then probe it; return whether it is in step.
+
+        `data_mode`: whether it takes data now; `no_probe`: it answers no probe command.
+        """
+        others = False
+        for _ in range(ATTEMPTS):
+            # A modem that answers holds no half-typed line: a probe is enough.
+            if not others:
+                attempt, self.aborts = self.aborts % ATTEMPTS, self.aborts + 1
+                self.may_hold |= attempt > 0  # it opens a quote if none is open
+                for sequence in abort_sequences(
+                    attempt, terminator, dialect, data_mode=data_mode()
+                ):
+                    await self._ask(_question("AT"), sequence, ABORT_S)
+            probe = _question(self.outstanding.choose_probe(), self.outstanding.settled_by)
+            end = terminator.wire
+            if no_probe:
+                in_step = await self._silence(b"AT" + end)
+            else:
+                # After its answer no older one can follow.
+                self.outstanding.add(probe.command)
+                data = dialect.typed(probe.command).encode() + end
+                in_step = await self._ask(probe, data, PROBE_S) is not None
+            if in_step:
+                self.forget()
+                return True
+            others = probe.others
+            if not deadline.left_s():
+                break
+        return False
+
+    async def _silence(self, data: bytes) -> bool:
+        """Send AT. Return whether its answer came, and nothing after it."""
+        if await self._ask(_question("AT"), data, PROBE_S) is None:
+            return False
+        return await self._ask(_question("AT"), b"", PROBE_S) is None
+
+
+def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> Probe:
+    return Probe(command, Owner(command_name(command), lambda _: True, bare=False), accept)
