@@ -68,12 +68,12 @@ class RecentAnswers:
         yet whether answers come twice, any answer as before may be a copy, whenever it comes; where
         none does, none may: the time decides nothing on a sound link.
         """
-        if _is_ok_alone(answer) and not expects_line:
+        if not expects_line and (self.come_twice is False or _is_ok_alone(answer)):
             return False
         if any(_is_own(earlier, answer) for _, earlier in self._answers):
             return False
-        if not self.come_twice and not expects_line:
-            return self.come_twice is None and any(answer == each for _, each in self._answers)
+        if not expects_line and self.come_twice is None:
+            return any(answer == each for _, each in self._answers)
         return (
             answer.lines != () and all(self._is_stray(line, now) for line in answer.lines)
         ) or any(
