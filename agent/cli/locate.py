@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import agent_command, emit, note, say
+from agent.cli.framework.terminal import waiting
 from at.protocol.counts import counted
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ async def command(
         gate = partial(require_firmware, modem) if modem else refuse_any_kit
         client = await stack.enter_async_context(session.client(ask_modem=ask, kit_gate=gate))
         locator = locator_for(profile, kit, client, modem, location_options)
-        fix = await locator.locate(LocationMethod(way) if way else None)
+        async with waiting("looking for the position", session):
+            fix = await locator.locate(LocationMethod(way) if way else None)
     for text in fix.notes:
         note(text)
     _show(session, fix)

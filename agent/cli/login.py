@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import agent_command, emit, note, say
+from agent.cli.framework.terminal import waiting
 from agent.errors import AgentError, CredentialError, Unavailable, UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
         accepted: bool | None = True
         says = "accepted"
         try:
-            await try_secret(configuration, name, text)
+            async with waiting(f"asking the service about {name}", session):
+                await try_secret(configuration, name, text)
         except Unavailable as error:
             accepted, says, code = None, f"not tried: {error}", code or error.exit_code
         except AgentError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, say
-from agent.cli.framework.terminal import TableWriter, bar
+from agent.cli.framework.terminal import TableWriter, bar, waiting
 from agent.errors import UsageError
 from agent.extras import require
 
@@ -59,7 +59,7 @@ async def cells(
         async def scan() -> CellScan:
             return await scan_cells(modem, search, count=count, deadline_s=deadline_s)
 
-        await _repeated(scan, partial(_show_cells, session), repeat, target, "cells")
+        await _repeated(session, scan, partial(_show_cells, session), repeat, target, "cells")
 
 
 @command.command(epilog="Example: cellagent scan wifi --json")
@@ -75,13 +75,13 @@ async def wifi(session: Session, repeat: int, target: str | None) -> None:
     source = wifi_source(profile.location.wifi, profile.kit)
     if source is None:
         raise WifiUnavailable(
-            "Wi-Fi is switched off in the profile", hint="set location.wifi to auto"
+            "Wi-Fi is switched off in the profile", hint="`cellagent config set location.wifi auto`"
         )
 
     async def scan() -> WifiScan:
         return await source.scan(WIFI_DEADLINE_S)
 
-    await _repeated(scan, partial(_show_wifi, session), repeat, target, "Wi-Fi")
+    await _repeated(session, scan, partial(_show_wifi, session), repeat, target, "Wi-Fi")
 
 
 def _check_plot(target: str | None) -> None:
@@ -94,6 +94,7 @@ def _check_plot(target: str | None) -> None:
 
 
 async def _repeated(
+    session: Session,
     scan: Callable[[], Awaitable[Scan]],
     show: Callable[[Scan, float], list[SignalLevel]],
     repeat: int,
@@ -104,7 +105,9 @@ async def _repeated(
     started = time.monotonic()
     levels: list[SignalLevel] = []
     for _ in range(repeat):
-        levels += show(await scan(), time.monotonic() - started)
+        async with waiting("scanning", session):
+            found = await scan()
+        levels += show(found, time.monotonic() - started)
     if target == "-":
         say(terminal_plot(levels, title, width=78))
     elif target:

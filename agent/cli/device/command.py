@@ -17,7 +17,7 @@ from agent.cli.device import changes
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.session import Session, device_cloud_command
-from agent.cli.framework.terminal import ask
+from agent.cli.framework.terminal import ask, waiting
 from agent.cli.observability.cycled_keys import check_storable, store_token
 from agent.errors import RefusedByRule
 
@@ -199,13 +199,14 @@ async def wait(
     deadline: float,
 ) -> None:
     """Wait until a device changes: from VERSION, or from what it is now."""
-    if transform is not None:
-        device = await cloud.wait_for_transform(device_id, transform, deadline_s=deadline)
-    else:
-        before = after or (await cloud.device(device_id)).version
-        device = await cloud.wait_until(
-            device_id, lambda current: current.version != before, deadline_s=deadline
-        )
+    async with waiting(f"waiting for {device_id}", session):
+        if transform is not None:
+            device = await cloud.wait_for_transform(device_id, transform, deadline_s=deadline)
+        else:
+            before = after or (await cloud.device(device_id)).version
+            device = await cloud.wait_until(
+                device_id, lambda current: current.version != before, deadline_s=deadline
+            )
     emit_or_say(session, device.raw, f"{device_id} changed: version {device.version}")
 
 

@@ -20,7 +20,7 @@ import agent
 from agent.cli.doctor import checks
 from agent.cli.doctor.checks import Checks, Line
 from agent.cli.framework.command import agent_command, emit, json_line, note, say
-from agent.cli.framework.terminal import say_marked
+from agent.cli.framework.terminal import say_marked, waiting
 from agent.daemon.status import pasteable
 from agent.errors import AgentError
 from agent.redact import redact
@@ -58,7 +58,9 @@ async def command(session: Session, report: Path | None) -> int:
     lines: list[Line] = []
     try:
         for work in works:
-            for found in await work:
+            async with waiting("looking", session):
+                group = await work
+            for found in group:
                 line = replace(found, next=_one_step(found.next, session))
                 if line.says in {told.says for told in lines if told.state == "fail"}:
                     continue  # a profile that cannot be read ends each group

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import sys
 import textwrap
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
@@ -17,6 +18,8 @@ from agent.cli.framework.safe_text import drawing, printable
 
 if TYPE_CHECKING:
     import asyncio
+
+    from agent.cli.framework.session import Session
 
 
 def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
@@ -162,10 +165,46 @@ def show_progress(what: str, done: int, total: int | None) -> None:
 
 
 def overwrite_line(text: str, *, width: int = 40, end: str = "") -> None:
-    """Write `text` over the line at which the cursor of standard error is; "" wipes it."""
+    """Write `text` over the line at which the cursor of standard error is; "" wipes it.
+
+    A line that is wider than the terminal would become two, of which one stays.
+    """
     stream = drawing(sys.stderr)
-    stream.write(f"\r{printable(text):{width}}{end}" if text else "\r" + " " * width + "\r")
+    widest = shutil.get_terminal_size().columns - 1
+    text, width = printable(text)[:widest], min(width, widest)
+    stream.write(f"\r{text:{width}}{end}" if text else "\r" + " " * width + "\r")
     stream.flush()
+
+
+@contextlib.asynccontextmanager
+async def waiting(what: str, session: Session) -> AsyncIterator[None]:
+    """Show on standard error that `what` takes its time, if it is a terminal, without --json.
+
+    The cursor stays at the begin of the line: what is written meanwhile takes its place.
+    """
+    if session.json or not sys.stderr.isatty():
+        yield
+        return
+    import asyncio  # `--help` of a command must not pay for it
+
+    loop = asyncio.get_running_loop()
+
+    async def turn(started: float) -> None:
+        while True:
+            await asyncio.sleep(_TURN_S)  # nothing is shown of what ends at once
+            took = loop.time() - started
+            mark = "|/-\\"[int(took * 3) % 4]
+            overwrite_line(f"{mark} {what}, {took:.0f} s", width=_PROGRESS_WIDTH, end="\r")
+
+    turning = asyncio.create_task(turn(loop.time()))
+    try:
+        yield
+    finally:
+        turning.cancel()
+        overwrite_line("", width=_PROGRESS_WIDTH)
+
+
+_TURN_S = 0.3
 
 
 def bar(value: object, low: float, high: float, width: int = 10) -> str:

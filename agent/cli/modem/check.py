@@ -2,7 +2,7 @@
 
 from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import say_marked
+from agent.cli.framework.terminal import say_marked, waiting
 from agent.cli.modem.why import as_objects, show
 from agent.errors import AgentError, RefusedByRule
 from at.checkup import Check, check_modem, firmware_check
@@ -24,7 +24,8 @@ async def command(session: Session) -> int:
 
     async with session.modem() as modem:
         verdict = await read_verdict(modem)
-        causes = await causes_of_modem(modem)  # a search that just began gets its time
+        async with waiting("asking the modem what it does", session):
+            causes = await causes_of_modem(modem)  # a search that just began gets its time
         checks = [
             Check("dialect", modem.dialect.value, modem.dialect.value),
             Check("terminator", modem.terminator.value, modem.terminator.value),

@@ -14,7 +14,7 @@ import click
 
 from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import show_progress
+from agent.cli.framework.terminal import show_progress, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ async def command(session: Session, log: str | None) -> None:
     else:
         from at.causes.live import causes_of_modem
 
-        async with session.modem() as modem:
+        async with session.modem() as modem, waiting("asking the modem what it does", session):
             causes, origin = await causes_of_modem(modem), modem.name
     if session.json:
         emit({"causes": as_objects(causes, session)})

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import emit_or_say, note
+from agent.cli.framework.terminal import waiting
 from agent.errors import AgentError, CredentialError, ServiceRefusal, Unavailable
 from at.protocol.counts import counted
 
@@ -55,7 +56,8 @@ async def queue_and_send(
         if only_queue:
             _show(session, counts)
             return
-        delivery, done = await flush(session, outbox)
+        async with waiting("sending", session):
+            delivery, done = await flush(session, outbox)
         totals, listed = await outbox.atransact(
             lambda store: (store.totals(), store.list_items(1 << 40))
         )

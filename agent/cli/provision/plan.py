@@ -10,6 +10,7 @@ import msgspec
 
 from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.session import Session
+from agent.cli.framework.terminal import waiting
 from agent.cli.provision import bench_options
 from agent.errors import ResourceUnavailable
 from at.protocol.counts import counted
@@ -35,7 +36,8 @@ async def command(session: Session, **values: object) -> int:
     open_board = bench_options.board_opener(session, session.usb_ports)
     ledger = AsyncLedger(await asyncio.to_thread(bench_options.ledger_of, settings, writes=False))
     try:
-        boards = await plan_boards(locations, goal, ledger, open_board)
+        async with waiting(f"reading {counted(len(locations), 'boards')}", session):
+            boards = await plan_boards(locations, goal, ledger, open_board)
     finally:
         ledger.close()
     for board in boards:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -77,3 +79,31 @@ def test_a_time_in_a_table_is_told_to_the_second(
     table.add(cell)
     table.flush()
     assert capsys.readouterr().out.splitlines() == ["when", shown]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "modem check --port virtual:",
+        "modem why --port virtual:",
+        "scan cells --port virtual:",
+        "doctor --port virtual:",
+        "provision plan virtual: --registration none --no-proof",
+    ],
+)
+def test_who_waits_at_a_terminal_sees_so_and_a_program_does_not(
+    words: str, private_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    script = (
+        "import sys; from agent.cli.framework import terminal; terminal._TURN_S = 0\n"
+        "from agent.cli.main import main; main()"
+    )
+    _, shown = on_a_terminal("-c", script, *words.split())
+    spinner = re.compile(r"\r([|/\\-] [^\r]* \d+ s *)\r")
+    waits = spinner.findall(shown.decode())
+    assert waits
+    assert {len(each) for each in waits} == {39}
+    _, shown = on_a_terminal("-c", script, *words.split(), "--json")
+    assert not spinner.findall(shown.decode())
