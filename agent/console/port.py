@@ -65,7 +65,8 @@ async def find_console(
     """
     if kit.console_port == "none":
         raise UsageError(
-            "the profile says that the kit has no console", hint="kit.console_port = auto"
+            "the profile says that the kit has no console",
+            hint="`cellagent config set kit.console_port auto`",
         )
     if kit.console_port not in {"auto", "same"}:
         return kit.console_port

@@ -185,7 +185,7 @@ class FetchAgnssByGet(FetchAgnss):
         if self.project is not None:
             raise UsageError(
                 "the GET for A-GNSS data is there at the legacy path alone",
-                hint="leave out --get, or set location.legacy in the profile",
+                hint="leave out --get, or `cellagent config set location.legacy true`",
             )
         if wanted.filtered or wanted.mask_degrees is not None:
             raise UsageError(

@@ -36,13 +36,14 @@ def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder
         if amount > maximum:
             raise TooLarge(
                 f"{amount} {unit} do not fit an outbox of {maximum}",
-                hint=f"raise outbox.{key} in the profile, or give it less at a time",
+                hint=f"raise it: `cellagent config set outbox.{key} NUMBER`, "
+                "or give it less at a time",
             )
     if free - size < limits.min_free_bytes or not free:
         raise OutboxFull(
             f"the disk is full: {free // 1024} KiB are free on the disk of {folder}, and nothing "
-            f"more is taken below {limits.min_free_bytes // 1024}",
-            hint="free some space, or lower outbox.min_free_bytes in the profile",
+            f"more is taken below {limits.min_free_bytes // 1024} KiB",
+            hint="free some space, or `cellagent config set outbox.min_free_bytes NUMBER`",
         )
 
 

@@ -253,7 +253,7 @@ def run_command_line(root: click.Command) -> int:
             discard_output()
             as_json = False  # it would not arrive
         code, kind, message, hint = failure
-        return _fail(as_json, code, kind, message, _pasteable(hint, session))
+        return _fail(as_json, code, kind, _named(message, session), _pasteable(hint, session))
     return 0
 
 
@@ -286,11 +286,16 @@ def _pasteable(hint: str, session: Session) -> str:
     """
     from agent.daemon.status import pasteable
 
+    if "loaded" in vars(session):
+        hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(session.loaded.name)}", hint)
+    return pasteable(_named(hint, session), session.profile_name or "", session.port or "")
+
+
+def _named(text: str, session: Session) -> str:
+    """Return a text with the name of the profile that it speaks of."""
     if "loaded" in vars(session):  # what does not read the profile has nothing to say of it
-        name = session.loaded.name
-        hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(name)}", hint)
-        hint = hint.replace("the profile", f"profile {name}")
-    return pasteable(hint, session.profile_name or "", session.port or "")
+        return re.sub(r"\bthe profile\b", lambda _: f"profile {session.loaded.name}", text)
+    return text
 
 
 def _hold_hint() -> str:

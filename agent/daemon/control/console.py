@@ -29,7 +29,8 @@ async def show_console(
     """Show the console of `kit` until the window closes. Raises UsageError where it has none."""
     if kit.settings.console_port == "none":
         raise UsageError(
-            "the profile says that the kit has no console", hint="kit.console_port = auto"
+            "the profile says that the kit has no console",
+            hint="`cellagent config set kit.console_port auto`",
         )
     port = kit.console.port or kit.settings.port
     with kit.console.watchers.subscribed() as watcher:

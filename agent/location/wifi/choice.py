@@ -35,7 +35,7 @@ def wifi_source(word: str, kit: KitSettings | None = None) -> WifiSource | None:
     if word == "companion" and not companion_port:
         raise UsageError(
             "Wi-Fi is to come from a companion, and its port is not set",
-            hint="set kit.companion_port in the profile",
+            hint="`cellagent config set kit.companion_port PORT`",
         )
     if word == "companion" or (word == "auto" and companion_port):
         return WifiCompanion(companion_port)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from command_line import Done, cellagent
 from standin import StandIn
 
-from agent.config.write import write_profile
+from agent.config.write import set_default_profile, write_profile
 from agent.standin.device_cloud import seed
 
 
@@ -79,3 +81,15 @@ async def test_no_secret_is_shown_at_any_verbosity(
         assert "Traceback" not in run.err
     if "-vvv" in verbosity:
         assert any("DEBUG" in run.err for run in runs)
+
+
+async def test_a_message_names_the_profile_that_it_speaks_of_and_how_it_is_changed(
+    private_home: Path,
+) -> None:
+    kits = {"left": {"port": "COM1"}, "right": {"port": "COM2"}}
+    write_profile("lab", {"kits": kits, "location": {"wifi": "none"}}, {})
+    set_default_profile("lab")
+    assert "profile lab has 2 kits" in (await cellagent("modem", "signal")).err
+    off = (await cellagent("scan", "wifi")).err
+    assert "switched off in profile lab" in off
+    assert "`cellagent config set location.wifi auto --profile lab`" in off
