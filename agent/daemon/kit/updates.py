@@ -103,6 +103,9 @@ class KitUpdates:
                 self.concern.publish(kind, detail, at=at, key=result.job_id)
             self._published.add(result.job_id)
             self._last = result
+        if (last := self._last) is not None:
+            with self.concern.changing() as status:
+                status.last = LastJob(last.job_id, last.status.value, last.at, last.proof or None)
 
     def findings(self, *, is_back: bool) -> Iterator[Finding]:
         """Return that the last update has left the kit offline, until it `is_back` once.
@@ -204,14 +207,10 @@ class _PollingObserver:
     def __init__(self, concern: Concern[FotaStatus]) -> None:
         self._concern = concern
 
-    def result(self, result: JobResult | None) -> None:
-        """Show a job that ended; None stands for "no job"."""
+    def result(self, result: JobResult | None) -> None:  # noqa: ARG002 - the journal shows it
+        """Show that no job is under way."""
         with self._concern.changing() as status:
             status.stage = status.done = status.total = status.job = status.proof = None
-            if result is not None:
-                status.last = LastJob(
-                    result.job_id, result.status.value, result.at, result.proof or None
-                )
         self._concern.set_well()
 
     def failed(self, error: Exception) -> None:

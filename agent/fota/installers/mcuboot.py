@@ -82,28 +82,25 @@ class McubootInstaller:
         return None
 
     async def install(self, package: Package, progress: ProgressCallback) -> str:
-        """Upload into the second slot, mark it for a trial, restart the kit."""
-        from smpclient.exceptions import SMPUploadError
+        """Upload into the second slot, mark it for a trial, restart the kit.
+
+        What an install that was cut off has done is not done again: a slot that is marked takes no
+        upload.
+        """
         from smpclient.generics import error
         from smpclient.requests.image_management import ImageStatesWrite
         from smpclient.requests.os_management import ResetWrite
 
-        content = package.paths[0].read_bytes()
         digest = bytes.fromhex(package.image_hash)
         try:
+            there = next((one for one in await self._images() if one.hash == digest), None)
             async with self._client() as client:
-                try:
-                    async for offset in client.upload(
-                        content, first_timeout_s=_ERASE_S, subsequent_timeout_s=_ANSWER_S
-                    ):
-                        progress("upload", offset, len(content))
-                except SMPUploadError as refused:
-                    raise InstallFailed(
-                        f"the kit refused the upload: {_reason(refused)}"
-                    ) from refused
-                answer = await client.request(ImageStatesWrite(hash=digest))
-                if error(answer):
-                    raise InstallFailed(f"the kit does not try the image: {_reason(answer)}")
+                if there is None:
+                    await _upload(client, package.paths[0].read_bytes(), progress)
+                if there is None or not there.pending:
+                    answer = await client.request(ImageStatesWrite(hash=digest))
+                    if error(answer):
+                        raise InstallFailed(f"the kit does not try the image: {_reason(answer)}")
                 # The kit may restart before its answer is out: what it runs is read back anyway.
                 with suppress(TimeoutError):
                     await client.request(ResetWrite())
@@ -191,6 +188,19 @@ class McubootInstaller:
         finally:
             with suppress(OSError):
                 await client.disconnect()
+
+
+async def _upload(client: SMPClient, content: bytes, progress: ProgressCallback) -> None:
+    """Upload an image into the second slot. Raises InstallFailed where the kit refuses it."""
+    from smpclient.exceptions import SMPUploadError
+
+    try:
+        async for offset in client.upload(
+            content, first_timeout_s=_ERASE_S, subsequent_timeout_s=_ANSWER_S
+        ):
+            progress("upload", offset, len(content))
+    except SMPUploadError as refused:
+        raise InstallFailed(f"the kit refused the upload: {_reason(refused)}") from refused
 
 
 def _refused_opening(port: str) -> PortError | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -13,15 +14,16 @@ from typing import Any
 
 import pytest
 from console_window import window
-from running_agent import agent_on, concern_of, virtual_kit
+from running_agent import PATIENCE_S, agent_on, concern_of, virtual_kit
 from signed_images import signed_image
 from standin import StandIn
-from update_offers import device_profile, job_status, offer_update, onboard_device
+from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 
 from smp_server import SmpKit, SmpLine, booted, smp_kit
 
+from agent.fota.journal import Journal, journal_folder
 from at.virtual.console import export_lines
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
@@ -232,25 +234,47 @@ async def test_a_core_dump_that_is_being_printed_is_heard_to_its_end_first(
         assert await agent.stop() == 0
 
 
+@dataclass
+class OnePort:
+    """A kit that speaks AT and SMP on one port, a line of each at a time."""
+
+    board: SmpKit
+    runner: ModemRunner
+    port: PtyServer
+    hears: Callable[[bytes], None] = lambda _data: None
+    """Called with the AT commands that it hears."""
+
+    def restart(self) -> asyncio.Future[None]:
+        """Restart the modem, too, and vanish from its port until the future is done."""
+        self.runner.modem.restart()
+        self.runner.flush()
+        return asyncio.ensure_future(self.port.hang_up(for_good=False))
+
+
 @contextlib.asynccontextmanager
-async def one_port(folder: Path, running: Path) -> AsyncIterator[SmpKit]:
-    """Serve a kit on FOLDER/kit that speaks AT and SMP there, a line of each at a time."""
+async def one_port(folder: Path, running: Path) -> AsyncIterator[OnePort]:
+    """Serve a kit with a single port on FOLDER/kit."""
     runner, kit = ModemRunner(make_modem(VirtualOptions(instant=True))), booted(folder, running)
     smp = SmpLine(kit)
 
     def receive(data: bytes) -> None:
-        is_packet = data.startswith((b"\x06\x09", b"\x04\x14"))
-        (smp.receive if is_packet else runner.receive)(data)
+        if data.startswith((b"\x06\x09", b"\x04\x14")):
+            smp.receive(data)
+            return
+        served.hears(data)
+        runner.receive(data)
 
     port = PtyServer(folder / "kit", receive)
+    served = OnePort(kit, runner, port)
     companion = PtyServer(folder / "kit-wifi", runner.receive_companion)
     runner.attach(Port.AT, port.send)
     runner.companion_sends = companion.send
     kit.port, kit.say = port.port, port.send
     runner.start()
     try:
-        yield kit
+        yield served
     finally:
+        kit.stop()
         runner.stop()
         port.close()
         companion.close()
@@ -263,7 +287,8 @@ async def test_a_kit_with_a_single_port_is_updated_over_its_at_port(
     old = signed_image(tmp_path, "1.0.0", name="old.bin")
     new = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300)
     job_id = await offer_update(standin, new.read_bytes(), "2.0.1")
-    async with one_port(tmp_path, old) as board:
+    async with one_port(tmp_path, old) as served:
+        board = served.board
         fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"'
         async with agent_on(device_profile(tmp_path, standin, fota, console_port="same")) as agent:
             await agent.until_status(ended)
@@ -275,3 +300,81 @@ async def test_a_kit_with_a_single_port_is_updated_over_its_at_port(
             assert await agent.stop() == 0
     lost = [line for line in agent.log if "link" in json.loads(line).get("message", "")]
     assert not lost, "nothing was lost, it was let go"
+
+
+SET = ("AT%XSYSTEMMODE=1,1,0,0", "AT+CEREG=2", "AT+CSCON=1", "AT+CFUN=1")
+ASKED = ("AT+CFUN?", "AT+CEREG?", "AT+CSCON?", "AT%XSYSTEMMODE?", "AT+CCLK?")
+FOUND = ("+CFUN: 1", "+CEREG: 2,1", "+CSCON: 1,", "%XSYSTEMMODE: 1,1,0,0", "+CCLK: ")
+KILLED_AT: dict[str, Callable[[tuple[int, int, bool], int], bool]] = {
+    "never": lambda *_: False,
+    "a look": lambda request, _: request == (1, 0, False),
+    "the upload": lambda request, count: request == (1, 1, True) and count > 9,
+    "the mark": lambda request, _: request == (1, 0, True),
+    "the restart": lambda request, _: request == (0, 5, True),
+    "a look after it": lambda request, count: request == (1, 0, False) and count > 100,
+    "the confirmation": lambda request, count: request == (1, 0, True) and count > 100,
+}
+"""What of a request, and of how many there were (100 more after a restart), ends the agent."""
+
+
+@pytest.mark.parametrize("killed_at", [*KILLED_AT, "the mode"])
+async def test_a_kit_is_back_as_it_was_found_though_it_vanishes_and_the_agent_is_killed(
+    standin: StandIn, tmp_path: Path, killed_at: str
+):
+    await onboard_device(standin)
+    old = signed_image(tmp_path, "1.0.0", name="old.bin")
+    new = signed_image(tmp_path, "2.0.1", body=bytes(range(256)) * 300)
+    is_killed = asyncio.Event()
+    if killed_at == "never":
+        is_killed.set()
+
+    def kill() -> None:
+        if offered and not is_killed.is_set():
+            agent.process.kill()
+            is_killed.set()
+
+    offered = ""
+    async with one_port(tmp_path, old) as served:
+        board, answer, restart = served.board, served.board.answer, served.board.restart
+        vanishing: list[asyncio.Future[None]] = []
+
+        def watched(*request: Any) -> dict[str, Any]:
+            if KILLED_AT.get(killed_at, KILLED_AT["never"])(
+                request[:3], board.requests + 100 * board.restarts
+            ):
+                kill()
+            return answer(*request)
+
+        def restarted() -> None:
+            restart()
+            vanishing.append(served.restart())
+
+        def hears(data: bytes) -> None:
+            if killed_at == "the mode" and b"AT+CFUN=1" in data and board.restarts:
+                kill()
+
+        board.answer, board.restart = watched, restarted  # type: ignore[method-assign]
+        served.hears = hears
+        fota = f'[profiles.bench.fota]\nmcuboot_port = "{board.port}"\ninterval_s = 1.0'
+        keys = {"settle_s": 1, "keep_online": "never", "console_port": "same"}
+        where = device_profile(tmp_path, standin, fota, **keys)
+        async with agent_on(where) as agent:
+            await agent.until("kit", "link", "well")
+            assert (await agent.run("modem", "at", *SET)).code == 0
+            offered = await offer_update(standin, new.read_bytes(), "2.0.1")
+            if killed_at == "never":
+                await agent.until_status(ended)
+            else:
+                await asyncio.wait_for(is_killed.wait(), PATIENCE_S)
+                await agent.process.wait()
+        async with agent_on(where) as agent:
+            if killed_at != "never":
+                await agent.until_status(ended)
+            await agent.until("kit", "link", "well")
+            told = await agent.run("modem", "at", *ASKED)
+            assert await agent.stop() == 0
+    for line in FOUND:
+        assert line in told.out
+    folder = journal_folder(Path(os.environ["CELLAGENT_STATE_DIR"]), DEVICE)
+    assert "; back online after " in Journal(folder).results[-1].detail
+    assert await job_status(standin, offered) == "SUCCEEDED"
