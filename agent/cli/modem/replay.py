@@ -9,11 +9,10 @@ from agent.cli.framework.command import OfflineCommand, agent_command, emit, not
 from agent.cli.framework.session import Session
 from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.counts import counted
-from at.protocol.errors import AtError, TranscriptError
+from at.protocol.errors import TranscriptError
+from at.transcripts.player import Player
 from at.transcripts.step_matching import Playback, shown
-from at.transcripts.transcript import Direction, TranscriptStep, load_transcript
-from at.virtual.server.pty import PtyServer
-from at.virtual.server.tcp import TcpServer
+from at.transcripts.transcript import load_transcript
 
 
 @agent_command(
@@ -48,7 +47,7 @@ async def command(
 
     require_one(pty, tcp)
     playback = Playback(load_transcript(transcript), strict=not lenient, answers_setup=True)
-    player = _Player(playback, paced=paced)
+    player = Player(playback, paced=paced)
     async with AsyncExitStack() as stack:
         served = await serve_port(
             stack, player.receive, pty=pty, tcp=tcp, allow_remote=allow_remote
@@ -70,67 +69,3 @@ async def command(
     if playback.remaining and not lenient:
         note(f"{transcript}: {counted(len(playback.remaining), 'steps')} not sent")
     return code
-
-
-class _Player:
-    """Answers the client of a port as the transcript does, with the recorded times if `paced`."""
-
-    def __init__(self, playback: Playback, *, paced: bool) -> None:
-        self._playback = playback
-        self._paced = paced
-        self._steps: asyncio.Queue[list[TranscriptStep]] = asyncio.Queue()
-        self._client_came = asyncio.Event()
-        self.over: asyncio.Future[AtError | None] = asyncio.get_running_loop().create_future()
-        """The mismatch that ended the replay; None if the recorded link had ended for good."""
-
-    def receive(self, data: bytes) -> None:
-        """Match bytes of the client with the transcript; a mismatch ends the replay."""
-        if self.over.done():
-            return
-        try:
-            self._steps.put_nowait(self._playback.sent(data))
-        except TranscriptError as error:
-            self.end(error)
-
-    def end(self, reason: AtError | None) -> None:
-        """End the replay, for `reason` or because the recorded session is over."""
-        if not self.over.done():
-            self.over.set_result(reason)
-
-    async def play_on(self, port: PtyServer | TcpServer, *, stays: bool) -> None:
-        """Print on a port, and hang up where the recorded line was closed.
-
-        Returns once it is closed for good, when nothing follows in the session. With `stays` the
-        port always comes back.
-        """
-        port.opened = self._client_came.set
-        steps = self._playback.first_steps()
-        while True:
-            try:
-                if await self._play(steps, port, stays=stays):
-                    return
-            except AtError as error:
-                self.end(error)
-                return
-            steps = await self._steps.get()
-
-    async def _play(
-        self, steps: list[TranscriptStep], port: PtyServer | TcpServer, *, stays: bool
-    ) -> bool:
-        """Print steps, at once or at their times; return True if the port was closed for good."""
-        before = next((step.at_s for step in steps if step.at_s is not None), 0.0)
-        for number, step in enumerate(steps, 1):
-            if self._paced and step.at_s is not None:
-                await asyncio.sleep(step.at_s - before)
-                before = step.at_s
-            # What is printed before a client has opened the port is lost.
-            await self._client_came.wait()
-            if step.direction is not Direction.CLOSED:
-                port.send(step.data)
-                continue
-            goes_on = stays or number < len(steps) or bool(self._playback.remaining)
-            self._client_came.clear()
-            await port.hang_up(for_good=not goes_on)
-            if not goes_on:
-                return True
-        return False
