@@ -1,0 +1,60 @@
+"""A virtual kit on all its ports: AT, console and the Wi-Fi companion, each on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from at.virtual.modem import Port, VirtualModem
+from at.virtual.server.pty import PtyServer
+from at.virtual.server.runner import ModemRunner
+from at.virtual.server.tcp import TcpServer
+
+
+@dataclass(frozen=True, slots=True)
+class KitPorts:
+    """A kit that is being served, and the server of each of its ports."""
+
+    runner: ModemRunner
+    at: PtyServer | TcpServer
+    console: PtyServer | TcpServer
+    companion: PtyServer | TcpServer
+
+
+@contextlib.asynccontextmanager
+async def kit_on_ports(modem: VirtualModem, folder: Path) -> AsyncIterator[KitPorts]:
+    """Serve a kit whose console is apart until the block ends. Raises PortError.
+
+    The terminals are links in `folder`; where the system has none, the ports are TCP's.
+    """
+    runner = ModemRunner(modem)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(runner.stop)
+        ports = KitPorts(
+            runner,
+            await served(stack, folder / "kit", runner.receive),
+            await served(stack, folder / "console", runner.receive_console),
+            await served(stack, folder / "companion", runner.receive_companion),
+        )
+        runner.attach(Port.AT, ports.at.send)
+        runner.attach(Port.CONSOLE, ports.console.send)
+        runner.companion_sends = ports.companion.send
+        runner.start()
+        yield ports
+
+
+async def served(
+    stack: contextlib.AsyncExitStack, path: Path, received: Callable[[bytes], None]
+) -> PtyServer | TcpServer:
+    """Serve one port until `stack` unwinds: on a terminal, on TCP where the system has none."""
+    if os.name == "nt":
+        server = TcpServer(received)
+        stack.push_async_callback(server.close)
+        await server.listen("127.0.0.1", 0)
+        return server
+    terminal = PtyServer(path, received)
+    stack.callback(terminal.close)
+    return terminal
