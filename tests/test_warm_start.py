@@ -106,3 +106,27 @@ def test_what_a_fork_cannot_be_told_starts_cold(told: dict[str, Any], tmp_path: 
         assert b"ready" in process.stdout.readline()
         assert not _warm(process)
         process.kill()
+
+
+@pytest.mark.parametrize("how", [signal.SIG_IGN, signal.SIG_DFL], ids=["ignored", "usual"])
+def test_it_ignores_the_signals_that_the_test_ignores(how: signal.Handlers) -> None:
+    """As a cold one does: `nohup` around the whole suite is not to reach it past the test."""
+    before = signal.signal(signal.SIGHUP, how)
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, "modem", "decode"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert _warm(process)
+        process.stdin.write(b"+CEREG: 1\r\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        (mask,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigIgn"))
+        assert bool(int(mask, 16) >> (signal.SIGHUP - 1) & 1) is (how is signal.SIG_IGN)
+        process.stdin.close()
+        assert process.wait(30) == 0

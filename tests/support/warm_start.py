@@ -40,6 +40,8 @@ _LIBRARIES = (
 _SETTINGS = ("PYTHON", "LANG", "LC_", "OPENSSL_", "LD_", "COVERAGE_")
 _LENGTH = struct.Struct("=I")
 _PR_SET_CHILD_SUBREAPER = 36
+# What a program may have been told to ignore by whoever started it: nohup, a script's background.
+_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
 
 
 class WarmStart:
@@ -93,6 +95,7 @@ class WarmStart:
                 "session": wanted["start_new_session"],
                 "group": -1 if group is None else group,
                 "umask": _umask() if umask == -1 else umask,
+                "ignored": [n for n in _SIGNALS if signal.getsignal(n) is signal.SIG_IGN],
             }
         )
         with self._lock:
@@ -202,7 +205,9 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
     os.environb.clear()
     os.environb.update(request["environment"])
     time.tzset()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in _SIGNALS:
+        usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN if number in request["ignored"] else usual)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         stream = _text(number, getattr(sys, name), "wb" if number else "rb")
         setattr(sys, name, stream)
