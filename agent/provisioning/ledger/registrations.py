@@ -59,6 +59,17 @@ class DeviceKey:
 
     def take_from_others(self) -> None:
         """Record that no key of another board works as the device."""
+        # Where the answer about one of theirs was lost, it may have taken the place of one of ours.
+        ours = "SELECT id FROM keys WHERE uuid = :uuid"
+        self.execute(
+            "UPDATE registrations SET registered_at = NULL "  # noqa: S608
+            f"WHERE device_id = :device_id AND {_LIVE} AND key <> :key AND key IN ({ours}) "
+            "AND EXISTS (SELECT 1 FROM registrations AS theirs "
+            "WHERE theirs.device_id = :device_id AND theirs.replaced_at IS NULL "
+            "AND theirs.registered_at IS NULL AND theirs.id > registrations.id "
+            f"AND theirs.key NOT IN ({ours}))",
+            self._values(),
+        )
         given = f"device {self.device_id} was given to board {self.uuid}"
         self._replace("key NOT IN (SELECT id FROM keys WHERE uuid = :uuid)", given)
 

@@ -233,6 +233,12 @@ EVENTS = st.lists(
 BY_UUID = goal_of(10, "", ONBOARD, NOTHING, prove=True)
 BY_IMEI = replace(BY_UUID, id_prefix="nrf-")
 TAKING = replace(BY_IMEI, take_over=frozenset(DEVICE_IDS))
+EVERYTHING = frozenset(OPTIONS)
+LOST_BETWEEN = [
+    ("run", 1, goal_of(101, "nrf-", ONBOARD, NOTHING, prove=False)),
+    ("run and lose the answer", 0, replace(TAKING, prove=False)),
+    ("run", 1, goal_of(10, "nrf-", RegistrationMethod.CLAIM, EVERYTHING, prove=False)),
+]
 AS_BOTH = [("run", 0, BY_UUID), ("run", 0, BY_IMEI), ("run", 1, TAKING)]
 
 
@@ -241,6 +247,7 @@ AS_BOTH = [("run", 0, BY_UUID), ("run", 0, BY_IMEI), ("run", 1, TAKING)]
 @given(EVENTS)
 @example([*AS_BOTH, ("run", 0, replace(BY_UUID, security_tag=101))])
 @example([*AS_BOTH, ("erase", 0, None), ("run", 0, BY_UUID)])
+@example(LOST_BETWEEN)
 def test_a_key_that_works_is_live_in_the_ledger_and_none_dies_without_its_option(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, int, Goal | None]]
 ) -> None:
