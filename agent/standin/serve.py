@@ -8,7 +8,7 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import cache
 
 import uvicorn
@@ -42,8 +42,11 @@ async def serving(
     port: int = 0,
     split: bool = False,
     strict: bool = False,
+    around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> AsyncIterator[Cloud]:
     """Serve `cloud` until the block ends; `cloud.urls` is filled before it begins.
+
+    `around` puts a layer of the caller's around each application.
 
     With `split`, `port` is the device cloud's and every other host gets a free one; with `strict`,
     too, and none takes what another is for. Raises OSError if the address cannot be listened on.
@@ -64,7 +67,7 @@ async def serving(
         }
         try:
             for name, app in apps.items():
-                server = _Server(_config(app, cloud))
+                server = _Server(_config(around(app), cloud))
                 servers.append(server)
                 tasks.append(asyncio.create_task(server.serve([sockets[name]])))
             while not all(server.started for server in servers):

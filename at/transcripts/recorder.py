@@ -285,6 +285,10 @@ class RecordingTransport:
     async def close(self) -> None:
         """Close the port and the file."""
         await self._inner.close()
+        self.finish()
+
+    def finish(self) -> None:
+        """End the recording; bytes pass as before."""
         self._end(None)
 
     def data_received(self, data: bytes) -> None:

@@ -29,6 +29,30 @@ _LISTED = re.compile(rb'(%CMNG:\s*(\d+)\s*,\s*(\d+)\s*,\s*")([0-9A-Fa-f]{64})(?=
 _SETUP = {b"AT": (), b"AT+CMEE?": (b"+CMEE: 1",), b"AT+CMEE=1": (), b"AT+CMEE=0": ()}
 
 
+class Divergence(TranscriptError):
+    """Something was sent that is not in the recording.
+
+    `line` of `file` (None where the transcript is of none) was to be sent; `heard` is the last line
+    that the recorded modem said before, `nearest` the line of a later step that is like it, or 0.
+    """
+
+    def __init__(self, playback: Playback, sent: bytes) -> None:
+        transcript, step = playback.transcript, playback.remaining[0]
+        self.file, self.line = transcript.file, step.line
+        self.recorded, self.sent = shown(step.data), shown(sent)
+        said = [s for s in transcript.steps if s.line < step.line or not step.line]
+        heard = [s for s in said if s.direction is Direction.RECEIVED and s.data.strip()]
+        self.heard = shown(heard[-1].data) if heard else ""
+        texts = {shown(s.data): s.line for s in reversed(playback.remaining)}
+        close = difflib.get_close_matches(self.sent, texts, n=1, cutoff=0.6)
+        self.nearest = texts[close[0]] if close and texts[close[0]] != self.line else 0
+        nearest = f"the nearest step is line {self.nearest}, {close[0]}; " if self.nearest else ""
+        super().__init__(
+            f"sent {self.sent}, yet line {self.line} of the transcript has {self.recorded}",
+            hint=nearest + "record the session anew, or replay it leniently",
+        )
+
+
 class Playback:
     """Answers what is sent as the recorded session did. Knows no port and no clock.
 
@@ -40,7 +64,7 @@ class Playback:
     def __init__(
         self, transcript: Transcript, *, strict: bool = True, answers_setup: bool = False
     ) -> None:
-        transcript = self._transcript = _with_any_host(transcript)
+        transcript = self.transcript = _with_any_host(transcript)
         end = transcript.terminator
         self._setup = {
             command + end: _setup_answer(transcript, lines)
@@ -135,7 +159,7 @@ class Playback:
         if wild[2]:
             self._secret_bytes += 1
             return self._secret_bytes == int(wild[2])
-        follows = wild.string[wild.end() : wild.end() + 1] or self._transcript.terminator[-1:]
+        follows = wild.string[wild.end() : wild.end() + 1] or self.transcript.terminator[-1:]
         quotes = self._secret_quotes
         if follows in b"\r\n":  # which end no line while a quote is open, here or before
             quotes += wild.string.count(b'"', 0, wild.start())
@@ -160,18 +184,10 @@ class Playback:
         sent = begun + self._rest
         if self._position >= len(self._steps):
             return TranscriptError(f"sent {shown(sent)} after the last step of the transcript")
-        step = self._steps[self._position]
-        later = self._steps[self._position + 1 :]
-        texts = {shown(s.data): s for s in reversed(later) if s.direction is Direction.SENT}
-        close = difflib.get_close_matches(shown(sent), texts, n=1, cutoff=0.6)
-        nearest = "".join(f"the nearest step is line {texts[t].line}, {t}; " for t in close)
-        return TranscriptError(
-            f"sent {shown(sent)}, yet line {step.line} of the transcript has {shown(step.data)}",
-            hint=nearest + "record the session anew, or replay it leniently",
-        )
+        return Divergence(self, sent)
 
     def _byte_lenient(self, byte: int) -> list[TranscriptStep]:
-        terminator = self._transcript.terminator
+        terminator = self.transcript.terminator
         self._line.append(byte)
         if byte == _QUOTE:
             self._quoted = not self._quoted

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -64,10 +64,14 @@ class TranscriptStep:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A session. `header` has device, firmware, origin and the like, in lower-case names."""
+    """A session. `header` has device, firmware, origin and the like, in lower-case names.
+
+    `file` is where it was read from, None for nowhere; two are equal whatever it is.
+    """
 
     steps: tuple[TranscriptStep, ...]
     header: Mapping[str, str] = field(default_factory=dict)
+    file: Path | None = field(default=None, compare=False)
 
     @property
     def terminator(self) -> bytes:
@@ -82,7 +86,7 @@ def load_transcript(path: str | Path) -> Transcript:
     except OSError as error:
         raise TranscriptError(f"cannot read the transcript {path}: {error.strerror}") from error
     try:
-        return parse_transcript(text)
+        return replace(parse_transcript(text), file=Path(path))
     except TranscriptError as error:
         raise TranscriptError(f"{path}: {error}", hint=error.hint) from error
 

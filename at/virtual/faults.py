@@ -113,15 +113,23 @@ class Faults:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._on: dict[str, float | str] = {}
         for entry in names:
-            name, given, argument = entry.partition("=")
-            fault = FAULTS.get(name)
-            if fault is None:
-                near = get_close_matches(name, FAULTS, n=1, cutoff=0.0)[0]
-                raise OptionError(
-                    f"no such fault: {name!r}; the nearest is {near}",
-                    hint=f"write {written(near, FAULTS[near])}; --fault help lists all",
-                )
-            self._on[name] = _argument(name, fault, argument if given else None)
+            self.switch_on(entry)
+
+    def switch_on(self, entry: str) -> None:
+        """Switch a fault on, NAME or NAME=ARG. Raises OptionError."""
+        name, given, argument = entry.partition("=")
+        fault = FAULTS.get(name)
+        if fault is None:
+            near = get_close_matches(name, FAULTS, n=1, cutoff=0.0)[0]
+            raise OptionError(
+                f"no such fault: {name!r}; the nearest is {near}",
+                hint=f"write {written(near, FAULTS[near])}; --fault help lists all",
+            )
+        self._on[name] = _argument(name, fault, argument if given else None)
+
+    def switch_off(self, name: str) -> None:
+        """Switch a fault off, if it is on."""
+        self._on.pop(name, None)
 
     def __contains__(self, name: str) -> bool:
         return name in self._on

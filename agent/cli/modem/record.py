@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -44,6 +43,7 @@ async def command(
 
     from agent.cli.framework.signals import serve_until_stopped
     from at.transcripts.recorder import RecordingTransport
+    from at.transcripts.relay import Relay
 
     if pty is not None and tcp is not None:
         raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
@@ -54,7 +54,7 @@ async def command(
     header = await _ask_identity(session)
     transport = RecordingTransport(inner, file, header=header, keep_identity=keep_identity)
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-    relay = _Relay(transport.write, lost)
+    relay = Relay(transport.write, lost)
     async with contextlib.AsyncExitStack() as stack:
         if pty is None and tcp is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-"))
@@ -90,28 +90,3 @@ async def _ask_identity(session: Session) -> dict[str, str]:
     except AtError as error:
         note(f"the modem does not say what it is: {error}")
     return header
-
-
-class _Relay:
-    """Passes bytes between the program and the modem; `lost` gets the reason of a lost link."""
-
-    def __init__(self, write: Callable[[bytes], None], lost: asyncio.Future[Exception]) -> None:
-        self._write = write
-        self._lost = lost
-        self.send: Callable[[bytes], None] = lambda _data: None
-
-    def receive(self, data: bytes) -> None:
-        """Pass bytes of the program to the modem."""
-        try:
-            self._write(data)
-        except AtError as error:
-            self.connection_lost(error)
-
-    def data_received(self, data: bytes) -> None:
-        """Pass bytes of the modem to the program."""
-        self.send(data)
-
-    def connection_lost(self, reason: Exception | None) -> None:
-        """Set `lost` if there is a reason: the link was not closed by us."""
-        if reason is not None and not self._lost.done():
-            self._lost.set_result(reason)

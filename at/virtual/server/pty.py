@@ -37,14 +37,15 @@ class PtyServer:
         self.opened: Callable[[], None] = lambda: None
         """Called when a client has opened the terminal."""
         self._plugged = False
-        self._plug_in()
+        self.plug_in()
 
     @property
     def port(self) -> str:
         """The path that clients open."""
         return str(self.link)
 
-    def _plug_in(self) -> None:
+    def plug_in(self) -> None:
+        """Make the terminal and its link, again after `close`. Raises PortError."""
         self._backlog = bytearray()
         try:
             self._ours, self._theirs = os.openpty()
@@ -140,7 +141,7 @@ class PtyServer:
                     await asyncio.sleep(0.005)
         self.close()
         if not for_good:
-            self._plug_in()
+            self.plug_in()
 
     def _unread(self) -> bool:
         """Return whether a client has yet to read what was sent."""

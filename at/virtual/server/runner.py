@@ -133,8 +133,12 @@ class ModemRunner:
 
     def crash(self) -> None:
         """Crash the application now."""
+        self.have(self.modem.console.crash)
+
+    def have(self, happen: Callable[[], None]) -> None:
+        """Have something happen to the kit now, and send what comes of it."""
         self.modem.advance(time.monotonic())
-        self.modem.kit.schedule(0.0, self.modem.console.crash)
+        self.modem.kit.schedule(0.0, happen)
         self._tick()
 
     def flush(self) -> None:
@@ -160,10 +164,7 @@ class ModemRunner:
 
     async def _download(self, fetch: Fetch) -> None:
         image = await download(fetch.url)
-        self.modem.advance(time.monotonic())
-        # Scheduled, like the crash: the next advance then prints the notices it causes.
-        self.modem.kit.schedule(0.0, lambda: fetch.done(image))
-        self._tick()
+        self.have(lambda: fetch.done(image))
 
     def _set_timer(self) -> None:
         if self._timer is not None:

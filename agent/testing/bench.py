@@ -1,0 +1,159 @@
+"""What one test has: its kit, what is recorded of it, and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.config.paths import state_dir
+from agent.errors import UsageError
+from agent.testing.choice import KitChoice, KitEntry, KitWish, RecordMode, fits
+from agent.testing.console import Console
+from agent.testing.kit import Kit
+from agent.testing.lease import leased
+from agent.testing.sources import (
+    KitSource,
+    RecordedSource,
+    ReplaySource,
+    VirtualSource,
+    console_file,
+)
+
+if TYPE_CHECKING:
+    from agent.testing.loop_thread import LoopThread
+    from at.transport.base import Transport
+
+_UNFIT = re.compile(r"[^\w.\[\]=,+-]+")
+
+
+def transcript_of(item: pytest.Item) -> Path:
+    """Return the recording of a test: transcripts/MODULE/TEST.transcript beside its module."""
+    name = _UNFIT.sub("_", item.nodeid.partition("::")[2].replace("::", "."))
+    return item.path.parent / "transcripts" / item.path.stem / f"{name}.transcript"
+
+
+class TestBench:
+    """The kit of one test, made when it is first asked for."""
+
+    __test__ = False
+
+    def __init__(self, file: Path, choice: KitChoice, wish: KitWish, thread: LoopThread) -> None:
+        self.file = file
+        self._choice, self._wish, self._thread = choice, wish, thread
+        self._stack = contextlib.ExitStack()
+        self._source: KitSource | None = None
+        self._entry = KitEntry()
+        self._user = ""
+        self._console: Console | None = None
+
+    @property
+    def replays(self) -> bool:
+        """Whether the kit is a recording."""
+        mode = self._choice.mode
+        once = mode in {RecordMode.ONCE, RecordMode.NEW}
+        return mode is RecordMode.NONE or (once and self._is_recorded)
+
+    @property
+    def _is_recorded(self) -> bool:
+        return self.file.exists() or console_file(self.file).exists()
+
+    @property
+    def records(self) -> bool:
+        """Whether the session of the test is recorded."""
+        return not self.replays and self._choice.mode is not RecordMode.LIVE
+
+    @property
+    def source_name(self) -> str:
+        """Where the kit came from: replay, virtual or a port."""
+        return "replay" if self.replays else self._entry.port
+
+    def source(self) -> KitSource:
+        """Return the kit, made now if it is not. Raises UsageError; may skip the test."""
+        if self._source is None:
+            self._source = self._made()
+            self._stack.callback(self._source.close)
+        return self._source
+
+    def _made(self) -> KitSource:
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-")))
+        if self.replays:
+            if not self._is_recorded:
+                raise UsageError(
+                    f"there is no recording of this test: {self.file}",
+                    hint="record one: pytest --cellagent-kit record",
+                )
+            return ReplaySource(self.file, folder, self._thread)
+        fitting = [entry for entry in self._choice.kits if fits(entry, self._wish)]
+        if not fitting:
+            pytest.skip(f"no kit fits: {self._wish}")
+        locks = state_dir() / "leases"
+        self._entry = entry = self._stack.enter_context(leased(fitting, locks))
+        live: KitSource
+        if entry.is_virtual:
+            live = VirtualSource(self._wish, entry.model, folder, self._thread)
+        elif self._wish.faults:
+            pytest.skip(f"{entry.port} is a real kit: it has no faults to switch on")
+        else:
+            live = KitSource(self._thread, entry.port, entry.console)
+        if not self.records:
+            return live
+        kept = folder / "recorded"
+        kept.mkdir()
+        return RecordedSource(live, kept, self._thread)
+
+    # --- what the fixtures give
+
+    def transport(self, user: str) -> Transport:
+        """Return a way to the AT port for the driver that `user` (a fixture) has."""
+        self._use(user)
+        return self.source().transport()
+
+    def port(self) -> str:
+        """Return the AT port's name for any program."""
+        self._use("kit_port")
+        return self.source().port()
+
+    def _use(self, user: str) -> None:
+        if self._user not in {"", user}:
+            raise UsageError(
+                f"one test has {self._user} and {user}: the kit has one AT port",
+                hint="leave one of the two out",
+            )
+        self._user = user
+
+    def console(self) -> Console:
+        """Return the console."""
+        if self._console is None:
+            self._console = Console(self.source().console(), self._thread)
+            self._stack.callback(self._console.close)
+        return self._console
+
+    def kit(self) -> Kit:
+        """Return the kit for what is done to it."""
+        source = self.source()
+        if isinstance(source, RecordedSource):
+            source = source.inner
+        return Kit(None if self.replays else source, self._entry, self._thread)
+
+    # --- the end
+
+    def end(self) -> None:
+        """End the session. Raises TranscriptError where it left its recording."""
+        if self._source is not None:
+            self._source.end()
+
+    def close(self, *, passed: bool) -> None:
+        """Close the kit; keep what was recorded if the test passed."""
+        if passed and isinstance(self._source, RecordedSource):
+            self._source.keep(self.file)
+        self._stack.close()
+
+    @property
+    def console_text(self) -> str:
+        """What the kit printed on its console, "" where no test asked for it."""
+        return self._console.text if self._console is not None else ""

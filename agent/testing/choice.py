@@ -1,0 +1,133 @@
+"""Where a test's kit comes from, as a switch says it: no test names it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+
+from agent.errors import UsageError
+
+VIRTUAL = "virtual"
+
+
+class RecordMode(Enum):
+    """What is recorded and what is replayed; the words are those of cassettes of HTTP."""
+
+    LIVE = "live"
+    """Nothing: the test has its kit."""
+    NONE = "none"
+    """Every test is a replay; one without a recording fails."""
+    ONCE = "once"
+    """A test without a recording is recorded, the others are replays."""
+    NEW = "new"
+    """As `once`, and a test whose recording no longer fits is recorded anew."""
+    ALL = "all"
+    """Every test is recorded anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class KitEntry:
+    """One kit that tests may have: "virtual", or a real one by its port, with what it is."""
+
+    port: str = VIRTUAL
+    console: str = ""
+    """The port of its console, "" where that is not known."""
+    model: str = ""
+    firmware: str = ""
+    slot: str = ""
+    power: str = ""
+    """A command that switches its power; `{action}` in it becomes on, off or cycle."""
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether it is made for the test."""
+        return self.port == VIRTUAL
+
+
+@dataclass(frozen=True, slots=True)
+class KitWish:
+    """What a test wants of its kit, as its marks say. "" is any."""
+
+    model: str = ""
+    firmware: str = ""
+    slot: str = ""
+    dialect: str = ""
+    registered: bool = True
+    """A virtual kit has registered already; False: it boots as a fresh one does."""
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KitChoice:
+    """The kits, and what is recorded of them."""
+
+    kits: tuple[KitEntry, ...] = (KitEntry(),)
+    mode: RecordMode = RecordMode.LIVE
+
+
+_MODES = {"replay": RecordMode.NONE, "record": RecordMode.ALL}
+
+
+def kit_choice(words: Sequence[str], mode: str = "") -> KitChoice:
+    """Return the choice that the words of `--cellagent-kit` make. Raises UsageError.
+
+    A word is `virtual`, `replay`, `record`, or a port with what is known of its kit:
+    "/dev/ttyACM0,console=/dev/ttyACM1,slot=3".
+    """
+    given = [_MODES[word] for word in words if word in _MODES]
+    kits = tuple(_entry(word) for word in words if word not in _MODES)
+    chosen = given[-1] if given else RecordMode.LIVE
+    if mode:
+        try:
+            chosen = RecordMode(mode)
+        except ValueError:
+            known = ", ".join(m.value for m in RecordMode)
+            raise UsageError(
+                f"no such mode of recording: {mode!r}", hint=f"one of {known}"
+            ) from None
+    return KitChoice(kits or (KitEntry(),), chosen)
+
+
+_TRAITS = tuple(f.name for f in fields(KitEntry))[1:]
+
+
+def _entry(word: str) -> KitEntry:
+    port, *rest = word.split(",")
+    traits: dict[str, str] = {}
+    for part in rest:
+        name, equals, value = part.partition("=")
+        if name not in _TRAITS or not equals:
+            raise UsageError(
+                f"{part!r} says nothing of a kit, in {word!r}",
+                hint=f"write PORT,NAME=VALUE with one of {', '.join(_TRAITS)}",
+            )
+        traits[name] = value
+    if not port:
+        raise UsageError(f"no port in {word!r}", hint="write virtual, replay, record or a port")
+    return KitEntry(port, **traits)
+
+
+_WISHES = tuple(f.name for f in fields(KitWish) if f.name != "faults")
+
+
+def kit_wish(marks: Sequence[Mapping[str, object]], faults: Sequence[str]) -> KitWish:
+    """Return the wish of a test's `kit` marks, the nearest first. Raises UsageError."""
+    wish: dict[str, object] = {}
+    for mark in reversed(marks):
+        for name, value in mark.items():
+            if name not in _WISHES:
+                raise UsageError(
+                    f"the mark kit knows no {name!r}", hint=f"it takes {', '.join(_WISHES)}"
+                )
+            wish[name] = value if name == "registered" else str(value)
+    return KitWish(**wish, faults=tuple(faults))  # type: ignore[arg-type]
+
+
+def fits(entry: KitEntry, wish: KitWish) -> bool:
+    """Return whether a kit is what a test wants, as far as it is said."""
+    if entry.is_virtual:
+        return True
+    wanted = (wish.model, entry.model), (wish.firmware, entry.firmware)
+    alike = all(want.lower() in has.lower() for want, has in wanted)
+    return alike and wish.slot in {"", entry.slot}

@@ -1,0 +1,62 @@
+"""What a person reads where a test left its recording: the lines around, the difference."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sysconfig
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import at
+from at.transcripts.step_matching import Divergence
+
+if TYPE_CHECKING:
+    from at.protocol.errors import TranscriptError
+
+_AROUND = 3
+_INSTALLED = (Path(folder) for folder in map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+_NOT_THE_TESTS = (Path(at.__file__).parent, Path(__file__).parents[1], *_INSTALLED)
+
+
+def described(error: TranscriptError, again: str) -> str:
+    """Return a divergence as text: place, neighbours, difference; `again` is the way to update."""
+    if not isinstance(error, Divergence) or error.file is None:
+        return f"{error}\n\nto record it anew: {again}"
+    lines = Path(error.file).read_text("utf-8", "surrogateescape").splitlines()
+    first = max(error.line - 1 - _AROUND, 0)
+    file = os.path.relpath(error.file)
+    shown = [f"{file}:{error.line}: the session left its recording", ""]
+    for number, line in enumerate(lines[first : error.line + _AROUND], first + 1):
+        shown.append(f"{'->' if number == error.line else '  '} {number:4} {line}")
+    shown += ["", f"recorded  {error.recorded}", f"sent      {error.sent}"]
+    shown.append(f"          {_difference(error.recorded, error.sent)}")
+    if error.heard:
+        shown.append(f"the kit had said last: {error.heard}")
+    if error.nearest:
+        shown.append(f"the nearest step that was to follow is line {error.nearest}")
+    return "\n".join([*shown, f"to record it anew: {again}"])
+
+
+def _difference(recorded: str, sent: str) -> str:
+    """Return marks below the part of `sent` that is another."""
+    codes = difflib.SequenceMatcher(None, recorded, sent, autojunk=False).get_opcodes()
+    marks = ""
+    for what, _, _, begin, end in codes:
+        if what != "delete":
+            marks += (" " if what == "equal" else "^") * (end - begin)
+        elif not marks.endswith("^"):
+            marks += "^"
+    return marks.rstrip()
+
+
+def without_our_frames(frames: TracebackType | None) -> TracebackType | None:
+    """Return a traceback of the test's own frames, None where it has none."""
+    if frames is None:
+        return None
+    rest = without_our_frames(frames.tb_next)
+    file = Path(frames.tb_frame.f_code.co_filename)
+    if any(file.is_relative_to(folder) for folder in _NOT_THE_TESTS):
+        return rest
+    return TracebackType(rest, frames.tb_frame, frames.tb_lasti, frames.tb_lineno)

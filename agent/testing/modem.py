@@ -1,0 +1,68 @@
+"""A modem for tests that are plain functions: the driver's, without an event loop of the user's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from at.driver.modem import DEFAULT_TIMEOUT_S, Modem
+from at.protocol.errors import CommandTimeout
+
+if TYPE_CHECKING:
+    from agent.testing.loop_thread import LoopThread
+    from at.driver.stream import Stream
+    from at.protocol.command import Command
+    from at.protocol.items import Answer
+    from at.protocol.notices import Notice
+    from at.transport.base import Transport
+
+T = TypeVar("T")
+
+
+class SyncModem:
+    """`at.driver.modem.Modem`, call by call. Each raises what the driver's does."""
+
+    def __init__(self, transport: Transport, thread: LoopThread) -> None:
+        self._thread = thread
+        self._modem = Modem(transport)
+        thread.call(self._modem.open())
+        self._notices: Stream[Notice] = self._modem.notices()
+
+    def execute(
+        self, line: str, *, timeout_s: float = DEFAULT_TIMEOUT_S, payload: bytes | None = None
+    ) -> Answer:
+        """Send a command line; return its answer, whether OK or not."""
+        return self._thread.call(self._modem.execute(line, timeout_s=timeout_s, payload=payload))
+
+    def send(self, command: Command[T], *, timeout_s: float | None = None) -> T:
+        """Send a typed command; return the value of its answer."""
+        return self._thread.call(self._modem.send(command, timeout_s=timeout_s))
+
+    def subscribe(self, line: str) -> None:
+        """Send a subscription, which is repeated after each restart of the modem."""
+        self._thread.call(self._modem.subscribe(line))
+
+    def transfer(self, command: str, payload: bytes, *, timeout_s: float = 60.0) -> str:
+        """Send a command and then raw bytes; return the line that ends the transfer."""
+        return self._thread.call(self._modem.transfer(command, payload, timeout_s=timeout_s))
+
+    def notice(self, name: str, timeout_s: float = 10.0) -> str:
+        """Return the next notice called `name` ("+CEREG"), also one that came since the last.
+
+        Raises CommandTimeout after `timeout_s` seconds.
+        """
+        return self._thread.call(self._next(name, timeout_s))
+
+    async def _next(self, name: str, timeout_s: float) -> str:
+        try:
+            async with asyncio.timeout(timeout_s):
+                async for notice in self._notices:
+                    if notice.line.startswith(f"{name}:"):
+                        return notice.line
+        except TimeoutError as error:
+            raise CommandTimeout(f"no {name} in {timeout_s:g} s") from error
+        raise AssertionError("a stream ends by raising")
+
+    def close(self) -> None:
+        """Close the port. Closing twice is harmless."""
+        self._thread.call(self._modem.close())

@@ -1,0 +1,288 @@
+"""The pytest plugin: fixtures, options, marks. `pytest_plugins = ["agent.testing.plugin"]`.
+
+    def test_reads_the_signal(modem_sync):
+        assert modem_sync.execute("AT+CESQ").ok
+
+Where the kit comes from is a switch: `--cellagent-kit virtual | replay | record | PORT`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent.errors import AgentError
+from agent.testing.choice import KitChoice, RecordMode, kit_choice, kit_wish
+from at.protocol.errors import AtError, TranscriptError
+
+if TYPE_CHECKING:
+    from agent.testing.bench import TestBench
+    from agent.testing.cloud import StandInCloud
+    from agent.testing.console import Console
+    from agent.testing.kit import Kit
+    from agent.testing.loop_thread import LoopThread
+    from agent.testing.modem import SyncModem
+    from at.driver.modem import Modem
+
+_BENCH = pytest.StashKey["TestBench"]()
+_PASSED = pytest.StashKey[bool]()
+_LEFT, _AGAIN = pytest.StashKey[bool](), pytest.StashKey[bool]()
+_MATRIX, _FAULT, _PROPERTY = "virtual faults", "cellagent_fault", "cellagent.fault"
+KIT_VARIABLE, RECORD_VARIABLE = "CELLAGENT_TEST_KIT", "CELLAGENT_TEST_RECORD"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the switch, as an option and in the configuration of pytest."""
+    group = parser.getgroup("cellagent", "cellagent: where the kit of a test comes from")
+    group.addoption(
+        "--cellagent-kit",
+        action="append",
+        default=[],
+        metavar="KIT",
+        help="virtual (usual), replay, record, or a port: PORT[,console=PORT][,slot=N]...",
+    )
+    group.addoption(
+        "--cellagent-record",
+        default="",
+        metavar="MODE",
+        help="none (replay only), once, new or all: what is recorded of the kit",
+    )
+    parser.addini("cellagent_kit", "as --cellagent-kit, one a line", type="linelist")
+    parser.addini("cellagent_record", "as --cellagent-record", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marks; read the switch once, so that a slip of it ends the run at once."""
+    config.addinivalue_line(
+        "markers",
+        "kit(model=, firmware=, slot=, dialect=, registered=, source=): the kit that a test wants",
+    )
+    config.addinivalue_line("markers", "kit_fault(NAME[=ARG], ...): faults of its virtual kit")
+    config.addinivalue_line("markers", "cloud_fault(FAULT, ...): faults of the stand-in cloud")
+    config.addinivalue_line(
+        "markers", "kit_matrix('virtual faults'): run once under each fault of the virtual kit"
+    )
+    try:
+        _choice(config)
+    except AgentError as error:
+        raise pytest.UsageError(f"{error} ({error.hint})" if error.hint else str(error)) from None
+
+
+def _choice(config: pytest.Config, source: str = "") -> KitChoice:
+    words = (
+        shlex.split(source)
+        or config.getoption("--cellagent-kit")
+        or shlex.split(os.environ.get(KIT_VARIABLE, ""))
+        or config.getini("cellagent_kit")
+    )
+    mode = (
+        config.getoption("--cellagent-record")
+        or os.environ.get(RECORD_VARIABLE, "")
+        or config.getini("cellagent_record")
+    )
+    return kit_choice(words, mode)
+
+
+@pytest.fixture(scope="session")
+def _cellagent_thread() -> Iterator[LoopThread]:
+    from agent.testing.loop_thread import LoopThread
+
+    thread = LoopThread()
+    yield thread
+    thread.close()
+
+
+@pytest.fixture
+def _cellagent_bench(
+    request: pytest.FixtureRequest, _cellagent_thread: LoopThread
+) -> Iterator[TestBench]:
+    from agent.testing.bench import TestBench, transcript_of
+
+    item = request.node
+    marks = [dict(mark.kwargs) for mark in item.iter_markers("kit")]
+    sources = [str(mark.pop("source")) for mark in marks if "source" in mark]
+    faults = [name for mark in item.iter_markers("kit_fault") for name in mark.args]
+    choice = _choice(request.config, sources[0] if sources else "")
+    if item.stash.get(_AGAIN, False):
+        choice = KitChoice(choice.kits, RecordMode.ALL)
+    bench = TestBench(transcript_of(item), choice, kit_wish(marks, faults), _cellagent_thread)
+    item.stash[_BENCH] = bench
+    yield bench
+    bench.close(passed=item.stash.get(_PASSED, False))
+
+
+@pytest.fixture
+async def modem(_cellagent_bench: TestBench) -> AsyncIterator[Modem]:
+    """Return the driver's modem, opened, on the test's own event loop."""
+    from at.driver.modem import Modem
+
+    opened = Modem(_cellagent_bench.transport("modem"))
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def modem_sync(_cellagent_bench: TestBench, _cellagent_thread: LoopThread) -> Iterator[SyncModem]:
+    """Return a modem for a test that is a plain function."""
+    from agent.testing.modem import SyncModem
+
+    opened = SyncModem(_cellagent_bench.transport("modem_sync"), _cellagent_thread)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def kit_port(_cellagent_bench: TestBench) -> str:
+    """Return the name of the AT port, for any program that opens a serial port."""
+    return _cellagent_bench.port()
+
+
+@pytest.fixture
+def console(_cellagent_bench: TestBench) -> Console:
+    """Return the kit's console: `console.expect(pattern, timeout_s)`."""
+    return _cellagent_bench.console()
+
+
+@pytest.fixture
+def kit(_cellagent_bench: TestBench) -> Kit:
+    """Return the kit: power, reset, cable, faults, place."""
+    return _cellagent_bench.kit()
+
+
+@pytest.fixture
+def cloud(
+    request: pytest.FixtureRequest,
+    _cellagent_thread: LoopThread,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[StandInCloud]:
+    """Return both services, on loopback, with made-up credentials. Needs `cellagent[standin]`."""
+    from agent.extras import STANDIN, require
+
+    require("the fixture cloud", *STANDIN)
+    from agent.testing.cloud import StandInCloud
+
+    faults = [name for mark in request.node.iter_markers("cloud_fault") for name in mark.args]
+    serving = StandInCloud(tmp_path_factory.mktemp("cloud"), faults, _cellagent_thread)
+    yield serving
+    serving.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """End the session with the test, so that a divergence that the test swallowed fails it."""
+    try:
+        yield
+    finally:
+        bench = item.stash.get(_BENCH, None)
+        if bench is not None:
+            bench.end()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the mark `kit_matrix` once under each fault of the virtual kit."""
+    marks = list(metafunc.definition.iter_markers("kit_matrix"))
+    if not marks:
+        return
+    if marks[0].args != (_MATRIX,):
+        raise pytest.UsageError(f"kit_matrix knows {_MATRIX!r} alone, not {marks[0].args}")
+    from at.virtual.faults import FAULTS
+
+    metafunc.fixturenames.append(_FAULT)
+    metafunc.parametrize(
+        _FAULT, [pytest.param(name, marks=pytest.mark.kit_fault(name)) for name in FAULTS]
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show which faults a test of a matrix survived."""
+    ends: dict[str, dict[str, list[str]]] = {}  # of each test, its faults by outcome
+    for outcome in ("passed", "xfailed"):
+        for report in terminalreporter.getreports(outcome):
+            fault = dict(report.user_properties).get(_PROPERTY)
+            if fault is not None:
+                test = ends.setdefault(report.nodeid.partition("[")[0], {})
+                test.setdefault(outcome, []).append(str(fault))
+    for name, found in ends.items():
+        survived, fell = found.get("passed", []), found.get("xfailed", [])
+        count = f"{len(survived)} of {len(survived + fell)}"
+        terminalreporter.section(f"{name} survives {count} faults")
+        for each in fell:
+            terminalreporter.line(f"not {each}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Record a test anew whose recording no longer fits, where that is asked for."""
+    if _choice(item.config).mode is not RecordMode.NEW:
+        return None
+    from _pytest.runner import runtestprotocol
+
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if item.stash.get(_LEFT, False):
+        item.stash[_AGAIN] = True
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show a person where the session left its recording, without frames of ours."""
+    bench = item.stash.get(_BENCH, None)
+    if bench is not None and call.excinfo is not None:
+        _rewrite(item, call)
+    report = yield
+    if bench is None:
+        return report
+    callspec = getattr(item, "callspec", None)
+    fault = callspec.params.get(_FAULT) if callspec is not None else None
+    if fault is not None and report.failed:
+        report.outcome, report.wasxfail = "skipped", f"does not survive {fault}"
+    if fault is not None and (report.when == "call" or report.skipped):
+        report.user_properties.append((_PROPERTY, fault))
+    if report.when == "call":
+        item.stash[_PASSED] = report.passed
+        report.user_properties.append(("cellagent.kit", bench.source_name))
+        if bench.console_text:
+            report.sections.append(("console of the kit", bench.console_text))
+        if bench.file.exists():
+            report.user_properties.append(("cellagent.transcript", str(bench.file)))
+    return report
+
+
+def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    from agent.testing.console import NotPrinted
+    from agent.testing.failure import described, without_our_frames
+
+    assert call.excinfo is not None
+    error = call.excinfo.value
+    if not isinstance(error, AtError | AgentError | NotPrinted):
+        return
+    again = f"pytest {shlex.quote(item.nodeid)} --cellagent-kit record"
+    frames = without_our_frames(error.__traceback__)
+    shown: BaseException = error
+    if isinstance(error, TranscriptError):
+        item.stash[_LEFT] = True
+        shown = TranscriptError(described(error, again))
+        shown.__suppress_context__ = True
+    elif not isinstance(error, NotPrinted) and error.hint:
+        shown.add_note(f"try: {error.hint}")
+    if frames is None:  # it happened in a fixture of ours, or after the test
+        shown = pytest.fail.Exception("\n".join([str(shown), *_notes(shown)]), pytrace=False)
+    call.excinfo = pytest.ExceptionInfo.from_exception(
+        shown.with_traceback(frames or error.__traceback__)
+    )
+
+
+def _notes(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])

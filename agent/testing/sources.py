@@ -1,0 +1,202 @@
+"""The far end that a test talks to: a virtual kit, a real one, a recording of one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.errors import UsageError
+from at.driver.opening import transport_of
+from at.protocol.counts import counted
+from at.protocol.errors import AtError, TranscriptError
+from at.transcripts.player import Player
+from at.transcripts.recorder import RecordingTransport
+from at.transcripts.relay import Relay
+from at.transcripts.replay_transport import ReplayTransport
+from at.transcripts.step_matching import Playback, shown
+from at.transcripts.transcript import TranscriptStep, load_transcript
+from at.virtual.options import VirtualOptions
+from at.virtual.server.kit_ports import KitPorts, kit_on_ports, served
+from at.virtual.server.runner import make_modem
+
+if TYPE_CHECKING:
+    from agent.testing.choice import KitWish
+    from agent.testing.loop_thread import LoopThread
+    from at.transport.base import Transport
+    from at.virtual.server.pty import PtyServer
+    from at.virtual.server.tcp import TcpServer
+
+
+class KitSource:
+    """One kit for one test, which talks to its AT port in one way: by a driver, or by a program."""
+
+    def __init__(self, thread: LoopThread, at: str = "", console: str = "") -> None:
+        self._thread = thread
+        self._stack = contextlib.AsyncExitStack()
+        self._at, self._console = at, console
+
+    def transport(self) -> Transport:
+        """Return a way to the AT port for a driver, on whatever loop. Raises TranscriptError."""
+        return transport_of(self._at)
+
+    def port(self) -> str:
+        """Return the AT port's name for any program. Raises TranscriptError."""
+        return self._at
+
+    def console(self) -> Transport:
+        """Return a way to the console. Raises UsageError where the kit's is not known."""
+        if not self._console:
+            raise UsageError(
+                f"the console of {self._at} is not known",
+                hint=f"pytest --cellagent-kit {self._at},console=PORT",
+            )
+        return transport_of(self._console)
+
+    def end(self) -> None:
+        """End the test, before its ports are closed. Raises TranscriptError where it diverged."""
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self._thread.call(self._stack.aclose())
+
+
+class VirtualSource(KitSource):
+    """A virtual kit of the test's own, on terminals in `folder`."""
+
+    def __init__(self, wish: KitWish, model: str, folder: Path, thread: LoopThread) -> None:
+        super().__init__(thread)
+        options = VirtualOptions(
+            model=wish.model or model,
+            firmware=wish.firmware,
+            dialect=wish.dialect,
+            registered=wish.registered,
+            faults=wish.faults,
+            instant=True,
+        )
+        self.ports: KitPorts = thread.call(self._served(options, folder))
+        self._at, self._console = self.ports.at.port, self.ports.console.port
+
+    async def _served(self, options: VirtualOptions, folder: Path) -> KitPorts:
+        modem = make_modem(options, console_apart=True)
+        return await self._stack.enter_async_context(kit_on_ports(modem, folder))
+
+
+class ReplaySource(KitSource):
+    """A recording: `file` of the AT port, and beside it that of the console where there is one."""
+
+    def __init__(self, file: Path, folder: Path, thread: LoopThread) -> None:
+        super().__init__(thread)
+        self.file, self._folder = file, folder
+        self._played: ReplayTransport | None = None
+        self._playback: Playback | None = None
+        self._player: Player | None = None
+
+    def transport(self) -> Transport:
+        """Return a way to the AT port for a driver."""
+        self._played = ReplayTransport(self.file)
+        return self._played
+
+    def port(self) -> str:
+        """Return the AT port's name for any program."""
+        return self._thread.call(self._serve())
+
+    async def _serve(self) -> str:
+        self._playback = Playback(load_transcript(self.file), strict=True, answers_setup=True)
+        self._player = player = Player(self._playback, paced=False)
+        server = await served(self._stack, self._folder / "kit", player.receive)
+        playing = asyncio.create_task(player.play_on(server, stays=False))
+        self._stack.callback(playing.cancel)
+
+        hanging_up = asyncio.create_task(self._hang_up(server, player))
+        self._stack.callback(hanging_up.cancel)
+        return server.port
+
+    async def _hang_up(self, server: PtyServer | TcpServer, player: Player) -> None:
+        """Let whoever waits for an answer that the recording does not have wait no longer."""
+        if await asyncio.shield(player.over) is not None:
+            await server.hang_up(for_good=True)
+
+    def console(self) -> Transport:
+        """Return a way to the console."""
+        return ReplayTransport(console_file(self.file), strict=False)
+
+    def end(self) -> None:
+        """End the test, before its ports are closed. Raises TranscriptError where it diverged."""
+        error: AtError | None = None
+        left: list[TranscriptStep] = []
+        if self._played is not None:
+            error, left = self._played.error, self._played.remaining
+        elif self._player is not None and self._playback is not None:
+            over = self._player.over
+            error, left = over.result() if over.done() else None, self._playback.remaining
+        if error is not None:
+            raise error
+        if left:
+            raise TranscriptError(
+                f"{self.file}:{left[0].line}: the test ended before {shown(left[0].data)} was sent"
+                f" ({counted(len(left), 'steps')} of the recording never were)"
+            )
+
+
+class RecordedSource(KitSource):
+    """Another source, whose sessions are recorded in `folder` until the test has ended."""
+
+    def __init__(self, inner: KitSource, folder: Path, thread: LoopThread) -> None:
+        super().__init__(thread)
+        self.inner, self._folder = inner, folder
+        self._recordings: list[RecordingTransport] = []
+
+    def transport(self) -> Transport:
+        """Return a way to the AT port for a driver."""
+        return self._recorded(self.inner.transport(), "session")
+
+    def _recorded(self, inner: Transport, name: str) -> RecordingTransport:
+        recording = RecordingTransport(inner, self._folder / f"{name}.transcript")
+        self._recordings.append(recording)
+        return recording
+
+    def port(self) -> str:
+        """Return the AT port's name for any program."""
+        return self._thread.call(self._relay())
+
+    async def _relay(self) -> str:
+        recording = self._recorded(transport_of(self.inner.port()), "session")
+        lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        relay = Relay(recording.write, lost)
+        server = await served(self._stack, self._folder / "kit", relay.receive)
+        relay.send = server.send
+        self._stack.push_async_callback(recording.close)
+        await recording.open(relay)
+        return server.port
+
+    def console(self) -> Transport:
+        """Return a way to the console."""
+        return self._recorded(self.inner.console(), "console")
+
+    def end(self) -> None:
+        """End the test, before its ports are closed. Raises TranscriptError where it diverged."""
+        for recording in self._recordings:
+            recording.finish()
+        self.inner.end()
+
+    def keep(self, file: Path) -> None:
+        """Move the recordings to where a replay looks for them, in place of older ones."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for name, target in (("session", file), ("console", console_file(file))):
+            recorded = self._folder / f"{name}.transcript"
+            if recorded.exists():
+                recorded.replace(target)
+            else:
+                target.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        super().close()
+        self.inner.close()
+
+
+def console_file(file: Path) -> Path:
+    """Return the transcript of the console beside that of the AT port."""
+    return file.with_suffix(".console.transcript")
