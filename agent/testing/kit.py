@@ -104,7 +104,7 @@ class Kit:
         if not self._entry.power:
             pytest.skip(
                 f"nothing switches the power of {self._entry.port}: "
-                f"--cellagent-kit '{self._entry.port},power=CMD {{action}}'"
+                f"--cellagent-kit='{self._entry.port},power=CMD {{action}}'"
             )
         words = [word.format(action=action) for word in shlex.split(self._entry.power)]
         subprocess.run(words, check=True, timeout=_POWER_TIMEOUT_S)  # noqa: S603 - the user's own

@@ -3,7 +3,7 @@
     def test_reads_the_signal(modem_sync):
         assert modem_sync.execute("AT+CESQ").ok
 
-Where the kit comes from is a switch: `--cellagent-kit virtual | replay | record | PORT`.
+Where the kit comes from is a switch: `--cellagent-kit=virtual | replay | record | PORT`.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     error = call.excinfo.value
     if not isinstance(error, AtError | AgentError | NotPrinted):
         return
-    again = f"pytest {shlex.quote(item.nodeid)} --cellagent-kit record"
+    again = f"pytest {shlex.quote(item.nodeid)} --cellagent-kit=record"
     frames = without_our_frames(error.__traceback__)
     shown: BaseException = error
     if isinstance(error, TranscriptError):

@@ -1,0 +1,285 @@
+"""One suite on three kits, in a project of another person's: virtual, recorded, real."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from served_kit import served
+
+SUITE = """
+import subprocess
+import sys
+
+import pytest
+import serial
+
+from at.commands.identity import ReadRevision
+
+
+async def test_a_coroutine(modem):
+    assert (await modem.send(ReadRevision())).revision.startswith("mfw_nrf91x1_")
+
+
+def test_a_plain_function(modem_sync):
+    modem_sync.subscribe("AT+CEREG=5")
+    assert modem_sync.execute("AT+CEREG?").lines[0].startswith("+CEREG: 5,")
+    assert modem_sync.send(ReadRevision()).revision
+
+
+def test_code_that_knows_pyserial_alone(kit_port):
+    with serial.Serial(kit_port, timeout=10) as port:
+        for byte in b"AT+CGMM\\r":
+            port.write(bytes([byte]))
+        assert port.read_until(b"OK\\r\\n").startswith(b"nRF9161")
+
+
+def test_another_program(kit_port):
+    words = [sys.executable, "-m", "agent", "modem", "at", "--port", kit_port, "AT+CGSN=1"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "+CGSN:" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["AT+CFUN?", "AT+CESQ", "AT%XVBAT", "AT+CGSN", "AT+COPS?"])
+def test_many(modem_sync, command):
+    assert modem_sync.execute(command).ok
+
+
+def test_a_refusal(modem_sync):
+    assert modem_sync.execute("AT%NOSUCH").final == "ERROR"
+"""
+WITH_CONSOLE = """
+import pytest
+
+
+def test_what_it_prints(console, kit):
+    kit.print("state 1", "state 2")
+    assert console.expect(r"state (\\d)", 10)[1] == "1"
+    assert console.expect(r"state (\\d)", 10)[1] == "2"
+
+
+def test_a_crash(console, kit, modem_sync):
+    assert modem_sync.execute("AT").ok
+    kit.crash()
+    console.expect("#CD:BEGIN#", 10)
+    assert "ZEPHYR FATAL ERROR" in console.text
+
+
+@pytest.mark.kit(model="nrf9160", firmware="1.3.7", registered=False)
+@pytest.mark.kit_fault("no-sim")
+def test_marks(modem_sync):
+    assert modem_sync.execute("AT+CGMR").lines == ("mfw_nrf9160_1.3.7",)
+    assert not modem_sync.execute("AT+CPIN?").ok
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "conftest.py").write_text('pytest_plugins = ["agent.testing.plugin"]\n')
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+    )
+    return folder
+
+
+def run(project: Path, *words: str, code: int = 0) -> str:
+    """Run pytest there, as its owner would; return what it prints."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+    done = subprocess.run(
+        command, cwd=project, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_one_suite_runs_on_a_virtual_kit_on_its_recording_and_on_a_real_one(
+    project: Path, tmp_path: Path
+) -> None:
+    (project / "test_suite.py").write_text(SUITE)
+    assert "10 passed" in run(project)
+    assert not (project / "transcripts").exists()
+    assert "10 passed" in run(project, "--cellagent-kit=record")
+    recorded = sorted((project / "transcripts" / "test_suite").iterdir())
+    assert [file.name for file in recorded][:2] == [
+        "test_a_coroutine.transcript", "test_a_plain_function.transcript",
+    ]  # fmt: skip
+    assert len(recorded) == 10
+    text = "".join(file.read_text() for file in recorded)
+    assert "00100999" in text, "identity is redacted by default"
+    assert "10 passed" in run(project, "--cellagent-kit=replay")
+    with served(tmp_path) as kit:
+        assert "10 passed" in run(project, f"--cellagent-kit={kit.port}")
+
+
+def test_what_is_printed_and_done_to_the_kit_is_recorded_too(project: Path) -> None:
+    (project / "test_console.py").write_text(WITH_CONSOLE)
+    assert "3 passed" in run(project, "--cellagent-kit=record")
+    assert "3 passed" in run(project, "--cellagent-kit=replay")
+    names = {file.name for file in (project / "transcripts" / "test_console").iterdir()}
+    assert "test_what_it_prints.console.transcript" in names
+    assert "test_marks.transcript" in names
+
+
+def test_every_changed_byte_of_a_recording_is_told_with_its_place_and_the_difference(
+    project: Path,
+) -> None:
+    """Thirty bytes, in what was sent: one of each step, another one each time."""
+    commands = [f"AT+CMEE={n}" for n in (0, 1)] + ["AT+CGMR", "AT+CESQ", "AT%XVBAT"]
+    asked = "\n".join(f'    modem_sync.execute("{line}")' for line in commands * 6)
+    (project / "test_long.py").write_text(f"def test_long(modem_sync):\n{asked}\n")
+    run(project, "--cellagent-kit=record")
+    (file,) = (project / "transcripts" / "test_long").iterdir()
+    lines = file.read_text().splitlines()
+    sent = [number for number, line in enumerate(lines) if " > AT" in line][-30:]
+    (project / "test_long.py").unlink()
+    for turn, number in enumerate(sent):
+        begin = lines[number].index("AT")
+        place = begin + turn % len(lines[number][begin:])
+        changed = [*lines]
+        changed[number] = f"{lines[number][:place]}!{lines[number][place + 1 :]}"
+        folder = project / "transcripts" / f"test_n{turn}"
+        folder.mkdir()
+        (folder / "test_long.transcript").write_text("\n".join([*changed, ""]))
+        (project / f"test_n{turn}.py").write_text(f"def test_long(modem_sync):\n{asked}\n")
+    told = run(project, "--cellagent-kit=replay", code=1)
+    assert "30 failed" in told
+    for turn, number in enumerate(sent):
+        place = f"transcripts/test_n{turn}/test_long.transcript:{number + 1}: "
+        assert place in told
+    assert told.count("to record it anew: pytest test_n") == 30
+    assert told.count("E       ->  ") == 30
+    assert "agent/testing" not in told
+    assert "at/driver" not in told
+
+
+SWALLOWS = """
+def test_swallows(modem_sync):
+    try:
+        modem_sync.execute("{first}")
+    except Exception:
+        pass
+
+
+def test_stops_early(modem_sync):
+    {second}
+"""
+
+
+def test_what_the_test_swallows_and_what_it_no_longer_sends_fail_it_too(project: Path) -> None:
+    file = project / "test_it.py"
+    file.write_text(SWALLOWS.format(first="AT+CGMM", second='modem_sync.execute("AT+CGMM")'))
+    run(project, "--cellagent-kit=record")
+    file.write_text(SWALLOWS.format(first="AT+CGMR", second="pass"))
+    told = run(project, "--cellagent-kit=replay", code=1)
+    assert "2 failed" in told
+    assert "the test ended before `AT+CGMM`" in told
+    assert "sent      `AT+CGMR` CR" in told
+
+
+def test_a_failed_test_keeps_no_recording_and_new_ones_are_made_where_they_are_missing(
+    project: Path,
+) -> None:
+    test = 'def test_it(modem_sync):\n    assert modem_sync.execute("AT+CGMR").ok is {}\n'
+    file = project / "test_it.py"
+    recording = project / "transcripts" / "test_it" / "test_it.transcript"
+    file.write_text(test.format(False))
+    run(project, "--cellagent-kit=record", code=1)
+    assert not recording.exists()
+    file.write_text(test.format(True))
+    told = run(project, "--cellagent-kit=replay", code=1)
+    assert "pytest --cellagent-kit=record" in told
+    run(project, "--cellagent-record=once")
+    first = recording.read_text()
+    file.write_text(test.replace("CGMR", "CGMM").format(True))
+    run(project, "--cellagent-record=once", code=1)
+    assert recording.read_text() == first
+    run(project, "--cellagent-record=new")
+    assert "> AT+CGMM" in recording.read_text()
+
+
+def test_unrelated_projects_see_nothing_of_it(project: Path) -> None:
+    (project / "conftest.py").write_text("")
+    (project / "test_it.py").write_text("def test_it():\n    pass\n")
+    told = run(project, "--fixtures", "--help")
+    assert "cellagent" not in told.replace("modem_from_transcript", "")
+
+
+SWITCH = """
+import pytest
+
+
+def test_where_it_comes_from(modem_sync, record_property):
+    print("it is", modem_sync.execute("AT+CGMM").lines[0])
+
+
+@pytest.mark.kit(source="virtual", model="nrf9160")
+def test_named_by_a_mark(modem_sync):
+    assert modem_sync.execute("AT+CGMM").lines == ("nRF9160-SICA",)
+"""
+
+
+@pytest.mark.parametrize("where", ["option", "environment", "configuration"])
+def test_the_switch_is_an_option_a_variable_or_a_line_of_the_configuration(
+    project: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "test_it.py").write_text(SWITCH)
+    words = []
+    if where == "option":
+        words = ["--cellagent-kit=virtual,model=nrf9151"]
+    elif where == "environment":
+        monkeypatch.setenv("CELLAGENT_TEST_KIT", "virtual,model=nrf9151")
+    else:
+        with (project / "pytest.ini").open("a") as file:
+            file.write("cellagent_kit = virtual,model=nrf9151\n")
+    assert "it is nRF9151-LACA" in run(project, "-s", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--cellagent-kit=virtual,colour=red"], "'colour=red' says nothing of a kit"),
+        (["--cellagent-kit="], "no port in ''"),
+        (["--cellagent-record=twice"], "one of live, none, once, new, all"),
+    ],
+)
+def test_a_slip_of_the_switch_ends_the_run_at_once(
+    project: Path, words: list[str], said: str
+) -> None:
+    (project / "test_it.py").write_text("def test_it():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", *words]
+    done = subprocess.run(
+        command, cwd=project, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 4
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_two_ways_to_the_one_port_are_refused(project: Path) -> None:
+    (project / "test_it.py").write_text("def test_it(modem_sync, kit_port):\n    pass\n")
+    told = run(project, code=1)
+    assert "one test has modem_sync and kit_port: the kit has one AT port" in told
+
+
+MATRIX = """
+import pytest
+
+
+@pytest.mark.kit_matrix("virtual faults")
+def test_it(modem_sync):
+    assert modem_sync.execute("AT+CGSN").ok
+    assert modem_sync.execute("AT+CPIN?").ok
+"""
+
+
+def test_a_matrix_says_which_faults_a_test_survives(project: Path) -> None:
+    (project / "test_it.py").write_text(MATRIX)
+    told = run(project, "-k", "no-sim or sim-pin or notice-mid or memory-full")
+    assert "test_it survives 3 of 4 faults" in told
+    assert "not no-sim" in told
+    assert "3 passed" in told
