@@ -47,6 +47,7 @@ ROOMS = {
     "wiring": _WIRED,
     "daemon": {*_WIRED, "location", "wiring"},
     "demo": {*BASE, *PARTS, "wiring", "standin"},
+    "testing": {*BASE, "standin", "cli"},
     "cli": {*BASE, *PARTS, "wiring", "standin", "daemon", "demo"},
     "__main__": {"cli"},
 }
