@@ -35,6 +35,7 @@ _MATRIX, _FAULT, _PROPERTY = "virtual faults", "cellagent_fault", "cellagent.fau
 KIT_VARIABLE, RECORD_VARIABLE = "CELLAGENT_TEST_KIT", "CELLAGENT_TEST_RECORD"
 
 
+@pytest.hookimpl
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the switch, as an option and in the configuration of pytest."""
     group = parser.getgroup("cellagent", "cellagent: where the kit of a test comes from")
@@ -55,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("cellagent_record", "as --cellagent-record", default="")
 
 
+@pytest.hookimpl
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marks; read the switch once, so that a slip of it ends the run at once."""
     config.addinivalue_line(
@@ -183,6 +185,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             bench.end()
 
 
+@pytest.hookimpl
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with the mark `kit_matrix` once under each fault of the virtual kit."""
     marks = list(metafunc.definition.iter_markers("kit_matrix"))
@@ -198,6 +201,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
+@pytest.hookimpl
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show which faults a test of a matrix survived."""
     ends: dict[str, dict[str, list[str]]] = {}  # of each test, its faults by outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,71 +10,7 @@ from pathlib import Path
 import pytest
 from served_kit import served
 
-SUITE = """
-import subprocess
-import sys
-
-import pytest
-import serial
-
-from at.commands.identity import ReadRevision
-
-
-async def test_a_coroutine(modem):
-    assert (await modem.send(ReadRevision())).revision.startswith("mfw_nrf91x1_")
-
-
-def test_a_plain_function(modem_sync):
-    modem_sync.subscribe("AT+CEREG=5")
-    assert modem_sync.execute("AT+CEREG?").lines[0].startswith("+CEREG: 5,")
-    assert modem_sync.send(ReadRevision()).revision
-
-
-def test_code_that_knows_pyserial_alone(kit_port):
-    with serial.Serial(kit_port, timeout=10) as port:
-        for byte in b"AT+CGMM\\r":
-            port.write(bytes([byte]))
-        assert port.read_until(b"OK\\r\\n").startswith(b"nRF9161")
-
-
-def test_another_program(kit_port):
-    words = [sys.executable, "-m", "agent", "modem", "at", "--port", kit_port, "AT+CGSN=1"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "+CGSN:" in done.stdout
-
-
-@pytest.mark.parametrize("command", ["AT+CFUN?", "AT+CESQ", "AT%XVBAT", "AT+CGSN", "AT+COPS?"])
-def test_many(modem_sync, command):
-    assert modem_sync.execute(command).ok
-
-
-def test_a_refusal(modem_sync):
-    assert modem_sync.execute("AT%NOSUCH").final == "ERROR"
-"""
-WITH_CONSOLE = """
-import pytest
-
-
-def test_what_it_prints(console, kit):
-    kit.print("state 1", "state 2")
-    assert console.expect(r"state (\\d)", 10)[1] == "1"
-    assert console.expect(r"state (\\d)", 10)[1] == "2"
-
-
-def test_a_crash(console, kit, modem_sync):
-    assert modem_sync.execute("AT").ok
-    kit.crash()
-    console.expect("#CD:BEGIN#", 10)
-    assert "ZEPHYR FATAL ERROR" in console.text
-
-
-@pytest.mark.kit(model="nrf9160", firmware="1.3.7", registered=False)
-@pytest.mark.kit_fault("no-sim")
-def test_marks(modem_sync):
-    assert modem_sync.execute("AT+CGMR").lines == ("mfw_nrf9160_1.3.7",)
-    assert not modem_sync.execute("AT+CPIN?").ok
-"""
+SUITES = Path(__file__).parent / "suites"
 
 
 @pytest.fixture
@@ -100,7 +37,7 @@ def run(project: Path, *words: str, code: int = 0) -> str:
 def test_one_suite_runs_on_a_virtual_kit_on_its_recording_and_on_a_real_one(
     project: Path, tmp_path: Path
 ) -> None:
-    (project / "test_suite.py").write_text(SUITE)
+    shutil.copy(SUITES / "ports.py", project / "test_suite.py")
     assert "10 passed" in run(project)
     assert not (project / "transcripts").exists()
     assert "10 passed" in run(project, "--cellagent-kit=record")
@@ -117,7 +54,7 @@ def test_one_suite_runs_on_a_virtual_kit_on_its_recording_and_on_a_real_one(
 
 
 def test_what_is_printed_and_done_to_the_kit_is_recorded_too(project: Path) -> None:
-    (project / "test_console.py").write_text(WITH_CONSOLE)
+    shutil.copy(SUITES / "console.py", project / "test_console.py")
     assert "3 passed" in run(project, "--cellagent-kit=record")
     assert "3 passed" in run(project, "--cellagent-kit=replay")
     names = {file.name for file in (project / "transcripts" / "test_console").iterdir()}
@@ -283,3 +220,14 @@ def test_a_matrix_says_which_faults_a_test_survives(project: Path) -> None:
     assert "test_it survives 3 of 4 faults" in told
     assert "not no-sim" in told
     assert "3 passed" in told
+
+
+def test_cable_power_and_place_are_at_hand(project: Path, tmp_path: Path) -> None:
+    shutil.copy(SUITES / "acts.py", project / "test_it.py")
+    assert "3 passed" in run(project)
+    (project / "test_it.py").write_text("def test_it(kit):\n    kit.power_cycle()\n")
+    with served(tmp_path) as kit:
+        command = f"touch {project}/{{action}}"
+        assert "1 passed" in run(project, f"--cellagent-kit={kit.port},power={command}")
+        assert (project / "cycle").exists()
+        assert "1 skipped" in run(project, f"--cellagent-kit={kit.port}", "-rs")

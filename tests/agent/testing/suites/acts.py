@@ -1,0 +1,36 @@
+"""What a test does to its kit."""
+
+from pathlib import Path
+
+import serial
+
+
+def revision(port):
+    with serial.Serial(port, timeout=10) as opened:
+        opened.write(b"AT+CFUN?\r")
+        return opened.read_until(b"OK\r\n")
+
+
+def test_the_cable(kit, kit_port):
+    assert b"+CFUN: 1" in revision(kit_port)
+    kit.unplug()
+    assert not Path(kit_port).exists()
+    kit.plug_in()
+    assert b"+CFUN: 1" in revision(kit_port)
+
+
+def test_the_power(kit, kit_port, console):
+    kit.power_off()
+    assert not Path(kit_port).exists()
+    kit.power_on()
+    assert b"+CFUN: 0" in revision(kit_port)
+    kit.power_cycle()
+    assert b"+CFUN: 0" in revision(kit_port)
+
+
+def test_a_place(kit, modem_sync):
+    before = modem_sync.execute("AT+CESQ").lines
+    kit.move_to(59.9, 10.7)
+    kit.notify("+CEREG: 2")
+    assert modem_sync.notice("+CEREG") == "+CEREG: 2"
+    assert modem_sync.execute("AT+CESQ").lines != before
