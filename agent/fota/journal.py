@@ -7,8 +7,9 @@ lets one process at a time work on a kit's jobs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ from at.found_state import FoundState
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
 FORMAT = 1
+_LOOK_S = 0.05
 MAX_RESULTS = 200
 MAX_INSTALL_STARTS = 10
 """Starts of one install: beyond it the kit or the host restarts in a loop."""
@@ -218,17 +220,26 @@ class JobsHeld(ResourceUnavailable):
     kind = "fota-busy"
 
 
-@contextmanager
-def sole_worker(folder: Path) -> Iterator[None]:
-    """Hold a kit's jobs: no second process works on them. Raises JobsHeld."""
+@asynccontextmanager
+async def sole_worker(folder: Path, patience_s: float = 5.0) -> AsyncIterator[None]:
+    """Hold a kit's jobs: no second process works on them.
+
+    A look for jobs is over in a moment, and is waited for. Raises JobsHeld after `patience_s`.
+    """
     make_private_folder(folder)
-    try:
-        lock = ProcessLock(folder / "lock")
-    except HeldByAnother as held:
-        raise JobsHeld(
-            f"another cellagent carries out this kit's jobs: {held.holder}",
-            hint="`cellagent status` shows the agent; or wait for the other command",
-        ) from held
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + patience_s
+    while True:
+        try:
+            lock = ProcessLock(folder / "lock")
+            break
+        except HeldByAnother as held:
+            if loop.time() >= give_up_at:
+                raise JobsHeld(
+                    f"another cellagent carries out this kit's jobs: {held.holder}",
+                    hint="`cellagent status` shows the agent; or wait for the other command",
+                ) from held
+        await asyncio.sleep(_LOOK_S)
     try:
         yield
     finally:

@@ -211,7 +211,7 @@ async def runner_of_kit(
     device_id = profile.kit.device_id or await _told_id(modem, ask_verdict)
     cloud = DeviceJobs(client, device_id, ask_verdict)
     folder = journal_folder(state_dir, device_id)
-    with sole_worker(folder):
+    async with sole_worker(folder):
         observer = observer or UpdateObserver()
         installer = wrap_installer(installer_of(profile, modem, observer))
         planner = Planner(allowed_hosts_of(profile), trust_of(profile), installer, cloud.verdict)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -114,8 +115,31 @@ def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, o
         assert (folders[0] == folders[1]) is (one == other)
 
 
-def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
-    with sole_worker(tmp_path / "kit"), pytest.raises(JobsHeld), sole_worker(tmp_path / "kit"):
+async def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
+    async with sole_worker(tmp_path / "kit"):
+        with pytest.raises(JobsHeld):
+            async with sole_worker(tmp_path / "kit", patience_s=0):
+                pass
+    async with sole_worker(tmp_path / "kit", patience_s=0):
         pass
-    with sole_worker(tmp_path / "kit"):
-        pass
+
+
+async def test_a_second_worker_waits_for_one_that_only_looks(tmp_path: Path):
+    order = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def first() -> None:
+        async with sole_worker(tmp_path / "kit"):
+            begun.set()
+            await go_on.wait()
+            order.append("first")
+
+    async def second() -> None:
+        go_on.set()
+        async with sole_worker(tmp_path / "kit", patience_s=60):
+            order.append("second")
+
+    looking = asyncio.create_task(first())
+    await begun.wait()
+    await asyncio.gather(looking, second())
+    assert order == ["first", "second"]
