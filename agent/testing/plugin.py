@@ -224,13 +224,13 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Record a test anew whose recording no longer fits, where that is asked for."""
     if _choice(item.config).mode is not RecordMode.NEW:
         return None
-    from _pytest.runner import runtestprotocol
-
+    runner = item.config.pluginmanager.get_plugin("runner")
+    assert runner is not None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
     if item.stash.get(_LEFT, False):
         item.stash[_AGAIN] = True
-        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
