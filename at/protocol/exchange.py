@@ -277,12 +277,13 @@ class Exchange:
             self._classified.append(Unknown(line))
 
     def _named_line(self, name: str, line: str) -> None:
+        last = line_name(self._body[-1]) if self._body and name in ONE_SHAPE else ""
         if self._state is ANSWERED:
             own = name == self._owner.name and self._owner.owns(line)
-        elif own := self.offline and not looks_like_notice(line):
+        elif own := self.offline and last in ("", name) and not looks_like_notice(line):
             self._state = TRANSITIONS[self._state, NAMED_LINE]
         if own:
-            if name in ONE_SHAPE and self._body:
+            if last == name:
                 earlier = self._body.pop()
                 self._classified.append(NoticeLine(name, earlier, self.contexts.get(name)))
             self._body.append(line)

@@ -85,6 +85,13 @@ def test_any_bytes_become_objects(data, command):
         assert found.get("error") is None or found["value"] is None
 
 
+@pytest.mark.parametrize("notice", ["%XSIM: 0,9", "%XVBATLOWLVL: 3100"])
+def test_a_notice_after_the_line_of_another_command_takes_nothing_of_it(notice):
+    noticed, answer = decode(f"%XVBAT: 3600\r\n{notice}\r\nOK\r\n")
+    assert (noticed["line"], answer["lines"]) == (notice, ["%XVBAT: 3600"])
+    assert answer["value"] == {"vbat_mv": 3600}
+
+
 @pytest.mark.parametrize(
     ("text", "final", "code", "said"),
     [
