@@ -118,8 +118,9 @@ class OnlineKeeper:
 
     @property
     def is_to_be_turned_on(self) -> bool:
-        """Whether a modem that stays off is turned on soon."""
-        return self.state is KeepState.SETTLING and self._turns < TURNS
+        """Whether a modem that was seen off is turned on soon, or has been since."""
+        is_due = self.state is KeepState.SETTLING and self._turns < TURNS
+        return is_due or self.state is KeepState.TURNED
 
     def restarted(self, now: float, *, is_boot: bool = True) -> None:
         """Record a restart; without `is_boot` the kit was away, and may have restarted."""

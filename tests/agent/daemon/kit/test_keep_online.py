@@ -104,6 +104,19 @@ def test_whoever_turns_it_off_through_the_agent_is_not_fought(policy: Policy) ->
     assert keeper.is_turn_due(1040.0, SETTLE_S)
 
 
+def test_a_modem_that_was_just_turned_on_is_not_told_as_one_that_a_person_has_to() -> None:
+    keeper = keeper_of_a_kit_that_is_on()
+    keeper.restarted(1.0)
+    keeper.seen(2.0, is_on=False, policy="as-found")
+    assert keeper.is_to_be_turned_on
+    assert keeper.is_turn_due(40.0, SETTLE_S)
+    assert keeper.is_to_be_turned_on, "what was read before it was turned on is told after it"
+    keeper.seen(41.0, is_on=False, policy="as-found")
+    assert keeper.is_turn_due(80.0, SETTLE_S)
+    keeper.seen(81.0, is_on=False, policy="as-found")
+    assert not keeper.is_to_be_turned_on
+
+
 def test_a_modem_that_was_asked_off_and_is_on_again_counts_as_on() -> None:
     keeper = keeper_of_a_kit_that_is_on()
     keeper.seen(11.0, is_on=True, policy="as-found", asked_off=True)
