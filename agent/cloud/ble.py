@@ -17,17 +17,6 @@ from agent.cloud.conventions import device_path, path_segment
 from agent.errors import BadAnswer, NotFound, UsageError
 from agent.json_value import JSONValue
 
-PROPERTIES = (
-    "broadcast",
-    "read",
-    "writeWithoutResponse",
-    "write",
-    "notify",
-    "indicate",
-    "authorizedSignedWrite",
-)
-"""The properties that the contract names; others are kept as they come (clause D3.4)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:

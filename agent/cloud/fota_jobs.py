@@ -11,33 +11,40 @@ from agent.json_value import JSONValue
 _DEVICE_UNKNOWN = 40410
 
 
-def _schemes(*, to_refuse: bool) -> tuple[Scheme, ...]:
-    """Return the credentials of a call for a job.
+class _OfAKit:
+    """Base of the calls about a kit's job; with `to_refuse` a user makes them for the kit.
 
     Either scheme of the two that the operation declares; a proxy has a service key for FOTA. Where
     the modem's firmware is too old, a user fetches the job and refuses it in place of the kit, with
     the API key: the one call about such a kit's job (clauses D1.3, D1.4).
     """
-    if to_refuse:
-        return (Scheme.API_KEY,)
-    return (Scheme.API_KEY, Scheme.DEVICE_JWT, Scheme.SERVICE_JWT)
 
-
-@dataclass(frozen=True, slots=True)
-class FetchCurrentJob(Call["dict[str, JSONValue] | None"]):
-    """FetchCurrentPendingFOTAJobExecution: the oldest that waits or is in progress, or None."""
-
-    accepts: ClassVar[frozenset[int]] = frozenset({404})
     service: ClassVar[str] = "fota"
 
     device_id: str
-    firmware_type: str = ""
-    to_refuse: bool = False
+    to_refuse: bool
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """Return the credentials of a kit, or of the user who refuses for it."""
-        return _schemes(to_refuse=self.to_refuse)
+        if self.to_refuse:
+            return (Scheme.API_KEY,)
+        return (Scheme.API_KEY, Scheme.DEVICE_JWT, Scheme.SERVICE_JWT)
+
+    def serves(self) -> str:
+        """Return the device that the call is made for, "" where a user refuses for it."""
+        return "" if self.to_refuse else self.device_id
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCurrentJob(_OfAKit, Call["dict[str, JSONValue] | None"]):
+    """FetchCurrentPendingFOTAJobExecution: the oldest that waits or is in progress, or None."""
+
+    accepts: ClassVar[frozenset[int]] = frozenset({404})
+
+    device_id: str
+    firmware_type: str = ""
+    to_refuse: bool = False
 
     def request(self) -> Request:
         """Return what to send."""
@@ -61,29 +68,19 @@ class FetchCurrentJob(Call["dict[str, JSONValue] | None"]):
             )
         return None
 
-    def serves(self) -> str:
-        """Return the device that the call is made for, "" where a user refuses for it."""
-        return "" if self.to_refuse else self.device_id
-
 
 @dataclass(frozen=True, slots=True)
-class UpdateJob(StatusCall):
+class UpdateJob(_OfAKit, StatusCall):
     """UpdateFOTAJobExecution: what became of a job. The same final state twice is no error."""
 
     # What it says of a job that is deleted, final or another's; other statuses are about no job.
     accepts: ClassVar[frozenset[int]] = frozenset({400, 404, 409, 410, 412, 422})
-    service: ClassVar[str] = "fota"
 
     device_id: str
     job_id: str
     status: str
     details: str = ""
     to_refuse: bool = False
-
-    @property
-    def schemes(self) -> tuple[Scheme, ...]:
-        """Return the credentials of a kit, or of the user who refuses for it."""
-        return _schemes(to_refuse=self.to_refuse)
 
     def request(self) -> Request:
         """Return what to send."""
@@ -104,10 +101,6 @@ class UpdateJob(StatusCall):
                 f"the device cloud takes no report on job {self.job_id}: {response.status}",
                 status=response.status,
             )
-
-    def serves(self) -> str:
-        """Return the device that the call is made for, "" where a user refuses for it."""
-        return "" if self.to_refuse else self.device_id
 
 
 def _executions(device_id: str) -> str:

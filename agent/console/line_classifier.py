@@ -8,7 +8,7 @@ Damage is an item, too: it is counted and shown, and never stops the reader.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -187,6 +187,12 @@ class ConsoleReader:
     def finish(self) -> list[ConsoleItem]:
         """Return the last line and what is in progress, as the input has ended."""
         return [*self._line(b""), *self._classifier.finish()]
+
+    def read(self, pieces: Iterable[bytes]) -> Iterator[ConsoleItem]:
+        """Yield the items of a whole input, as its pieces complete them."""
+        for data in pieces:
+            yield from self.receive(data)
+        yield from self.finish()
 
     def _line(self, line: bytes) -> list[ConsoleItem]:
         if self._pending:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from typing import BinaryIO
 
 STORED = b"CHNK"
@@ -25,21 +26,9 @@ def read_chunks(source: BinaryIO) -> Iterator[bytes | str]:
     A str stands for a lost chunk and says why it is lost.
     """
     from agent.console.chunk_lines import ChunkLine, DamagedChunk
-    from agent.console.line_classifier import ConsoleItem, ConsoleReader
+    from agent.console.line_classifier import ConsoleReader
     from agent.console.log_line import LogLine
 
-    def chunks_of(items: list[ConsoleItem]) -> Iterator[bytes | str]:
-        for item in items:
-            if isinstance(item, ChunkLine):
-                yield item.chunk
-            elif isinstance(item, DamagedChunk):
-                yield item.reason
-            elif isinstance(item, LogLine) and item.line.lstrip().startswith("{"):
-                chunk = _json_chunk(item.line)
-                if chunk is not None:
-                    yield chunk
-
-    reader = ConsoleReader(max_line=_LONGEST_LINE)
     head = b""
     rest = read_pieces(source)
     while len(head) < len(STORED) and (data := next(rest, b"")):
@@ -47,10 +36,15 @@ def read_chunks(source: BinaryIO) -> Iterator[bytes | str]:
     if head.startswith(STORED):
         yield from _stored(head + b"".join(rest))
         return
-    yield from chunks_of(reader.receive(head))
-    for data in rest:
-        yield from chunks_of(reader.receive(data))
-    yield from chunks_of(reader.finish())
+    for item in ConsoleReader(max_line=_LONGEST_LINE).read(chain([head], rest)):
+        if isinstance(item, ChunkLine):
+            yield item.chunk
+        elif isinstance(item, DamagedChunk):
+            yield item.reason
+        elif isinstance(item, LogLine) and item.line.lstrip().startswith("{"):
+            chunk = _json_chunk(item.line)
+            if chunk is not None:
+                yield chunk
 
 
 def _stored(data: bytes) -> Iterator[bytes | str]:

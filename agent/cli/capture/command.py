@@ -35,11 +35,7 @@ def chunks(_session: Session, source: BinaryIO) -> None:
     from agent.console.line_classifier import ConsoleReader
 
     reader = ConsoleReader()
-    for data in read_pieces(source):
-        for item in reader.receive(data):
-            if isinstance(item, ChunkLine):
-                emit({"chunk": item.chunk.hex()})
-    for item in reader.finish():
+    for item in reader.read(read_pieces(source)):
         if isinstance(item, ChunkLine):
             emit({"chunk": item.chunk.hex()})
     counts = reader.counts

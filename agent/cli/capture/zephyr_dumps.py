@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from agent.console import zephyr_coredump
@@ -12,7 +13,6 @@ from agent.console.zephyr_registers import frame_registers, registers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agent.console.line_classifier import ConsoleItem
     from agent.console.zephyr_threads import ZephyrThread
     from agent.observability.coredumps.symbols import ElfSymbols
 
@@ -21,10 +21,6 @@ def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
     """Yield the dumps of console text; a file that is itself a Zephyr dump is the only one."""
     from agent.console.line_classifier import ConsoleReader
 
-    def dumps(items: list[ConsoleItem]) -> Iterator[CapturedDump]:
-        return (item for item in items if isinstance(item, CapturedDump))
-
-    reader = ConsoleReader()
     source = iter(pieces)
     head = b""
     while len(head) < 4 and (piece := next(source, b"")):
@@ -37,10 +33,9 @@ def find_dumps(pieces: Iterable[bytes]) -> Iterator[CapturedDump]:
             data += piece
         yield CapturedDump(data, zephyr_coredump.parse_dump(data))
         return
-    yield from dumps(reader.receive(head))
-    for piece in source:
-        yield from dumps(reader.receive(piece))
-    yield from dumps(reader.finish())
+    for item in ConsoleReader().read(chain([head], source)):
+        if isinstance(item, CapturedDump):
+            yield item
 
 
 def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """`cellagent fota offer`: an image to devices, by a bundle and a job at the device cloud."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

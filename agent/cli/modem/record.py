@@ -1,7 +1,5 @@
 """`cellagent modem record`: the session between a program and the modem, as a transcript."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Puts an upload, whole or in parts, to the storage behind the URLs that the service has signed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Uploads one large file: prepare, put, commit. After a break it continues where it stopped."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import hashlib

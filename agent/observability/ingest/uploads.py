@@ -91,18 +91,11 @@ class _Prepared(msgspec.Struct):
     data: PreparedUpload
 
 
-@dataclass(frozen=True, slots=True)
-class PrepareUpload(Call[PreparedUpload]):
-    """Ask for a URL for `size` bytes: POST .../upload.
-
-    Without `project` the project key is used, with it a user's or organization's credential.
-    """
+class _UploadCall:
+    """Base of the calls for a file of some kind, by a user where there is a project."""
 
     kind: FileKind
-    size: int
-    device: DeviceIdentity | None = None
-    gzipped: bool = False
-    project: UploadProject | None = None
+    project: UploadProject | None
 
     @property
     def host(self) -> Host:
@@ -113,6 +106,20 @@ class PrepareUpload(Call[PreparedUpload]):
     def schemes(self) -> tuple[Scheme, ...]:
         """The credentials that the service accepts."""
         return USER if self.project else _PROJECT_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareUpload(_UploadCall, Call[PreparedUpload]):
+    """Ask for a URL for `size` bytes: POST .../upload.
+
+    Without `project` the project key is used, with it a user's or organization's credential.
+    """
+
+    kind: FileKind
+    size: int
+    device: DeviceIdentity | None = None
+    gzipped: bool = False
+    project: UploadProject | None = None
 
     def request(self) -> Request:
         """Return what to send."""
@@ -130,7 +137,7 @@ class PrepareUpload(Call[PreparedUpload]):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitUpload(PushCall):
+class CommitUpload(_UploadCall, PushCall):
     """Report that the bytes have arrived; the service processes them later.
 
     409 means that the service has the file already, which is a success. `details` are the fields of
@@ -147,16 +154,6 @@ class CommitUpload(PushCall):
     project: UploadProject | None = None
     request_id: str = ""
     """The same at every try; the service ignores what it does not know."""
-
-    @property
-    def host(self) -> Host:
-        """The host of the kind."""
-        return self.kind.host
-
-    @property
-    def schemes(self) -> tuple[Scheme, ...]:
-        """The credentials that the service accepts."""
-        return USER if self.project else _PROJECT_KEY
 
     def request(self) -> Request:
         """Return what to send."""

@@ -1,7 +1,5 @@
 """Operations to list, get, create, change and delete each resource of the table (O1.2, O3.1)."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from agent.standin.core.operation import Link, Parameter, in_path
