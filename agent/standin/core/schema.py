@@ -55,6 +55,11 @@ OBJECT: Schema = {"type": "object"}
 MOMENT: Schema = {"type": "string", "format": "date-time"}
 
 
+def texts(*names: str) -> dict[str, Schema]:
+    """Return fields that are texts, for the schema of an object."""
+    return dict.fromkeys(names, TEXT)
+
+
 def body_schema(*required: str, **fields: Schema) -> Schema:
     """Return the schema of an object that may have these fields and has the `required` ones."""
     required_names: Schema = {"required": list(required)} if required else {}

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from agent.json_value import JSONValue
 from agent.standin.core.operation import Parameter, in_path
 from agent.standin.core.responses import JSON, file_response
-from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
+from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema, texts
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.location.assistance import predictions
 from agent.standin.device_cloud.operations import BYTES, Context, declare
@@ -212,11 +212,7 @@ _ONE = "/v1/firmwares/{bundle_id}"
 _BUNDLE = resource(
     "name",
     "description",
-    bundleId=TEXT,
-    name=TEXT,
-    description=TEXT,
-    type=TEXT,
-    version=TEXT,
+    **texts("bundleId", "name", "description", "type", "version"),
     lastModified=MOMENT,
     size={"type": "integer"},
     filenames=TEXTS,

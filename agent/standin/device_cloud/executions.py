@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
-from agent.standin.core.schema import MOMENT, TEXT, body_schema
+from agent.standin.core.schema import MOMENT, TEXT, body_schema, texts
 from agent.standin.device_cloud import tables
 from agent.standin.device_cloud.access import FOTA_DEVICE
 from agent.standin.device_cloud.devices.registry import registry
@@ -168,12 +168,7 @@ def _store(cloud: Cloud, row: tables.Execution, status: str, detail: str) -> Non
 _DEVICE = "/v1/fota-job-executions/{device_id}"
 _SHOWN = resource(
     "statusDetail",
-    tenantId=TEXT,
-    deviceId=TEXT,
-    jobId=TEXT,
-    executionId=TEXT,
-    status=TEXT,
-    statusDetail=TEXT,
+    **texts("tenantId", "deviceId", "jobId", "executionId", "status", "statusDetail"),
     createdAt=MOMENT,
     lastUpdatedAt=MOMENT,
     jobDocument=of(tables.JobDocument),

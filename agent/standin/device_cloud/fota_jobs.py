@@ -9,7 +9,7 @@ from starlette.responses import Response
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
+from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema, texts
 from agent.standin.device_cloud import bundles, executions
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.device_cloud.operations import Context, declare
@@ -196,15 +196,8 @@ def _store(cloud: Cloud, row: Job) -> None:
 
 _ONE = "/v1/fota-jobs/{job_id}"
 _SHOWN = resource(
-    "name",
-    "description",
-    "statusDetail",
-    "completedAt",
-    jobId=TEXT,
-    name=TEXT,
-    description=TEXT,
-    status=TEXT,
-    statusDetail=TEXT,
+    *("name", "description", "statusDetail", "completedAt"),
+    **texts("jobId", "name", "description", "status", "statusDetail"),
     target=of(JobTarget),
     firmware=object_schema(**of(JobFirmware)["properties"], uris=TEXTS),
     executionStats={"type": "object", "additionalProperties": {"type": "integer"}},

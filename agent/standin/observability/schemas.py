@@ -1,6 +1,6 @@
 """The JSON Schema of each resource in responses, and the parts of such schemas."""
 
-from agent.standin.core.schema import MOMENT, NUMBER, OBJECT, TEXT, Schema, object_schema
+from agent.standin.core.schema import MOMENT, NUMBER, OBJECT, TEXT, Schema, object_schema, texts
 
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 OPEN_OR_NULL: Schema = {"type": ["object", "null"]}
@@ -20,12 +20,7 @@ COHORT_REF = object_schema(id=NUMBER, name=TEXT, slug=TEXT)
 
 ORGANIZATION = object_schema(id=TEXT, name=TEXT, slug=TEXT, created_date=MOMENT)
 PROJECT = object_schema(
-    id=TEXT,
-    name=TEXT,
-    slug=TEXT,
-    platform=TEXT,
-    os=TEXT,
-    api_key=TEXT,
+    **texts("id", "name", "slug", "platform", "os", "api_key"),
     count_devices=NUMBER,
     created_date=MOMENT,
 )
@@ -35,19 +30,14 @@ ARTIFACT = object_schema(
     hardware_version=TEXT_OR_NULL,
     software_type=TEXT,
     build_id=TEXT_OR_NULL,
-    filename=TEXT,
-    url=TEXT,
-    md5=TEXT,
+    **texts("filename", "url", "md5"),
     size=NUMBER,
     created_date=MOMENT,
     updated_date=MOMENT,
 )
 RELEASE = object_schema(
     id=NUMBER,
-    version=TEXT,
-    min_version=TEXT,
-    revision=TEXT,
-    notes=TEXT,
+    **texts("version", "min_version", "revision", "notes"),
     extra_info=OPEN_OR_NULL,
     must_pass_through={"type": "boolean"},
     count_devices=NUMBER,

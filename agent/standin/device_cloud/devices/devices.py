@@ -192,10 +192,7 @@ _DEVICE = "/v1/devices/{device_id}"
 _SHOWN: Schema = {
     "anyOf": [
         resource(
-            "subType",
-            "gatewayId",
-            "cloudMqttEnabled",
-            "state",
+            *("subType", "gatewayId", "cloudMqttEnabled", "state"),
             **of(DeviceFields)["properties"],
             tenantId=TEXT,
         ),

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from agent.standin.clock import iso
 from agent.standin.core.operation import Parameter
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema
+from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema, texts
 from agent.standin.device_cloud.access import LEGACY_LOCATION, PROJECT_LOCATION, AcceptedSchemes
 from agent.standin.device_cloud.location import anchors, assistance, location_input
 from agent.standin.device_cloud.location.radio_world import TOWN_M, Fix, ReportedCell, radio_world
@@ -193,13 +193,9 @@ _POSITION = object_schema(
 # And `meta`, an object, which generated clients cannot tell from `$meta` by their names for it.
 _FOUND = resource(
     "anchors",
-    id=TEXT,
-    deviceId=TEXT,
-    serviceType=TEXT,
+    **texts("id", "deviceId", "serviceType"),
     insertedAt=MOMENT,
-    lat=TEXT,
-    lon=TEXT,
-    uncertainty=TEXT,
+    **texts("lat", "lon", "uncertainty"),
     anchors=_ANCHORS,
 )
 _NO_REPLY: dict[str, Schema] = {"text/plain": {"type": "string", "maxLength": 0}}

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from agent.standin import state
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import TEXT, Schema, body_schema, object_schema
+from agent.standin.core.schema import TEXT, Schema, body_schema, object_schema, texts
 from agent.standin.observability import schemas
 from agent.standin.observability.access import Access, Role, reachable
 from agent.standin.observability.operations import (
@@ -33,9 +33,7 @@ _FILTERS: dict[str, lists.FieldFilter[Any]] = {
 }
 _SORTS = {"name": attrgetter("name"), "slug": attrgetter("slug")}
 _ME = object_schema(
-    id=TEXT,
-    email=TEXT,
-    name=TEXT,
+    **texts("id", "email", "name"),
     organizations={"type": "array", "items": object_schema(id=TEXT, name=TEXT, slug=TEXT)},
 )
 
