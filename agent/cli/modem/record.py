@@ -1,6 +1,5 @@
 """`cellagent modem record`: the session between a program and the modem, as a transcript."""
 
-import asyncio
 import contextlib
 from pathlib import Path
 

@@ -49,6 +49,11 @@ class Parameter:
         return replace(self, schema=self.schema_at(now_s), on_day=None)
 
 
+def in_query(**schemas: Schema) -> tuple[Parameter, ...]:
+    """Return parameters of the query that may be missing, by name."""
+    return tuple(Parameter(name=name, schema=schema) for name, schema in schemas.items())
+
+
 def in_path(name: str, schema: Schema) -> Parameter:
     """Return a parameter of the path."""
     return Parameter(name=name, schema=schema, where="path", required=True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 
 from agent.standin import keys
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import in_query
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, OBJECT, TEXT, object_schema
 from agent.standin.device_cloud.access import OPEN
@@ -152,9 +152,7 @@ OPERATIONS = (
         "POST /v1/account/service-key-and-token", "CreateServiceKeyAndToken",
         "A new service key in place of the old one.", _service_key_and_token,
         tag="Account", deprecated=True, changes=True, answers={200: _KEY},
-        parameters=(
-            Parameter(name="service", schema={"type": "string", "enum": [*keys.SERVICES]}),
-        ),
+        parameters=in_query(service={"type": "string", "enum": [*keys.SERVICES]}),
     ),
     declare(
         "POST /v1/devices/account", "CreateAccountDevice",

@@ -15,7 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
-from agent.standin.core.operation import Parameter, in_path
+from agent.standin.core.operation import in_path, in_query
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema, texts
 from agent.standin.device_cloud.access import OPEN
@@ -220,7 +220,7 @@ _BUNDLE = resource(
 OPERATIONS = (
     declare(
         "GET /v1/firmwares", "ListFirmware", "Bundles.", _listed, tag="FOTA",
-        parameters=(Parameter(name="modemOnly", schema=FLAG), *PAGES),
+        parameters=(*in_query(modemOnly=FLAG), *PAGES),
         answers={200: list_of(_BUNDLE)},
     ),
     declare(

@@ -5,7 +5,7 @@ import uuid
 from starlette.responses import Response
 
 from agent.standin.clock import iso
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import in_query
 from agent.standin.core.schema import MOMENT, TEXT, body_schema, texts
 from agent.standin.device_cloud import tables
 from agent.standin.device_cloud.access import FOTA_DEVICE
@@ -177,7 +177,7 @@ OPERATIONS = (
     declare(
         f"GET {_DEVICE}/current", "FetchCurrentPendingFOTAJobExecution",
         "The oldest execution that waits for a device.", _current, tag="FOTA", access=FOTA_DEVICE,
-        parameters=(Parameter(name="firmwareType", schema=TEXT),), answers={200: _SHOWN},
+        parameters=in_query(firmwareType=TEXT), answers={200: _SHOWN},
     ),
     declare(
         f"GET {_DEVICE}", "ListFOTAJobExecutions", "A device's executions.", _listed,
@@ -194,6 +194,6 @@ OPERATIONS = (
     declare(
         "GET /v1/fota-job-execution-statuses/{job_id}", "ListFOTAJobExecutionStatuses",
         "A job's executions.", _list_of_job, tag="FOTA",
-        parameters=(Parameter(name="status", schema=TEXTS), *PAGES), answers={200: list_of(_SHOWN)},
+        parameters=(*in_query(status=TEXTS), *PAGES), answers={200: list_of(_SHOWN)},
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from agent.standin.clock import iso
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import in_query
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema, texts
 from agent.standin.device_cloud import bundles, executions
@@ -225,6 +225,6 @@ OPERATIONS = (
     ),
     declare(
         f"PUT {_ONE}/cancel", "CancelFOTAJob", "Cancel a job.", _cancel, tag="FOTA",
-        parameters=(Parameter(name="reason", schema=TEXT),), refusals=(409,), answers={202: None},
+        parameters=in_query(reason=TEXT), refusals=(409,), answers={202: None},
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
-from agent.standin.core.operation import Host, Parameter, in_path
+from agent.standin.core.operation import Host, in_path, in_query
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import NUMBER, OBJECT, TEXT, Schema, body_schema, object_schema
 from agent.standin.observability import file_storage, upload_commits
@@ -75,7 +75,7 @@ def _coredump(commit: Handler) -> ServedOperation:
         "Push a core dump, or commit a prepared one", handler,
         tag="push", access=Access.PROJECT_KEY, hosts=(Host.INGRESS,),
         also=(Host.API, Host.FILES), max_body=push.MAX_COREDUMP + 64 * 1024, own_body=True,
-        parameters=(Parameter(name="device_serial", schema=SLUG),),
+        parameters=in_query(device_serial=SLUG),
         bodies={
             JSON_TYPE: upload_commits.BY_NAME["COREDUMP"].body(),
             "application/octet-stream": binary,

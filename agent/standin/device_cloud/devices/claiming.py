@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agent.json_value import JSONValue
 from agent.standin.clock import iso
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import in_query
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, OBJECT, TEXT, Schema, body_schema, object_schema
 from agent.standin.core.serving import JSON_TYPE
@@ -293,7 +293,7 @@ _COMMANDS = _ONE + "/provisioning"
 OPERATIONS = (
     declare(
         "POST /v1/claimed-devices", "ClaimDeviceOwnership", "Claim by attestation token.", _claim,
-        tag="Provisioning", parameters=(Parameter(name="dryrun", schema=FLAG),),
+        tag="Provisioning", parameters=in_query(dryrun=FLAG),
         bodies={JSON_TYPE: CLAIM, "text/csv": CLAIMS.schema}, own_body=True, refusals=(409,),
         answers={200: _CLAIMED, 201: {"anyOf": [_SHOWN, _CLAIMED]}, 202: None},
     ),

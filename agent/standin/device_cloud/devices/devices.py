@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Parameter, in_query
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import TEXT, Schema
 from agent.standin.core.serving import Query
@@ -204,17 +204,10 @@ OPERATIONS = (
         "GET /v1/devices", "ListDevices", "The team's devices, page by page.", _list_devices,
         tag="Devices",
         parameters=(
-            Parameter(name="includeState", schema=FLAG),
-            Parameter(name="includeStateMeta", schema=FLAG),
-            Parameter(name="deviceTypes", schema=TEXTS),
-            Parameter(name="deviceIds", schema=TEXTS),
-            Parameter(name="deviceIdentifiers", schema=TEXTS),
-            Parameter(name="tags", schema=TEXTS),
-            Parameter(name="subTypes", schema=TEXTS),
-            Parameter(name="firmwareSupport", schema=TEXTS),
-            Parameter(name="firmwareSupportExclude", schema=TEXTS),
-            Parameter(name="gatewayId", schema=TEXT),
-            Parameter(name="deviceNameFuzzy", schema=TEXT),
+            *in_query(includeState=FLAG, includeStateMeta=FLAG),
+            *in_query(deviceTypes=TEXTS, deviceIds=TEXTS, deviceIdentifiers=TEXTS, tags=TEXTS),
+            *in_query(subTypes=TEXTS, firmwareSupport=TEXTS, firmwareSupportExclude=TEXTS),
+            *in_query(gatewayId=TEXT, deviceNameFuzzy=TEXT),
             _TRANSFORM,
             *PAGES,
         ),

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from agent.json_value import JSONValue
 from agent.standin.clock import iso
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import in_query
 from agent.standin.core.schema import MOMENT, TEXT, Schema
 from agent.standin.device_cloud.access import DEVICE
 from agent.standin.device_cloud.devices.registry import registry
@@ -123,13 +123,8 @@ OPERATIONS = (
     declare(
         "GET /v1/messages", "ListMessages", "What devices sent.", _listed, tag="Messages",
         parameters=(
-            Parameter(name="inclusiveStart", schema=MOMENT),
-            Parameter(name="exclusiveEnd", schema=MOMENT),
-            Parameter(name="start", schema=MOMENT),
-            Parameter(name="end", schema=MOMENT),
-            Parameter(name="deviceId", schema=TEXT),
-            Parameter(name="appId", schema=TEXT),
-            Parameter(name="topic", schema=TEXT),
+            *in_query(inclusiveStart=MOMENT, exclusiveEnd=MOMENT, start=MOMENT, end=MOMENT),
+            *in_query(deviceId=TEXT, appId=TEXT, topic=TEXT),
             *PAGES,
         ),
         answers={200: list_of(_SENT)},

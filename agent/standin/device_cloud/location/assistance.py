@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 from starlette.responses import Response
 
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Parameter, in_query
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import OBJECT, TEXT, Schema, object_schema
 from agent.standin.core.serving import JSON_TYPE
@@ -272,7 +272,7 @@ def operations(
         declare(
             f"HEAD {prefix}agnss", f"{kind}SizeAGNSS", "The size of the data.", _agnss_size,
             tag="Location", access=access, body=location_input.ASSISTANCE, body_required=False,
-            own_body=True, parameters=(Parameter(name="assistance", schema=_IN_A_QUERY),),
+            own_body=True, parameters=in_query(assistance=_IN_A_QUERY),
             answers={200: None}, deprecated=deprecated,
         ),
         *(
@@ -291,6 +291,6 @@ def operations(
 OLDER_AGNSS = declare(
     "GET /v1/location/agnss", "LegacyQueryAGNSS", "A-GNSS data; POST replaces it.",
     _agnss_by_query, tag="Location", access=LEGACY_LOCATION, answered_as=BYTES,
-    parameters=(Parameter(name="assistance", schema=_IN_THE_OLDER_QUERY),),
+    parameters=in_query(assistance=_IN_THE_OLDER_QUERY),
     answers={200: _FILE, 206: _FILE}, deprecated=True,
 )  # fmt: skip

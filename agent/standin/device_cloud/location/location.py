@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import PlainTextResponse, Response
 
 from agent.standin.clock import iso
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import Parameter, in_query
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema, texts
 from agent.standin.device_cloud.access import LEGACY_LOCATION, PROJECT_LOCATION, AcceptedSchemes
@@ -210,8 +210,8 @@ _DEVICE = Parameter(
     schema={"type": "string", "pattern": "^[^\\x00-\\x1f\\x7f]{1,128}$"},
     description="The device in whose name a proxy asks: its history gets the position.",
 )
-_COMMON = (*(Parameter(name=name, schema=FLAG) for name in ("doReply", "hiConf")), _DEVICE)
-_ROUGH = (*_COMMON, Parameter(name="fallback", schema=FLAG))
+_COMMON = (*in_query(doReply=FLAG, hiConf=FLAG), _DEVICE)
+_ROUGH = (*_COMMON, *in_query(fallback=FLAG))
 
 
 def _below(
@@ -229,7 +229,7 @@ def _below(
             ("cell", "Cell", _cell, location_input.CELL_SCAN, _ROUGH),
             (
                 "ground-fix", "GroundFix", _ground_fix, location_input.ANY_SCAN,
-                (*_ROUGH, Parameter(name="alt", schema=FLAG)),
+                (*_ROUGH, *in_query(alt=FLAG)),
             ),
         )
     )  # fmt: skip
@@ -256,13 +256,7 @@ OPERATIONS = (
     assistance.OLDER_AGNSS,
     declare(
         "GET /v1/location/history", "LocationHistory", "Positions that were found.", _history,
-        tag="Location",
-        parameters=(
-            Parameter(name="deviceId", schema=TEXT),
-            Parameter(name="start", schema=MOMENT),
-            Parameter(name="end", schema=MOMENT),
-            *PAGES,
-        ),
+        tag="Location", parameters=(*in_query(deviceId=TEXT, start=MOMENT, end=MOMENT), *PAGES),
         answers={200: list_of(_FOUND)},
     ),
     *anchors.OPERATIONS,

@@ -5,7 +5,7 @@ Unlike the resources of the contract it pages by cursor.
 
 from starlette.responses import Response
 
-from agent.standin.core.operation import Parameter
+from agent.standin.core.operation import in_query
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, NUMBER, TEXT, Schema, object_schema
 from agent.standin.observability import tables
@@ -65,11 +65,8 @@ OPERATIONS = (
         "What was found wrong in data that was taken; the next page is `links.next`",
         _list_lines, tag="processing-log",
         parameters=(
-            Parameter(name="page[size]", schema=_SIZE),
-            Parameter(name="page[after]", schema=_AFTER),
-            Parameter(name="level", schema=_LEVELS),
-            Parameter(name="start", schema=_START),
-            Parameter(name="device_serial", schema=TEXT),
+            *in_query(**{"page[size]": _SIZE, "page[after]": _AFTER}),
+            *in_query(level=_LEVELS, start=_START, device_serial=TEXT),
         ),
         answers={200: _PAGE},
     ),
