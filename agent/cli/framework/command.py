@@ -47,9 +47,6 @@ def complete_key(_ctx: click.Context, _of: click.Parameter, typed: str) -> list[
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 """The type of a file that is there."""
-_TO_THE_PROFILE = re.compile(
-    r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
-)
 _common = partial(click.Option, expose_value=False, callback=_store)
 
 
@@ -246,6 +243,8 @@ def run_command_line(root: click.Command) -> int:
         hint = f"see `{ctx.command_path} --help`" if ctx else ""
         return _fail(as_json, UsageError.exit_code, UsageError.kind, wrong.format_message(), hint)
     except Exception as error:
+        from agent.cli.framework.hints import named, pasteable_hint  # only a failure pays for it
+
         failure = _describe(error)
         if failure is None:
             raise
@@ -253,7 +252,7 @@ def run_command_line(root: click.Command) -> int:
             discard_output()
             as_json = False  # it would not arrive
         code, kind, message, hint = failure
-        return _fail(as_json, code, kind, _named(message, session), _pasteable(hint, session))
+        return _fail(as_json, code, kind, named(message, session), pasteable_hint(hint, session))
     return 0
 
 
@@ -262,11 +261,12 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 def _describe(error: Exception) -> tuple[int, str, str, str] | None:
     """Return exit code, kind, message and hint; None for an exception that is a defect of ours."""
+    from agent.cli.framework.hints import hold_hint
     from agent.errors import AgentError, UsageError, exit_code_of  # only a failure pays for it
     from at.protocol.errors import AtError, PortBusy
 
     if isinstance(error, AgentError | AtError):
-        hint = _hold_hint() if isinstance(error, PortBusy) else ""
+        hint = hold_hint() if isinstance(error, PortBusy) else ""
         return exit_code_of(error), error.kind, str(error), hint or error.hint
     if isinstance(error, OSError) and (error.filename is not None or error.errno in _FULL):
         return exit_code_of(error), "file", f"{error.filename or 'output'}: {error.strerror}", ""
@@ -277,42 +277,6 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
                 wrong = f"{word!r} is no text in UTF-8"
                 return UsageError.exit_code, UsageError.kind, wrong, "write it in UTF-8"
     return None
-
-
-def _pasteable(hint: str, session: Session) -> str:
-    """Return a hint whose commands name the profile and the port that this one was given.
-
-    One that sends people to the profile names it in any case.
-    """
-    from agent.daemon.status import pasteable
-
-    if "loaded" in vars(session):
-        hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(session.loaded.name)}", hint)
-    return pasteable(_named(hint, session), session.profile_name or "", session.port or "")
-
-
-def _named(text: str, session: Session) -> str:
-    """Return a text with the name of the profile that it speaks of."""
-    if "loaded" in vars(session):  # what does not read the profile has nothing to say of it
-        return re.sub(r"\bthe profile\b", lambda _: f"profile {session.loaded.name}", text)
-    return text
-
-
-def _hold_hint() -> str:
-    """Return the hint for a port that the running agent may hold, "" where none runs."""
-    from agent.config.paths import state_dir
-    from agent.config.trusted_places import UntrustedPlace
-    from agent.daemon.control.socket import control_sockets
-
-    try:
-        runs = any(control_sockets(state_dir()))
-    except UntrustedPlace:
-        runs = False
-    if not runs:
-        return ""
-    return (
-        "if `cellagent run` has it: try again, or `cellagent hold -- COMMAND` lets COMMAND have it"
-    )
 
 
 def _fail(as_json: bool, code: int, kind: str, message: str, hint: str) -> int:
