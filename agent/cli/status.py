@@ -186,7 +186,7 @@ def _way_out(indent: str, hint: str | None, told: set[str]) -> Iterator[str]:
     if command is None or len(indent) + len(words) <= _WIDTH:
         yield from _wrapped(indent, words)
         return
-    before, after = words[: command.start()].rstrip(" :"), words[command.end() :].strip(" ;,")
+    before, after = words[: command.start()].rstrip(" :;,"), words[command.end() :].strip(" ;,")
     yield from _wrapped(indent, f"{before}:")
     yield f"{indent}  {command[0][1:-1]}"
     if after:

@@ -143,6 +143,13 @@ def test_every_concern_counts_also_those_of_no_kit() -> None:
     assert names == ["outbox", "housekeeping", "link", "console", "location", "fota"]
 
 
+def test_before_a_command_to_paste_stands_one_colon() -> None:
+    command = "cellagent modem on --profile standin --port serial:1050934568"
+    finding = {"what": "it hears no cell", "try": f"check the antenna; `{command}` waits"}
+    lines = list(lines_of(status(concern("link", "well", findings=[finding])), NOW))
+    assert "try: check the antenna:" in [line.strip() for line in lines]
+
+
 def test_the_headline_comes_first_and_a_command_to_paste_is_a_line_of_its_own() -> None:
     command = "cellagent modem at AT+CFUN=1 --profile lab --port serial:1050934568"
     finding = {"what": "the modem is off", "try": f"`{command}` turns it on"}
