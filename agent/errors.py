@@ -23,8 +23,8 @@ AgentError                  1  it failed
 ├── BadAnswer               1  the answer is not what it must be: its form, its size, a redirect
 └── Unavailable             6  the service cannot be reached, or says "later"
     ├── Unreachable            DNS, connection, TLS, or the link broke
-    │   ├── NothingListens        the connection was refused: nobody is there to wait for
-    │   └── Untrusted             its certificate does not verify: waiting will not mend that
+    │   ├── NothingListens        refused, or there is no such host: waiting is in vain
+    │   └── Untrusted             no TLS, or a certificate that does not verify: waiting is in vain
     ├── DeadlineExceeded       no whole answer within the time given
     ├── RateLimited            429
     └── ServerTrouble          5xx
@@ -181,11 +181,11 @@ class Unreachable(Unavailable):
 
 
 class NothingListens(Unreachable):
-    """The host, or the proxy, refused the connection."""
+    """The host, or the proxy, refused the connection, or there is none of that name."""
 
 
 class Untrusted(Unreachable):
-    """The certificate of the service does not verify; nothing was sent."""
+    """The certificate of the service does not verify, or it speaks no TLS; nothing was sent."""
 
     kind = "untrusted"
 

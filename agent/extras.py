@@ -31,7 +31,7 @@ class MissingExtra(UsageError):
     def __init__(self, extra: str, what: str) -> None:
         super().__init__(
             f"{what} needs the extra {extra}, which is not installed",
-            hint=f"pip install 'cellagent[{extra}]'",
+            hint=f"`pip install 'cellagent[{extra}]'`",
         )
         self.extra = extra
 

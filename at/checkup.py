@@ -32,8 +32,8 @@ _MODES: dict[int, str] = {
     FunctionalMode.FLIGHT_UICC_ON: "flight mode",
 }
 _WHY_NOT = {
-    "sim": "it answers only while the modem is on: AT+CFUN=1",
-    "time": "the network gives the time; AT+CCLK or `provision run --set-clock` sets it",
+    "sim": "it answers only while the modem is on: `cellagent modem on`",
+    "time": "the network gives the time (`cellagent modem on`); else AT+CCLK sets it",
     "device_uuid": "an nRF9160 tells it in a token only: `cellagent modem jwt`",
 }
 

@@ -73,7 +73,7 @@ async def survey(
             return PortReport(
                 port,
                 reason="not probed: its USB identity is not that of a kit",
-                hint=f"`cellagent ports --port {port.device}`, or --probe-all",
+                hint=f"`cellagent ports --port {port.device}`, or `cellagent ports --probe-all`",
             )
         return await probe(port, transport)
 

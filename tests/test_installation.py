@@ -238,7 +238,7 @@ def test_a_command_that_lacks_its_extra_says_which_before_it_does_anything(
     done = run(base, *command.split(), "--json", folder=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
     error = json.loads(done.stdout.splitlines()[-1])["error"]
-    assert error["try"] == f"pip install 'cellagent[{extra}]'"
+    assert error["try"] == f"`pip install 'cellagent[{extra}]'`"
     assert f"needs the extra {extra}" in error["message"]
     assert sorted(tmp_path.iterdir()) == before
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Protocol
 
 from agent.call import Call, Host, Scheme
-from agent.config.secrets import Secret
+from agent.config.secrets import SECRETS, Secret
 from agent.errors import ConfigError, CredentialMissing, WrongCredential
 from agent.redact import hide
 
@@ -110,18 +110,19 @@ class Keyring:
 
 
 def _how_to_set(scheme: Scheme) -> str:
-    variable = {
-        Scheme.API_KEY: "CELLAGENT_API_KEY",
-        Scheme.EVALUATION_TOKEN: "CELLAGENT_EVALUATION_TOKEN",
-        Scheme.SERVICE_TOKEN: "CELLAGENT_SERVICE_TOKEN",
-        Scheme.ORGANIZATION_TOKEN: "CELLAGENT_ORG_TOKEN",
-        Scheme.BASIC: "CELLAGENT_USER_API_KEY and account.email",
-        Scheme.PROJECT_KEY: "CELLAGENT_PROJECT_KEY",
+    name = {
+        Scheme.API_KEY: "api_key",
+        Scheme.EVALUATION_TOKEN: "evaluation_token",
+        Scheme.SERVICE_TOKEN: "service_token",
+        Scheme.ORGANIZATION_TOKEN: "organization_token",
+        Scheme.BASIC: "user_api_key",
+        Scheme.PROJECT_KEY: "project_key",
     }.get(scheme)
-    if variable:
-        return f"set {variable}, or put it into the secrets file (`cellagent config path`)"
+    if name:
+        also = " and account.email" if scheme is Scheme.BASIC else ""
+        return f"`cellagent config set {name}`, or set {SECRETS[name].variable}{also}"
     if scheme is Scheme.DEVICE_JWT:
-        return "name a kit (`--port`), whose modem makes the token, or credentials.device_key_file"
+        return "`--port PORT` names a kit, whose modem makes it; or set credentials.device_key_file"
     return "name the key's file under credentials.service_key_files in the profile"
 
 

@@ -11,7 +11,7 @@ from agent.auth.key_files import RSA_ADVICE
 from agent.auth.token_lifetime import LIFE_S, CachedToken
 from agent.call import Call, Scheme
 from agent.errors import CredentialError
-from at.commands.jwt import MakeJwt
+from at.commands.jwt import NO_TIME, MakeJwt
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
 from at.tokens.jwt import Jwt, WrongAlgorithm
@@ -120,7 +120,7 @@ def check_claims(token: Jwt, *, now: float) -> None:
         raise CredentialError(
             f"the token had expired {now - expires_at:.0f} s ago when it was made",
             hint="the modem's clock or this machine's is wrong: compare AT+CCLK? with `date -u`, "
-            "then let the modem attach, or set it with AT+CCLK",
+            f"then {NO_TIME}",
         )
 
 

@@ -239,7 +239,7 @@ async def _start(
             raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
         raise UsageError(
             f"cannot listen on {address}: {error.strerror}",
-            hint="choose another port, or 0 for a free one",
+            hint="`--listen 127.0.0.1:0` takes a free port",
         ) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -250,7 +250,7 @@ def _address(text: str, *, remote: bool) -> tuple[str, int]:
     if not remote and not is_loopback(host):
         raise UsageError(
             f"--listen {text}: not an address of loopback",
-            hint="--allow-remote listens there, for whoever can reach this machine",
+            hint="`--allow-remote` listens there, for whoever can reach this machine",
         )
     return "127.0.0.1" if host == "localhost" else host, port
 

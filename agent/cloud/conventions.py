@@ -30,6 +30,11 @@ def device_path(device_id: str) -> str:
     return f"/v1/devices/{path_segment(device_id, 'a device id')}"
 
 
+def missing(status: int) -> str:
+    """Return where the devices that there are are listed, "" for a refusal other than 404."""
+    return "`cellagent device list` shows those that are there" if status == 404 else ""
+
+
 def if_match(version: str | None) -> dict[str, str]:
     """Return the header that makes a change depend on `version`, exactly as it was received."""
     if version is None:

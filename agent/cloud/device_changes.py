@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from agent.call import Request, Scheme, StatusCall
 from agent.cloud.ble import characteristic_path, encode_value
-from agent.cloud.conventions import USER_OR_DEVICE, device_path, if_match, path_segment
+from agent.cloud.conventions import USER_OR_DEVICE, device_path, if_match, missing, path_segment
 from agent.errors import UsageError
 
 # Many changes are taken with 202: they show a little later.
@@ -27,6 +27,10 @@ class Change(StatusCall):
     def path(self) -> str:
         """The path of the device."""
         return device_path(self.device_id)
+
+    def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
+        """Return where devices are listed."""
+        return missing(status)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.call import Call, Request, Response, Scheme
 from agent.cloud.ble import characteristic_path, decode_value
-from agent.cloud.conventions import USER_OR_DEVICE, ListCall, Page, device_path, read_page
+from agent.cloud.conventions import USER_OR_DEVICE, ListCall, Page, device_path, missing, read_page
 from agent.cloud.device import Device
 from agent.json_value import JSONValue
 
@@ -91,6 +91,10 @@ class FetchDevice(Call[Device]):
     def parse(self, response: Response) -> Device:
         """Return the device, its version from the ETag. Raises BadAnswer."""
         return Device.of(response.json(), response.headers.get("etag"))
+
+    def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
+        """Return where devices are listed."""
+        return missing(status)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,11 +70,12 @@ def load(
     if environ.get("CELLAGENT_CONFIG") and not file.exists():
         raise ConfigError(
             f"CELLAGENT_CONFIG names {file}, which does not exist",
-            hint="correct it, or make the file: `cellagent config set KEY VALUE`",
+            hint="`unset CELLAGENT_CONFIG` returns to the usual file; "
+            "`cellagent config set KEY VALUE` makes this one",
         )
     document = read_config(file)
     name, name_origin = _name(profile, environ, document, file)
-    own, base = _tables(name, document, file)
+    own, base = _tables(name, document, file, name_origin)
     table = merged(BUILT_IN[base], own)
     origins: dict[str, Origin] = dict.fromkeys(
         set_keys(BUILT_IN[base]), Origin("built-in", f"profile {base}")
@@ -142,7 +144,10 @@ def read_config(file: Path) -> dict[str, object]:
     try:
         document = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{file} is not TOML: {error}") from error
+        moved = shlex.join(["mv", str(file), f"{file}.wrong"])
+        raise ConfigError(
+            f"{file} is not TOML: {error}", hint=f"correct it, or begin anew: `{moved}`"
+        ) from error
     for key in document:
         if key not in {"profile", "profiles"}:
             raise ConfigError(
@@ -195,14 +200,24 @@ def _name(
     return chosen, Origin("file", f"{file}: profile")
 
 
-def _tables(name: str, document: Mapping[str, object], file: Path) -> tuple[dict[str, object], str]:
+_NAMED_AGAIN = {
+    "environment": "`export CELLAGENT_PROFILE={}`",
+    "file": "`cellagent config use {}`",
+    "flag": "{!r}",
+}
+"""How a profile is named in the place that names one that is not there."""
+
+
+def _tables(
+    name: str, document: Mapping[str, object], file: Path, named: Origin
+) -> tuple[dict[str, object], str]:
     """Return the profile's own table, and the name of the built-in that it starts from."""
     own = profile_table(name, document, file)
     if own is None:
         if name not in BUILT_IN:
             raise ConfigError(
                 f"there is no profile {name!r} in {file}",
-                hint=nearest(name, profile_names(document)),
+                hint=nearest(name, profile_names(document), _NAMED_AGAIN[named.kind]),
             )
         return {}, name
     return {key: value for key, value in own.items() if key != "base"}, base_of(name, own, file)

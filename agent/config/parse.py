@@ -37,7 +37,8 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     The keys of `kit` are the defaults of each kit of `kits`.
     """
     for key, known in _unknown_keys(table, Profile):
-        raise ConfigError(f"{place}: there is no key {key!r}", hint=nearest(key, known))
+        hint = f"{nearest(key, known)} `cellagent config unset {key}` takes this one out"
+        raise ConfigError(f"{place}: there is no key {key!r}", hint=hint)
     common, kits = table.get("kit"), table.get("kits")
     if isinstance(common, dict) and isinstance(kits, dict):
         own = {name: {**common, **kit} for name, kit in kits.items() if isinstance(kit, dict)}
@@ -64,8 +65,8 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     return profile
 
 
-def nearest(key: str, known: Iterable[str]) -> str:
-    """Return a hint that names the known key nearest to `key`."""
+def nearest(key: str, known: Iterable[str], form: str = "{!r}") -> str:
+    """Return a hint that names the known key nearest to `key`, in the form given."""
     known = sorted(known)
     # The key may belong to another section: its last part is compared as well, and of several
     # keys that end alike the shortest is named.
@@ -75,7 +76,9 @@ def nearest(key: str, known: Iterable[str]) -> str:
         key.rpartition(".")[2], names, n=1
     )
     return (
-        f"did you mean {names[matches[0]]!r}?" if matches else f"it has: {', '.join(known)}"[:300]
+        f"did you mean {form.format(names[matches[0]])}?"
+        if matches
+        else f"it has: {', '.join(known)}"[:300]
     )
 
 

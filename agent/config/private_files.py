@@ -41,6 +41,8 @@ class FolderUnusable(AgentError):
         hint = "name a folder that can be written"
         if state_dir() in (folder, *folder.parents):
             hint = "set CELLAGENT_STATE_DIR to a folder that can be written"
+            if "CELLAGENT_STATE_DIR" in os.environ:
+                hint += "; `unset CELLAGENT_STATE_DIR` returns to the usual one"
         super().__init__(what, hint=hint)
 
 

@@ -35,7 +35,7 @@ def checked_url(url: str, what: str) -> SplitResult:
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ConfigError(
             f"{what}: {url!r} is not encrypted",
-            hint="use https; plain http is for loopback addresses only",
+            hint=f"did you mean {f'https{url[4:]}'!r}? plain http is for loopback addresses only",
         )
     return parts
 

@@ -207,7 +207,7 @@ def pasteable(hint: str, profile: str, port: str) -> str:
 
     def with_options(match: re.Match[str]) -> str:
         noun, words = match[1], match[2]
-        has_one = not profile or "profile " in words
+        has_one = not profile or "profile " in words or words.startswith(" use ")
         options = "" if has_one else f" --profile {shlex.quote(profile)}"
         if noun in _OF_A_KIT and port and "--port" not in words:
             options += f" --port {shlex.quote(port)}"

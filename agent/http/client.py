@@ -64,7 +64,7 @@ async def refuse_any_kit() -> None:
     """Refuse: the gate of a client that was given no kit."""
     raise FirmwareRefused(
         "this call is made in a kit's name, and there is no modem to ask for its firmware",
-        hint="name the kit: --port PORT, or kit.port in the profile",
+        hint="name the kit: `--port PORT`, or kit.port in the profile",
     )
 
 
@@ -138,7 +138,8 @@ class HttpClient:
         except KeyError:
             raise ConfigError(
                 f"hosts.{host.value} is not set",
-                hint="choose a profile that names the service (`cellagent config show`)",
+                hint="`cellagent config use public` takes the public services; for the stand-in: "
+                "`cellagent cloud serve --write-profile standin`",
             ) from None
 
     def require(self, call: Call[object]) -> None:

@@ -16,7 +16,9 @@ from agent import errors
 _NOT_YET_VALID, _EXPIRED, _SELF_SIGNED = 9, 10, 18
 _WRONG_NAME = {62, 64}
 _TRUST = "`cellagent config set hosts.ca_file FILE` trusts the authority in FILE"
-_PROXY = "the proxy is hosts.proxy of the profile (`cellagent config show`)"
+_PROXY = (
+    "the proxy is hosts.proxy of the profile: `cellagent config unset hosts.proxy` goes without"
+)
 
 
 @contextmanager
@@ -69,7 +71,12 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _untrusted(place, cause)
         if isinstance(cause, ssl.SSLError):
-            return errors.Unreachable(
+            no_tls = cause.reason in {
+                "WRONG_VERSION_NUMBER",
+                "HTTP_REQUEST",
+                "RECORD_LAYER_FAILURE",
+            }
+            return (errors.Untrusted if no_tls else errors.Unreachable)(
                 f"{place}: TLS failed ({cause.reason or cause})",
                 hint="something else than the service answers there, perhaps plain http",
                 sent=False,
@@ -85,7 +92,8 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
                 f"{far}: nothing listens there{way}", hint=_PROXY if proxy else "", sent=False
             )
         if isinstance(cause, socket.gaierror):
-            return errors.Unreachable(
+            unknown = cause.errno == socket.EAI_NONAME
+            return (errors.NothingListens if unknown else errors.Unreachable)(
                 f"{far}: the name cannot be resolved{way}",
                 hint=f"check its spelling, and this machine's network{_about(proxy)}",
                 sent=False,

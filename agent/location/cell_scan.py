@@ -90,7 +90,7 @@ async def scan_cells(
     search_type = SEARCHES[search]
     if count is not None and search_type < _FIRST_BY_ID:
         raise UsageError(
-            f"the search {search} takes no count of cells", hint="--search gci-default takes one"
+            f"the search {search} takes no count of cells", hint="`--search gci-default` takes one"
         )
     mode = (await modem.send(ReadFunctionalMode())).fun
     if mode in OFF_MODES:
@@ -150,7 +150,7 @@ async def _measure(
         except TimeoutError as error:
             raise NoCells(
                 f"the modem told no result within {deadline_s:g} s, nor when stopped",
-                hint="try again, or --search default",
+                hint="try again, or `--search default`",
             ) from error
 
 

@@ -183,7 +183,7 @@ class Locator:
         selection, source = await self._scan_wifi(notes)
         if len(selection.usable) < MINIMUM:
             raise NothingToSend(
-                "; ".join([*notes, _too_few(selection)]), hint="locate with cells: --with cell"
+                "; ".join([*notes, _too_few(selection)]), hint="locate with cells: `--with cell`"
             )
         call = calls.LocateWifi(
             self.project,
@@ -197,7 +197,7 @@ class Locator:
         notes: list[str] = []
         scan = await _attempt(self.scan_cells, "cells", notes, passes=(ModemOff,))
         if scan is None:
-            raise NothingToSend("; ".join(notes), hint="locate with Wi-Fi: --with wifi")
+            raise NothingToSend("; ".join(notes), hint="locate with Wi-Fi: `--with wifi`")
         call = calls.LocateCell(self.project, cells=scan.cells, radio=scan.radio)
         notes += scan.notes
         return await self._ask(call, LocationMethod.CELL, len(scan.cells), 0, (scan.source,), notes)

@@ -70,8 +70,10 @@ def _address(configuration: Configuration, host: Host) -> str:
     origin = configuration.origins[key]
     where = f" in {configuration.file}" if origin.kind == "file" else f", {origin.kind}"
     mended = f"`cellagent config set {key} URL --profile {name}`"
+    if origin.kind == "file":
+        mended = f"`cellagent config unset {key} --profile {name}` takes it out, or {mended}"
     url = getattr(configuration.profile.hosts, host.value)
-    if is_loopback_url(url):
+    if is_loopback_url(url) and url.startswith("http://"):
         serve = f"cellagent cloud serve --listen {urlsplit(url).netloc} --write-profile {name}"
         mended = f"`{serve}` starts a stand-in there"
     return f"the address is {key} of profile {name}{where}: {mended}"

@@ -15,8 +15,8 @@ from at.protocol.values import Fields, Value
 from at.tokens.jwt import Jwt, read_jwt
 
 NO_TIME = (
-    "let the modem attach to a network that tells the time (AT+CFUN=1, then AT+CCLK?), "
-    "or set its clock: AT+CCLK"
+    "`cellagent modem on` waits for a network, which may tell it; or set its clock: `cellagent "
+    """modem at "$(date -u '+AT+CCLK="%y/%m/%d,%H:%M:%S+00"')"`"""
 )
 _SIGNING_KEYS = {CredentialType.CLIENT_PRIVATE_KEY, CredentialType.ENDORSEMENT_KEY}
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
+from difflib import get_close_matches
 from pathlib import Path, PurePath
 
 from at.protocol.errors import PortBusy, PortError, PortForbidden, PortNotFound
 
 ANOTHER = "another user's process"
+_PID = re.compile(r"\(PID (\d+)\)")
 
 
 def opening_error(name: str, device: str, error: Exception) -> PortError:
@@ -21,9 +24,11 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
     shown = name if name == device else f"{name} ({device})"
     if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):
         holder = holder_of(device)
+        process = _PID.search(holder)
+        end = f": `kill {process[1]}` ends it" if process else ""
         return PortBusy(
             f"{shown} is in use by {holder}",
-            hint="close that program" if "ModemManager" not in holder else _modem_manager_hint(),
+            hint=_modem_manager_hint() if "ModemManager" in holder else f"close that program{end}",
             holder=holder,
         )
     if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
@@ -35,10 +40,19 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
             f"no permission to open {shown}", hint=_way_in(device, group), group=group
         )
     if code in {errno.ENOENT, errno.ENODEV, errno.ENXIO} or "FileNotFoundError" in str(error):
+        near = get_close_matches(name, _ports(), n=1, cutoff=0.8)
+        hint = f"did you mean {near[0]!r}?" if near else "is it plugged in?"
         return PortNotFound(
-            f"there is no port {shown}", hint="is it plugged in? `cellagent ports` lists them"
+            f"there is no port {shown}", hint=f"{hint} `cellagent ports` lists them"
         )
     return PortError(f"{shown} cannot be opened: {error}")
+
+
+def _ports() -> list[str]:
+    """Return the names of ports that may have been meant."""
+    from at.ports.usb import system_ports
+
+    return ["virtual:", *(port.device for port in system_ports())]
 
 
 _SERIAL_GROUPS = ("dialout", "uucp", "plugdev")  # Debian and Fedora; Arch; older Debian

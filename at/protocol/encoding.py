@@ -29,7 +29,9 @@ def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> st
     `multiline`: its quoted text may hold CR and LF. `longest`: the dialect's limit in bytes.
     """
     if not line[:2].upper() == "AT":
-        raise UnsafeArgument(f"{_shown(line)} is no AT command: it does not begin with AT")
+        raise UnsafeArgument(
+            f"{_shown(line)} is no AT command: it does not begin with AT", hint="write AT before it"
+        )
     if line.count('"') % 2:
         raise UnsafeArgument(
             f"{_shown(line)} has an odd quote", hint="the modem would wait for its end for ever"

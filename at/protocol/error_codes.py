@@ -130,17 +130,17 @@ CMS: dict[int, str] = {
 
 _HINTS: dict[int, str] = {
     0: "update the modem firmware, or check that this modem has the command",
-    10: "insert a SIM, then AT+CFUN=1",
-    11: "unlock the SIM: AT+CPIN=<pin>",
+    10: "`cellagent modem off`, insert a SIM, then `cellagent modem on`",
+    11: "unlock the SIM: `cellagent modem at 'AT+CPIN=\"PIN\"'`",
     12: "unlock the SIM with its PUK",
-    13: "check that the SIM sits right, then AT+CFUN=0 and AT+CFUN=1",
+    13: "`cellagent modem off`, see that the SIM sits right, then `cellagent modem on`",
     14: "the SIM is still starting: try again in a second",
     30: "wait for registration (AT+CEREG?), or check antenna and SIM",
     31: "try again where the signal is better (`cellagent modem signal`)",
     50: "compare the parameters with the manual of this firmware",
     51: "this firmware was built without the command: use another build",
     127: "set the operator's access point: AT+CGDCONT=0,<type>,<apn>",
-    513: "nothing is stored under that tag and type: list what there is with AT%CMNG=1",
+    513: "nothing is there by that tag and type: `cellagent modem at 'AT%CMNG=1'` lists what is",
     514: "this item may not be read, used or changed: a private key never leaves the modem",
     515: "delete credentials that are no longer needed, then try again",
     516: "wait until the connection is idle (AT+CSCON?), then try again",
@@ -156,7 +156,7 @@ _HINT_WITHOUT_CODE = (
     "a bare ERROR tells no more: an unknown command or wrong parameters, a mode that does not "
     "allow it, or error codes are off (AT+CMEE=1)"
 )
-_NO_SIM = "the SIM is not up: AT+CFUN=1 or AT+CFUN=41, then ask again; is one inserted?"
+_NO_SIM = "the SIM is not up: `cellagent modem on`, then ask again; is one inserted?"
 _HINT_WITHOUT_CODE_FOR: dict[str, str] = {
     "+CPIN": _NO_SIM,
     "+CIMI": _NO_SIM,

@@ -37,7 +37,8 @@ class TcpTransport:
         except TimeoutError as error:
             raise PortNotFound(f"{self._name}: no connection in {_CONNECT_S:g} s") from error
         except OSError as error:
-            reason = error.strerror or str(error)
+            refused = isinstance(error, ConnectionRefusedError)
+            reason = "nothing listens there" if refused else error.strerror or str(error)
             raise PortNotFound(f"{self._name}: {reason}", hint="is the far end running?") from error
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._protocol = protocol

@@ -123,7 +123,7 @@ class Faults:
             near = get_close_matches(name, FAULTS, n=1, cutoff=0.0)[0]
             raise OptionError(
                 f"no such fault: {name!r}; the nearest is {near}",
-                hint=f"write {written(near, FAULTS[near])}; --fault help lists all",
+                hint=f"did you mean {near!r}? `--fault help` lists all",
             )
         self._on[name] = _argument(name, fault, argument if given else None)
 
@@ -155,7 +155,7 @@ class Faults:
 def _argument(name: str, fault: Fault, argument: str | None) -> float | str:
     if argument is None:
         return 0.0 if fault.default is None else fault.default
-    hint = f"write {written(name, fault)}; --fault help lists all"
+    hint = f"write {written(name, fault)}; `--fault help` lists all"
     if fault.default is None:
         raise OptionError(f"the fault {name} takes no argument, yet got {argument!r}", hint=hint)
     refused = OptionError(f"the fault {name} takes {fault.takes}, not {argument!r}", hint=hint)

@@ -69,7 +69,7 @@ def test_what_is_refused_is_a_line_with_a_hint_and_no_value() -> None:
     sim = found["sim"]
     assert (sim.value, sim.ok) == (None, None)
     assert "not told" in sim.shown
-    assert "AT+CFUN=1" in sim.hint
+    assert "`cellagent modem on`" in sim.hint
     assert found["imei"].value == "352656100000009"
 
 

@@ -145,7 +145,9 @@ async def test_nothing_is_written_to_a_port_that_is_no_kits_unless_asked() -> No
         stranger = UsbPort(far.path, 0x0403, 0x6001, "A1")
         (report,) = await survey(listing=lambda: [stranger])
         assert "not probed" in report.reason
-        assert report.hint == f"`cellagent ports --port {far.path}`, or --probe-all"
+        assert (
+            report.hint == f"`cellagent ports --port {far.path}`, or `cellagent ports --probe-all`"
+        )
         assert report.usb == stranger
         await asyncio.sleep(0)
         assert far.received == b""

@@ -128,7 +128,7 @@ async def write(
         able = ", ".join(sorted(target.properties)) or "none"
         raise RefusedByRule(
             f"{target.uuid} cannot be written: its properties are {able}",
-            hint="add --force to send it all the same",
+            hint="`--force` sends it all the same",
         )
     await cloud.write(device_id, device.wire_id(target), content, version=version)
 

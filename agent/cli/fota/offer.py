@@ -64,8 +64,7 @@ def _version_of(image: Path) -> str:
 
     if not is_mcuboot(image):
         raise UsageError(
-            f"{image} is no MCUboot image, so its version is not known",
-            hint=f"cellagent fota offer {image} --version 1.2.3",
+            f"{image} is no MCUboot image, so its version is not known", hint="`--version 1.2.3`"
         )
     try:
         version = read_image(image).version

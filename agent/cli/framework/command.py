@@ -129,7 +129,7 @@ class SuggestingGroup(click.Group):
         """Return the command. Raises UsageError with the nearest name; else as click does."""
         word, rest = args[0], args[1:]
         if not word.startswith("-") and self.get_command(ctx, word) is None:
-            near = get_close_matches(word, self.list_commands(ctx), n=1, cutoff=0.5)
+            near = get_close_matches(word, self.list_commands(ctx), n=1)
             if near:
                 from agent.errors import UsageError
 
@@ -237,10 +237,10 @@ def run_command_line(root: click.Command) -> int:
         message = "not done: the answer was not yes" if unanswered else "stopped by Ctrl-C"
         return _fail(as_json, EXIT_INTERRUPTED, "interrupted", message, "")
     except click.ClickException as wrong:
+        from agent.cli.framework.hints import usage_hint
         from agent.errors import UsageError
 
-        ctx = wrong.ctx if isinstance(wrong, click.UsageError) else None
-        hint = f"see `{ctx.command_path} --help`" if ctx else ""
+        hint = usage_hint(wrong) if isinstance(wrong, click.UsageError) else ""
         return _fail(as_json, UsageError.exit_code, UsageError.kind, wrong.format_message(), hint)
     except Exception as error:
         from agent.cli.framework.hints import named, pasteable_hint  # only a failure pays for it
@@ -252,7 +252,8 @@ def run_command_line(root: click.Command) -> int:
             discard_output()
             as_json = False  # it would not arrive
         code, kind, message, hint = failure
-        return _fail(as_json, code, kind, named(message, session), pasteable_hint(hint, session))
+        hint = pasteable_hint(hint, message, session)
+        return _fail(as_json, code, kind, named(message, session), hint)
     return 0
 
 

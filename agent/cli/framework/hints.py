@@ -1,24 +1,37 @@
-"""Hints that can be pasted: with the profile and the port of the command that failed."""
+"""Hints that can be pasted: with profile and port, and the command that failed as it was meant.
+
+What raises an error knows no command line. It writes an option in backticks, `--port virtual:`, or
+asks whether another word was meant, and here the command becomes whole.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
+from difflib import get_close_matches
+
+import click
 
 from agent.cli.framework.session import Session
 
 _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
 )
+_OPTION = re.compile(r"`(--[^`]+)`")
+_MEANT = re.compile(r"did you mean '([^']+)'\?")
 
 
-def pasteable_hint(hint: str, session: Session) -> str:
-    """Return a hint whose commands name the profile and the port that this one was given.
+def pasteable_hint(hint: str, message: str, session: Session) -> str:
+    """Return a hint whose commands are whole, with profile and port as this one was given them.
 
-    One that sends people to the profile names it in any case.
+    One that sends people to the profile names it in any case. The word for which `message` and
+    hint name another is corrected in the command that was typed.
     """
     from agent.daemon.status import pasteable
 
+    hint = _OPTION.sub(lambda found: _typed_with(found[1]), hint)
+    hint = _MEANT.sub(lambda found: _meant(found[1], message) or found[0], hint)
     if "loaded" in vars(session):
         hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(session.loaded.name)}", hint)
     return pasteable(named(hint, session), session.profile_name or "", session.port or "")
@@ -29,6 +42,59 @@ def named(text: str, session: Session) -> str:
     if "loaded" in vars(session):  # what does not read the profile has nothing to say of it
         return re.sub(r"\bthe profile\b", lambda _: f"profile {session.loaded.name}", text)
     return text
+
+
+def usage_hint(wrong: click.UsageError) -> str:
+    """Return the hint for a command that click refused: as it was meant, or an example of it."""
+    if wrong.ctx is None:
+        return ""
+    command = wrong.ctx.command
+    if isinstance(wrong, click.NoSuchOption) and wrong.possibilities:
+        near = get_close_matches(wrong.option_name, wrong.possibilities, n=1, cutoff=0)
+        return _meant(near[0], f"{wrong.option_name!r}")
+    kind = wrong.param.type if isinstance(wrong, click.BadParameter) and wrong.param else None
+    if isinstance(kind, click.Choice):
+        near = get_close_matches(wrong.message.split("'")[1], kind.choices, n=1)
+        if near:
+            return _meant(near[0], wrong.message)
+    if isinstance(command, click.Group):
+        return f"it has: {', '.join(command.list_commands(wrong.ctx))}"
+    example = (command.epilog or "").removeprefix("Example: ")
+    return f"as in `{example}`" if example else f"see `{wrong.ctx.command_path} --help`"
+
+
+def _typed_with(option: str) -> str:
+    """Return the command that was typed, with an option that it lacks or has with another value."""
+    words, dashes, rest = _parted(sys.argv[1:])
+    name, *values = shlex.split(option)
+    for at, word in enumerate(words):
+        if word.partition("=")[0] == name:
+            del words[at : at + 1 + (len(values) if word == name else 0)]
+            break
+    return f"`{shlex.join(['cellagent', *words, name, *values, *dashes, *rest])}`"
+
+
+def _parted(words: list[str]) -> tuple[list[str], list[str], list[str]]:
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at : at + 1], words[at + 1 :]
+
+
+def _meant(right: str, message: str) -> str:
+    """Return the command that was typed with the word corrected that `message` names, "" if none.
+
+    Of several that it names it is the one most like the right one.
+    """
+    typed = sys.argv[1:]
+    wrong = {
+        part: at
+        for at, word in enumerate(typed)
+        for part in (word, *word.split("=", 1))
+        if part and re.search(rf"(?<![\w./-]){re.escape(part)}(?![\w/-])", message)
+    }
+    for part in get_close_matches(right, wrong, n=1, cutoff=0.0):
+        typed[wrong[part]] = typed[wrong[part]].replace(part, right)
+        return f"did you mean `{shlex.join(['cellagent', *typed])}`?"
+    return ""
 
 
 def hold_hint() -> str:

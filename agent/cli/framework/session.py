@@ -75,7 +75,7 @@ class Session:
         if profile.kit.port:
             return profile.kit
         if profile.kits:
-            ports = ", ".join(f"--port {kit.port}" for kit in profile.kits.values())
+            ports = ", ".join(f"`--port {kit.port}`" for kit in profile.kits.values())
             raise UsageError(f"the profile has {len(profile.kits)} kits", hint=f"name one: {ports}")
         return msgspec.structs.replace(profile.kit, port=self.only_kit_port())
 
@@ -103,12 +103,12 @@ class Session:
         if not serials:
             raise PortNotFound(
                 "no kit is plugged in, and no port is named",
-                hint="--port PORT, or --port virtual: for a virtual modem",
+                hint="plug one in, or name its port; with none: `--port virtual:`",
             )
         if len(serials) > 1:
             raise UsageError(
                 f"{len(serials)} kits are plugged in",
-                hint="name one: " + ", ".join(f"--port serial:{serial}" for serial in serials),
+                hint="name one: " + ", ".join(f"`--port serial:{serial}`" for serial in serials),
             )
         return f"serial:{serials[0]}"
 

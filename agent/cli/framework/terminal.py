@@ -84,7 +84,7 @@ def must_ask(*, yes: bool) -> bool:
     if not yes and not sys.stdin.isatty():
         from agent.errors import UsageError
 
-        raise UsageError("nobody is there to ask", hint="--yes does it without asking")
+        raise UsageError("nobody is there to ask", hint="`--yes` does it without asking")
     return not yes
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from agent.cli.framework.command import agent_command, emit, note, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.errors import UsageError, exit_code_of
 from at.protocol.answer_or_notice import command_name
 from at.protocol.command_redaction import MARKER, without_secrets
@@ -54,7 +55,7 @@ async def command(
         if line != "-" and _KEYS & {name for name, _ in MARKER.findall(without_secrets(line))}:
             raise UsageError(
                 "a credential does not belong on the command line, where others can read it",
-                hint="cellagent modem at - < FILE, with the command in FILE",
+                hint="`cellagent modem at - < FILE`, with the command in FILE",
             )
     async with session.modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
         for line in _lines(commands):
@@ -65,7 +66,7 @@ async def command(
             if not answer.ok:
                 error = rejection(line, answer)
                 if error.hint and not session.json:
-                    note(f"  try: {error.hint}")
+                    note(f"  try: {pasteable_hint(error.hint, str(error), session)}")
                 return exit_code_of(error)
     return 0
 

@@ -1,6 +1,7 @@
 """`cellagent modem check`: the modem's identity, firmware verdict and state."""
 
 from agent.cli.framework.command import agent_command, emit, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import say_marked, waiting
 from agent.cli.modem.why import as_objects, show
@@ -44,7 +45,7 @@ async def command(session: Session) -> int:
                 }
             )
         else:
-            _show(modem.name, checks)
+            _show(modem.name, checks, session)
             if {one.cause for one in causes}.isdisjoint(_WELL):
                 show(causes, session)
     if not verdict.allowed:
@@ -56,10 +57,10 @@ async def command(session: Session) -> int:
     return 0 if registration.ok or found <= _NEUTRAL else AgentError.exit_code
 
 
-def _show(port: str, checks: list[Check]) -> None:
+def _show(port: str, checks: list[Check], session: Session) -> None:
     say(f"{port} answers AT")
     for check in checks:
         mark = {True: "ok", False: "NO", None: ""}[check.ok]
         say_marked(f"  {mark:2}  {check.name.replace('_', ' '):16} {check.shown}")
         if check.hint and check.ok is not True:
-            say(f"        try: {check.hint}")
+            say(f"        try: {pasteable_hint(check.hint, check.shown, session)}")

@@ -49,6 +49,6 @@ def _address(text: str, allow_remote: bool) -> tuple[str, int]:
     host, port = host_and_port(text.removeprefix("tcp://"), "--tcp")
     if not is_loopback(host) and not allow_remote:
         raise RefusedByRule(
-            f"{host} is reached from other machines", hint="add --allow-remote if you mean it"
+            f"{host} is reached from other machines", hint="`--allow-remote` does, if you mean it"
         )
     return host, port

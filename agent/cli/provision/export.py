@@ -73,7 +73,7 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
             if form != "json" or any(wanted.values()):
                 raise UsageError(
                     "--since gives every change as JSON",
-                    hint=f"cellagent provision export --since {cursor}",
+                    hint=f"`cellagent provision export --since {cursor}`",
                 )
             lines = _changes(ledger, cursor)
         else:
@@ -102,7 +102,7 @@ def _changes(ledger: LedgerReader, cursor: int) -> Iterator[str]:
         raise UsageError(
             f"--since {cursor}: this ledger's last change is {newest}, so the cursor is another "
             "ledger's, or this one was put back from a copy",
-            hint="--since 0 gives everything again",
+            hint="`--since 0` gives everything again",
         )
     for record in ledger.changes(cursor):
         cursor = record.change

@@ -62,7 +62,12 @@ class ResourceCall(Call[T], Generic[T]):
     scope: Scope
 
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
-        """Return which route does not exist."""
+        """Return which route does not exist, and where what exists is listed."""
+        if status == 404:
+            return (
+                "`cellagent observe whoami` lists your organizations, `cellagent observe project "
+                "list` the projects of one"
+            )
         if status == 405:
             return f"the service has no such route for {self.kind.plural}"
         return ""

@@ -9,7 +9,7 @@ from at.protocol.errors import CommandRejected, ParseError
 
 _SIM_MODES = LTE_MODES | {FunctionalMode.UICC_ON, FunctionalMode.FLIGHT_UICC_ON}
 _MEND = "mend that, or change provisioning.limits in the profile"
-_TURN_ON = "turn the radio on (`cellagent modem at --port PORT AT+CFUN=1`), then run again"
+_TURN_ON = "turn the radio on (`cellagent modem on --port PORT`), then run again"
 _WAIT = "wait until the modem has found a cell (`cellagent modem signal`), then run again"
 
 

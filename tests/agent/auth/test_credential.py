@@ -31,13 +31,13 @@ async def test_the_preferred_kind_is_used_where_it_is_taken() -> None:
 @pytest.mark.parametrize(
     ("scheme", "named"),
     [
-        (Scheme.API_KEY, " CELLAGENT_API_KEY,"),
-        (Scheme.EVALUATION_TOKEN, " CELLAGENT_EVALUATION_TOKEN,"),
-        (Scheme.SERVICE_TOKEN, " CELLAGENT_SERVICE_TOKEN,"),
-        (Scheme.ORGANIZATION_TOKEN, " CELLAGENT_ORG_TOKEN,"),
-        (Scheme.BASIC, " CELLAGENT_USER_API_KEY and account.email,"),
-        (Scheme.PROJECT_KEY, " CELLAGENT_PROJECT_KEY,"),
-        (Scheme.DEVICE_JWT, "`--port`"),
+        (Scheme.API_KEY, "set api_key`, or set CELLAGENT_API_KEY"),
+        (Scheme.EVALUATION_TOKEN, " CELLAGENT_EVALUATION_TOKEN"),
+        (Scheme.SERVICE_TOKEN, " CELLAGENT_SERVICE_TOKEN"),
+        (Scheme.ORGANIZATION_TOKEN, " CELLAGENT_ORG_TOKEN"),
+        (Scheme.BASIC, " CELLAGENT_USER_API_KEY and account.email"),
+        (Scheme.PROJECT_KEY, " CELLAGENT_PROJECT_KEY"),
+        (Scheme.DEVICE_JWT, "`--port PORT`"),
         (Scheme.SERVICE_JWT, " credentials.service_key_files "),
     ],
 )

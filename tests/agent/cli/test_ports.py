@@ -71,5 +71,5 @@ async def test_a_port_that_was_not_probed_says_what_to_try() -> None:
     stranger = UsbPort("/dev/no-kit", 0x0403, 0x6001, "A1")
     [report] = await survey(listing=lambda: [stranger])
     told = as_json(report)
-    assert told["try"] == "`cellagent ports --port /dev/no-kit`, or --probe-all"
+    assert told["try"] == "`cellagent ports --port /dev/no-kit`, or `cellagent ports --probe-all`"
     assert told["answers"] is False

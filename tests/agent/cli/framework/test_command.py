@@ -24,7 +24,7 @@ from agent.standin.device_cloud import seed
         (("device", "write", seed.BLE, "nope", "00"), 1, "no characteristic"),
         (("device", "write", seed.BLE, seed.LED_CHARACTERISTIC, "256,0"), 2, "no bytes"),
         (("device", "show", ".."), 2, "cannot be a device id"),
-        (("device", "show", "x", "--profile", "smi"), 2, "did you mean 'sim'"),
+        (("device", "show", "x", "--profile", "smi"), 2, "`cellagent device show x --profile sim`"),
         (("device", "list", "--transform", "{{"), 1, "400"),
         (("device", "tag", "x", "caf\udce9"), 2, r"'caf\udce9' is no text in UTF-8"),
         (("config", "set", "kit.slot", "caf\udce9"), 2, "is no text in UTF-8"),

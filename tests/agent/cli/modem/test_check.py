@@ -33,7 +33,7 @@ def test_check_gives_the_way_out_that_the_number_of_a_refusal_names(tmp_path: Pa
     check = (sys.executable, "-m", "agent", "modem", "check", "--port", str(tmp_path / "kit"))
     said = cellagent(*kit, "--", *check).stdout
     assert "SIM not inserted" in said
-    assert "try: insert a SIM" in said
+    assert "insert a SIM, then `cellagent modem on --port" in said
 
 
 @pytest.mark.parametrize(

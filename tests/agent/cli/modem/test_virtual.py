@@ -19,7 +19,7 @@ from at.virtual.faults import FAULTS
         (("--pty", "kit", "--tcp", "127.0.0.1:0"), 2, "either --pty PATH or --tcp HOST:PORT"),
         (("--tcp", "127.0.0.1:many"), 2, "not HOST:PORT"),
         (("--tcp", f"127.0.0.1:{'9' * 5000}"), 2, "not HOST:PORT"),
-        (("--tcp", "0.0.0.0:0"), 4, "add --allow-remote"),
+        (("--tcp", "0.0.0.0:0"), 4, "--tcp 0.0.0.0:0 --allow-remote`"),
         (("--tcp", ":0", "--model", "nrf52"), 2, "nrf52"),
     ],
 )
