@@ -19,6 +19,7 @@ from at.virtual.server.kit_ports import KitPorts, kit_on_ports
 from at.virtual.server.runner import ModemRunner, make_modem
 
 _PROFILE = "demo"
+_SETTLE_S = 1.0  # this kit takes no time to start, and nothing in it turns the modem on
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def _configured(folder: Path, cloud: Cloud, kit: KitPorts) -> Configuration:
             "port": kit.at.port,
             "console_port": kit.console.port,
             "companion_port": kit.companion.port,
+            "settle_s": _SETTLE_S,
         },
         "location": {"wifi": "companion"},
     }
