@@ -13,7 +13,7 @@ import msgspec
 
 from at.protocol.dialect import DialectName
 
-NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e9, description="a number from 0 to 1e9")]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e10, description="a number from 0 to 1e10")]
 Version = Annotated[str, msgspec.Meta(pattern=r"^[-a-zA-Z0-9_.+]{0,128}$")]
 """A version at the observability service."""
 DeviceId = Annotated[

@@ -170,7 +170,7 @@ def test_nothing_is_sent_beside_the_client_but_to_addresses_that_an_answer_named
     assert found == {
         "http/connection_errors.py",
         "http/transport.py",
-        "cli/doctor.py",
+        "cli/doctor/checks.py",
         "cloud/client.py",
         "daemon/service_watch.py",
         "fota/download/requests.py",

@@ -52,7 +52,12 @@ def crashed_and_delivered(status: dict[str, Any], dumps: int = 1) -> bool:
 
 async def crashes(standin: Any) -> list[tuple[str, str, str, str]]:
     """Return who crashed: of each trace of a dump the four names, the oldest first."""
-    events = await with_token(standin).data("~/events", per_page=1000)
+    call = with_token(standin)
+    events = list[Any]()
+    while page := await call.data("~/events", per_page=100, page=len(events) // 100 + 1):
+        events += page
+        if len(page) < 100:
+            break
     return [
         (
             event["device"]["device_serial"],

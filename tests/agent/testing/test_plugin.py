@@ -88,7 +88,7 @@ def test_every_changed_byte_of_a_recording_is_told_with_its_place_and_the_differ
     for turn, number in enumerate(sent):
         place = f"transcripts/test_n{turn}/test_long.transcript:{number + 1}: "
         assert place in told
-    assert told.count("to record it anew: pytest test_n") == 30
+    assert told.count("E       to record it anew: pytest test_n") == 30
     assert told.count("E       ->  ") == 30
     assert "agent/testing" not in told
     assert "at/driver" not in told
