@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from at.commands.clock import ReadClock
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
 from at.commands.registration import ReadRegistration
+from at.commands.serial_modem import ReadSerialModemVersion
 from at.commands.sim import ReadPinState
 from at.driver.modem import Modem
 from at.firmware_gate import FirmwareVerdict
 from at.protocol.command import Command
+from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError
 
 REGISTRATION = {
@@ -53,6 +56,16 @@ def firmware_check(verdict: FirmwareVerdict) -> Check:
     """Return the line for the verdict on the firmware."""
     shown = ": ".join(part for part in (verdict.text, verdict.reason or verdict.note) if part)
     return Check("firmware", verdict.text, shown, verdict.allowed, verdict.hint)
+
+
+async def application_checks(modem: Modem) -> list[Check]:
+    """Return the line for the application's version, which only Serial Modem can be asked for."""
+    if modem.dialect is not Dialect.SERIAL_MODEM:
+        return []
+    with suppress(CommandRejected, ParseError):
+        version = await modem.send(ReadSerialModemVersion())
+        return [Check("application", version.git_describe, version.text)]
+    return []
 
 
 async def check_modem(modem: Modem) -> list[Check]:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from at.commands.catalog import command_of, readers_of
 from at.commands.identity import Revision, ShortVersion
 from at.protocol import notices
-from at.protocol.answer_or_notice import REGISTRATIONS, owner_of
+from at.protocol.answer_or_notice import REGISTRATIONS, is_syntax, owner_of
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import AtError
 from at.protocol.exchange import Exchange
 from at.protocol.firmware_version import read_firmware
 from at.protocol.framing import DroppedLine, Log, Prompt
 from at.protocol.items import Answer, Echo, Item, NoticeLine, Restart, Unknown
-from at.protocol.values import after_name, as_json, name_before_colon
+from at.protocol.values import as_json, name_before_colon
 from at.tokens.attestation import Signed
 
 Check = Callable[[Signed], Signed]
@@ -185,7 +185,7 @@ def _readers_of_unsolicited(line: str) -> list[Command[object]]:
     """
     name = name_before_colon(line)
     readers = readers_of(name)
-    if name in _IN_PARENTHESES or not after_name(line, name).startswith("("):
+    if name in _IN_PARENTHESES or not is_syntax(line):
         return readers
     return [reader for reader in readers if reader.form is Form.TEST]
 

@@ -84,6 +84,38 @@ class ReadUpdateArea(Command[UpdateArea]):
         return cls() if arguments and arguments[0].text == "7" else None
 
 
+@dataclass(frozen=True, slots=True)
+class BootloaderInfo(Record):
+    """Answer of #XBOOTINFO: one number, which the command alone says the meaning of.
+
+    `version` is the counter of the boot loader's slot in use, `slot` that slot: 0 s0, 1 s1.
+    """
+
+    value: int
+    version: int | None = None
+    slot: int | None = None
+
+
+@at_command("AT#XBOOTINFO=")
+class ReadBootloader(Command[BootloaderInfo]):
+    """AT#XBOOTINFO=<op>: 0 version, 1 slot; ERROR of builds with one boot loader."""
+
+    op: int | None = None
+
+    def read(self, fields: Fields) -> BootloaderInfo:
+        """Return the number, and what it is."""
+        value = fields.integer("value", 0, 1 if self.op == 1 else _INFO - 1)
+        return BootloaderInfo(
+            value, value if self.op == 0 else None, value if self.op == 1 else None
+        )
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Return the command of an operation, or of none that is known."""
+        op = arguments[0].text if arguments else None
+        return cls(int(op) if op in {"0", "1"} else None)
+
+
 @at_command("AT#XFOTA?")
 class ReadUpdateProgress(Command[UpdateProgress]):
     """AT#XFOTA?."""

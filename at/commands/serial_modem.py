@@ -8,20 +8,44 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from at.commands.identity import Uuid, uuid_text
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import Notice, register_readers
 from at.protocol.values import Fields, Record, after_name, single_line
 
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?![.\d]).*", re.ASCII | re.DOTALL)
+_FIRST_OF_2 = (1, 99)  # trees before the release of 2.0.0 count as 1.99
+
 
 @dataclass(frozen=True, slots=True)
 class SerialModemVersion(Record):
-    """Answer of #XSMVER: the build, the SDK, and the customer's own version."""
+    """Answer of #XSMVER: the build, the SDK, and the customer's own version.
+
+    The build is a tag, such as "v2.0.0", perhaps with the commits since and "-dirty" behind it.
+    """
+
+    derived: ClassVar[tuple[str, ...]] = ("major",)
 
     git_describe: str
     ncs: str
     customer: str | None = None
+
+    @property
+    def major(self) -> int | None:
+        """The generation of its commands, 1 or 2 or a later one; None where no tag tells it."""
+        match = _VERSION.fullmatch(self.git_describe)
+        if match is None:
+            return None
+        numbers = tuple(map(int, match.groups()))
+        return 2 if _FIRST_OF_2 <= numbers < (2,) else numbers[0]
+
+    @property
+    def text(self) -> str:
+        """The version as a person reads it: "Serial Modem v2.0.0 (SDK 3.4.0)"."""
+        customer = f", {self.customer}" if self.customer else ""
+        return f"Serial Modem {self.git_describe} (SDK {self.ncs}{customer})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The Serial Modem's way to its cloud: #XNRFCLOUD #XNRFCLOUDPOS."""
+"""The Serial Modem's way to its cloud: #XNRFCLOUD #XNRFCLOUDPOS, as 1.x and 2.0 print them."""
 
 from __future__ import annotations
 
@@ -65,6 +65,17 @@ class LocateByCloud(OkCommand):
         return (self.cells, 1 if self.access_points else 0, *listed)
 
 
+@at_command("AT#XNRFCLOUD=")
+class ConnectCloud(OkCommand):
+    """AT#XNRFCLOUD=<op>[,<send_location>]: 0 disconnect, 1 connect; the state comes as a notice.
+
+    A session keeps the credentials that it began with: new ones need 0, then 1.
+    """
+
+    op: int
+    send_location: int | None = None
+
+
 @at_command("AT#XNRFCLOUD?")
 class ReadCloudState(Command[CloudState]):
     """AT#XNRFCLOUD?."""
@@ -76,23 +87,21 @@ class ReadCloudState(Command[CloudState]):
 
 def _position(fields: Fields) -> CloudPosition:
     if fields.left == 1:
-        status = fields.integer("status")
+        status = fields.integer("status", -1)
         if status == 0:
             raise fields.fail("type", "is missing")
         return CloudPosition(status)
-    # Older builds print a position without a status in front. A latitude has a point: else it is a
-    # type behind a status, in a line that was cut.
+    # Serial Modem 1 prints a position without a status in front. A latitude has a point: else it is
+    # a type behind a status, in a line that was cut.
     if fields.left == 4 and "." not in (fields.peek(1).text or ""):
         raise fields.fail("lat", "has no point")
-    status = fields.integer("status") if fields.left == 5 else 0
+    status = fields.integer("status", 0, 0) if fields.left == 5 else 0
     kind = fields.integer("type", 0, 2)
-    return CloudPosition(
-        status,
-        kind,
-        fields.decimal("lat", 90),
-        fields.decimal("lon", 180),
-        fields.decimal("uncertainty"),
-    )
+    lat, lon = fields.decimal("lat", 90), fields.decimal("lon", 180)
+    uncertainty = fields.decimal("uncertainty")
+    if uncertainty < 0:
+        raise fields.fail("uncertainty", "is negative")
+    return CloudPosition(status, kind, lat, lon, uncertainty)
 
 
 def _cloud_state(fields: Fields) -> CloudState:

@@ -1,4 +1,7 @@
-"""Satellite navigation on the Serial Modem: #XGNSS #XGNSSPOS, and #XGPS, their older name."""
+"""Satellite navigation on the Serial Modem: #XGNSS #XGNSSPOS, and #XGPS, their older name.
+
+Serial Modem 1 prints states and positions under one name, 2.0 positions as #XGNSSPOS.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +64,9 @@ def _state(fields: Fields) -> GnssState:
     return GnssState(fields.integer("service", 0, 9), fields.integer("state", 0, 4))
 
 
-def _old_name(fields: Fields) -> GnssPosition | GnssState:
-    """Read #XGPS, the older name of both: a state or a position."""
+def _either(fields: Fields) -> GnssPosition | GnssState:
+    """Read a name of both: a state or a position."""
     return _state(fields) if fields.left <= 2 else _position(fields)
 
 
-register_readers(SerialModemNotice, {"#XGNSSPOS": _position, "#XGNSS": _state, "#XGPS": _old_name})
+register_readers(SerialModemNotice, {"#XGNSSPOS": _position, "#XGNSS": _either, "#XGPS": _either})

@@ -24,6 +24,7 @@ NOTICES_ONLY = frozenset(
         *("%CESQ", "%NCELLMEAS", "%XMODEMSLEEP", "%XT3412", "%MDMEV", "%XTIME", "%RAI"),
         *("%XPOFWARN", "+CGEV", "+CNEC_ESM", "+CNEC_EMM", "+CEDRXP"),
         *("+CMT", "+CMTI", "+CDS", "#XMODEM", "#XDATAMODE", "#XDFU", "#XGNSSPOS"),
+        *("#XNRFPROV", "#XNRFCLOUDFOTA", "#XNRFCLOUDOBSUPLOAD", "#XNRFCLOUDOBSFORWARD"),
     }
 )
 # Names whose set form answers OK alone: their lines are notices, even those that come before OK.
@@ -109,13 +110,18 @@ ONE_SHAPE = frozenset({"%XSIM", "%XVBATLOWLVL"})
 _ONE_SHAPE_OR_NONE = ONE_SHAPE | {"+CIND", "+CEDRXS", "+CPIN"}  # the last of other makers' modems
 
 
+def is_syntax(line: str) -> bool:
+    """Return whether a line tells what parameters a command takes: the reply of a test form."""
+    return line.partition(":")[2].lstrip().startswith(("(", "<"))
+
+
 def looks_like_notice(line: str) -> bool:
     """Return whether a line can only be a notice, whatever command was sent."""
     name = line_name(line)
     if is_reply := REPLY_SHAPES.get(name):
         return not is_reply(line) and "(" not in line
     if name.startswith("#X"):
-        return name not in Dialect.SERIAL_MODEM.traits.replies
+        return name not in Dialect.SERIAL_MODEM.traits.replies and not is_syntax(line)
     return name in NOTICES_ONLY
 
 

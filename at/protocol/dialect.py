@@ -78,12 +78,18 @@ TRAITS = {
         drops_input_while_busy=True,
     ),
     Dialect.SERIAL_MODEM: Traits(
-        longest_command=8192,
+        longest_command=8189,  # with its end 8190 from 2.0 on, 8192 before
         mark=re.compile(rb"(?:^|[\r\n])\r\n(?:OK|ERROR|\+CME ERROR:[^\r\n]*)\r\n"),
         blank_lines=True,
         longest_echo=4096,
         start_lines=frozenset({"Ready", "ready", "INIT ERROR", "Bootloader mode ready"}),
-        replies=frozenset({"#XSMVER", "#XSLMVER", "#XUUID"}),
+        replies=frozenset(
+            {
+                *("#XSMVER", "#XSLMVER", "#XUUID", "#XLOG", "#XTRACE", "#XBOOTINFO"),
+                *("#XNRFCLOUDOBSAUTO", "#XNRFCLOUDOBSCOREDUMP", "#XNRFCLOUDOBSDEVINFO"),
+                "#XNRFCLOUDFOTAAUTO",
+            }
+        ),
     ),
     Dialect.SHELL: Traits(
         longest_command=4095,

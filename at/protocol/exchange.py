@@ -265,6 +265,8 @@ class Exchange:
         elif self._state is ANSWERED and self._owner.name in _LISTS_COMMANDS and line[:2] == "AT":
             self._echo = []
             self._body.append(line)
+        elif self._state is ANSWERED and line == self._owner.name:
+            self._body.append(line)  # a test form may be answered with the name alone
         elif self.offline and _ECHO.fullmatch(line):
             self._offline_echo(line, line)
         elif self.offline and (command := unwrapped(line)) is not None:

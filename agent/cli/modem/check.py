@@ -6,7 +6,7 @@ from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import say_marked, waiting
 from agent.cli.modem.why import as_objects, show
 from agent.errors import AgentError, RefusedByRule
-from at.checkup import Check, check_modem, firmware_check
+from at.checkup import Check, application_checks, check_modem, firmware_check
 
 _WELL = {"registered", "nothing-found"}
 # A kit that is off was not asked to work, and one that tells nothing may be no cellular one.
@@ -31,6 +31,7 @@ async def command(session: Session) -> int:
             Check("dialect", modem.dialect.value, modem.dialect.value),
             Check("terminator", modem.terminator.value, modem.terminator.value),
             firmware_check(verdict),
+            *await application_checks(modem),
             *await check_modem(modem),
         ]
         if session.json:

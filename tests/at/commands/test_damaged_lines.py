@@ -26,6 +26,9 @@ MAY_LACK = {
     "#XFOTA": "info",
     "#XNRFCLOUD": "sec_tag device_id",
     "#XSMVER": "customer",
+    "#XNRFCLOUDFOTA": "error stage status info",  # the other form is a whole line, too
+    "#XNRFCLOUDOBSUPLOAD": "",
+    "+IPR": "rates",
     "%COPS": _NETWORKS,
     "%NCELLMEAS": "ta_meas_time time_diff",
     "%XMODEMSLEEP": "time_ms",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from answers import assert_fields, notice_of, notice_value, value_of
 
+from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
 
 
@@ -14,6 +15,9 @@ from at.protocol.notices import Malformed
         ("AT#XFOTA?", ["#XFOTA: 1,0,50"], {"stage": 1, "status": 0, "info": 50}),
         ("AT#XFOTA=7", ["#XFOTA: 2097152,2621440"], {"size": 2097152, "offset": 2621440}),
         ("AT#XFOTA=7", ["#XFOTA: 100,2621440"], {"size": 100, "offset": 2621440}),
+        ("AT#XBOOTINFO=0", ["#XBOOTINFO: 1"], {"value": 1, "version": 1, "slot": None}),
+        ("AT#XBOOTINFO=1", ["#XBOOTINFO: 1"], {"value": 1, "version": None, "slot": 1}),
+        ("AT#XBOOTINFO=7", ["#XBOOTINFO: 1"], {"value": 1, "version": None, "slot": None}),
     ],
 )
 def test_an_answer_becomes_its_fields(command, lines, part):
@@ -29,6 +33,11 @@ def test_an_answer_becomes_its_fields(command, lines, part):
 )
 def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
+
+
+def test_there_are_two_slots():
+    with pytest.raises(ParseError):
+        value_of("AT#XBOOTINFO=1", "#XBOOTINFO: 2")
 
 
 @pytest.mark.parametrize("line", ["#XFOTA: 9,0"])

@@ -5,12 +5,20 @@ from __future__ import annotations
 import pytest
 from answers import assert_fields, notice_of, notice_value, value_of
 
+from at.commands.serial_modem import SerialModemVersion
 from at.protocol.notices import Malformed
 
 
 @pytest.mark.parametrize(
     ("command", "lines", "part"),
-    [("AT#XSMVER", ['#XSMVER: "v1.0.0","v3.1.0"'], {"git_describe": "v1.0.0"})],
+    [
+        ("AT#XSMVER", ['#XSMVER: "v1.0.0","v3.1.0"'], {"git_describe": "v1.0.0", "major": 1}),
+        (
+            "AT#XSMVER",
+            ['#XSMVER: "v1.99.0","3.3.99","Onomondo 2.1.0"'],
+            {"major": 2, "customer": "Onomondo 2.1.0"},
+        ),
+    ],
 )
 def test_an_answer_becomes_its_fields(command, lines, part):
     assert_fields(value_of(command, *lines), part)
@@ -26,3 +34,23 @@ def test_a_notice_becomes_its_fields(line, part):
 @pytest.mark.parametrize("line", ["#XMODEM: HICCUP,1"])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
+
+
+@pytest.mark.parametrize(
+    ("text", "major"),
+    [
+        ("v2.0.0", 2),
+        ("v2.0.0-preview2", 2),
+        ("v2.0.0-68-gb2d3dde4dfa2-dirty", 2),
+        ("v1.99.0-67-ga9e396bc3d58", 2),
+        ("v1.98.9", 1),
+        ("v1.0.0-dirty", 1),
+        ("v10.0.1", 10),
+        ("3.1.1", 3),
+        ("b2d3dde4dfa2", None),
+        ("v2.0", None),
+        ("v2.0.0.1", None),
+    ],
+)
+def test_the_generation_is_that_of_the_tag(text, major):
+    assert SerialModemVersion(text, "3.4.0").major == major

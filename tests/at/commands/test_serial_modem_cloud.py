@@ -15,6 +15,8 @@ from at.protocol.notices import Malformed
     [
         ("#XNRFCLOUDPOS: 0,2,35.457335,139.624443,60", {"type": 2, "uncertainty": 60.0}),
         ("#XNRFCLOUDPOS: -1", {"status": -1, "lat": None}),
+        ("#XNRFCLOUDPOS: 40100", {"status": 40100, "lat": None}),
+        ("#XNRFCLOUDPOS: 1,35.455833,139.626111,1094", {"status": 0, "type": 1}),  # Serial Modem 1
         ("#XNRFCLOUD: 1,0", {"ready": 1, "send_location": 0, "device_id": None}),
     ],
 )
@@ -26,6 +28,9 @@ def test_a_notice_becomes_its_fields(line, part):
     "line",
     [
         "#XNRFCLOUDPOS: 0",
+        "#XNRFCLOUDPOS: -2",
+        "#XNRFCLOUDPOS: 40100,2,63.42,10.39,40",
+        "#XNRFCLOUDPOS: 0,2,63.42,10.39,-40",
         "#XNRFCLOUDPOS: 0,2,63.42,10.39",  # cut: no type 0 at 2 degrees north
         "#XNRFCLOUD: 1,0,7",
     ],

@@ -1,0 +1,58 @@
+"""The provisioning client of Serial Modem 2.0: #XNRFPROV.
+
+The client asks its host to switch the radio off and on while it writes credentials. On boards other
+than the nRF91M1 only some builds have it; the others answer ERROR.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from at.commands.serial_modem import SerialModemNotice
+from at.protocol.command import OkCommand, at_command
+from at.protocol.notices import register_readers
+from at.protocol.values import Fields, Record
+
+
+class ProvisioningEvent(IntEnum):
+    """<status> of #XNRFPROV: what the client asks of its host, or how it ended."""
+
+    DONE = 0
+    """Provisioned, or nothing to do: the two are not told apart."""
+    GO_OFFLINE = 1
+    GO_ONLINE = 2
+    FAILED = -1
+    NOT_CLAIMED = -2
+    WRONG_ROOT_CA = -3
+    NO_TIME = -4
+    TOO_MANY_COMMANDS = -5
+    STOPPED = -6
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisioningStatus(Record):
+    """#XNRFPROV: one of `ProvisioningEvent`."""
+
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisioningNotice(SerialModemNotice):
+    """#XNRFPROV as a notice."""
+
+    value: ProvisioningStatus
+
+
+@at_command("AT#XNRFPROV")
+class StartProvisioning(OkCommand):
+    """AT#XNRFPROV: OK at once; what follows comes as ProvisioningNotice."""
+
+
+def _status(fields: Fields) -> ProvisioningStatus:
+    return ProvisioningStatus(
+        fields.integer("status", min(ProvisioningEvent), max(ProvisioningEvent))
+    )
+
+
+register_readers(ProvisioningNotice, {"#XNRFPROV": _status})
