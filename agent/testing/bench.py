@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,14 +79,13 @@ class TestBench:
         return self._source
 
     def _made(self) -> KitSource:
-        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-")))
         if self.replays:
             if not self._is_recorded:
                 raise UsageError(
                     f"there is no recording of this test: {self.file}",
                     hint="record one: pytest --cellagent-kit=record",
                 )
-            return ReplaySource(self.file, folder, self._thread)
+            return ReplaySource(self.file, self._thread)
         fitting = [entry for entry in self._choice.kits if fits(entry, self._wish)]
         if not fitting:
             pytest.skip(f"no kit fits: {self._wish}")
@@ -95,16 +93,12 @@ class TestBench:
         self._entry = entry = self._stack.enter_context(leased(fitting, locks))
         live: KitSource
         if entry.is_virtual:
-            live = VirtualSource(self._wish, entry.model, folder, self._thread)
+            live = VirtualSource(self._wish, entry.model, self._thread)
         elif self._wish.faults:
             pytest.skip(f"{entry.port} is a real kit: it has no faults to switch on")
         else:
             live = KitSource(self._thread, entry.port, entry.console)
-        if not self.records:
-            return live
-        kept = folder / "recorded"
-        kept.mkdir()
-        return RecordedSource(live, kept, self._thread)
+        return RecordedSource(live, self._thread) if self.records else live
 
     # --- what the fixtures give
 

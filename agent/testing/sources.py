@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,19 @@ class KitSource:
 
     def __init__(self, thread: LoopThread, at: str = "", console: str = "") -> None:
         self._thread = thread
-        self._stack = contextlib.AsyncExitStack()
+        self._stack: contextlib.AsyncExitStack | None = None
         self._at, self._console = at, console
+
+    def _opened(self) -> contextlib.AsyncExitStack:
+        """Return what `close` unwinds, on the loop of the thread."""
+        if self._stack is None:
+            self._stack = contextlib.AsyncExitStack()
+        return self._stack
+
+    def _folder(self) -> Path:
+        """Return a new folder of this source, which goes with it."""
+        made = tempfile.TemporaryDirectory(prefix="cellagent-")
+        return Path(self._opened().enter_context(made))
 
     def transport(self) -> Transport:
         """Return a way to the AT port for a driver, on whatever loop. Raises TranscriptError."""
@@ -59,13 +71,14 @@ class KitSource:
 
     def close(self) -> None:
         """Close what was opened."""
-        self._thread.call(self._stack.aclose())
+        if self._stack is not None:
+            self._thread.call(self._stack.aclose())
 
 
 class VirtualSource(KitSource):
-    """A virtual kit of the test's own, on terminals in `folder`."""
+    """A virtual kit of the test's own, on terminals."""
 
-    def __init__(self, wish: KitWish, model: str, folder: Path, thread: LoopThread) -> None:
+    def __init__(self, wish: KitWish, model: str, thread: LoopThread) -> None:
         super().__init__(thread)
         options = VirtualOptions(
             model=wish.model or model,
@@ -75,20 +88,20 @@ class VirtualSource(KitSource):
             faults=wish.faults,
             instant=True,
         )
-        self.ports: KitPorts = thread.call(self._served(options, folder))
+        self.ports: KitPorts = thread.call(self._served(options))
         self._at, self._console = self.ports.at.port, self.ports.console.port
 
-    async def _served(self, options: VirtualOptions, folder: Path) -> KitPorts:
+    async def _served(self, options: VirtualOptions) -> KitPorts:
         modem = make_modem(options, console_apart=True)
-        return await self._stack.enter_async_context(kit_on_ports(modem, folder))
+        return await self._opened().enter_async_context(kit_on_ports(modem, self._folder()))
 
 
 class ReplaySource(KitSource):
     """A recording: `file` of the AT port, and beside it that of the console where there is one."""
 
-    def __init__(self, file: Path, folder: Path, thread: LoopThread) -> None:
+    def __init__(self, file: Path, thread: LoopThread) -> None:
         super().__init__(thread)
-        self.file, self._folder = file, folder
+        self.file = file
         self._played: ReplayTransport | None = None
         self._playback: Playback | None = None
         self._player: Player | None = None
@@ -105,12 +118,13 @@ class ReplaySource(KitSource):
     async def _serve(self) -> str:
         self._playback = Playback(load_transcript(self.file), strict=True, answers_setup=True)
         self._player = player = Player(self._playback, paced=False)
-        server = await served(self._stack, self._folder / "kit", player.receive)
+        stack = self._opened()
+        server = await served(stack, self._folder() / "kit", player.receive)
         playing = asyncio.create_task(player.play_on(server, stays=False))
-        self._stack.callback(playing.cancel)
+        stack.callback(playing.cancel)
 
         hanging_up = asyncio.create_task(self._hang_up(server, player))
-        self._stack.callback(hanging_up.cancel)
+        stack.callback(hanging_up.cancel)
         return server.port
 
     async def _hang_up(self, server: PtyServer | TcpServer, player: Player) -> None:
@@ -141,11 +155,11 @@ class ReplaySource(KitSource):
 
 
 class RecordedSource(KitSource):
-    """Another source, whose sessions are recorded in `folder` until the test has ended."""
+    """Another source, whose sessions are recorded in a folder until the test has ended."""
 
-    def __init__(self, inner: KitSource, folder: Path, thread: LoopThread) -> None:
+    def __init__(self, inner: KitSource, thread: LoopThread) -> None:
         super().__init__(thread)
-        self.inner, self._folder = inner, folder
+        self.inner, self._kept = inner, self._folder()
         self._recordings: list[RecordingTransport] = []
 
     def transport(self) -> Transport:
@@ -153,7 +167,7 @@ class RecordedSource(KitSource):
         return self._recorded(self.inner.transport(), "session")
 
     def _recorded(self, inner: Transport, name: str) -> RecordingTransport:
-        recording = RecordingTransport(inner, self._folder / f"{name}.transcript")
+        recording = RecordingTransport(inner, self._kept / f"{name}.transcript")
         self._recordings.append(recording)
         return recording
 
@@ -165,9 +179,10 @@ class RecordedSource(KitSource):
         recording = self._recorded(transport_of(self.inner.port()), "session")
         lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         relay = Relay(recording.write, lost)
-        server = await served(self._stack, self._folder / "kit", relay.receive)
+        stack = self._opened()
+        server = await served(stack, self._folder() / "kit", relay.receive)
         relay.send = server.send
-        self._stack.push_async_callback(recording.close)
+        stack.push_async_callback(recording.close)
         await recording.open(relay)
         return server.port
 
@@ -185,7 +200,7 @@ class RecordedSource(KitSource):
         """Move the recordings to where a replay looks for them, in place of older ones."""
         file.parent.mkdir(parents=True, exist_ok=True)
         for name, target in (("session", file), ("console", console_file(file))):
-            recorded = self._folder / f"{name}.transcript"
+            recorded = self._kept / f"{name}.transcript"
             if recorded.exists():
                 recorded.replace(target)
             else:

@@ -3,87 +3,70 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from served_kit import served
+from user_project import UserProject
 
 SUITES = Path(__file__).parent / "suites"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "conftest.py").write_text('pytest_plugins = ["agent.testing.plugin"]\n')
-    (folder / "pytest.ini").write_text(
-        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
-    )
-    return folder
-
-
-def run(project: Path, *words: str, code: int = 0) -> str:
-    """Run pytest there, as its owner would; return what it prints."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    done = subprocess.run(
-        command, cwd=project, capture_output=True, text=True, timeout=110, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
+def project(tmp_path: Path) -> UserProject:
+    return UserProject(tmp_path / "project")
 
 
 def test_one_suite_runs_on_a_virtual_kit_on_its_recording_and_on_a_real_one(
-    project: Path, tmp_path: Path
+    project: UserProject, tmp_path: Path
 ) -> None:
-    shutil.copy(SUITES / "ports.py", project / "test_suite.py")
-    assert "10 passed" in run(project)
-    assert not (project / "transcripts").exists()
-    assert "10 passed" in run(project, "--cellagent-kit=record")
-    recorded = sorted((project / "transcripts" / "test_suite").iterdir())
+    shutil.copy(SUITES / "ports.py", project.folder / "test_suite.py")
+    assert "10 passed" in project.run()
+    assert not (project.folder / "transcripts").exists()
+    assert "10 passed" in project.run("--cellagent-kit=record")
+    recorded = sorted((project.folder / "transcripts" / "test_suite").iterdir())
     assert [file.name for file in recorded][:2] == [
         "test_a_coroutine.transcript", "test_a_plain_function.transcript",
     ]  # fmt: skip
     assert len(recorded) == 10
     text = "".join(file.read_text() for file in recorded)
     assert "00100999" in text, "identity is redacted by default"
-    assert "10 passed" in run(project, "--cellagent-kit=replay")
+    assert "10 passed" in project.run("--cellagent-kit=replay")
     with served(tmp_path) as kit:
-        assert "10 passed" in run(project, f"--cellagent-kit={kit.port}")
+        assert "10 passed" in project.run(f"--cellagent-kit={kit.port}")
 
 
-def test_what_is_printed_and_done_to_the_kit_is_recorded_too(project: Path) -> None:
-    shutil.copy(SUITES / "console.py", project / "test_console.py")
-    assert "3 passed" in run(project, "--cellagent-kit=record")
-    assert "3 passed" in run(project, "--cellagent-kit=replay")
-    names = {file.name for file in (project / "transcripts" / "test_console").iterdir()}
+def test_what_is_printed_and_done_to_the_kit_is_recorded_too(project: UserProject) -> None:
+    shutil.copy(SUITES / "console.py", project.folder / "test_console.py")
+    assert "3 passed" in project.run("--cellagent-kit=record")
+    assert "3 passed" in project.run("--cellagent-kit=replay")
+    names = {file.name for file in (project.folder / "transcripts" / "test_console").iterdir()}
     assert "test_what_it_prints.console.transcript" in names
     assert "test_marks.transcript" in names
 
 
 def test_every_changed_byte_of_a_recording_is_told_with_its_place_and_the_difference(
-    project: Path,
+    project: UserProject,
 ) -> None:
     """Thirty bytes, in what was sent: one of each step, another one each time."""
     commands = [f"AT+CMEE={n}" for n in (0, 1)] + ["AT+CGMR", "AT+CESQ", "AT%XVBAT"]
     asked = "\n".join(f'    modem_sync.execute("{line}")' for line in commands * 6)
-    (project / "test_long.py").write_text(f"def test_long(modem_sync):\n{asked}\n")
-    run(project, "--cellagent-kit=record")
-    (file,) = (project / "transcripts" / "test_long").iterdir()
+    project.write("test_long.py", f"def test_long(modem_sync):\n{asked}\n")
+    project.run("--cellagent-kit=record")
+    (file,) = (project.folder / "transcripts" / "test_long").iterdir()
     lines = file.read_text().splitlines()
     sent = [number for number, line in enumerate(lines) if " > AT" in line][-30:]
-    (project / "test_long.py").unlink()
+    (project.folder / "test_long.py").unlink()
     for turn, number in enumerate(sent):
         begin = lines[number].index("AT")
         place = begin + turn % len(lines[number][begin:])
         changed = [*lines]
         changed[number] = f"{lines[number][:place]}!{lines[number][place + 1 :]}"
-        folder = project / "transcripts" / f"test_n{turn}"
+        folder = project.folder / "transcripts" / f"test_n{turn}"
         folder.mkdir()
         (folder / "test_long.transcript").write_text("\n".join([*changed, ""]))
-        (project / f"test_n{turn}.py").write_text(f"def test_long(modem_sync):\n{asked}\n")
-    told = run(project, "--cellagent-kit=replay", code=1)
+        project.write(f"test_n{turn}.py", f"def test_long(modem_sync):\n{asked}\n")
+    told = project.run("--cellagent-kit=replay", code=1)
     assert "30 failed" in told
     for turn, number in enumerate(sent):
         place = f"transcripts/test_n{turn}/test_long.transcript:{number + 1}: "
@@ -107,42 +90,44 @@ def test_stops_early(modem_sync):
 """
 
 
-def test_what_the_test_swallows_and_what_it_no_longer_sends_fail_it_too(project: Path) -> None:
-    file = project / "test_it.py"
+def test_what_the_test_swallows_and_what_it_no_longer_sends_fail_it_too(
+    project: UserProject,
+) -> None:
+    file = project.folder / "test_it.py"
     file.write_text(SWALLOWS.format(first="AT+CGMM", second='modem_sync.execute("AT+CGMM")'))
-    run(project, "--cellagent-kit=record")
+    project.run("--cellagent-kit=record")
     file.write_text(SWALLOWS.format(first="AT+CGMR", second="pass"))
-    told = run(project, "--cellagent-kit=replay", code=1)
+    told = project.run("--cellagent-kit=replay", code=1)
     assert "2 failed" in told
     assert "the test ended before `AT+CGMM`" in told
     assert "sent      `AT+CGMR` CR" in told
 
 
 def test_a_failed_test_keeps_no_recording_and_new_ones_are_made_where_they_are_missing(
-    project: Path,
+    project: UserProject,
 ) -> None:
     test = 'def test_it(modem_sync):\n    assert modem_sync.execute("AT+CGMR").ok is {}\n'
-    file = project / "test_it.py"
-    recording = project / "transcripts" / "test_it" / "test_it.transcript"
+    file = project.folder / "test_it.py"
+    recording = project.folder / "transcripts" / "test_it" / "test_it.transcript"
     file.write_text(test.format(False))
-    run(project, "--cellagent-kit=record", code=1)
+    project.run("--cellagent-kit=record", code=1)
     assert not recording.exists()
     file.write_text(test.format(True))
-    told = run(project, "--cellagent-kit=replay", code=1)
+    told = project.run("--cellagent-kit=replay", code=1)
     assert "pytest --cellagent-kit=record" in told
-    run(project, "--cellagent-record=once")
+    project.run("--cellagent-record=once")
     first = recording.read_text()
     file.write_text(test.replace("CGMR", "CGMM").format(True))
-    run(project, "--cellagent-record=once", code=1)
+    project.run("--cellagent-record=once", code=1)
     assert recording.read_text() == first
-    run(project, "--cellagent-record=new")
+    project.run("--cellagent-record=new")
     assert "> AT+CGMM" in recording.read_text()
 
 
-def test_unrelated_projects_see_nothing_of_it(project: Path) -> None:
-    (project / "conftest.py").write_text("")
-    (project / "test_it.py").write_text("def test_it():\n    pass\n")
-    told = run(project, "--fixtures", "--help")
+def test_unrelated_projects_see_nothing_of_it(project: UserProject) -> None:
+    project.write("conftest.py", "")
+    project.write("test_it.py", "def test_it():\n    pass\n")
+    told = project.run("--fixtures", "--help")
     assert "cellagent" not in told.replace("modem_from_transcript", "")
 
 
@@ -162,18 +147,18 @@ def test_named_by_a_mark(modem_sync):
 
 @pytest.mark.parametrize("where", ["option", "environment", "configuration"])
 def test_the_switch_is_an_option_a_variable_or_a_line_of_the_configuration(
-    project: Path, where: str, monkeypatch: pytest.MonkeyPatch
+    project: UserProject, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project / "test_it.py").write_text(SWITCH)
+    project.write("test_it.py", SWITCH)
     words = []
     if where == "option":
         words = ["--cellagent-kit=virtual,model=nrf9151"]
     elif where == "environment":
         monkeypatch.setenv("CELLAGENT_TEST_KIT", "virtual,model=nrf9151")
     else:
-        with (project / "pytest.ini").open("a") as file:
+        with (project.folder / "pytest.ini").open("a") as file:
             file.write("cellagent_kit = virtual,model=nrf9151\n")
-    assert "it is nRF9151-LACA" in run(project, "-s", *words)
+    assert "it is nRF9151-LACA" in project.run("-s", *words)
 
 
 @pytest.mark.parametrize(
@@ -185,21 +170,17 @@ def test_the_switch_is_an_option_a_variable_or_a_line_of_the_configuration(
     ],
 )
 def test_a_slip_of_the_switch_ends_the_run_at_once(
-    project: Path, words: list[str], said: str
+    project: UserProject, words: list[str], said: str
 ) -> None:
-    (project / "test_it.py").write_text("def test_it():\n    pass\n")
-    command = [sys.executable, "-m", "pytest", *words]
-    done = subprocess.run(
-        command, cwd=project, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 4
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    project.write("test_it.py", "def test_it():\n    pass\n")
+    told = project.run(*words, code=4)
+    assert said in told
+    assert "Traceback" not in told
 
 
-def test_two_ways_to_the_one_port_are_refused(project: Path) -> None:
-    (project / "test_it.py").write_text("def test_it(modem_sync, kit_port):\n    pass\n")
-    told = run(project, code=1)
+def test_two_ways_to_the_one_port_are_refused(project: UserProject) -> None:
+    project.write("test_it.py", "def test_it(modem_sync, kit_port):\n    pass\n")
+    told = project.run(code=1)
     assert "one test has modem_sync and kit_port: the kit has one AT port" in told
 
 
@@ -214,20 +195,20 @@ def test_it(modem_sync):
 """
 
 
-def test_a_matrix_says_which_faults_a_test_survives(project: Path) -> None:
-    (project / "test_it.py").write_text(MATRIX)
-    told = run(project, "-k", "no-sim or sim-pin or notice-mid or memory-full")
+def test_a_matrix_says_which_faults_a_test_survives(project: UserProject) -> None:
+    project.write("test_it.py", MATRIX)
+    told = project.run("-k", "no-sim or sim-pin or notice-mid or memory-full")
     assert "test_it survives 3 of 4 faults" in told
     assert "not no-sim" in told
     assert "3 passed" in told
 
 
-def test_cable_power_and_place_are_at_hand(project: Path, tmp_path: Path) -> None:
-    shutil.copy(SUITES / "acts.py", project / "test_it.py")
-    assert "3 passed" in run(project)
-    (project / "test_it.py").write_text("def test_it(kit):\n    kit.power_cycle()\n")
+def test_cable_power_and_place_are_at_hand(project: UserProject, tmp_path: Path) -> None:
+    shutil.copy(SUITES / "acts.py", project.folder / "test_it.py")
+    assert "3 passed" in project.run()
+    project.write("test_it.py", "def test_it(kit):\n    kit.power_cycle()\n")
     with served(tmp_path) as kit:
-        command = f"touch {project}/{{action}}"
-        assert "1 passed" in run(project, f"--cellagent-kit={kit.port},power={command}")
-        assert (project / "cycle").exists()
-        assert "1 skipped" in run(project, f"--cellagent-kit={kit.port}", "-rs")
+        command = f"touch {project.folder}/{{action}}"
+        assert "1 passed" in project.run(f"--cellagent-kit={kit.port},power={command}")
+        assert (project.folder / "cycle").exists()
+        assert "1 skipped" in project.run(f"--cellagent-kit={kit.port}", "-rs")

@@ -1,0 +1,39 @@
+"""A project of another person's that tests with the plugin: a folder, and its own pytest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+_BYTECODE = tempfile.TemporaryDirectory(prefix="bytecode-")
+
+
+class UserProject:
+    """A folder with the one line in its conftest.py that switches the plugin on."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.write("conftest.py", 'pytest_plugins = ["agent.testing.plugin"]\n')
+        self.write(
+            "pytest.ini",
+            "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n",
+        )
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the project."""
+        (self.folder / name).write_text(text)
+
+    def run(self, *words: str, code: int = 0, **environment: str) -> str:
+        """Run pytest there, as its owner would; return what it prints."""
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+        compiled_once = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": _BYTECODE.name}
+        done = subprocess.run(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=110, check=False, env={**os.environ, **compiled_once, **environment},
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout
+        return done.stdout
