@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.config.private_files import replacing
 from agent.errors import UsageError
 from at.driver.opening import transport_of
 from at.protocol.counts import counted
@@ -201,8 +202,9 @@ class RecordedSource(KitSource):
         file.parent.mkdir(parents=True, exist_ok=True)
         for name, target in (("session", file), ("console", console_file(file))):
             recorded = self._kept / f"{name}.transcript"
-            if recorded.exists():
-                recorded.replace(target)
+            if recorded.exists():  # it may be on another file system
+                with replacing(target, private=True) as whole:
+                    whole.write(recorded.read_bytes())
             else:
                 target.unlink(missing_ok=True)
 

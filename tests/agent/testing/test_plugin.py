@@ -212,3 +212,16 @@ def test_cable_power_and_place_are_at_hand(project: UserProject, tmp_path: Path)
         assert "1 passed" in project.run(f"--cellagent-kit={kit.port},power={command}")
         assert (project.folder / "cycle").exists()
         assert "1 skipped" in project.run(f"--cellagent-kit={kit.port}", "-rs")
+
+
+def test_a_session_is_recorded_though_temporary_files_are_on_another_file_system(
+    project: UserProject,
+) -> None:
+    """As on systems whose /tmp is in memory."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == project.folder.stat().st_dev:
+        pytest.skip("one file system")
+    project.write("test_it.py", 'def test_it(modem_sync):\n    modem_sync.execute("AT+CGMR")\n')
+    project.run("--cellagent-kit=record", TMPDIR=str(memory))
+    (recorded,) = (project.folder / "transcripts" / "test_it").iterdir()
+    assert recorded.name == "test_it.transcript"
