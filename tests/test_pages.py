@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from shell_pages import ROOT, PageShell, saved, typed
+from shell_pages import ROOT, PageShell, Typed, saved, typed
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
@@ -27,6 +27,16 @@ def test_each_command_of_the_page_does_what_the_page_says(page: Path) -> None:
             (Path(folder) / name).write_text(text)
         for wanted in typed(page):
             shell.run(wanted)
+
+
+def test_what_a_page_starts_twice_is_compiled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several starts of pytest, each compiling anew, were too slow for a busy machine."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    with PageShell(tmp_path) as shell:
+        shell.run(Typed(1, "python -c 'import json'"))
+    assert list((tmp_path / ".bytecode").rglob("json/__init__.*.pyc"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

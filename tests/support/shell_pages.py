@@ -28,7 +28,7 @@ from typing import Self
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS, COLUMNS = 60, 100
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SAVED = re.compile(r"^```\w+\n# ([\w-]+\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARK = "# needs "
@@ -118,6 +118,8 @@ class PageShell:
                 # As an activated environment has it.
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 "TERM": "dumb",
+                # Not compiled anew at each start: pytest takes half of its start for that.
+                "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{self._folder}/.bytecode",
                 # Before and after whatever a command prints, in this shell and in those within it.
                 "PS0": "\x02", "PROMPT_COMMAND": r"printf '\003%d\004' $?",
                 **self._environment,
