@@ -102,6 +102,16 @@ FAULTS = {
         "prints ARG bytes without a line end at the first command", 20000.0, whole=True
     ),
     "crash": Fault("the application crashes after ARG seconds and prints its core dump", 10.0),
+    "provisioning-failed": Fault(
+        "the provisioning client of the Serial Modem ends with status ARG", -1.0, -6, -1, whole=True
+    ),
+    "provisioning-rounds": Fault(
+        "without a service, the provisioning client has the radio off and on ARG times",
+        1.0,
+        most=99,
+        whole=True,
+    ),
+    "provisioning-silent": Fault("the provisioning client says nothing after its OK"),
     "flash-failed": Fault("firmware that was written does not verify"),
     "update-reverted": Fault("new firmware starts once, then the old one is put back"),
 }

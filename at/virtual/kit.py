@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Protocol
 
 from at.virtual.kit_faults import KitFaults
 from at.virtual.options import MODELS, VirtualOptions, firmware_version
@@ -75,6 +76,13 @@ class Subscriptions:
     cedrxp: int = 0
 
 
+class ProvisioningClient(Protocol):
+    """A provisioning session, which waits for the radio to be off or on."""
+
+    def mode_changed(self) -> None:
+        """Look at the functional mode and the registration again."""
+
+
 @dataclass(slots=True)
 class Session:
     """The state that a restart clears."""
@@ -83,7 +91,9 @@ class Session:
     cmee: int = 0
     fun: ModemMode = ModemMode.OFF
     echo: bool = False
-    log: bool = False
+    log: int = 0
+    """Mode of #XLOG."""
+    trace: bool = False
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     registration: int = 0
     reject: tuple[int, int] | None = None
@@ -108,7 +118,14 @@ class Session:
     gnss_on: bool = False
     gnss_status: int = 0
     gnss_timer: int = 0
+    provisioning: ProvisioningClient | None = None
+    """The session of #XNRFPROV that is under way."""
+    stored_bytes: int = 0
+    """Observations that wait for their upload."""
+    forwarding: bool = False
     cloud_ready: bool = False
+    cloud_joined: bool = False
+    """Whether there was a connection since the start."""
     cloud_sends_location: int = 0
     locating: bool = False
     settings: dict[str, str] = field(default_factory=dict)
@@ -152,11 +169,24 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a server answered to a request of the kit."""
+
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Fetch:
-    """A download that the kit wants; `done` is called with the bytes, or None after a failure."""
+    """A request that the kit wants sent: a GET, or a POST where it has a body.
+
+    `done` is called with the answer, None where there was none.
+    """
 
     url: str
-    done: Callable[[bytes | None], None]
+    done: Callable[[Fetched | None], None]
+    headers: tuple[str, ...] = ()
+    body: bytes | None = None
 
 
 def ok(*lines: str, takes_s: float = 0.0) -> Reply:
@@ -228,6 +258,12 @@ class VirtualKit:
     def knows_satellites(self) -> bool:
         """Whether this is firmware for satellites."""
         return "ntn" in self.firmware
+
+    @property
+    def generation(self) -> int:
+        """The generation of the Serial Modem's commands: 1, or 2 from its version 1.99 on."""
+        major, minor = self.saved.app_version.split(".")[:2]
+        return 2 if (int(major), int(minor)) >= (1, 99) else 1
 
     @property
     def uptime_ms(self) -> int:

@@ -23,8 +23,9 @@ from at.virtual.state import SavedState
 def _list_of(signs: str) -> command_line.Handler:
     """Return the handler of +CLAC or #XCLAC: lists the commands that begin with one of `signs`."""
 
-    def command_list(_kit: VirtualKit, _request: command_line.CommandRequest) -> Reply:
-        own = [name for name in COMMANDS if name and name[0] in signs and name not in wifi.COMMANDS]
+    def command_list(kit: VirtualKit, _request: command_line.CommandRequest) -> Reply:
+        others = {*wifi.COMMANDS, *_NOT_OF_THE_MODEM, *(SINCE_2 if kit.generation < 2 else ())}
+        own = [name for name in COMMANDS if name and name[0] in signs and name not in others]
         return ok(*(f"AT{name}" for name in own))
 
     return command_line.only(command_list, command_line.RequestForm.RUN)
@@ -36,12 +37,15 @@ _FAMILIES = (
     *("signal", "cells", "system_mode", "sim", "device_status", "settings", "clock"),
     *("credentials", "keys", "wifi"),
     *("serial_modem", "serial_modem_cloud", "serial_modem_gnss", "firmware_update"),
+    *("serial_modem_observability", "serial_modem_provisioning"),
 )
+_MODULES = [import_module(f"at.virtual.families.{family}") for family in _FAMILIES]
 COMMANDS: Mapping[str, command_line.Handler] = {
-    name: handler
-    for family in _FAMILIES
-    for name, handler in import_module(f"at.virtual.families.{family}").COMMANDS.items()
+    name: handler for module in _MODULES for name, handler in module.COMMANDS.items()
 } | {"+CLAC": _list_of("+%"), "#XCLAC": _list_of("#")}
+SINCE_2 = frozenset(name for module in _MODULES for name in getattr(module, "SINCE_2", ()))
+"""The commands that only the second generation of the Serial Modem has."""
+_NOT_OF_THE_MODEM = {"+IPR"}
 
 
 PROMPT = b"\x1b[1;32muart:~$ \x1b[m"  # in the colours that Zephyr's shell has
@@ -203,6 +207,8 @@ class VirtualModem:
     def _dispatch(self, request: command_line.CommandRequest) -> Reply:
         handler = COMMANDS.get(request.name)
         if handler is None or (request.name[:1] == "#" and self._dialect != "serial-modem"):
+            return fail()
+        if request.name in SINCE_2 and self.kit.generation < 2:
             return fail()
         if self.kit.bootloader_mode and request.name not in BOOTLOADER_COMMANDS:
             return fail()

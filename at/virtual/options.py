@@ -16,6 +16,9 @@ TERMINATORS = {"cr": b"\r", "lf": b"\n", "crlf": b"\r\n", "null": b"\x00"}
 
 # IMEIs whose TAC begins with 00 are set aside for tests: no device that was sold has one.
 _TEST_TAC = "00101834"
+_SERIAL_MODEM = re.compile(
+    r"serial-modem-v?(\d{1,3}\.\d{1,3}\.\d{1,3}(?:[-+][A-Za-z0-9.+-]{1,40})?)", re.ASCII
+)
 _VERSION = re.compile(r"(?:^|[-_])(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?=$|[-_])")
 
 
@@ -56,6 +59,7 @@ class VirtualOptions:
 
     model: str = ""
     firmware: str = ""
+    """Of the modem; or of the application, as serial-modem-2.0.0, which implies the dialect."""
     imei: str = ""
     uuid: str = ""
     name: str = ""
@@ -70,9 +74,15 @@ class VirtualOptions:
     """No delays: a real modem's seconds pass at once, in the same order of events."""
     seed: int = 0
     """Seed of the faults' random numbers. Keys and nonces do not depend on it."""
+    provisioning: str = ""
+    """Address of the service from which #XNRFPROV takes commands; "" where it has none for it."""
+    application: str = ""
+    """Version of the Serial Modem; `firmware` may name it."""
 
     def completed(self) -> VirtualOptions:
         """Return the options with all defaults filled in. Raises OptionError."""
+        if named := _SERIAL_MODEM.fullmatch(self.firmware):
+            return self._of_serial_modem(named[1]).completed()
         # A firmware's name implies the chip, where no chip is named.
         name = self.model or ("nrf9160" if "nrf9160" in self.firmware else "nrf9161")
         if name not in MODELS:
@@ -102,6 +112,16 @@ class VirtualOptions:
         except ValueError as error:
             raise OptionError(f"not a UUID: {device!r}") from error
         return replace(self, model=name, dialect=dialect, firmware=firmware, imei=imei, uuid=device)
+
+    def _of_serial_modem(self, version: str) -> VirtualOptions:
+        own = "serial-modem"
+        if self.dialect not in {"", own}:
+            raise OptionError(
+                f"{self.firmware} speaks no dialect but its own, not {self.dialect}",
+                hint=f"leave out --dialect, or write --dialect {own}",
+            )
+        model = self.model or "nrf9151"  # the chip that it is released for
+        return replace(self, firmware="", application=version, dialect=own, model=model)
 
 
 def imei_of(name: str) -> str:

@@ -81,6 +81,7 @@ class SavedState:
             imei=options.imei,
             uuid=options.uuid,
             dialect=options.dialect,
+            app_version=options.application or "1.0.0",
         )
 
     def encode(self) -> bytes:

@@ -66,7 +66,9 @@ def _port_further(address: str, distance: int) -> str:
 @click.option("--companion", metavar="PATH", help="A terminal for an ESP-AT that scans Wi-Fi.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
 @click.option("--model", default="", metavar="MODEL", help="nrf9160, nrf9161 (usual) or nrf9151.")
-@click.option("--firmware", default="", metavar="V", help="1.3.7, or mfw_nrf9160_1.3.7.")
+@click.option(
+    "--firmware", default="", metavar="V", help="1.3.7, mfw_nrf9160_1.3.7, serial-modem-2.0.0."
+)
 @click.option(
     "--count", type=click.IntRange(min=1), metavar="N", help="Serve N kits: PATH-1 to PATH-N."
 )
@@ -81,6 +83,9 @@ def _port_further(address: str, distance: int) -> str:
     type=click.Path(dir_okay=False),
     metavar="FILE",
     help="Write the public key that signs what the kit attests to FILE (PEM).",
+)
+@click.option(
+    "--provisioning", default="", metavar="URL", help="Whose commands #XNRFPROV takes: loopback."
 )
 @click.option("--instant", is_flag=True, help="Without the delays of a real modem.")
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)

@@ -11,12 +11,13 @@ import re
 import struct
 
 from at.virtual.command_line import BadRequest, CommandRequest, tested
-from at.virtual.kit import DataMode, Fetch, Reply, Update, VirtualKit, fail, ok
+from at.virtual.kit import DataMode, Fetch, Fetched, Reply, Update, VirtualKit, fail, ok
 
 APPLICATION, DELTA, FULL, BOOTLOADER = range(4)
 _WRITTEN, _APPLIED = 1, 2
 _LARGEST = 16 * 1024 * 1024
 _LARGEST_PIECE = 65536
+_FOUND = 200
 
 _HEADER = struct.Struct("<IIHHIIBBHI")  # MCUboot's image_header
 _MAGIC = 0x96F3B83D
@@ -152,15 +153,15 @@ def from_url(kit: VirtualKit, request: CommandRequest) -> Reply:
     session.fetching = True
     session.fota_kind = kind
 
-    def fetched(image: bytes | None) -> None:
+    def fetched(answer: Fetched | None) -> None:
         if kit.session is not session or not session.fetching:
             return
         session.fetching = False
-        if image is None:
+        if answer is None or answer.status != _FOUND:
             kit.notify("#XFOTA: 1,1,1")
             return
         kit.notify("#XFOTA: 1,0,100")
-        if accept(kit, kind, image):
+        if accept(kit, kind, answer.body):
             kit.saved.fota_report = "5,0"
             kit.notify("#XFOTA: 4,0")
         else:

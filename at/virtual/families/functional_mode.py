@@ -4,7 +4,7 @@ The delays are those of a recorded nRF9160: OK after 34 ms.
 """
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, tested
-from at.virtual.families import power_saving, registration, serial_modem_gnss
+from at.virtual.families import power_saving, registration, serial_modem_cloud, serial_modem_gnss
 from at.virtual.kit import ModemMode, Reply, Subscriptions, VirtualKit, ok
 
 _NOT_LISTED = ModemMode.RECEIVE_ONLY  # accepted, yet not in the list of the test form
@@ -42,6 +42,7 @@ def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
         kit.session.sim_up = mode is ModemMode.UICC_ON and kit.faults.has_sim
     elif mode is ModemMode.RECEIVE_ONLY:
         kit.session.fun = mode
+    registration.look_again(kit)
     return ok(takes_s=takes_s)
 
 
@@ -57,7 +58,9 @@ def switch_on(kit: VirtualKit, mode: ModemMode) -> None:
 def _switch_off(kit: VirtualKit, mode: ModemMode) -> None:
     session = kit.session
     session.fun = mode
-    session.cloud_ready = session.locating = False
+    session.locating = False
+    if kit.generation < 2 or mode is ModemMode.OFF:  # else it keeps its session
+        serial_modem_cloud.lose(kit)
     registration.end(kit)
     if mode in {ModemMode.OFF, ModemMode.FLIGHT}:
         session.sim_up = False

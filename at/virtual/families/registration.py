@@ -152,6 +152,13 @@ def _registered(kit: VirtualKit) -> None:
     power_saving.notify_cycle(kit)
     kit.session.serving_eci = kit.cells_in_range()[0].cell.eci
     _schedule_reselection(kit)
+    look_again(kit)
+
+
+def look_again(kit: VirtualKit) -> None:
+    """Let a provisioning session go on if the mode or the network is what it waits for."""
+    if kit.session.provisioning is not None:
+        kit.session.provisioning.mode_changed()
 
 
 def _schedule_reselection(kit: VirtualKit) -> None:

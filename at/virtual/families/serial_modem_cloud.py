@@ -23,7 +23,8 @@ def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
     session = kit.session
     if request.form is RequestForm.READ:
         state = f"{int(session.cloud_ready)},{session.cloud_sends_location}"
-        return ok(f'#XNRFCLOUD: {state},{SEC_TAG},"{kit.saved.uuid}"')
+        device = kit.saved.uuid if session.cloud_joined else ""
+        return ok(f'#XNRFCLOUD: {state},{SEC_TAG},"{device}"')
     operation = request.number(0, DISCONNECT, SEND)
     if operation == CONNECT:
         provisioned = slot(SEC_TAG, SlotType.CLIENT_PRIVATE_KEY) in kit.saved.credentials
@@ -43,7 +44,7 @@ def connection(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def _connected(kit: VirtualKit, sends_location: int) -> None:
     if kit.registered:
-        kit.session.cloud_ready = True
+        kit.session.cloud_ready = kit.session.cloud_joined = True
         kit.session.cloud_sends_location = sends_location
         _notify(kit)
 
@@ -53,9 +54,21 @@ def _notify(kit: VirtualKit) -> None:
     kit.notify(f"#XNRFCLOUD: {int(session.cloud_ready)},{session.cloud_sends_location}")
 
 
+def lose(kit: VirtualKit) -> None:
+    """End the connection with the modem's; generation 2 says so."""
+    if kit.session.cloud_ready:
+        kit.session.cloud_ready = False
+        if kit.generation > 1:
+            _notify(kit)
+
+
 def position(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XNRFCLOUDPOS: by cells that the modem measures, and access points that the host scanned."""
-    count = request.number(0, 0, 15)
+    """#XNRFCLOUDPOS: by cells that the modem measures, and access points that the host scanned.
+
+    Generation 1 takes 0 for no cell, 1 for one, 2 for those that the host has measured; it prints
+    no status before a place.
+    """
+    count = request.number(0, 0, 15 if kit.generation > 1 else 2)
     by_wifi = request.number(1, 0, 1) == 1
     points = _access_points(request) if by_wifi else []
     if not (count or by_wifi) or (by_wifi and len(points) < 2):
@@ -65,7 +78,7 @@ def position(kit: VirtualKit, request: CommandRequest) -> Reply:
         return fail()
     session.locating = True
     takes_s = _LOCATES_S
-    if count > 1:
+    if count > 1 and kit.generation > 1:
         takes_s += _MEASURES_S
         kit.schedule(kit.delay(_MEASURES_S), lambda: _measured(kit, count))
     kit.schedule(kit.delay(takes_s), lambda: _located(kit, count, points))
@@ -106,7 +119,8 @@ def _located(kit: VirtualKit, count: int, points: list[str]) -> None:
         return
     where = kit.position
     fields = f"{where.lat:.6f},{where.lon:.6f},{_UNCERTAINTY_M[kind]}"
-    kit.notify(f"#XNRFCLOUDPOS: 0,{kind},{fields}")
+    status = "0," if kit.generation > 1 else ""
+    kit.notify(f"#XNRFCLOUDPOS: {status}{kind},{fields}")
 
 
 COMMANDS = {

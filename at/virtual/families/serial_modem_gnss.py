@@ -90,7 +90,8 @@ def _fix(kit: VirtualKit) -> str:
     coordinates = kit.position
     utc = datetime.fromtimestamp(kit.now + kit.unix_offset_s, UTC)
     position = f"{coordinates.lat:.6f},{coordinates.lon:.6f},{_ALTITUDE_M:.6f},{_ACCURACY_M:.6f}"
-    return f'#XGNSSPOS: {position},0.000000,0.000000,"{utc:%Y-%m-%d %H:%M:%S}"'
+    name = "#XGNSSPOS" if kit.generation > 1 else "#XGNSS"
+    return f'{name}: {position},0.000000,0.000000,"{utc:%Y-%m-%d %H:%M:%S}"'
 
 
 COMMANDS = {

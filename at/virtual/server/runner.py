@@ -7,32 +7,36 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from at.virtual.families.wifi import VirtualCompanion
-from at.virtual.kit import Fetch
+from at.virtual.kit import Fetch, Fetched
 from at.virtual.modem import Port, VirtualModem
 from at.virtual.options import OptionError, VirtualOptions
 from at.virtual.server.tcp import is_loopback
 from at.virtual.state import SavedState, StateFile
 
-_LARGEST_DOWNLOAD = 16 * 1024 * 1024
-_DOWNLOAD_TIMEOUT_S = 30.0
+_LARGEST_ANSWER = 16 * 1024 * 1024
+_REQUEST_TIMEOUT_S = 30.0
 
 
-async def download(url: str) -> bytes | None:
-    """Return the body of a loopback URL; None after any failure. HTTP/1.0, no redirects."""
-    parts = urlsplit(url)
+async def send(fetch: Fetch) -> Fetched | None:
+    """Return the answer of a loopback URL; None after any failure. HTTP/1.0, no redirects."""
+    parts = urlsplit(fetch.url)
     if parts.scheme != "http" or not parts.hostname or not is_loopback(parts.hostname):
         return None
     target = parts.path or "/"
     if parts.query:
         target += f"?{parts.query}"
-    request = f"GET {target} HTTP/1.0\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n"
+    method, headers = "GET", [f"Host: {parts.netloc}", "Connection: close", *fetch.headers]
+    if fetch.body is not None:
+        method = "POST"
+        headers.append(f"Content-Length: {len(fetch.body)}")
+    request = "\r\n".join([f"{method} {target} HTTP/1.0", *headers, "", ""])
     try:
-        async with asyncio.timeout(_DOWNLOAD_TIMEOUT_S):
+        async with asyncio.timeout(_REQUEST_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
             try:
-                writer.write(request.encode("ascii", "strict"))
+                writer.write(request.encode("ascii", "strict") + (fetch.body or b""))
                 answer = await reader.read(1)
-                while len(answer) < _LARGEST_DOWNLOAD and (piece := await reader.read(65536)):
+                while len(answer) < _LARGEST_ANSWER and (piece := await reader.read(65536)):
                     answer += piece
             finally:
                 writer.close()
@@ -40,7 +44,7 @@ async def download(url: str) -> bytes | None:
         return None
     head, blank, body = answer.partition(b"\r\n\r\n")
     status = head.split(b"\r\n", 1)[0].split()
-    if not blank or len(status) < 2 or status[1] != b"200":
+    if not blank or len(status) < 2 or not status[1].isdigit():
         return None
     length = next(
         (
@@ -52,7 +56,7 @@ async def download(url: str) -> bytes | None:
     )
     if length is not None and length.strip().isdigit() and int(length) != len(body):
         return None
-    return body
+    return Fetched(int(status[1]), body)
 
 
 def make_modem(
@@ -71,9 +75,11 @@ def make_modem(
                     f"its {name} is {stored}, not {requested}",
                     hint="give each kit a state file of its own",
                 )
-        requested_firmware = replace(options, model=saved.model).completed().firmware
-        if options.firmware:
-            saved.firmware = requested_firmware
+        requested = replace(options, model=saved.model).completed()
+        if requested.application:
+            saved.app_version, saved.dialect = requested.application, requested.dialect
+        elif options.firmware:
+            saved.firmware = requested.firmware
         options = replace(
             options,
             model=saved.model,
@@ -103,7 +109,7 @@ class ModemRunner:
         self._senders: dict[Port, Callable[[bytes], None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._downloads: set[asyncio.Task[None]] = set()
+        self._requests: set[asyncio.Task[None]] = set()
 
     def attach(self, port: Port, send: Callable[[bytes], None]) -> None:
         """Call `send` with the bytes that the kit prints on `port`."""
@@ -154,17 +160,17 @@ class ModemRunner:
                 send(data)
         fetches = self.modem.kit.fetches
         while fetches:
-            self._start_download(fetches.pop(0))
+            self._start(fetches.pop(0))
         self._set_timer()
 
-    def _start_download(self, fetch: Fetch) -> None:
-        work = self._loop.create_task(self._download(fetch))
-        self._downloads.add(work)
-        work.add_done_callback(self._downloads.discard)
+    def _start(self, fetch: Fetch) -> None:
+        work = self._loop.create_task(self._send(fetch))
+        self._requests.add(work)
+        work.add_done_callback(self._requests.discard)
 
-    async def _download(self, fetch: Fetch) -> None:
-        image = await download(fetch.url)
-        self.have(lambda: fetch.done(image))
+    async def _send(self, fetch: Fetch) -> None:
+        answer = await send(fetch)
+        self.have(lambda: fetch.done(answer))
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -179,10 +185,10 @@ class ModemRunner:
         self.flush()
 
     def stop(self) -> None:
-        """Stop sending, and cancel downloads."""
+        """Stop sending, and cancel requests."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._senders.clear()
-        for work in self._downloads:
+        for work in self._requests:
             work.cancel()

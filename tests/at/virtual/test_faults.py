@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from virtual_modems import ask, switched_on
 
 from at.virtual.faults import FAULTS, Faults
 from at.virtual.modem import VirtualModem
@@ -91,6 +92,12 @@ def rsrp(fault: str) -> int:
     return int(line.rpartition(",")[2])
 
 
+def provisions(fault: str) -> str:
+    """Return what the kit says last when it is to provision itself."""
+    kit = switched_on("AT+CFUN=1", firmware="serial-modem-2.0.0", faults=(fault,))
+    return ask(kit, "AT#XNRFPROV")[-1]
+
+
 EFFECTS: dict[str, Callable[[], bool]] = {
     "silent": lambda: [Bench("silent=2").ask("AT")] == ["OK\r\n"] and not late("silent", 9),
     "slow": lambda: late("slow", 1),
@@ -145,6 +152,9 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     "not-registered": lambda: "+CEREG: 5,3,,,,0,15\r\n" in on("not-registered=3", "AT+CEREG?"),
     "old-firmware": lambda: "1.2.8" in on("old-firmware", "AT+CGMR"),
     "no-cells": lambda: "%NCELLMEAS: 1\r\n" in on("no-cells", "AT%NCELLMEAS"),
+    "provisioning-failed": lambda: provisions("provisioning-failed=-3") == "#XNRFPROV: -3",
+    "provisioning-rounds": lambda: provisions("provisioning-rounds") == "#XNRFPROV: 1",
+    "provisioning-silent": lambda: provisions("provisioning-silent") == "OK",
     "stuck-in-data-mode": takes_data,
     "open-quote": holds_a_quote,
     "urc-flood": lambda: Bench("urc-flood=50").ask("AT", wait_s=1.01).count("%CESQ: ") == 50,

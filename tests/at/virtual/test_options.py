@@ -72,3 +72,21 @@ def test_a_firmware_implies_its_chip_and_a_chip_its_firmware(
 )
 def test_the_version_is_read_from_the_name(firmware: str, version: tuple[int, int, int]) -> None:
     assert firmware_version(firmware) == version
+
+
+def test_the_serial_modem_is_named_by_its_version() -> None:
+    kit = VirtualOptions(firmware="serial-modem-2.0.0").completed()
+    named = (kit.model, kit.dialect, kit.firmware, kit.application)
+    assert named == ("nrf9151", "serial-modem", "mfw_nrf91x1_2.0.4", "2.0.0")
+    assert kit.completed() == kit
+    old = VirtualOptions(firmware="serial-modem-v1.99.0-68-gb2d3dde", model="nrf9160").completed()
+    assert (old.model, old.application) == ("nrf9160", "1.99.0-68-gb2d3dde")
+    with pytest.raises(OptionError, match="no dialect but its own"):
+        VirtualOptions(firmware="serial-modem-2.0.0", dialect="at-host").completed()
+
+
+@pytest.mark.parametrize(
+    ("version", "generation"), [("1.0.0", 1), ("1.98.9", 1), ("1.99.0", 2), ("2.1.3+5", 2)]
+)
+def test_the_generation_follows_the_version(version: str, generation: int) -> None:
+    assert switched_on(firmware=f"serial-modem-{version}").kit.generation == generation

@@ -44,7 +44,7 @@ def test_an_application_image_runs_after_the_reset(tmp_path: Path) -> None:
     assert person.writes(0, image) == ["OK", "#XDFU: 0,2,0"]
     assert person.types("AT#XSMVER")[0] == '#XSMVER: "v1.0.0","3.1.1"'
     assert person.types("AT#XRESET") == ["OK", "Ready"]
-    assert person.types("AT#XSMVER")[0] == '#XSMVER: "v2.1.3","3.1.1"'
+    assert person.types("AT#XSMVER")[0] == '#XSMVER: "v2.1.3","3.4.0"'
 
 
 @pytest.mark.parametrize("place", [0, 0x210, -40])

@@ -14,8 +14,7 @@ MAC = '"02:00:00:00:00:0{}"'
 def in_the_cloud(**options: object) -> VirtualModem:
     return switched_on(
         *("AT%KEYGEN=16842753,2,0", "AT+CFUN=1", "AT#XNRFCLOUD=1,1"),
-        dialect="serial-modem",
-        **options,
+        **{"firmware": "serial-modem-2.0.0", **options},
     )
 
 
@@ -68,7 +67,7 @@ def test_a_level_that_no_radio_hears_is_refused() -> None:
 
 
 def test_switched_off_meanwhile_it_locates_nothing() -> None:
-    kit = VirtualModem(VirtualOptions(dialect="serial-modem"), now=0.0, unix_time=0.0)
+    kit = VirtualModem(VirtualOptions(firmware="serial-modem-2.0.0"), now=0.0, unix_time=0.0)
     kit.kit.session.cloud_ready = True
     kit.kit.session.fun = 1
     assert ask(kit, "AT#XNRFCLOUDPOS=4,0") == ["OK"]
@@ -76,3 +75,26 @@ def test_switched_off_meanwhile_it_locates_nothing() -> None:
     ask(kit, "AT+CFUN=4")
     kit.advance(100.0)
     assert b"NCELLMEAS" not in kit.data_to_send()
+
+
+def test_generation_1_takes_no_count_and_prints_no_status() -> None:
+    kit = in_the_cloud(firmware="serial-modem-1.0.0")
+    where = kit.kit.position
+    place = f"{where.lat:.6f},{where.lon:.6f}"
+    assert ask(kit, "AT#XNRFCLOUDPOS=1,0") == ["OK", f"#XNRFCLOUDPOS: 0,{place},1094"]
+    assert ask(kit, "AT#XNRFCLOUDPOS=2,0") == ["OK", f"#XNRFCLOUDPOS: 1,{place},270"]
+    assert ask(kit, "AT#XNRFCLOUDPOS=3,0") == ["ERROR"]
+
+
+def test_generation_2_keeps_its_session_in_flight_and_tells_its_end_without_power() -> None:
+    kit = in_the_cloud()
+    uuid = kit.kit.saved.uuid
+    assert ask(kit, "AT+CFUN=4") == ["OK"]
+    assert ask(kit, "AT#XNRFCLOUD?") == [f'#XNRFCLOUD: 1,1,16842753,"{uuid}"', "OK"]
+    assert ask(kit, "AT+CFUN=0") == ["OK", "#XNRFCLOUD: 0,1"]
+    assert ask(in_the_cloud(), "AT#XMODEMRESET") == ["#XMODEMRESET: 0", "OK", "#XNRFCLOUD: 0,1"]
+    fresh = switched_on(firmware="serial-modem-2.0.0")
+    assert ask(fresh, "AT#XNRFCLOUD?") == ['#XNRFCLOUD: 0,0,16842753,""', "OK"]
+    first = in_the_cloud(firmware="serial-modem-1.0.0")
+    assert ask(first, "AT+CFUN=4") == ["OK"]
+    assert ask(first, "AT#XNRFCLOUD?")[0].startswith("#XNRFCLOUD: 0,1,")

@@ -18,7 +18,7 @@ def moving(kit: VirtualModem, until: float) -> list[tuple[float, str]]:
 
 
 def test_a_single_fix_is_where_the_kit_is() -> None:
-    kit = switched_on("AT+CFUN=31", dialect="serial-modem")
+    kit = switched_on("AT+CFUN=31", firmware="serial-modem-2.0.0")
     started, fix, slept = ask(kit, "AT#XGNSS=1,0,0,0")[1:]
     where = kit.kit.position
     assert (started, slept) == ("#XGNSS: 1,1", "#XGNSS: 1,4")
@@ -28,7 +28,7 @@ def test_a_single_fix_is_where_the_kit_is() -> None:
 
 
 def test_fixes_come_each_second_or_in_periods_until_they_are_stopped() -> None:
-    kit = switched_on("AT+CFUN=31", dialect="serial-modem")
+    kit = switched_on("AT+CFUN=31", firmware="serial-modem-2.0.0")
     ask(kit, "AT#XGNSS=1,0,1")
     place = f"#XGNSSPOS: {kit.kit.position.lat:.6f}"
     assert moving(kit, 2.5) == [(1.0, place), (2.0, place)]
@@ -62,3 +62,9 @@ def test_a_search_ends_where_its_time_is_over() -> None:
 def test_navigation_that_the_firmware_does_not_take_is_refused(command: str) -> None:
     assert ask(switched_on("AT+CFUN=31", dialect="serial-modem"), command) == ["ERROR"]
     assert ask(switched_on("AT+CFUN=4", dialect="serial-modem"), "AT#XGNSS=1,0,0") == ["ERROR"]
+
+
+def test_generation_1_prints_fixes_under_the_name_of_states() -> None:
+    kit = switched_on("AT+CFUN=31", dialect="serial-modem")
+    fix = next(line for line in ask(kit, "AT#XGNSS=1,0,0") if "." in line)
+    assert fix.startswith(f"#XGNSS: {kit.kit.position.lat:.6f},")

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from signed_images import signed_image
 
+from at.virtual.kit import Fetch, Fetched
 from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
-from at.virtual.server.runner import ModemRunner, download, make_modem
-from at.virtual.state import StateFile
+from at.virtual.server.runner import ModemRunner, make_modem, send
+from at.virtual.state import SavedState, StateFile
 from at.virtual.transport import VirtualTransport
 
 
@@ -86,13 +87,13 @@ async def test_the_kit_downloads_its_update_by_itself(path: str, ends: str, tmp_
     await transport.close()
 
 
-async def test_a_download_from_elsewhere_or_cut_short_gives_nothing() -> None:
+async def test_a_request_elsewhere_or_cut_short_has_no_answer() -> None:
     with files({"/app.bin": b"image"}) as url:
-        assert await download(f"{url}/app.bin") == b"image"
-        assert await download(f"{url}/none") is None
-        assert await download(url.replace("http:", "https:") + "/app.bin") is None
-    assert await download("http://192.0.2.1/app.bin") is None
-    assert await download(f"{url}/app.bin") is None  # nobody listens there now
+        assert await send(Fetch(f"{url}/app.bin", print)) == Fetched(200, b"image")
+        assert await send(Fetch(f"{url}/none", print)) == Fetched(404, b"")
+        assert await send(Fetch(url.replace("http:", "https:") + "/app.bin", print)) is None
+    assert await send(Fetch("http://192.0.2.1/app.bin", print)) is None
+    assert await send(Fetch(f"{url}/app.bin", print)) is None  # nobody listens there now
 
 
 async def test_the_state_is_stored_before_the_reply_goes_out(tmp_path: Path) -> None:
@@ -110,3 +111,21 @@ async def test_the_state_is_stored_before_the_reply_goes_out(tmp_path: Path) -> 
     runner.stop()
     flash.release()
     assert stored == [(b"OK\r\n", True), (b"OK\r\n", False)]
+
+
+def test_a_kit_with_a_state_is_flashed_with_the_serial_modem_that_is_named(tmp_path: Path) -> None:
+    def started(**options: str) -> SavedState:
+        flash = StateFile(tmp_path / "kit.json")
+        try:
+            saved = make_modem(VirtualOptions(**options), flash).kit.saved
+            flash.store(saved)
+            return saved
+        finally:
+            flash.release()
+
+    first = started(model="nrf9161", firmware="2.0.1")
+    assert (first.dialect, first.app_version) == ("at-host", "1.0.0")
+    second = started(firmware="serial-modem-2.0.0")
+    assert (second.dialect, second.app_version) == ("serial-modem", "2.0.0")
+    assert (second.firmware, second.model) == ("mfw_nrf91x1_2.0.1", "nrf9161")
+    assert started().app_version == "2.0.0"
