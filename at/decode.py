@@ -28,7 +28,7 @@ Check = Callable[[Signed], Signed]
 _REPLY_SHAPED = REGISTRATIONS | {"+CSCON"}
 _FAILURES = {"ERROR", "+CME ERROR", "+CMS ERROR"}
 # A reply of theirs begins with a parenthesis, although it answers no test command.
-_IN_PARENTHESES = {"+CWLAP"}
+_IN_PARENTHESES = {"+CWLAP", "%WIFISCAN"}
 
 
 class Decoder:

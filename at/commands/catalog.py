@@ -7,9 +7,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from at import commands
+from at.protocol.answer_or_notice import ANSWERS_TO
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import ParseError
-from at.protocol.values import split
+from at.protocol.values import Value, split
 
 _FAMILIES = [
     import_module(f"{commands.__name__}.{module.name}")
@@ -67,11 +68,12 @@ def command_of(text: str) -> Command[object] | None:
     parts = read_command(text)
     if parts is None:
         return None
-    try:
-        arguments = split(parts.arguments)
-    except ParseError:
-        return None
     for command_type in TYPES.get((parts.name, parts.form), ()):
+        try:
+            raw = (Value(parts.arguments),)
+            arguments = raw if command_type.opaque else split(parts.arguments)
+        except ParseError:
+            return None
         command = command_type.captured(arguments)
         if command is not None:
             return command
@@ -80,6 +82,7 @@ def command_of(text: str) -> Command[object] | None:
 
 def readers_of(name: str) -> list[Command[object]]:
     """Return the commands whose answer lines begin with `name`, if the command is unknown."""
+    name = ANSWERS_TO.get(name, name)
     commands = (
         _instance_of(command_type)
         for form in (Form.READ, Form.EXECUTE, Form.TEST, Form.SET)

@@ -12,6 +12,7 @@ from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_CREATING = re.compile(r"creating [a-z ]+\.*", re.ASCII | re.IGNORECASE)
 # <snt> of +CGSN -> what comes back and how many digits it has.
 _SERIAL_DIGITS = {1: 15, 2: 16, 3: 2}
 
@@ -132,11 +133,11 @@ class ReadModemUuid(Command[Uuid]):
 
 @at_command("AT%DEVICEUUID")
 class ReadDeviceUuid(Command[Uuid]):
-    """AT%DEVICEUUID (nRF91x1): the device. An nRF9160 tells it in a token of %JWT."""
+    """AT%DEVICEUUID (nRF91x1, nRF93M1): the device. An nRF9160 tells it in a token of %JWT."""
 
     def parse(self, lines: Sequence[str]) -> Uuid:
-        """Return the UUID."""
-        return Uuid(uuid_text(_named_text(lines, self.name), self.name))
+        """Return the UUID; at its first use, an nRF93M1 says before it that it makes one."""
+        return Uuid(uuid_text(last_told(lines, self.name), self.name))
 
 
 @at_command("AT+CGSN", prefix="")
@@ -200,6 +201,17 @@ def uuid_text(text: str, name: str) -> str:
     if not _UUID.fullmatch(text):
         raise ParseError(f"{name}: the answer is not a UUID")
     return text
+
+
+def last_told(lines: Sequence[str], name: str) -> str:
+    """Return the text behind the name in the last line; those before it say "creating ...".
+
+    Raises ParseError.
+    """
+    filled = [line for line in lines if line.strip()]
+    if any(not _CREATING.fullmatch(values.after_name(line, name)) for line in filled[:-1]):
+        raise ParseError(f"{name}: {len(filled)} lines where one must stand")
+    return _named_text(filled[-1:], name)
 
 
 def _imei(fields: values.Fields) -> SerialNumber:

@@ -132,7 +132,7 @@ class Modem:
             owner=Owner(
                 command.prefix,
                 command.owns,
-                bare=not command.prefix,
+                bare=command.wraps or not command.prefix,
                 needs_line=lambda: _needs_line(command),
             ),
             timeout_s=command.timeout_s if timeout_s is None else timeout_s,
@@ -310,8 +310,8 @@ async def open_modem(
     """Open the modem at `port` as a context manager. Raises PortError, NoAnswer.
 
     `port`: "/dev/ttyACM0", "COM3", "serial:NUMBER", "tcp://HOST:PORT", "virtual:[STATEFILE]" or
-    "replay:FILE". `dialect`: "auto", "at-host", "serial-modem" or "shell". `terminator`: "auto",
-    "cr", "lf", "crlf" or "null". `rtscts`: hardware flow control; None: as the kit has it.
+    "replay:FILE". `dialect`: a `DialectName`. `terminator`: a `TerminatorName`. `rtscts`:
+    hardware flow control; None: as the kit has it.
     """
     transport = transport_of(port, baud=baud, rtscts=rtscts)
     modem = Modem(transport, dialect=dialect, terminator=terminator)

@@ -133,7 +133,11 @@ class _Handshake:
                 link.dialect = recognised(self._received)
                 if link.dialect.traits.wrapper:
                     answer = None  # to the bare question, it answered in words of its own
-            return answer if answer is not None and answer.ok else await self._ask_again()
+            if answer is None or not answer.ok:
+                answer = await self._ask_again(find_wrapper=dialect == "auto")
+            if dialect == "auto" and link.dialect is Dialect.SERIAL_MODEM:
+                await self._tell_module()
+            return answer
         finally:
             link.listener = None
             link.mark_trusted()
@@ -144,7 +148,16 @@ class _Handshake:
     def connection_lost(self, reason: Exception | None) -> None:
         """Do nothing: whoever waits for an answer gets the loss."""
 
-    async def _ask_again(self) -> Answer:
+    async def _tell_module(self) -> None:
+        """Ask for the model where the look of a reply leaves two: an nRF93M1 is one of them."""
+        try:
+            answer = await self._link.exchange("AT+CGMM", self._answer_timeout_s)
+        except (CommandTimeout, ModemReset):
+            return
+        if any(line.upper().startswith("NRF93M1") for line in answer.lines):
+            self._link.dialect = Dialect.NRF93M1
+
+    async def _ask_again(self, *, find_wrapper: bool) -> Answer:
         """Ask again, each time assuming that an earlier client left a worse state behind."""
         link = self._link
         for attempt in range(_ATTEMPTS):
@@ -158,6 +171,8 @@ class _Handshake:
                 answer = await self._complete(b"", 3 * resynchronisation.ABORT_S) or answer
             if answer is not None:
                 return answer
+            if find_wrapper and b"\nat: command not found" in self._received:
+                link.dialect = Dialect.MODEM_SHELL
         raise silence(link.transport.name, bytes(self._received))
 
     async def _ask(self) -> Answer | None:

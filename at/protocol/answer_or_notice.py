@@ -16,6 +16,7 @@ from at.protocol.dialect import Dialect
 
 NAME = re.compile(r"[+%#*^$&!][A-Za-z0-9_]+")
 _SIGILS = frozenset("+%#*^$&!")
+_CHUNK = re.compile(r"%FOTA:[ \t]*\"?[A-Za-z0-9+/]{2,}={0,2}\"?,[^,]*,[ \t]*[01]", re.ASCII)
 _COMMAND_NAME = re.compile(r"\s*[Aa][Tt]\s*([+%#*^$&!][A-Za-z0-9_]+)")
 
 # Names that only notices have.
@@ -25,6 +26,7 @@ NOTICES_ONLY = frozenset(
         *("%XPOFWARN", "+CGEV", "+CNEC_ESM", "+CNEC_EMM", "+CEDRXP"),
         *("+CMT", "+CMTI", "+CDS", "#XMODEM", "#XDATAMODE", "#XDFU", "#XGNSSPOS"),
         *("#XNRFPROV", "#XNRFCLOUDFOTA", "#XNRFCLOUDOBSUPLOAD", "#XNRFCLOUDOBSFORWARD"),
+        *("%COAP", "%HTTPURC", "%NRFCLOUDOBS", "%SLEEPMODE"),
     }
 )
 # Names whose set form answers OK alone: their lines are notices, even those that come before OK.
@@ -99,15 +101,27 @@ def is_temperature_reply(line: str) -> bool:
     return len(fields(line)) == 1
 
 
+def is_chunk_reply(line: str) -> bool:
+    """Return whether a %FOTA line is a chunk: the last line of the answer to %NRFCLOUDFOTA=1."""
+    return _CHUNK.fullmatch(line) is not None
+
+
 # Names whose read reply and notice have different shapes.
 REPLY_SHAPES: Mapping[str, Callable[[str], bool]] = {
     **dict.fromkeys(REGISTRATIONS, is_registration_reply),
     "+CSCON": is_connection_reply,
     "%XTEMP": is_temperature_reply,
+    "%FOTA": is_chunk_reply,
 }
+# Names of lines that answer a command of another name.
+ANSWERS_TO = {"%BCINFOSC": "%BCINFO", "%BCINFONC": "%BCINFO", "%FOTA": "%NRFCLOUDFOTA"}
+# Names whose lines are the result of their command, before its OK or after it.
+_EARLY_OR_LATE = frozenset({"%BCINFOSC", "%BCINFONC", "%NRFCLOUDLOCATION"})
 # Names of which they have the same.
 ONE_SHAPE = frozenset({"%XSIM", "%XVBATLOWLVL"})
-_ONE_SHAPE_OR_NONE = ONE_SHAPE | {"+CIND", "+CEDRXS", "+CPIN"}  # the last of other makers' modems
+_ONE_SHAPE_OR_NONE = (
+    ONE_SHAPE | _EARLY_OR_LATE | {"+CIND", "+CEDRXS", "+CPIN"}
+)  # the last of other makers' modems
 
 
 def is_syntax(line: str) -> bool:
@@ -153,6 +167,8 @@ def owner_of(command: str) -> Owner:
         return Owner(name, _any, bare=not name)
     if tail.endswith("?"):
         return Owner(name, REPLY_SHAPES.get(name, _any), bare=not name)
+    if name == "%NRFCLOUDFOTA":
+        return Owner(name, is_chunk_reply, bare=False)
     if name in NOTICES_ONLY or (name in _LATER and "=" in tail):
         return Owner(name, _none, bare=False)
     return Owner(name, _any)

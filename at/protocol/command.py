@@ -49,12 +49,16 @@ class Command(Generic[T_co]):
     `prefix` is what its body lines start with ("+CEREG"), "" if they have none; `owns` decides
     which of them are the answer and which are notices of the same name.
     `multiline` permits CR and LF within the quotes of its line, for PEM texts.
+    `wraps`: what follows the prefix may stand on a line of its own behind it.
+    `opaque`: what follows the sign is one text without quotes, whatever it holds (JSON).
     `name` and `form` say which captured command texts are of this type.
     """
 
     timeout_s: ClassVar[float] = 5.0
     prefix: ClassVar[str] = ""
     multiline: ClassVar[bool] = False
+    wraps: ClassVar[bool] = False
+    opaque: ClassVar[bool] = False
     name: ClassVar[str] = ""
     form: ClassVar[Form] = Form.EXECUTE
     __test__: ClassVar[bool] = False  # pytest takes a class of the name TestBand for a test

@@ -1,7 +1,8 @@
-"""The three firmwares between the line and the modem, and how each takes and prints lines.
+"""The firmwares between the line and the modem, and how each takes and prints lines.
 
 A dialect is declared here and nowhere else: its name in `Dialect` and `DialectName`, its facts in
-`TRAITS`. The facts are those of the SDK's AT host, of Serial Modem and of Zephyr's shell.
+`TRAITS`. The facts are those of the SDK's AT host, of Serial Modem, of the nRF93M1 module, which
+takes its commands itself, and of Zephyr's shell with either command for AT.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ class Dialect(Enum):
 
     AT_HOST = "at-host"
     SERIAL_MODEM = "serial-modem"
+    NRF93M1 = "nrf93m1"
     SHELL = "shell"
+    MODEM_SHELL = "modem-shell"
 
     @cached_property
     def traits(self) -> Traits:
@@ -34,7 +37,7 @@ class Dialect(Enum):
         return wrapper.format(command.replace("\r", "").replace("\n", "\\n"))
 
 
-DialectName = Literal["auto", "at-host", "serial-modem", "shell"]
+DialectName = Literal["auto", "at-host", "serial-modem", "nrf93m1", "shell", "modem-shell"]
 """The names that an option may have; "auto" detects it."""
 
 
@@ -45,7 +48,7 @@ class Traits:
     longest_command: int
     """Bytes of a command line, without its terminator."""
     mark: re.Pattern[bytes] | None = None
-    """Proves this dialect in the raw bytes of a whole reply; None for the one without a mark."""
+    """Proves this dialect in the raw bytes of a whole reply; None where only a question tells."""
     wrapper: str = ""
     """What a command is typed as, with {} for the command; "" for the command itself.
 
@@ -91,6 +94,13 @@ TRAITS = {
             }
         ),
     ),
+    Dialect.NRF93M1: Traits(
+        # Its replies look like Serial Modem's: the answer to AT+CGMM tells the two apart.
+        longest_command=4095,
+        blank_lines=True,
+        # Behind either, nothing that the host has set holds any more.
+        start_lines=frozenset({"RDY", "POWERED DOWN"}),
+    ),
     Dialect.SHELL: Traits(
         longest_command=4095,
         mark=re.compile(rb"[\w.-]+:~\$ |: command not found|: wrong parameter count"),
@@ -99,6 +109,12 @@ TRAITS = {
         prompt=rb"[A-Za-z][\w.-]{0,20}:~\$ ?",
         prompt_ends=(b"$ ", b"$ \x1b[m"),
         console=(b"command not found", b":~$"),
+    ),
+    Dialect.MODEM_SHELL: Traits(
+        # Of the nRF93M1 kit's own host program: the shell as above, with another command for AT.
+        longest_command=256,
+        wrapper="modem at '{}'",
+        echo=re.compile(r"modem\s+at\s+(['\"]?)([Aa][Tt](?:[+%#*^$&!].*)?)\1", re.DOTALL),
     ),
 }
 # For input whose dialect is not known yet.

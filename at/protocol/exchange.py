@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from at.protocol.answer_or_notice import (
+    ANSWERS_TO,
     NOTICES_ONLY,
     ONE_SHAPE,
     Owner,
@@ -281,7 +282,7 @@ class Exchange:
     def _named_line(self, name: str, line: str) -> None:
         last = line_name(self._body[-1]) if self._body and name in ONE_SHAPE else ""
         if self._state is ANSWERED:
-            own = name == self._owner.name and self._owner.owns(line)
+            own = ANSWERS_TO.get(name, name) == self._owner.name and self._owner.owns(line)
         elif own := self.offline and last in ("", name) and not looks_like_notice(line):
             self._state = TRANSITIONS[self._state, NAMED_LINE]
         if own:

@@ -11,7 +11,9 @@ _WORDS = frozenset(
     ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")
 )
 _NUMBERED = re.compile(r"(\+CM[ES] ERROR|MODEM ERROR):\s*(.*)", re.DOTALL)
-_FINAL_INITIALS = frozenset("+MC")
+# In place of a modem's error, by the shell of an nRF93M1 kit's host program.
+_OF_SHELL = re.compile(r"modem is not ready|AT pipe busy|AT command failed \((-?[0-9]{1,9})\)")
+_FINAL_INITIALS = frozenset("+MCmA")
 _CONNECT = re.compile(r"CONNECT(?: .*)?")
 
 
@@ -85,6 +87,8 @@ def final_result(line: str) -> tuple[str, int | None, str] | None:
         if rest.isascii() and rest.removeprefix("-").isdigit():
             return word, int(rest), ""
         return word, None, rest
+    if match := _OF_SHELL.fullmatch(line):
+        return "ERROR", int(match[1]) if match[1] else None, line
     if line.startswith("CONNECT") and _CONNECT.fullmatch(line):
         return line, None, ""
     return None

@@ -26,6 +26,17 @@ _ATTESTATION = (
     "Je39mlIRQikN25B3iqcHPvhrLnUxZgluWeBUmT6830EXuXG2RiuL3WlGhucOifVdI4xNB0vpI2oqQ69R7hzUo"
 )
 
+# Of the generator of P-256, which is nobody's key.
+_ACCESS_KEY = (
+    "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpZP40Li/hp/m47n60"
+    "p8D54WK84zV2sxXs7LtkBoN79R9Q=="
+)
+_REGISTRATION = (
+    "eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiI1NjQ5NTI1NC04ZjBiLWM1YzktZTY1Yi0zNmVkMGNmMGYyO"
+    "TUiLCJpZCI6IjJiNWVmMmJhLThmNWMtNGE0Ni1iMWI0LTVkMWM3YThiOWYxMCJ9.pKvURIxJVi2CgRXROh_M6pJ_UrTVRZ"
+    "KX-LQ-QtqJI4vBNibkPcs43bCCSIkn7JBPtCBXRDmD6IWFF51QVRr-Yg"
+)
+
 ANSWERS: dict[str, tuple[str, ...]] = {
     "AT+CGMI": ("Nordic Semiconductor ASA",),
     "AT+CGMM": ("nRF9161-LACA",),
@@ -127,10 +138,57 @@ ANSWERS: dict[str, tuple[str, ...]] = {
         '+CWLAP:(0,"",-80,"00:00:5e:00:53:02",11)',
     ),
     'AT+CWLAP="home"': ('+CWLAP:(3,"home",-61,"00:00:5e:00:53:01",6)',),
+    "AT%CLOUDACCESSKEY": (f"%CLOUDACCESSKEY: {_ACCESS_KEY}",),
+    'AT%REGJWT="2b5ef2ba-8f5c-4a46-b1b4-5d1c7a8b9f10"': (f"%REGJWT: {_REGISTRATION}",),
+    "AT%ICCID": ("%ICCID: 8999900101834000001F",),
+    "AT%BAND=?": ("%BAND: (1,3,7,8,20,28)",),
+    "AT%BCINFO": (
+        '%BCINFOSC: 6400,247,-101,-11,"001","01","020247C1","0901"',
+        "%BCINFONC: 2300,264,-96,-9",
+    ),
+    "AT%BCINFO=1": ('%BCINFOSC: 6400,247,-101,-11,"001","01","020247C1","0901"',),
+    "AT%WIFISCAN": ('%WIFISCAN: (-,,-30,"00:00:5E:00:53:01",6)',),
+    "AT%WIFISCAN=12000,1,5,3,0": (
+        '%WIFISCAN:(-,"a (b), "c" ",-61,"00:00:5E:00:53:01",6)',
+        '%WIFISCAN:(WPA2,"",-80,"00:00:5E:00:53:02",11)',
+    ),
+    "AT%NRFCLOUDLOCATION=7,1": ("%NRFCLOUDLOCATION: 63.424089,-10.396382,40,4",),
+    'AT%NRFCLOUDMESSAGE={"appId":"TEMP","data":"21"}': ("%NRFCLOUDMESSAGE: SENT",),
+    "AT%NRFCLOUDSHADOW=config.switch": ("%NRFCLOUDSHADOW: true",),
+    "AT%NRFCLOUDOBSHEARTBEAT": ("%NRFCLOUDOBSHEARTBEAT: QUEUED",),
+    "AT%NRFCLOUDOBSUPLOAD": ("%NRFCLOUDOBSUPLOAD: UPLOADED,7",),
+    'AT%NRFCLOUDOBSUPLOAD="key"': ("%NRFCLOUDOBSUPLOAD: UPLOADED,7",),
+    'AT%NRFCLOUDOBSFORWARD="CAKm"': ("%NRFCLOUDOBSFORWARD: SENT",),
+    "AT%NRFCLOUDFOTA=1,0": ("%FOTA: MTIzNDU2Nzg5,10673,1",),
 }
 """The lines before OK, by the command."""
 
 NOTICES = (
+    '%BCINFOSC: 6400,247,-101,-11,"001","01","020247C1","0901"',
+    "%BCINFONC: 2300,264,-96,-9",
+    "%COAP: CONNECTING ...",
+    "%COAP: RESOLVING coap.example.com (IPv4)...",
+    "%COAP: IPv4: 192.0.2.7, PORT: 5684",
+    "%COAP: DTLS_STATE,4",
+    "%COAP: RESPONSE,2.05",
+    '%COAP: DATA,44,{"data": {"url": "https://files.example/a"}}',
+    "%COAP: DATA,HEX,bf01fb4049ea79a430cc51ff",
+    "%COAP: SYNCING_TIME to 192.0.2.7",
+    "%COAP: TIMESYNC_PARSED,1788220800",
+    "%COAP: ERROR,DNS_FAILED",
+    "%COAP: NEW_WORD,1,x",
+    "%FOTA: CHECKING",
+    "%FOTA: ZONE,1,462848",
+    "%FOTA: DOWNLOADING,16384",
+    '%FOTA: "UPDATING",37',
+    '%FOTA: "DONE",0',
+    "%FOTA: NEW_WORD,5",
+    '%HTTPURC: "FOTA","DOWNLOADING",37',
+    '%HTTPURC: "FOTA","VERIFICATION FAILURE",5,4',
+    "%NRFCLOUDLOCATION: 63.424089,-10.396382,40,4",
+    "%NRFCLOUDMESSAGE: SENT",
+    "%NRFCLOUDOBS: coredump available",
+    "%SLEEPMODE: 2",
     "#XDATAMODE: 0",
     "#XDFU: 1,2,0",
     "#XFOTA: 1,0,55",

@@ -24,6 +24,11 @@ _NETWORKS = "stat long short numeric act"  # of a list that may be empty
 MAY_LACK = {
     "": "imei",  # of AT+CGSN alone, which may answer any serial number
     "#XFOTA": "info",
+    "%COAP": "parameters family",  # words may come that no manual names yet
+    "%FOTA": "bytes parameters",
+    "%NRFCLOUDSHADOW": "lines",  # whose shape is not known
+    "%NRFCLOUDOBSFORWARD": "lines",
+    "%NRFCLOUDOBSUPLOAD": "chunks",
     "#XNRFCLOUD": "sec_tag device_id",
     "#XSMVER": "customer",
     "#XNRFCLOUDFOTA": "error stage status info",  # the other form is a whole line, too
@@ -59,7 +64,12 @@ MAY_LACK = {
     "+CWLAP": "freq_offset freqcal_val pairwise group phy wps",
 }
 """Name of a line -> the fields that its grammar has in brackets."""
-SIGNED = {"%JWT", "%KEYGEN", "%ATTESTTOKEN"}  # their lines are base64, and whole by themselves
+SIGNED = {
+    "%JWT",
+    "%KEYGEN",
+    "%ATTESTTOKEN",
+    "%REGJWT",
+}  # their lines are base64, and whole by themselves
 NOT_OF_THE_LINE = {
     *("snt", "serving"),  # which serial number was asked for, and which measurement
     *("snts", "funs", "modes", "bands", "permanent", "run_time"),  # of a range, or of bits

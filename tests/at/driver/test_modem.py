@@ -28,7 +28,12 @@ def test_cmee_is_raised_for_the_session_and_put_back() -> None:
         await modem.close()
         return far.received
 
-    assert virtual_time.run(session()) == ["AT+CMEE?", "AT+CMEE=1", "AT+CMEE=0"]
+    assert virtual_time.run(session()) == [
+        "AT+CMEE?",
+        "AT+CGMM",  # for replies that look like these, the model decides
+        "AT+CMEE=1",
+        "AT+CMEE=0",
+    ]
 
 
 def test_a_refused_command_names_its_code() -> None:

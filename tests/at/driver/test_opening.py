@@ -134,3 +134,82 @@ def test_silence_says_what_came_instead_and_what_to_try(received: bytes, hint: s
     assert isinstance(error, NoAnswer)
     assert error.received == received
     assert hint in error.hint
+
+
+def module(line: str) -> str | None:
+    return {"AT+CGMM": "nRF93M1-LABA-A0A (20250428)"}.get(line, "")
+
+
+async def dialect_of(far: LineModem, **options: str) -> tuple[Dialect, list[str]]:
+    modem = Modem(far.transport, **options)
+    await modem.open()
+    await modem.close()
+    return modem.dialect, far.received
+
+
+def test_the_model_tells_an_nrf93m1_from_a_serial_modem() -> None:
+    found, asked = virtual_time.run(dialect_of(LineModem(module)))
+    assert (found, asked[:2]) == (Dialect.NRF93M1, ["AT+CMEE?", "AT+CGMM"])
+    other = virtual_time.run(dialect_of(LineModem(lambda line: module(line) and "nRF9151-LACA")))
+    assert other[0] is Dialect.SERIAL_MODEM
+
+
+def test_a_dialect_that_is_named_is_not_asked_for() -> None:
+    found, asked = virtual_time.run(dialect_of(LineModem(module), dialect="nrf93m1"))
+    assert found is Dialect.NRF93M1
+    assert "AT+CGMM" not in asked
+
+
+class ModuleShell:
+    """The shell of the nRF93M1 kit's host program: `modem at`, and no `at`."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.answer = answer
+        self.transport = MemoryTransport(self.receive)
+        self.typed: list[str] = []
+
+    def receive(self, data: bytes) -> None:
+        line = data.decode().strip()
+        if not line or line == "~~~~":
+            return
+        self.typed.append(line)
+        word = line.split()[0]
+        if line.startswith("modem at "):
+            text = self.answer
+        else:
+            text = f"{word}: command not found\r\n".encode()
+        shown = data.replace(b"\r", b"\r\n") + text + b"\x1b[1;32muart:~$ \x1b[m"
+        self.transport.deliver(shown)
+
+
+def test_a_shell_whose_command_is_modem_at_is_found() -> None:
+    far = ModuleShell(b"+CMEE: 1\r\nOK\r\n")
+
+    async def session() -> tuple[Dialect, bool]:
+        modem = Modem(far.transport)
+        await modem.open()
+        far.answer = b"OK\r\n"
+        answer = await modem.execute('AT%REGJWT="team"')
+        await modem.close()
+        return modem.dialect, answer.ok
+
+    assert virtual_time.run(session()) == (Dialect.MODEM_SHELL, True)
+    assert far.typed[-1] == "modem at 'AT%REGJWT=\"team\"'"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("AT command failed (-11)", -11), ("AT pipe busy", None), ("modem is not ready", None)],
+)
+def test_the_words_of_that_shell_for_a_failure_end_an_answer(words: str, code: int | None) -> None:
+    far = ModuleShell(b"+CMEE: 1\r\nOK\r\n")
+
+    async def session() -> tuple[str | None, int | None, str]:
+        modem = Modem(far.transport, dialect="modem-shell")
+        await modem.open()
+        far.answer = words.encode() + b"\r\n"
+        answer = await modem.execute("AT+CGMM")
+        await modem.close()
+        return answer.final, answer.code, answer.text
+
+    assert virtual_time.run(session()) == ("ERROR", code, words)

@@ -1,0 +1,173 @@
+"""nRF93M1: %CLOUDACCESSKEY %REGJWT %ICCID %BAND %POWD %SLEEPMODE (its AT reference)."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import ClassVar, Self
+
+from at.commands.identity import last_told, uuid_text
+from at.protocol.command import Command, OkCommand, at_command
+from at.protocol.errors import ParseError
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import Fields, Record, Value, only_row
+from at.tokens.jwt import Jwt, read_jwt
+
+# DER of a SubjectPublicKeyInfo with an uncompressed point of P-256, up to the point (RFC 5480).
+_P256_HEADER = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d03010703420004")
+_P256_BYTES = 91
+
+
+@dataclass(frozen=True, slots=True)
+class CloudAccessKey(Record):
+    """Answer of %CLOUDACCESSKEY: the device's public key, base64 of DER; it is no secret."""
+
+    public_key: str
+
+    derived: ClassVar[tuple[str, ...]] = ("sha256",)
+
+    @property
+    def sha256(self) -> str:
+        """Hex SHA-256 of the key in DER."""
+        return sha256(b64decode(self.public_key)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationToken(Record):
+    """Answer of %REGJWT. The token is a secret for an hour: it shows in no repr and no JSON."""
+
+    header: dict[str, object]
+    claims: dict[str, object]
+    token: str = field(default="", repr=False, compare=False)
+
+    derived: ClassVar[tuple[str, ...]] = ("device_uuid", "team_id")
+    hidden: ClassVar[frozenset[str]] = frozenset({"token"})
+
+    @property
+    def device_uuid(self) -> str:
+        """The device that it registers."""
+        return str(self.claims["sub"])
+
+    @property
+    def team_id(self) -> str:
+        """The team that it registers the device for."""
+        return str(self.claims["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Iccid(Record):
+    """Answer of %ICCID."""
+
+    iccid: str
+
+
+@dataclass(frozen=True, slots=True)
+class SupportedBands(Record):
+    """Answer of %BAND=?."""
+
+    bands: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SleepMode(Record):
+    """%SLEEPMODE: 0 on, 2 on and idle, saving power, 3 on and in deep idle, 4 off."""
+
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class SleepModeNotice(Notice):
+    """%SLEEPMODE, to which nobody subscribes."""
+
+    value: SleepMode
+
+
+@at_command("AT%CLOUDACCESSKEY", timeout_s=30.0)
+class ReadCloudAccessKey(Command[CloudAccessKey]):
+    """AT%CLOUDACCESSKEY: the first use makes the key, and says so on a line before it."""
+
+    def parse(self, lines: Sequence[str]) -> CloudAccessKey:
+        """Return the key. Raises ParseError unless it is one of P-256."""
+        text = last_told(lines, self.name)
+        try:
+            der = b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise ParseError(f"{self.name}: the answer is not base64") from None
+        if len(der) != _P256_BYTES or not der.startswith(_P256_HEADER):
+            raise ParseError(f"{self.name}: the answer is no public key on P-256")
+        return CloudAccessKey(text)
+
+
+@at_command("AT%REGJWT=", timeout_s=15.0)
+class MakeRegistrationToken(Command[RegistrationToken]):
+    """AT%REGJWT="<team id>": needs a valid time; the service takes the token for an hour."""
+
+    team_id: str
+    wraps: ClassVar[bool] = True
+
+    def parse(self, lines: Sequence[str]) -> RegistrationToken:
+        """Return the token, which may stand on the line behind the name. Raises ParseError."""
+        filled = [line.strip() for line in lines if line.strip()]
+        if len(filled) == 2 and filled[0].rstrip(": \t").upper() == self.name:
+            filled = [f"{self.name}: {filled[1]}"]
+        row = only_row(filled, self.name)
+        token = row.text("the token")
+        row.end()
+        return read_registration_token(token)
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Return one for any team."""
+        team = arguments[0].text if len(arguments) == 1 else None
+        return cls(team) if team else None
+
+
+@at_command("AT%ICCID")
+class ReadIccid(Command[Iccid]):
+    """AT%ICCID: the SIM's number, 18 to 20 digits."""
+
+    def read(self, fields: Fields) -> Iccid:
+        """Return the number; some SIMs end in F. Raises ParseError."""
+        text = fields.text("iccid")
+        if not re.fullmatch(r"[0-9]{18,20}[Ff]?", text, re.ASCII):
+            raise fields.fail("iccid", "is no number of a SIM")
+        return Iccid(text)
+
+
+@at_command("AT%BAND=?")
+class TestBands(Command[SupportedBands]):
+    """AT%BAND=?: the bands that the module supports."""
+
+    def read(self, fields: Fields) -> SupportedBands:
+        """Return the bands."""
+        return SupportedBands(fields.integers("bands"))
+
+
+@at_command("AT%POWD=")
+class PowerDown(OkCommand):
+    """AT%POWD=1: the line POWERED DOWN follows OK, and then nothing."""
+
+    mode: int = 1
+
+
+def read_registration_token(token: str) -> RegistrationToken:
+    """Return what a token says. Raises ParseError, which shows no part of it."""
+    read: Jwt = read_jwt(token)
+    if read.header.get("typ") != "JWT":
+        raise ParseError("the token's header is not of typ JWT")
+    team = read.claims.get("id")
+    if not isinstance(team, str) or not team:
+        raise ParseError("the token names no team")
+    uuid_text(str(read.claims.get("sub", "")), "the token's sub")
+    return RegistrationToken(read.header, read.claims, read.token)
+
+
+def _sleep_mode(fields: Fields) -> SleepMode:
+    return SleepMode(fields.integer("mode", 0, 4))
+
+
+register_readers(SleepModeNotice, {"%SLEEPMODE": _sleep_mode})

@@ -1,0 +1,201 @@
+"""What an nRF93M1 hears: %BCINFO (cells) and %WIFISCAN (its AT reference).
+
+Levels are in dBm and dB, not the indices of an nRF91.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from at.commands.registration import HIGHEST_CELL_ID
+from at.protocol.command import Command, at_command
+from at.protocol.errors import ParseError
+from at.protocol.notices import Notice, register_readers
+from at.protocol.values import Fields, Record, Value, name_before_colon
+
+_SERVING, _NEIGHBOR = "%BCINFOSC", "%BCINFONC"
+_MOST_CELLS = 64
+# From both ends: a name may hold commas, quotes, parentheses and any bytes.
+_ACCESS_POINT = re.compile(
+    r"%WIFISCAN:[ \t]*\((?P<encryption>[^,\"()]{1,32}),(?:\"(?P<ssid>.*)\")?,(?P<rssi>-[0-9]{1,3}),"
+    r"\"(?P<mac>[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5})\",(?P<channel>[0-9]{1,2})\)[ \t]*",
+    re.ASCII | re.DOTALL | re.IGNORECASE,
+)
+_CHANNELS = range(1, 15)
+_WIFI_LEVELS = range(-128, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CellLevel(Record):
+    """A cell by its frequency and physical id; `rsrp` is in dBm, `rsrq` in dB."""
+
+    earfcn: int
+    phys_cell_id: int
+    rsrp: int
+    rsrq: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCell(CellLevel):
+    """The serving cell: MCC and MNC as text, cell id and area in hex."""
+
+    mcc: str
+    mnc: str
+    cell_id: str
+    tac: str
+
+    @property
+    def identified(self) -> bool:
+        """Whether the cell id is valid: above 0FFFFFFF there is no cell."""
+        return int(self.cell_id, 16) <= HIGHEST_CELL_ID
+
+
+@dataclass(frozen=True, slots=True)
+class CellInformation(Record):
+    """Answer of %BCINFO; `serving` is None where the module is on no cell."""
+
+    serving: ServingCell | None
+    neighbors: tuple[CellLevel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCellNotice(Notice):
+    """%BCINFOSC of periodic information."""
+
+    value: ServingCell
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborCellNotice(Notice):
+    """%BCINFONC of periodic information."""
+
+    value: CellLevel
+
+
+@dataclass(frozen=True, slots=True)
+class HeardAccessPoint(Record):
+    """One access point; `rssi` is in dBm, `encryption` "-" where it is not told."""
+
+    encryption: str
+    ssid: str
+    rssi: int
+    mac: str
+    channel: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeardAccessPoints(Record):
+    """Answer of %WIFISCAN, strongest first; empty where none was heard."""
+
+    networks: tuple[HeardAccessPoint, ...]
+
+
+@at_command("AT%BCINFO", timeout_s=10.0)
+class ReadCells(Command[CellInformation]):
+    """AT%BCINFO: the serving cell and its neighbours."""
+
+    def parse(self, lines: Sequence[str]) -> CellInformation:
+        """Return the cells of its two kinds of line. Raises ParseError."""
+        serving: ServingCell | None = None
+        neighbors: list[CellLevel] = []
+        for line in filter(str.strip, lines):
+            if name_before_colon(line) != _SERVING:
+                row = Fields.of(line, _NEIGHBOR)
+                neighbors.append(_neighbor(row))
+            elif serving is None and not neighbors:
+                row = Fields.of(line, _SERVING)
+                serving = _serving(row)
+            else:
+                raise ParseError(f"{_SERVING}: a second serving cell")
+            row.end()
+        if len(neighbors) > _MOST_CELLS:
+            raise ParseError(f"{_NEIGHBOR}: {len(neighbors)} neighbours")
+        return CellInformation(serving, tuple(neighbors))
+
+
+@at_command("AT%BCINFO=")
+class ReadCellsNow(ReadCells):
+    """AT%BCINFO=1: likewise. AT%BCINFO=0,... sets periodic information, in notices."""
+
+    operation: int = 1
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Return one for any parameters."""
+        return cls() if arguments else None
+
+
+@at_command("AT%WIFISCAN", timeout_s=20.0)
+class ScanWifi(Command[HeardAccessPoints]):
+    """AT%WIFISCAN: a passive scan of 2.4 GHz; the first lines come after seconds."""
+
+    def parse(self, lines: Sequence[str]) -> HeardAccessPoints:
+        """Return the access points; the MAC is the key, a name may come twice."""
+        return HeardAccessPoints(tuple(read_access_point(line) for line in lines if line.strip()))
+
+
+@at_command("AT%WIFISCAN=", timeout_s=260.0)
+class ScanWifiFor(ScanWifi):
+    """AT%WIFISCAN=[<time ms>][,<rounds>][,<max count>][,<seconds>][,<priority>]."""
+
+    time_ms: int = 12000
+    rounds: int = 1
+    most: int = 10
+    seconds: int = 5
+    wifi_first: int = 0
+
+    @classmethod
+    def captured(cls, arguments: Sequence[Value]) -> Self | None:
+        """Return one for any parameters."""
+        return cls() if arguments else None
+
+
+def read_access_point(line: str) -> HeardAccessPoint:
+    """Return the access point of a %WIFISCAN line. Raises ParseError."""
+    match = _ACCESS_POINT.fullmatch(line)
+    if match is None:
+        raise ParseError("%WIFISCAN: the line is not one access point in parentheses")
+    rssi, channel = int(match["rssi"]), int(match["channel"])
+    if rssi not in _WIFI_LEVELS or channel not in _CHANNELS:
+        raise ParseError(f"%WIFISCAN: {rssi} dBm on channel {channel} is no access point")
+    return HeardAccessPoint(
+        match["encryption"], match["ssid"] or "", rssi, match["mac"].lower(), channel
+    )
+
+
+def _neighbor(fields: Fields) -> CellLevel:
+    return CellLevel(*_level(fields))
+
+
+def _serving(fields: Fields) -> ServingCell:
+    level = _level(fields)
+    mcc, mnc = fields.quoted("mcc"), fields.quoted("mnc")
+    if not re.fullmatch("[0-9]{3}", mcc, re.ASCII) or not re.fullmatch("[0-9]{2,3}", mnc, re.ASCII):
+        raise fields.fail("mcc, mnc", "are not 3 and 2 or 3 digits")
+    cell_id, tac = _hex(fields, "cell_id", 8), _hex(fields, "tac", 4)
+    return ServingCell(*level, mcc, mnc, cell_id, tac)
+
+
+def _level(fields: Fields) -> tuple[int, int, int, int]:
+    return (
+        fields.integer("earfcn", 0, 2**18 - 1),
+        fields.integer("phys_cell_id", 0, 503),
+        fields.integer("rsrp", -160, -20),
+        fields.integer("rsrq", -43, 20),
+    )
+
+
+def _hex(fields: Fields, name: str, digits: int) -> str:
+    if not fields.peek().quoted:
+        raise fields.fail(name, "is not in quotes")
+    text = fields.hexadecimal(name, digits)
+    if len(text) != digits:
+        raise fields.fail(name, f"is not {digits} digits of hex")
+    return text
+
+
+register_readers(ServingCellNotice, {_SERVING: _serving})
+register_readers(NeighborCellNotice, {_NEIGHBOR: _neighbor})
