@@ -6,7 +6,8 @@ from importlib.util import find_spec
 
 from agent.errors import UsageError
 
-STANDIN = ("starlette", "uvicorn", "jsonata")
+WEB = ("starlette", "uvicorn")
+STANDIN = (*WEB, "jsonata")
 EXTRA_OF = {
     **dict.fromkeys(STANDIN, "standin"),
     "psycopg": "bench",
@@ -36,11 +37,12 @@ class MissingExtra(UsageError):
         self.extra = extra
 
 
-def require(what: str, *modules: str) -> None:
+def require(what: str, *modules: str, extra: str = "") -> None:
     """Raise MissingExtra where one of the modules is not installed; imports none of them.
 
-    Called before anything is done. `what` needs them, and begins the message.
+    Called before anything is done. `what` needs them, and begins the message; `extra` is the one to
+    name where more than one brings them.
     """
     for module in modules:
         if find_spec(module) is None:
-            raise MissingExtra(EXTRA_OF[module], what)
+            raise MissingExtra(extra or EXTRA_OF[module], what)

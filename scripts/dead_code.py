@@ -21,6 +21,7 @@ ALLOWED = {
     "agent/cli/framework/command.py:format_commands": "called by click",
     "agent/cli/tree.py": "called by click",
     "agent/cloud/*": "every operation of the device cloud and what it returns, for programs",
+    "agent/page/server.py:capture_signals": "called by uvicorn",
     "agent/provisioning/ca/token_keys.py:private_numbers": "cryptography's interface of a key",
     "agent/testing/kit.py": "what a test of another project does to its kit",
     "agent/standin/serve.py:capture_signals": "called by uvicorn",

@@ -46,9 +46,10 @@ ROOMS = {
     "standin": {"json_value"},
     "wiring": _WIRED,
     "daemon": {*_WIRED, "location", "wiring"},
+    "page": {*BASE, "daemon", "provisioning"},
     "demo": {*BASE, *PARTS, "wiring", "standin"},
     "testing": {*BASE, "standin", "cli"},
-    "cli": {*BASE, *PARTS, "wiring", "standin", "daemon", "demo"},
+    "cli": {*BASE, *PARTS, "wiring", "standin", "daemon", "page", "demo"},
     "__main__": {"cli"},
 }
 # Modules of `at` that take bytes, times and answers as arguments, and never wait or open.

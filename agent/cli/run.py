@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import click
 from agent.cli.framework.command import agent_command, discard_output, emit, emit_or_say
 from agent.cli.framework.session import Session
 from agent.cli.framework.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
+from agent.cli.page import DEFAULT_LISTEN, page_settings, served_page, show_link
 from agent.errors import AgentError
 from agent.tasks import cancel_and_wait
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from agent.config import Configuration
+    from agent.config.profile import PageSettings
     from agent.daemon.agent import Agent
 
 _log = logging.getLogger(__name__)
@@ -29,10 +32,18 @@ _log = logging.getLogger(__name__)
 @agent_command(
     example="cellagent run --port /dev/ttyACM0; then, elsewhere: cellagent status --watch"
 )
+@click.option(
+    "--page",
+    "listen",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value=DEFAULT_LISTEN,
+    help=f"Serve the live page. Without HOST:PORT: page.listen, else {DEFAULT_LISTEN}.",
+)
 @click.option("--print-unit", is_flag=True, help="Print a hardened systemd unit, and end.")
 @click.option("--print-udev", is_flag=True, help="Print a udev rule that keeps ModemManager off.")
 def command(
-    session: Session, *, print_unit: bool, print_udev: bool
+    session: Session, *, listen: str | None, print_unit: bool, print_udev: bool
 ) -> Coroutine[None, None, int] | None:
     """Look after the kits of the profile until stopped: position, updates, crashes, console.
 
@@ -46,11 +57,12 @@ def command(
         return None
     from agent.cli.framework.logs import log_of_the_agent
 
+    settings = page_settings(session.loaded, listen)
     log_of_the_agent(session.verbosity)  # before the event loop, which logs already
-    return _agent(session)
+    return _agent(session, settings)
 
 
-async def _agent(session: Session) -> int:
+async def _agent(session: Session, settings: PageSettings) -> int:
     from agent.daemon.agent import Agent
 
     # A session for each time that the profile is read.
@@ -68,12 +80,20 @@ async def _agent(session: Session) -> int:
             shown = ", ".join(f"{name} on {port}" for name, port in names.items())
             _log.info("profile %s: %s", agent.configuration.name, shown)
             _log.info("it runs; elsewhere: `cellagent status --watch`. Ctrl-C ends it")
+        if agent.page_link is not None and sys.stdout.isatty():
+            show_link(session, agent.page_link())
 
-    try:
-        await agent.run(ready)
-    finally:
-        if watching is not None:
-            await cancel_and_wait(watching)
+    async with AsyncExitStack() as stack:
+        if settings.listen:
+            configuration = agent.configuration
+            page = await stack.enter_async_context(served_page(configuration, settings))
+            agent.page_link = page.link
+            _log.info("the page is at %s; a link to it: `cellagent page`", page.url)
+        try:
+            await agent.run(ready)
+        finally:
+            if watching is not None:
+                await cancel_and_wait(watching)
     return EXIT_INTERRUPTED if signal.SIGINT in received[-1:] else 0
 
 

@@ -144,6 +144,7 @@ COMMANDS: Mapping[str, Entry | LazyGroup] = {
     ),
     "run": Entry("run", "The agent: everything for one kit or many, for months."),
     "status": Entry("status", "What the running agent does and how its kits are."),
+    "page": Entry("page", "The live page of the agent and the bench, in a browser."),
     "hold": Entry("hold", "Make the running agent let go of a kit, while a command runs."),
     "reload": Entry("reload", "Make the running agent read its profile again."),
     "demo": Entry(

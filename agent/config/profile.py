@@ -344,6 +344,16 @@ class MetricsSettings(Section, frozen=True):
     """HOST:PORT of loopback; "" serves none. Example: 127.0.0.1:9464"""
 
 
+class PageSettings(Section, frozen=True):
+    """The live page, in a browser on this host."""
+
+    listen: PlaceToListen = ""
+    """HOST:PORT of loopback; "" serves none unless `run --page` asks. Example: 127.0.0.1:8642"""
+    certificate_file: PemFile = ""
+    """A PEM file of a certificate, its chain and its key: the page then may be served to other
+    machines, under the names in it, and only encrypted. Example: ~/page.pem"""
+
+
 class Profile(Section, frozen=True):
     """One profile: what `--profile NAME` selects."""
 
@@ -359,3 +369,4 @@ class Profile(Section, frozen=True):
     events: EventSettings = EventSettings()
     provisioning: ProvisioningSettings = ProvisioningSettings()
     metrics: MetricsSettings = MetricsSettings()
+    page: PageSettings = PageSettings()

@@ -62,6 +62,8 @@ class Agent:
         self.registry.profile = self._configuration.name
         self.kits: dict[str, KitAgent] = {}
         self.delivery: OutboxDelivery
+        self.page_link: Callable[[], str] | None = None
+        """Returns a new link to the page that is served beside this agent; None where none is."""
         self._metrics = MetricsServer(self.registry)
         self._started = self.registry.now()
         self._stopping = asyncio.Event()

@@ -206,10 +206,19 @@ class LastPosition(msgspec.Struct, frozen=True):
         datetime.fromisoformat(self.at)  # raises ValueError
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a kit was, in degrees."""
+
+    lat: float
+    lon: float
+
+
 class LocationStatus(ConcernStatus, tag="location"):
     """The positions of a kit."""
 
     position: LastPosition | None = None
+    track: list[Place] = []
+    """The places of this agent's time, the newest last; at most HISTORY."""
     unreported: str | None = None
     """Why the device cloud does not have it yet."""
     unreported_hint: str | None = msgspec.field(name="unreported_try", default=None)
@@ -271,7 +280,7 @@ class HousekeepingStatus(ConcernStatus, tag="housekeeping"):
 KitConcern = LinkStatus | ConsoleStatus | EventsStatus | LocationStatus | FotaStatus
 S = TypeVar("S", bound=ConcernStatus)
 HISTORY = 60
-"""Readings that are kept of a kit: one a minute."""
+"""Readings that are kept of a kit: one a minute; and places of its track."""
 
 
 class KitStatus(msgspec.Struct):

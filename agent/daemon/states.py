@@ -75,17 +75,23 @@ def headline(shared: Sequence[ConcernStatus], kits: Sequence[KitStatus], now: da
         # Without its link nothing of a kit works.
         key=lambda pair: (TABLE.index(row_of(pair[1], now)), pair[1].name != "link", pair[1].since),
     )
-    row = row_of(concern, now)
+    found_so = meaning(concern, now)
     alike = sum(each.state is state for each in kits)
     share = f"{alike} of {count} {_IN[state]}; " if alike else ""
     about = f"{kit}: {concern.name}" if kit else concern.name
     return Headline(
         state,
-        f"{share}{about}: {shorten(_text(row, concern), _LONGEST, placeholder=' …')}",
-        _way_out(row, concern),
+        f"{share}{about}: {shorten(found_so.what, _LONGEST, placeholder=' …')}",
+        found_so.hint,
         kit,
         concern.name,
     )
+
+
+def meaning(status: ConcernStatus, now: datetime) -> Finding:
+    """Return what a concern's state rests on, in words, and what to try."""
+    row = row_of(status, now)
+    return Finding(_text(row, status), _way_out(row, status))
 
 
 _IN = {

@@ -73,6 +73,10 @@ class ConsoleRequest(Request, tag="console"):
     kit: str = ""
 
 
+class PageRequest(Request, tag="page"):
+    """A link to the page that the agent serves: PageAnswer."""
+
+
 AnyRequest = (
     StatusRequest
     | WatchRequest
@@ -81,6 +85,7 @@ AnyRequest = (
     | HoldRequest
     | LeaseRequest
     | ConsoleRequest
+    | PageRequest
 )
 REQUESTS = frozenset(kind.__struct_config__.tag for kind in get_args(AnyRequest))
 """What can be asked for."""
@@ -128,6 +133,12 @@ class ConsoleAnswer(Answer, kw_only=True):
     kit: str
     port: str
     pid: int
+
+
+class PageAnswer(Answer, kw_only=True):
+    """A link that works once, for a minute; None where the agent serves no page."""
+
+    link: str | None
 
 
 class ErrorObject(msgspec.Struct):

@@ -59,6 +59,10 @@ class Controlled(Protocol):
     def kit(self, name: str) -> KitAgent:
         """Return the kit of a name or a port. Raises UsageError."""
 
+    @property
+    def page_link(self) -> Callable[[], str] | None:
+        """Returns a new link to the page that is served; None where none is."""
+
 
 class ControlServer:
     """Listens on the control socket, for this user's own processes."""
@@ -127,6 +131,9 @@ class ControlServer:
             case protocol.ConsoleRequest(kit=name):
                 kit = self._agent.kit(name)
                 await show_console(kit, self._agent.registry, client.reader, client.writer)
+            case protocol.PageRequest():
+                link = self._agent.page_link
+                await client.send(protocol.PageAnswer(True, link=link and link()))
 
     async def _send_changes(self, client: _Client) -> None:
         sent = b""

@@ -13,7 +13,7 @@ from agent.config import Profile
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
 from agent.daemon.log_lines import differ_in_numbers_only
-from agent.daemon.snapshot import LastPosition, LocationStatus, Phase
+from agent.daemon.snapshot import HISTORY, LastPosition, LocationStatus, Phase, Place
 from agent.daemon.status import Concern
 from agent.errors import AgentError, NotFound, Unavailable
 from agent.http import HttpClient
@@ -67,6 +67,7 @@ class KitPositions:
         """Find the position anew: it was another kit's."""
         with self.concern.changing() as status:
             status.position = status.unreported = status.unreported_hint = None
+            status.track = []
         self.concern.wake.set()
 
     def try_again(self) -> None:
@@ -104,6 +105,9 @@ class KitPositions:
         self._store.update(position=position)
         with self.concern.changing() as status:
             status.position = _shown(position)
+            if fix.position is not None:
+                place = Place(fix.position.lat, fix.position.lon)
+                status.track = [*status.track[1 - HISTORY :], place]
         if moved(self._store.record.reported, fix):
             await self._report(profile.kit.device_id, fix, position, client)
 

@@ -83,6 +83,7 @@ GIVEN = {
 LASTS = {
     "run": "an agent goes on until it is stopped, and reads its profile again when it is told to",
     "demo": "brings a kit and a profile of its own",
+    "page": "it is served until it is stopped, and asks no kit",
 }
 READS_AGAIN = {
     "cloud serve": "what it writes leaves what a person set as it is",

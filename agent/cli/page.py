@@ -1,0 +1,96 @@
+"""`cellagent page`: the live page of the running agent and of the bench, in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+import click
+
+from agent.cli.framework.command import ProfileCommand, agent_command, emit, note, say
+from agent.cli.framework.session import Session
+from agent.extras import WEB, require
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from agent.config import Configuration
+    from agent.config.profile import PageSettings
+    from agent.page.server import ServedPage
+
+DEFAULT_LISTEN = "127.0.0.1:8642"
+
+
+@agent_command("cellagent page", ProfileCommand)
+@click.option("--listen", metavar="HOST:PORT", help=f"Default: page.listen, else {DEFAULT_LISTEN}.")
+def command(session: Session, *, listen: str | None) -> Coroutine[None, None, None]:
+    """Print a link to the live page: kits, troubles, signal, and the bench.
+
+    The running agent is asked for one if it serves the page (`run --page`); else this command
+    serves it until Ctrl-C. A link works once, for a minute.
+    """
+    configuration = session.configuration
+    settings = page_settings(configuration, listen or DEFAULT_LISTEN)
+    return _page(session, configuration, settings)
+
+
+def page_settings(configuration: Configuration, listen: str | None) -> PageSettings:
+    """Return the settings of the page; the profile's address comes before the default one.
+
+    `listen` None asks for a page only where the profile does. Raises MissingExtra.
+    """
+    import msgspec
+
+    settings = configuration.profile.page
+    if listen and (listen != DEFAULT_LISTEN or not settings.listen):
+        settings = msgspec.structs.replace(settings, listen=listen)
+    if settings.listen:
+        require("the page", *WEB, extra="page")
+    return settings
+
+
+def served_page(
+    configuration: Configuration, settings: PageSettings
+) -> AbstractAsyncContextManager[ServedPage]:
+    """Return what serves the page while it is entered."""
+    from agent.page.server import serving
+
+    return serving(settings, configuration.state_dir, configuration.name)
+
+
+def show_link(session: Session, link: str) -> None:
+    """Print a link, never to a log: it lets a browser in."""
+    if session.json:
+        emit({"link": link})
+    else:
+        say(f"The page, for a minute: {link}")
+
+
+async def _page(session: Session, configuration: Configuration, settings: PageSettings) -> None:
+    if link := await _link_of_agent(configuration):
+        show_link(session, link)
+        return
+    async with served_page(configuration, settings) as page:
+        show_link(session, page.link())
+        if not sys.stdin.isatty():
+            await asyncio.Event().wait()
+        note("Enter prints another link; Ctrl-C ends it")
+        from agent.cli.framework.terminal import typed_lines
+
+        async for _line in typed_lines():
+            show_link(session, page.link())
+        await asyncio.Event().wait()
+
+
+async def _link_of_agent(configuration: Configuration) -> str | None:
+    """Return a link of the running agent; None where none runs, or it serves no page."""
+    from agent.daemon.control.client import AgentRefused, NotRunning, send_request
+    from agent.daemon.control.protocol import PageAnswer, PageRequest
+
+    folder, name = configuration.state_dir, configuration.name
+    try:
+        return (await send_request(folder, name, PageRequest(), PageAnswer)).link
+    except (NotRunning, AgentRefused):  # the second: of a version without a page
+        return None

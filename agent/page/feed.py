@@ -1,0 +1,76 @@
+"""The newest status of the running agent, from its control socket; the agent may end and come back.
+
+Of states that follow each other quickly only the last is kept: a reader gets the newest, no queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from agent.daemon.control.client import open_request
+from agent.daemon.control.protocol import StatusAnswer, WatchRequest
+from agent.daemon.control.socket import ControlSocket
+from agent.daemon.snapshot import AgentStatus, State
+from agent.errors import AgentError
+
+RETRY_S = 1.0
+"""Seconds between two tries to reach an agent that is not there."""
+
+
+def utc_now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+class AgentFeed:
+    """What is known of the agent: its newest status, and since when it is not heard."""
+
+    def __init__(
+        self, control_socket: ControlSocket, now: Callable[[], datetime] = utc_now
+    ) -> None:
+        self.status: AgentStatus | None = None
+        """The newest; with all states unknown while the agent is not heard. None: never heard."""
+        self.lost_at: datetime | None = None
+        """Since when the agent is not heard; None while it is."""
+        self.trouble = ""
+        """Why it is not heard."""
+        self.next_change = asyncio.Event()
+        """Set at the next change; another one stands here from then on."""
+        self.now = now
+        self._socket = control_socket
+
+    async def run(self) -> None:
+        """Follow the agent until cancelled."""
+        while True:
+            try:
+                async with open_request(self._socket, WatchRequest()) as connection:
+                    while True:
+                        self._take((await connection.answer(StatusAnswer, None)).status)
+            except AgentError as error:
+                self._lose(error)
+            await asyncio.sleep(RETRY_S)
+
+    def _take(self, status: AgentStatus) -> None:
+        self.status, self.lost_at, self.trouble = status, None, ""
+        self._changed()
+
+    def _lose(self, error: AgentError) -> None:
+        if self.lost_at is None or self.trouble != str(error):
+            self.lost_at, self.trouble = self.lost_at or self.now(), str(error)
+            if self.status is not None:
+                self.status = _unheard(self.status)
+            self._changed()
+
+    def _changed(self) -> None:
+        self.next_change.set()
+        self.next_change = asyncio.Event()
+
+
+def _unheard(status: AgentStatus) -> AgentStatus:
+    """Return a status whose values are kept, and of which no state is known any more."""
+    kits = [msgspec.structs.replace(kit, state=State.UNKNOWN) for kit in status.kits]
+    return msgspec.structs.replace(status, kits=kits)

@@ -1,0 +1,389 @@
+"""The kits, the worst first: a card for each of a few, a row for each of many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from urllib.parse import quote
+
+from agent.daemon.snapshot import (
+    AgentStatus,
+    ConcernStatus,
+    ConsoleStatus,
+    EventsStatus,
+    FotaStatus,
+    KitStatus,
+    LinkStatus,
+    LocationStatus,
+    Phase,
+    State,
+)
+from agent.daemon.states import meaning
+from agent.page import charts
+from agent.page.markup import Child, Html, tag
+from agent.page.view import Painted, View
+from agent.page.words import CLASS_OF, age, counted, moment, number, state_word
+from at.checkup import REGISTRATION
+
+KEYS = (("j k", "next, previous kit"), ("Enter", "open"), ("d", "cards or rows"))
+_MOST_CARDS = 12
+MINUTE = timedelta(minutes=1)
+_CARDS, _ROWS = "cards", "rows"
+_ORDER = list(State)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that is to be looked at: what, how sure, on which evidence, and what to do."""
+
+    state: State
+    says: str
+    certainty: str = ""
+    because: str = ""
+    next: str | None = None
+
+
+def end_of_minute(now: datetime) -> datetime:
+    """Return the end of this minute: until then nothing moves by itself."""
+    return now.replace(second=0, microsecond=0) + MINUTE
+
+
+def name_of(kit: KitStatus) -> str:
+    """Return the id of a kit's part."""
+    return f"kit-{quote(kit.name, safe='')}"
+
+
+def address(kit: KitStatus) -> str:
+    """Return the address of one kit opened."""
+    return f"/kits/{quote(kit.name, safe='')}"
+
+
+def kits_view(
+    status: AgentStatus, now: datetime, painted: Painted, *, state: str = "", density: str = ""
+) -> View:
+    """Return the kits of a status; `state` chooses those in it, `density` is cards, rows or ""."""
+    ordered = sorted(status.kits, key=lambda kit: (_ORDER.index(kit.state), since(kit)))
+    shown = [kit for kit in ordered if state in {"", kit.state.value}]
+    density = density or (_ROWS if len(status.kits) > _MOST_CARDS else _CARDS)
+    paint = _row if density == _ROWS else _card
+    parts = {
+        name_of(kit): painted.part(
+            f"{density} {kit.name}", (kit, end_of_minute(now)), partial(paint, kit, now)
+        )
+        for kit in shown
+    }
+    container = "rows" if density == _ROWS else "cards"
+    lists = {"heading": ["head"], container: list(parts)}
+    parts["head"] = _head(status, now, state, density)
+    if not shown:
+        parts["nothing"] = _nothing(status, state)
+        lists[container] = ["nothing"]
+    says = {kit.name: f"{kit.name}: {_first_words(kit, now)}" for kit in status.kits}
+    return View(headline(status), parts, lists, says)
+
+
+def headline(status: AgentStatus) -> str:
+    """Return how many kits want somebody, in a sentence."""
+    total = len(status.kits)
+    needing = sum(kit.state in {State.TROUBLE, State.ATTENTION} for kit in status.kits)
+    if not needing:
+        everything = {kit.state for kit in status.kits} <= {State.WELL}
+        return f"{counted(total, 'kit')}, {'all well' if everything else 'none needs you'}"
+    return f"{needing} of {counted(total, 'kit')} {'needs' if needing == 1 else 'need'} you"
+
+
+def _head(status: AgentStatus, now: datetime, state: str, density: str) -> Html:
+    counts = Counter(kit.state for kit in status.kits)
+    tally = [
+        tag(
+            "li",
+            tag(
+                "a",
+                state_word(each, f"{counts[each]} {each.value}"),
+                href=f"/kits?density={density}" + ("" if state == each else f"&state={each.value}"),
+                aria_current="true" if state == each else None,
+            ),
+        )
+        for each in State
+        if counts[each] or state == each
+    ]
+    outbox = status.outbox
+    waits = f"{outbox.waiting} wait" if outbox.waiting else "empty"
+    oldest = (", oldest ", age(outbox.oldest, now)) if outbox.waiting and outbox.oldest else None
+    other = _CARDS if density == _ROWS else _ROWS
+    parked = f", {outbox.parked} parked" if outbox.parked else None
+    up = age(status.agent.since, now)
+    return tag(
+        "div",
+        tag("h1", headline(status)),
+        tag("ul", tally, class_="tally", aria_label="Kits by state"),
+        tag(
+            "p",
+            *("Outbox: ", waits, oldest, parked),
+            *(f" · agent {status.agent.version}, up ", up),
+            class_="muted",
+        ),
+        tag("a", f"as {other}", href=f"/kits?density={other}", class_="density"),
+        [trouble_box(each) for each in shared_troubles(status, now)],
+        id="head",
+        class_="head",
+    )
+
+
+def shared_troubles(status: AgentStatus, now: datetime) -> Iterator[Trouble]:
+    """Yield what is to be looked at of that which all kits share."""
+    for concern in (status.outbox, status.housekeeping):
+        if concern.state in {State.TROUBLE, State.ATTENTION}:
+            found = meaning(concern, now)
+            yield Trouble(concern.state, f"{concern.name}: {found.what}", next=found.hint)
+
+
+def _nothing(status: AgentStatus, state: str) -> Html:
+    if state:
+        every = tag("a", "show all", href="/kits")
+        return tag(
+            "p", f"0 of {counted(len(status.kits), 'kit')} in {state}; ", every, id="nothing"
+        )
+    return tag(
+        "p",
+        "No kit yet. Plug one in, then: ",
+        tag("code", "cellagent config set kit.port auto"),
+        id="nothing",
+    )
+
+
+# --- one kit
+
+
+def since(kit: KitStatus) -> datetime:
+    """Return since when a kit is in its state, by the concern that makes it so."""
+    return min((c.since for c in kit.concerns if c.state is kit.state), default=_newest(kit))
+
+
+def _newest(kit: KitStatus) -> datetime:
+    return max(concern.since for concern in kit.concerns)
+
+
+def troubles(kit: KitStatus, now: datetime) -> Iterator[Trouble]:
+    """Yield what is to be looked at of a kit, the worst first."""
+    for concern in sorted(kit.concerns, key=lambda each: _ORDER.index(each.state)):
+        if concern.state in {State.WELL, State.WORKING}:
+            continue
+        if isinstance(concern, LinkStatus) and concern.phase is not Phase.TROUBLE:
+            yield from _of_link(concern)
+        if concern.state is State.UNKNOWN and kit.state is not State.UNKNOWN:
+            continue  # what waits says less than what it waits for
+        if not isinstance(concern, LinkStatus) or not (concern.cause or concern.findings):
+            found = meaning(concern, now)
+            yield Trouble(concern.state, f"{concern.name}: {found.what}", next=found.hint)
+
+
+def _of_link(link: LinkStatus) -> Iterator[Trouble]:
+    if (cause := link.cause) is not None:
+        yield Trouble(link.state, cause.says, cause.certainty, cause.evidence, cause.next)
+    for finding in link.findings or []:
+        if cause is None or cause.says not in finding.what:  # which is the cause once more
+            yield Trouble(link.state, finding.what, next=finding.hint)
+
+
+def _first_words(kit: KitStatus, now: datetime) -> str:
+    first = next(troubles(kit, now), None)
+    return kit.state.value if first is None else f"{kit.state.value}, {first.says}"
+
+
+def trouble_box(trouble: Trouble) -> Html:
+    """Return what is to be looked at, the evidence and the next step under it."""
+    sure = trouble.certainty and tag("span", trouble.certainty, class_="cert")
+    return tag(
+        "div",
+        tag("p", trouble.says, " ", sure, class_="b"),
+        trouble.because and _line("Because", tag("code", trouble.because)),
+        trouble.next and _line("Next", with_commands(trouble.next)),
+        class_=f"why {CLASS_OF[trouble.state]}",
+    )
+
+
+def _line(name: str, value: Child) -> Html:
+    return tag("p", tag("span", name), tag("span", value), class_="line")
+
+
+def with_commands(text: str) -> list[Html | str]:
+    """Return a text in which what stands between backticks is a command to be copied."""
+    return [
+        tag("code", part, class_="command") if number % 2 else part
+        for number, part in enumerate(text.split("`"))
+    ]
+
+
+def _card(kit: KitStatus, now: datetime) -> Html:
+    name = name_of(kit)
+    link = kit.concern(LinkStatus)
+    about = _joined(link.model, link.firmware, kit.port)
+    return tag(
+        "article",
+        tag(
+            "header",
+            tag("h2", tag("a", kit.name, href=address(kit)), id=f"{name}-name"),
+            state_word(kit.state),
+            tag(
+                "p",
+                tag("span", about),
+                tag("span", "since ", moment(since(kit), date=now), ", ", age(since(kit), now)),
+                class_="sub",
+            ),
+        ),
+        [trouble_box(each) for each in troubles(kit, now)],
+        tag(
+            "div",
+            tag("div", _signals(link, now), _plan(kit), class_="sig"),
+            tag("dl", facts(kit, now), class_="facts"),
+            class_="body",
+        ),
+        id=name,
+        class_=f"card {CLASS_OF[kit.state]}",
+        aria_labelledby=f"{name}-name",
+    )
+
+
+def _signals(link: LinkStatus, now: datetime) -> Html:
+    rsrp, snr = charts.RSRP.value(link.reading), charts.SNR.value(link.reading)
+    return tag(
+        "div",
+        tag(
+            "p",
+            "RSRP ",
+            tag("span", number(rsrp), class_="v"),
+            " dBm ",
+            tag("span", charts.quality(rsrp), class_="muted"),
+        ),
+        charts.signal(charts.RSRP, link.history, end_of_minute(now)),
+        tag("p", "SNR ", tag("span", number(snr), class_="v"), " dB"),
+        charts.signal(charts.SNR, link.history, end_of_minute(now)),
+        tag("p", "last hour", class_="muted"),
+        class_="stale" if link.reading is None else None,
+    )
+
+
+def _plan(kit: KitStatus) -> Html:
+    found = _location(kit)
+    return charts.plan(found.position, found.track) if found else charts.plan(None)
+
+
+def _location(kit: KitStatus) -> LocationStatus | None:
+    return next((each for each in kit.concerns if isinstance(each, LocationStatus)), None)
+
+
+def facts(kit: KitStatus, now: datetime) -> Iterator[Html]:
+    """Yield the facts of a kit, always the same ones in the same place; absent ones are said."""
+    rows: dict[str, Child] = {}
+    for concern in kit.concerns:
+        rows |= _FACTS[type(concern)](concern, now)
+    if kit.state is State.WORKING:
+        rows = {"Update": rows.pop("Update"), **rows}
+    for name, value in rows.items():
+        yield tag("dt", name)
+        yield tag("dd", value)
+
+
+def _link_facts(link: ConcernStatus, _now: datetime) -> dict[str, Child]:
+    assert isinstance(link, LinkStatus)
+    cell, reading = link.cell, link.reading
+    network = "not heard" if link.registration is None else _registered(link.registration)
+    serving = cell and _joined(
+        None if cell.band is None else f"B{cell.band}",
+        None if cell.phys_cell_id is None else f"PCI {cell.phys_cell_id}",
+        cell.operator or cell.plmn,
+    )
+    power = reading and _joined(
+        None if reading.supply_mv is None else f"{reading.supply_mv / 1000:.2f} V",
+        None if reading.temperature_c is None else f"{number(reading.temperature_c)} °C",
+    )
+    return {
+        "Network": network,
+        "Cell": serving or "not heard",
+        "Power": power or "not heard",
+        "Restarts": link.restarts or "none",
+    }
+
+
+def _joined(*words: str | None) -> str:
+    return " · ".join(filter(None, words))
+
+
+def _registered(number_of: int) -> str:
+    return f"{REGISTRATION.get(number_of, 'not known')} ({number_of})"
+
+
+def _console_facts(console: ConcernStatus, now: datetime) -> dict[str, Child]:
+    assert isinstance(console, ConsoleStatus)
+    crash = console.crash
+    if crash is None:
+        return {"Crashes": tag("b", str(console.faults)) if console.faults else "none"}
+    frame = f" at {crash.frame}" if crash.frame else ""
+    when = moment(crash.at, date=now)
+    return {"Crashes": (tag("b", str(max(1, console.faults))), ", ", when, f" {crash.what}{frame}")}
+
+
+def _event_facts(events: ConcernStatus, now: datetime) -> dict[str, Child]:
+    assert isinstance(events, EventsStatus)
+    due = ("next ", moment(events.next_try, date=now)) if events.next_try else None
+    return {"Heartbeat": due or ("off" if events.phase is Phase.OFF else "not yet")}
+
+
+def _location_facts(location: ConcernStatus, now: datetime) -> dict[str, Child]:
+    assert isinstance(location, LocationStatus)
+    position = location.position
+    if position is None:
+        return {"Position": "off" if location.phase is Phase.OFF else "none yet"}
+    at = datetime.fromisoformat(position.at)
+    around = "" if position.uncertainty is None else f", ±{position.uncertainty:.0f} m"
+    return {"Position": (f"{position.method}, ", moment(at, date=now), around)}
+
+
+def _update_facts(fota: ConcernStatus, _now: datetime) -> dict[str, Child]:
+    assert isinstance(fota, FotaStatus)
+    if fota.stage is None:
+        none = "off" if fota.phase is Phase.OFF else "none offered"
+        return {"Update": f"last: {fota.last.status}" if fota.last else none}
+    done = [tag("b", fota.stage)]
+    if fota.total:
+        share = 100 * (fota.done or 0) // fota.total
+        bar = tag("rect", class_="f-work", width=f"{share}%", height="100%")
+        done += [
+            tag("span", f" {share} %, {(fota.done or 0) // 1000} of {fota.total // 1000} kB"),
+            tag("svg", bar, class_="pg", role="img", aria_label=f"{share} percent done"),
+        ]
+    return {"Update": (done, fota.proof and tag("span", fota.proof, class_="proof"))}
+
+
+_FACTS = {
+    LinkStatus: _link_facts,
+    LocationStatus: _location_facts,
+    FotaStatus: _update_facts,
+    ConsoleStatus: _console_facts,
+    EventsStatus: _event_facts,
+}
+
+
+def _row(kit: KitStatus, now: datetime) -> Html:
+    link = kit.concern(LinkStatus)
+    first = next(troubles(kit, now), None)
+    rsrp = charts.RSRP.value(link.reading)
+    words: Child = tag("span", _registered(link.registration or 0), class_="muted")
+    if first is not None:
+        step = first.next and (" ", tag("b", "Next"), " ", with_commands(first.next))
+        words = tag("span", first.says, step)
+    return tag(
+        "article",
+        state_word(kit.state),
+        tag("a", kit.name, href=address(kit), class_="name"),
+        tag("span", words, class_="says"),
+        charts.signal(charts.RSRP, link.history, end_of_minute(now)),
+        tag("span", number(rsrp), tag("span", " dBm", class_="muted"), class_="num"),
+        tag("span", age(since(kit), now), class_="num muted"),
+        id=name_of(kit),
+        class_=f"row {CLASS_OF[kit.state]}",
+    )

@@ -1,0 +1,309 @@
+"""The server of the page: addresses, the stream of changes, and how it listens.
+
+It runs in the event loop of the caller, and reads what it shows over the control socket as any
+other program would: `run --page` and `cellagent page` are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from agent.config.profile import PageSettings
+from agent.config.urls import host_and_port, is_loopback
+from agent.daemon.control.socket import control_socket_of
+from agent.errors import ConfigError, RefusedByRule, UsageError
+from agent.page.access import Guard, Links, signing_key
+from agent.page.feed import AgentFeed
+from agent.page.markup import tag
+from agent.page.view import Surroundings, View, live, plain_page, whole_page
+from agent.page.views import Unknown, Views
+from agent.tasks import cancel_and_wait, wait_for_event
+
+PUSH_S = 0.1
+"""The shortest time between two differences for one browser."""
+CLOCK_S = 5.0
+"""The longest: a page that is live shows that it is."""
+ORDER_S = 10.0
+"""The shortest time between two changes of the order of what is shown."""
+_MOST_CONNECTIONS = 128
+_STOP_S = 1
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+class Difference(msgspec.Struct, omit_defaults=True):
+    """What has changed in a view since the browser was last sent something."""
+
+    title: str = ""
+    parts: dict[str, str] = {}
+    lists: dict[str, list[str]] = {}
+    says: list[str] = []
+    alert: bool = False
+    at: str = ""
+
+
+class Seen:
+    """What one browser was sent; of states that follow each other only the newest is."""
+
+    def __init__(self) -> None:
+        self._view = View("", {}, {})
+        self._ordered_at = float("-inf")
+
+    def difference(self, view: View, now_s: float) -> Difference:
+        """Return what a browser lacks of a view, and count it as sent."""
+        before, lists = self._view, dict(view.lists)
+        parts = {name: part for name, part in view.parts.items() if before.parts.get(name) != part}
+        kept = {name: before.lists.get(name) for name in lists}
+        changed = {name: list(ids) for name, ids in lists.items() if ids != kept[name]}
+        only_order = all(sorted(ids) == sorted(kept[name] or ()) for name, ids in changed.items())
+        if changed and only_order and now_s - self._ordered_at < ORDER_S:
+            lists = {name: kept[name] or ids for name, ids in lists.items()}
+            changed = {}
+        elif changed:
+            self._ordered_at = now_s
+        # At the first paint nothing has happened that would have to be said.
+        says = [text for name, text in view.says.items() if before.says.get(name, text) != text]
+        self._view = View(view.headline, view.parts, lists, view.says, alert=view.alert)
+        title = "" if before.headline == view.headline else f"{view.headline} · cellagent"
+        return Difference(
+            title,
+            {name: str(part) for name, part in parts.items()},
+            changed,
+            says,
+            bool(says) and view.alert,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPage:
+    """A page that is served: where, and how one gets in."""
+
+    url: str
+    links: Links
+    end: Callable[[], None]
+    """Ends every stream."""
+
+    def link(self) -> str:
+        """Return a link that works once, for a minute."""
+        return f"{self.url}/?token={self.links.new()}"
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    settings: PageSettings, state_dir: Path, profile: str
+) -> AsyncIterator[ServedPage]:
+    """Serve the page of a profile's agent until the block ends.
+
+    Raises UsageError where the address cannot be listened on, RefusedByRule, ConfigError.
+    """
+    host, port = host_and_port(settings.listen, "page.listen")
+    names = _certificate_names(settings)
+    if not names and not is_loopback(host):
+        raise RefusedByRule(
+            f"page.listen: {host} is reached from other machines, and nothing is encrypted",
+            hint="listen on 127.0.0.1, or name a certificate in `page.certificate_file`",
+        )
+    listening = _listen(host, port)
+    with contextlib.closing(listening):
+        port = listening.getsockname()[1]
+        scheme = "https" if names else "http"
+        hosts = [_host_header(name, port) for name in (*names, *_own_names(host))]
+        feed = AgentFeed(control_socket_of(state_dir, profile))
+        links = Links(signing_key(state_dir / "page.key"))
+        page = _Page(Views(feed, profile))
+        app = Guard(page.app(), links, hosts, scheme, page.refused)
+        config = _config(app, settings)
+        try:
+            config.load()
+        except OSError as error:  # of TLS, too
+            raise ConfigError(
+                f"page.certificate_file: {settings.certificate_file} cannot be used: {error}",
+                hint="it holds the certificate, its chain and its key, in PEM",
+            ) from error
+        server = _Server(config)
+        works = [
+            asyncio.ensure_future(feed.run()),
+            asyncio.ensure_future(server.serve(sockets=[listening])),
+        ]
+        try:
+            yield ServedPage(f"{scheme}://{hosts[0]}", links, page.end)
+        finally:
+            page.end()
+            server.should_exit = True
+            await asyncio.wait(works[1:], timeout=2 * _STOP_S)
+            await cancel_and_wait(*works)
+
+
+class _Page:
+    """The addresses of the page."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._ended = False
+
+    def app(self) -> Starlette:
+        """Return the application."""
+        routes = [
+            Route("/", self._home),
+            Route("/events", self._events),
+            Route("/static/{name}", _static),
+            Route("/{path:path}", self._show),
+        ]
+        return Starlette(routes=routes)
+
+    def end(self) -> None:
+        """End every stream."""
+        self._ended = True
+        self._views.wake()
+
+    def refused(self) -> Response:
+        """Return the page for a browser without a cookie."""
+        again = "The page is shown to who opened a link. One works once, for a minute; a new one:"
+        return HTMLResponse(
+            plain_page(
+                "Open a link first",
+                tag("p", again),
+                tag("p", tag("code", "cellagent page", class_="command")),
+                tag("p", "A link was just opened? ", tag("a", "Go on to the page", href="/kits")),
+            ),
+            401,
+        )
+
+    async def _home(self, _request: Request) -> Response:
+        return RedirectResponse("/kits", 303)
+
+    async def _show(self, request: Request) -> Response:
+        path, query = request.url.path, dict(request.query_params)
+        try:
+            view = await self._views.view(path, query)
+        except Unknown as error:
+            return HTMLResponse(plain_page("Not here", str(error)), 404)
+        address = path if not request.url.query else f"{path}?{request.url.query}"
+        shown, gone = live(self._views.now(), self._views.lost_at, self._views.trouble)
+        around = Surroundings(address, self._views.about, shown, gone)
+        return HTMLResponse(whole_page(view, around, self._views.keys(path)))
+
+    async def _events(self, request: Request) -> Response:
+        query = dict(request.query_params)
+        path = query.pop("path", "/kits")
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamingResponse(
+            self._stream(path, query), media_type="text/event-stream", headers=headers
+        )
+
+    async def _stream(self, path: str, query: dict[str, str]) -> AsyncIterator[bytes]:
+        """Yield what changes. Who reads slowly is asked for nothing: the next one is the newest."""
+        seen = Seen()
+        while not self._ended:
+            change = self._views.next_change(path)  # of before the view: no later one is missed
+            try:
+                view = await self._views.view(path, query)
+            except Unknown:
+                return
+            shown, gone = live(self._views.now(), self._views.lost_at, self._views.trouble)
+            view = View(
+                view.headline, {**view.parts, "live": shown, "gone": gone}, view.lists, view.says,
+                alert=view.alert,
+            )  # fmt: skip
+            found = seen.difference(view, asyncio.get_running_loop().time())
+            yield b"data: " + msgspec.json.encode(found) + b"\n\n"
+            await wait_for_event(change, CLOCK_S)
+            await asyncio.sleep(PUSH_S)
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    kind = _TYPES.get(Path(name).suffix)
+    file = files("agent.page") / "static" / name
+    if kind is None or "/" in name or not file.is_file():
+        return Response("not here\n", 404)
+    return Response(file.read_bytes(), media_type=f"{kind}; charset=utf-8")
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves the signals to the program around it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _config(app: Guard, settings: PageSettings) -> uvicorn.Config:
+    certificate = (
+        Path(settings.certificate_file).expanduser() if settings.certificate_file else None
+    )
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_STOP_S,
+        ssl_certfile=certificate,
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raises UsageError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # IPPROTO_TCP is explicit: without it asyncio does not take an accepted connection for TCP.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    if os.name == "posix":  # elsewhere it would let two programs have one port
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise UsageError(
+            f"the page cannot be served at {host}:{port}: {error.strerror}",
+            hint="name a free port, or 0 for any: --page 127.0.0.1:0",
+        ) from error
+    return listening
+
+
+def _own_names(host: str) -> list[str]:
+    """Return the names by which a loopback address is called."""
+    return [host, "localhost"] if is_loopback(host) and host != "localhost" else [host]
+
+
+def _host_header(name: str, port: int) -> str:
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def _certificate_names(settings: PageSettings) -> list[str]:
+    """Return the names in the certificate of the settings, none without one. Raises ConfigError."""
+    if not settings.certificate_file:
+        return []
+    from cryptography import x509
+
+    path = Path(settings.certificate_file).expanduser()
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound) as error:
+        raise ConfigError(
+            f"page.certificate_file: {path} is no certificate with names in it: {error}"
+        ) from error
+    found = [
+        *names.get_values_for_type(x509.DNSName),
+        *map(str, names.get_values_for_type(x509.IPAddress)),
+    ]
+    if not found:
+        raise ConfigError(f"page.certificate_file: {path} names no host")
+    return found

@@ -1,0 +1,2 @@
+// The console of one kit is in another file once there is one.
+export function followConsole() {}

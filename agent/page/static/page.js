@@ -1,0 +1,215 @@
+// The page in the browser: puts parts where those of the same id are, and takes keys. It has no
+// rules: what is shown is painted on the server. All that comes is parsed without running anything.
+
+import { keys } from "./keys.js";
+import { followConsole } from "./console.js";
+
+const root = document.documentElement;
+const parser = new DOMParser();
+const AGAIN_MS = 2000; // between two tries to reach a server that went away
+const SAY_MS = 10000; // between two sentences for a screen reader
+let source = null;
+let newest = null; // what came since the last frame
+let held = {}; // orders that wait until the pointer or the focus has left
+let toSay = [];
+let saidAt = -SAY_MS;
+
+// --- parts
+
+function fragment(markup) {
+  return parser.parseFromString(markup, "text/html").body.firstElementChild;
+}
+
+// Makes `old` like `next` and touches only what differs: focus, selection and scrolling stay.
+function morph(old, next) {
+  if (old.nodeType !== next.nodeType || old.nodeName !== next.nodeName) {
+    old.replaceWith(next);
+  } else if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== next.data) old.data = next.data;
+  } else {
+    for (const { name } of [...old.attributes]) {
+      const kept = name === "open" && old.nodeName === "DETAILS";
+      if (!kept && !next.hasAttribute(name)) old.removeAttribute(name);
+    }
+    for (const { name, value } of next.attributes) {
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    const [mine, theirs] = [[...old.childNodes], [...next.childNodes]];
+    theirs.forEach((child, at) => (at < mine.length ? morph(mine[at], child) : old.append(child)));
+    mine.slice(theirs.length).forEach((child) => child.remove());
+  }
+}
+
+function apply({ title, parts = {}, lists = {}, says = [], alert = false }) {
+  if (title) document.title = title;
+  for (const [id, markup] of Object.entries(parts)) {
+    const old = document.getElementById(id);
+    if (old) morph(old, fragment(markup));
+  }
+  for (const [name, ids] of Object.entries(lists)) {
+    const container = document.getElementById(name.split("/").pop());
+    // Of another shape than the page that is shown: rows in place of cards, a first kit.
+    if (!container) return location.reload();
+    held[name] = { container, ids, parts };
+    order(name);
+  }
+  if (says.length) toSay.push(...says.map((words) => ({ words, alert })));
+  say();
+}
+
+// The order changes under neither pointer nor focus; what came or went is put there at once.
+function order(name) {
+  const { container, ids, parts } = held[name];
+  const have = new Set([...container.children].map((child) => child.id).filter(Boolean));
+  const same = ids.length === have.size && ids.every((id) => have.has(id));
+  if (same && (container.matches(":hover") || container.contains(document.activeElement))) return;
+  for (const child of [...container.children]) {
+    if (child.id && !ids.includes(child.id) && child.dataset.keep === undefined) child.remove();
+  }
+  ids.forEach((id, at) => {
+    const part = document.getElementById(id) ?? (parts[id] && fragment(parts[id]));
+    if (part && container.children[at] !== part) {
+      container.insertBefore(part, container.children[at] ?? null);
+    }
+  });
+  delete held[name];
+}
+
+for (const event of ["pointerover", "focusin"]) {
+  addEventListener(event, () => Object.keys(held).forEach(order));
+}
+
+// One polite sentence at most every ten seconds; a slot that failed is said at once.
+function say() {
+  const region = document.getElementById("says");
+  const now = performance.now();
+  if (!region || !toSay.length || (now - saidAt < SAY_MS && !toSay.at(-1).alert)) return;
+  const { words, alert } = toSay.at(-1);
+  [toSay, saidAt] = [[], now];
+  region.textContent = words;
+  if (alert) tone();
+}
+setInterval(say, 1000);
+
+// --- the stream
+
+function connect() {
+  if (source || document.hidden || root.dataset.path === undefined) return;
+  const [path, query] = root.dataset.path.split("?");
+  const words = new URLSearchParams(query);
+  words.set("path", path);
+  source = new EventSource(`/events?${words}`);
+  source.onmessage = ({ data }) => {
+    delete root.dataset.gone;
+    const came = JSON.parse(data);
+    if (newest) {
+      came.parts = { ...newest.parts, ...came.parts };
+      came.lists = { ...newest.lists, ...came.lists };
+      came.says = [...(newest.says ?? []), ...(came.says ?? [])];
+      came.title ||= newest.title;
+      came.alert ||= newest.alert;
+    } else {
+      requestAnimationFrame(() => {
+        const all = newest;
+        newest = null;
+        const began = performance.now();
+        apply(all);
+        performance.measure("update", { start: began, end: performance.now() });
+      });
+    }
+    newest = came;
+  };
+  source.onerror = () => {
+    disconnect();
+    lost();
+    setTimeout(connect, AGAIN_MS);
+  };
+}
+
+function disconnect() {
+  source?.close();
+  source = null;
+}
+
+// The server itself is away: nothing that is shown is known any more.
+function lost() {
+  const bar = document.getElementById("gone");
+  if (!bar || root.dataset.gone !== undefined) return;
+  root.dataset.gone = "";
+  const since = document.getElementById("clock")?.textContent ?? "";
+  bar.hidden = false;
+  bar.textContent =
+    `Not live since ${since}. The program that serves this page ended or cannot be reached; ` +
+    "it is asked again every 2 s. If it asks for a link: cellagent page";
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+addEventListener("pagehide", disconnect);
+addEventListener("pageshow", connect);
+
+// --- ages, commands, theme, sound
+
+const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+function countAges() {
+  if (root.dataset.gone !== undefined || !document.getElementById("gone")?.hidden) return;
+  for (const age of document.querySelectorAll("time.age")) {
+    const seconds = Math.max(0, (Date.now() - Date.parse(age.dateTime)) / 1000);
+    const [unit, size] = UNITS.find(([, each]) => seconds >= 2 * each) ?? UNITS.at(-1);
+    const words = `${Math.round(seconds / size)} ${unit}`;
+    if (age.textContent !== words) age.textContent = words;
+  }
+}
+setInterval(countAges, 10000);
+
+addEventListener("click", (event) => {
+  const command = event.target.closest?.("code.command");
+  if (!command) return;
+  const range = document.createRange();
+  range.selectNodeContents(command);
+  getSelection().removeAllRanges();
+  getSelection().addRange(range);
+  navigator.clipboard?.writeText(command.textContent).catch(() => {});
+});
+
+const stored = {
+  get: (name) => { try { return localStorage.getItem(name); } catch { return null; } },
+  set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* private window */ } },
+};
+const theme = document.getElementById("theme");
+function paint(name) {
+  if (name && name !== "system") root.dataset.theme = name;
+  else delete root.dataset.theme;
+}
+paint(stored.get("theme"));
+if (theme) {
+  theme.value = stored.get("theme") ?? "system";
+  theme.addEventListener("change", () => {
+    stored.set("theme", theme.value);
+    paint(theme.value);
+  });
+}
+
+let sound = null;
+let quiet = stored.get("quiet") === "yes";
+addEventListener("pointerdown", () => (sound ??= new AudioContext()), { once: true });
+addEventListener("keydown", () => (sound ??= new AudioContext()), { once: true });
+function tone() {
+  if (!sound || quiet) return;
+  const [source, volume] = [sound.createOscillator(), sound.createGain()];
+  volume.gain.value = 0.2;
+  source.frequency.value = 440;
+  source.connect(volume).connect(sound.destination);
+  source.start();
+  source.stop(sound.currentTime + 0.35);
+}
+function toggleSound() {
+  quiet = !quiet;
+  stored.set("quiet", quiet ? "yes" : "no");
+  document.getElementById("says").textContent = quiet ? "Sound off" : "Sound on";
+}
+
+root.dataset.script = "";
+keys({ stored, toggleSound });
+followConsole();
+countAges();
+connect();

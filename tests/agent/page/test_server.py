@@ -1,0 +1,292 @@
+"""The page over a real socket and beside a real agent: what is served, sent on, and refused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from statuses import kit, status
+
+from agent.config.profile import PageSettings
+from agent.daemon.control import protocol
+from agent.daemon.control.socket import control_socket_of
+from agent.daemon.snapshot import AgentStatus, State
+from agent.errors import ConfigError, RefusedByRule, UsageError
+from agent.page.server import ORDER_S, Seen, ServedPage, serving
+from agent.page.view import View
+
+ANY_PORT = PageSettings(listen="127.0.0.1:0")
+
+
+class FakeAgent:
+    """Answers `watch` on a control socket with the statuses that it is told."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._socket = control_socket_of(state_dir, "lab")
+        self._writers: list[asyncio.StreamWriter] = []
+        self._status = status(kit("a"))
+
+    async def start(self) -> None:
+        self._server = await self._socket.listen(self._connected, "", limit=65536)
+
+    async def stop(self) -> None:
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        await reader.readline()
+        self._send(writer)
+
+    def tell(self, new: AgentStatus) -> None:
+        self._status = new
+        for writer in self._writers:
+            self._send(writer)
+
+    def _send(self, writer: asyncio.StreamWriter) -> None:
+        writer.write(protocol.encode(protocol.StatusAnswer(True, status=self._status)))
+
+
+@contextlib.asynccontextmanager
+async def page_of(state_dir: Path, settings: PageSettings = ANY_PORT) -> AsyncIterator[ServedPage]:
+    async with serving(settings, state_dir, "lab") as page:
+        yield page
+
+
+@contextlib.asynccontextmanager
+async def browser_at(page: ServedPage, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=page.url, follow_redirects=True, **settings) as browser:
+        assert (await browser.get(page.link())).status_code == 200
+        yield browser
+
+
+class Stream:
+    """The stream of changes, one difference after the other."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self._lines = answer.aiter_lines()
+
+    async def until(self, words: str) -> dict[str, Any]:
+        """Return the first difference that holds the words."""
+        async with asyncio.timeout(60):
+            async for line in self._lines:
+                if words in line:
+                    found: dict[str, Any] = json.loads(line.removeprefix("data: "))
+                    return found
+        raise AssertionError("the stream ended")
+
+
+@pytest.fixture
+async def agent(tmp_path: Path) -> AsyncIterator[FakeAgent]:
+    running = FakeAgent(tmp_path)
+    await running.start()
+    yield running
+    await running.stop()
+
+
+async def until_shown(browser: httpx.AsyncClient, words: str) -> str:
+    """Return the page of the kits once it holds the words."""
+    async with browser.stream("GET", "/events", params={"path": "/kits"}) as answer:
+        await Stream(answer).until(words)
+    text = (await browser.get("/kits")).text
+    assert words in text
+    return text
+
+
+async def test_the_first_paint_has_all_that_is_known_without_any_script(
+    agent: FakeAgent, tmp_path: Path
+) -> None:
+    agent.tell(status(kit("dock", state=State.TROUBLE), kit("right")))
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        text = await until_shown(browser, "1 of 2 kits needs you")
+        assert text.index("dock") < text.index("right")
+        assert "its port went away" in text
+        assert "Live" in text
+        assert "Read only" in text
+
+
+async def test_changes_are_sent_as_they_come_and_nothing_else(
+    agent: FakeAgent, tmp_path: Path
+) -> None:
+    agent.tell(status(kit("a"), kit("b")))
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        await until_shown(browser, "2 kits, all well")
+        async with browser.stream("GET", "/events", params={"path": "/kits"}) as answer:
+            stream = Stream(answer)
+            first = await stream.until("kit-a")
+            assert set(first["parts"]) == {"kit-a", "kit-b", "head", "live", "gone"}
+            assert "says" not in first, "nothing has happened yet"
+            agent.tell(status(kit("a", state=State.TROUBLE), kit("b")))
+            then = await stream.until("kit-a")
+            assert "kit-b" not in then["parts"]
+            assert then["says"] == ["a: trouble, link: its port went away"]
+            assert then["title"] == "1 of 2 kits needs you · cellagent"
+
+
+async def test_an_agent_that_ends_and_comes_back_is_told(agent: FakeAgent, tmp_path: Path) -> None:
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        await until_shown(browser, "1 kit, all well")
+        await agent.stop()
+        text = await until_shown(browser, "Not live since")
+        assert "Unknown" in text, "no state is known any more"
+        await agent.start()
+        await until_shown(browser, "Live ")
+        await until_shown(browser, "1 kit, all well")
+
+
+async def test_without_an_agent_it_says_what_to_start(tmp_path: Path) -> None:
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        assert "cellagent run" in await until_shown(browser, "the agent does not run")
+
+
+async def test_what_is_not_there_and_what_is_not_a_file_of_the_page(
+    agent: FakeAgent, tmp_path: Path
+) -> None:
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        await until_shown(browser, "all well")
+        for path in ("/nothing", "/static/none.css", "/static/..%2Fserver.py", "/static/page.py"):
+            assert (await browser.get(path)).status_code == 404, path
+        for name, kind in (("page.css", "text/css"), ("page.js", "text/javascript")):
+            answer = await browser.get(f"/static/{name}")
+            assert answer.headers["content-type"].startswith(kind)
+
+
+async def test_the_token_of_a_link_is_in_no_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with page_of(tmp_path) as page:
+        link = page.link()
+        async with httpx.AsyncClient() as browser:
+            await browser.get(link)
+    token = link.partition("token=")[2]
+    ours = [each for each in caplog.records if not each.name.startswith("http")]
+    assert token not in "".join(each.getMessage() for each in ours)
+
+
+async def test_open_streams_do_not_keep_the_server_from_ending(
+    agent: FakeAgent, tmp_path: Path
+) -> None:
+    async with (
+        page_of(tmp_path) as page,
+        browser_at(page) as browser,
+        browser.stream("GET", "/events") as answer,
+    ):
+        stream = Stream(answer)
+        await stream.until("kit-a")
+        page.end()
+        with pytest.raises(AssertionError, match="the stream ended"):
+            await stream.until("never")
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "example.com:1", "[::]:0"])
+async def test_only_loopback_is_listened_on_unless_there_is_a_certificate(
+    tmp_path: Path, listen: str
+) -> None:
+    with pytest.raises(RefusedByRule, match="nothing is encrypted"):
+        async with page_of(tmp_path, PageSettings(listen=listen)):
+            pass
+
+
+async def test_a_port_that_is_taken_is_named_with_the_way_out(tmp_path: Path) -> None:
+    async with page_of(tmp_path) as page:
+        taken = page.url.removeprefix("http://")
+        with pytest.raises(UsageError, match=taken):
+            async with page_of(tmp_path / "other", PageSettings(listen=taken)):
+                pass
+
+
+def self_signed(name: str) -> bytes:
+    """Return a key and its certificate for a name and for 127.0.0.1, as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    names = [x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.1"))]
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return private + made.public_bytes(serialization.Encoding.PEM)
+
+
+async def test_with_a_certificate_it_is_encrypted_and_called_by_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "page.pem"
+    path.write_bytes(self_signed("kits.example"))
+    settings = PageSettings(listen="127.0.0.1:0", certificate_file=str(path))
+    async with page_of(tmp_path, settings) as page:
+        assert page.url.startswith("https://kits.example:")
+        port = page.url.rpartition(":")[2]
+        async with httpx.AsyncClient(verify=False) as browser:
+            known = {"host": f"kits.example:{port}"}
+            url = f"https://127.0.0.1:{port}/kits"
+            assert (await browser.get(url, headers=known)).status_code == 401
+            assert (await browser.get(url, headers={"host": "other"})).status_code == 421
+
+
+@pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\nx\n"])
+async def test_a_certificate_that_is_none_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "page.pem"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"page\.pem"):
+        async with page_of(tmp_path, PageSettings(listen=":0", certificate_file=str(path))):
+            pass
+
+
+# --- what one browser is sent
+
+
+def view(order: str, *, says: dict[str, str] | None = None) -> View:
+    from agent.page.markup import Html
+
+    parts = {name: Html(f"<p>{name}</p>") for name in order}
+    return View("h", parts, {"list": list(order)}, says or {})
+
+
+def test_the_order_changes_at_most_every_ten_seconds_and_members_at_once() -> None:
+    seen = Seen()
+    assert seen.difference(view("ab"), 0).lists == {"list": ["a", "b"]}
+    assert seen.difference(view("ba"), 1).lists == {}
+    assert seen.difference(view("bac"), 2).lists == {"list": ["b", "a", "c"]}
+    assert seen.difference(view("cab"), 3).lists == {}
+    assert seen.difference(view("cab"), 3 + ORDER_S).lists == {"list": ["c", "a", "b"]}
+
+
+def test_what_happened_is_said_once_and_what_went_away_is_not() -> None:
+    seen = Seen()
+    assert seen.difference(view("a", says={"a": "well", "b": "well"}), 0).says == []
+    assert seen.difference(view("a", says={"a": "trouble"}), 1).says == ["trouble"]
+    assert seen.difference(view("a", says={"a": "trouble"}), 2).says == []
+
+
+def test_a_week_of_changes_leaves_no_more_than_the_newest() -> None:
+    seen, now = Seen(), datetime(2026, 11, 22, tzinfo=UTC)
+    for minute in range(7 * 24 * 60):
+        at = now + timedelta(minutes=minute)
+        seen.difference(View("h", {"a": view("a").parts["a"] + str(at)}, {}), minute * 60.0)
+    assert len(seen.__dict__) == 2
+    assert set(seen._view.parts) == {"a"}
