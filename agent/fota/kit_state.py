@@ -10,7 +10,7 @@ from at.driver.modem import Modem
 from at.found_state import NOT_BACK, FoundState, put_back, read_found_state
 from at.protocol.errors import AtError, LinkLost
 
-_AWAY_S = 120.0
+AWAY_S = 120.0
 """How long the AT port may be away: an image that runs is a success without it, too."""
 _PAUSE_S = 1.0
 
@@ -23,7 +23,10 @@ class KitState:
         return None
 
     async def put_back(self, found: FoundState) -> str:  # noqa: ARG002 - the seam's
-        """Bring the kit back to it; return how that ended, "" where nothing was to be done."""
+        """Bring the kit back to it; return how that ended, "" where nothing was to be done.
+
+        Raises LinkLost.
+        """
         return ""
 
 
@@ -43,24 +46,27 @@ class ModemState(KitState):
     async def find(self) -> FoundState | None:
         """Return the state; None for a kit that does not answer, as one in its boot loader."""
         try:
-            async with asyncio.timeout(_AWAY_S):
+            async with asyncio.timeout(AWAY_S):
                 return await read_found_state(await self._modem())
         except (AtError, TimeoutError):
             return None
 
     async def put_back(self, found: FoundState) -> str:
-        """Put it back, over as many links as that takes."""
+        """Put it back, over as many links as that takes.
+
+        Raises LinkLost where no other link comes after one that was lost.
+        """
         left: Modem | None = None
         while True:
             try:
-                async with asyncio.timeout(_AWAY_S):
+                async with asyncio.timeout(AWAY_S):
                     modem = await self._modem()
             except TimeoutError:
                 return f"{NOT_BACK}: its AT port is away"
             try:
                 return await put_back(modem, found, self._settle_s, self._clock)
-            except LinkLost as lost:
+            except LinkLost:
                 if modem is left:
-                    return f"{NOT_BACK}: {lost}"
+                    raise
             left = modem
             await self._clock.sleep(_PAUSE_S)

@@ -51,13 +51,15 @@ async def onboard_device(standin: StandIn) -> None:
                 return
 
 
-async def offer_update(standin: StandIn, image: bytes, version: str) -> str:
+async def offer_update(
+    standin: StandIn, image: bytes, version: str, kind: str = "application"
+) -> str:
     """Upload a bundle and offer it to the device; return the job's id."""
     manifest = {
         "name": "test",
         "fwversion": version,
         "format-version": 1,
-        "files": [{"file": "update.bin", "type": "application", "size": len(image)}],
+        "files": [{"file": "update.bin", "type": kind, "size": len(image)}],
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from agent.fota.runner import UpdatePlan, UpdateRunner
     from at.driver.modem import Modem
     from at.firmware_gate import FirmwareVerdict
+
+_LOOK_S = 0.5
 
 
 @click.group(cls=AgentGroup, name="fota")
@@ -49,8 +53,7 @@ async def pull(session: Session, dry_run: bool) -> int:
     """
     if dry_run:
         return await _check(session)
-    async with _runner(session, ProgressOnStderr()) as runner:
-        result = await runner.pull()
+    result = await _pull(session, ProgressOnStderr())
     if session.json:
         emit(_result_object(result))
     elif result is None:
@@ -97,6 +100,31 @@ async def abandon(session: Session, reason: str, yes: bool) -> None:
         _result_object(result),
         "no job is in work" if result is None else f"{result.job_id}: {result.status.value}",
     )
+
+
+async def _pull(session: Session, observer: UpdateObserver) -> JobResult | None:
+    """Carry the pending job to its end, over the links that an install takes: it restarts the kit.
+
+    Raises as `UpdateRunner.pull` does.
+    """
+    from agent.fota.kit_state import AWAY_S
+    from at.protocol.errors import LinkLost, NoAnswer, PortError
+
+    awaited_until = 0.0
+    while True:
+        try:
+            async with _runner(session, observer) as runner:
+                try:
+                    return await runner.pull()
+                except LinkLost:
+                    if runner.journal.step.in_install and not awaited_until:
+                        note("the kit is away: waiting until its port is back")
+                        awaited_until = time.monotonic() + AWAY_S
+                    raise
+        except (LinkLost, PortError, NoAnswer):
+            if time.monotonic() >= awaited_until:
+                raise
+            await asyncio.sleep(_LOOK_S)
 
 
 async def _check(session: Session) -> int:
