@@ -214,6 +214,7 @@ async def modem_on(
     `at.driver.modem.Modem.open`. Raises AtError.
     """
     from at.driver.modem import Modem
+    from at.protocol.errors import NoAnswer
 
     transport, link = await transport_on(port, listing, baud)
     modem = Modem(
@@ -221,11 +222,35 @@ async def modem_on(
         dialect=(link and link.dialect) or dialect if dialect == "auto" else dialect,
         terminator=(link and link.terminator) or terminator if terminator == "auto" else terminator,
     )
-    await modem.open(owed_bytes=owed_bytes)
+    try:
+        await modem.open(owed_bytes=owed_bytes)
+    except NoAnswer as error:
+        is_mute = not error.received
+        if is_mute and ((link and link.dialect) or _has_answered(port, listing)):
+            raise NoAnswer(
+                f"{port}: the kit answered AT here before and now says nothing: it hangs, sleeps or"
+                " is restarting",
+                hint="press its reset button, or unplug it and plug it in again; then "
+                "`cellagent modem at AT`",
+            ) from error
+        raise
     try:
         yield modem
     finally:
         await modem.close()
+
+
+def _has_answered(port: str, listing: Listing) -> bool:
+    """Return whether the agent has spoken to a kit on this port."""
+    from agent.config.paths import state_dir
+    from agent.config.trusted_places import UntrustedPlace
+    from agent.daemon.kit.identity import known_id_at
+    from at.ports.usb import usb_kit_at
+
+    try:
+        return bool(known_id_at(state_dir(), port, usb_kit_at(port, listing)))
+    except UntrustedPlace:
+        return False
 
 
 async def transport_on(

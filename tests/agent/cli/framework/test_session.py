@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import sys
 
-from agent.cli.framework.session import Session
+import pytest
+from pty_far_end import PtyFarEnd
+
+from agent.cli.framework.session import Session, modem_on
+from agent.config.paths import state_dir
 from agent.config.write import set_value
+from agent.daemon.kit.identity import KitStore
 from agent.errors import UsageError
 from at.ports import usb
 from at.ports.usb import UsbPort
-from at.protocol.errors import PortNotFound
+from at.protocol.errors import NoAnswer, PortNotFound
 
 LEFT, RIGHT = "/dev/ttyLEFT", "/dev/ttyRIGHT"
 
@@ -54,3 +59,18 @@ def test_the_only_kit_that_is_plugged_in_is_named_by_its_serial(
     plugged += kit("001050900002")
     with pytest.raises(UsageError, match="2 kits are plugged in"):
         Session().only_kit_port()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_mute_kit_is_told_apart_from_a_wrong_port_by_having_answered_before(
+    is_known: bool,
+) -> None:
+    with PtyFarEnd(answer=lambda _line: b"") as mute:
+        if is_known:  # `run` spoke to it once
+            KitStore(state_dir(), "kit").update(port=mute.path, known_id="a-kit")
+        with pytest.raises(NoAnswer) as silent:
+            async with modem_on(mute.path, list):
+                raise AssertionError("nothing answers")
+    assert ("answered AT here before" in str(silent.value)) is is_known
+    assert ("unplug it" in silent.value.hint) is is_known
