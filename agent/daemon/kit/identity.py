@@ -265,9 +265,9 @@ class KitStore:
         line = json.dumps(position).encode() + b"\n"
         try:
             make_private_folder(self._positions.parent)
-            before = self._positions.read_bytes() if self._positions.exists() else b""
-            if len(before) + len(line) > _LARGEST_HISTORY:
-                before = before[len(before) // 2 :].partition(b"\n")[2]
+            size = self._positions.stat().st_size if self._positions.exists() else 0
+            if size + len(line) > _LARGEST_HISTORY:
+                before = self._positions.read_bytes()[size // 2 :].partition(b"\n")[2]
                 write_private(self._positions, before + line)
             else:
                 with open(self._positions, "ab", opener=private_opener) as file:
