@@ -41,13 +41,8 @@ from at.transcripts.redaction import Redactor
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.resigning import published_key
 from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import (
-    Direction,
-    Transcript,
-    TranscriptStep,
-    format_transcript,
-    parse_transcript,
-)
+from at.transcripts.steps import Direction, TranscriptStep
+from at.transcripts.transcript import Transcript, format_transcript, parse_transcript
 from at.virtual.modem import VirtualModem
 from at.virtual.options import DIALECTS, MODELS, VirtualOptions
 from at.virtual.transport import VirtualTransport

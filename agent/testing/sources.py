@@ -18,7 +18,8 @@ from at.transcripts.recorder import RecordingTransport
 from at.transcripts.relay import Relay
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.step_matching import Playback, shown
-from at.transcripts.transcript import TranscriptStep, load_transcript
+from at.transcripts.steps import TranscriptStep
+from at.transcripts.transcript import load_transcript
 from at.virtual.options import VirtualOptions
 from at.virtual.server.kit_ports import KitPorts, kit_on_ports, served
 from at.virtual.server.runner import make_modem

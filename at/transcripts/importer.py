@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from at.transcripts.log_reader import LogLine, ReadLog, Side, read_log
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction import Redactor
-from at.transcripts.transcript import RECEIVED_END, Direction, Transcript, TranscriptStep
+from at.transcripts.steps import RECEIVED_END, Direction, TranscriptStep
+from at.transcripts.transcript import Transcript
 
 _HALF_A_DAY_S = 43200
 _ENDS = {Direction.SENT: b"\r", Direction.RECEIVED: RECEIVED_END}

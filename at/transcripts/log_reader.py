@@ -18,7 +18,8 @@ from at.transcripts import log_shapes
 from at.transcripts.log_shapes import COMMAND, KIT_LOG, NAMED_ANSWER, Rest, Shape
 from at.transcripts.log_wrapping import literals, unwrapped
 from at.transcripts.payloads import Payloads, Phase
-from at.transcripts.transcript import Direction, Transcript, parse_transcript
+from at.transcripts.steps import Direction
+from at.transcripts.transcript import Transcript, parse_transcript
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LINE_END = re.compile(r"\r\n|\n|\r")

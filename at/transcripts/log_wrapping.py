@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
 from at.transcripts.log_shapes import FENCE, IN, LEADS, LEFT, OUT, RIGHT
-from at.transcripts.transcript import Direction
+from at.transcripts.steps import Direction
 
 _ESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"'}
 _COLUMNS = {

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from at.protocol.errors import AtError, TranscriptError
-from at.transcripts.transcript import Direction, TranscriptStep
+from at.transcripts.steps import Direction, TranscriptStep
 
 if TYPE_CHECKING:
     from at.transcripts.step_matching import Playback
@@ -67,6 +67,9 @@ class Player:
                 before = step.at_s
             # What is printed before a client has opened the port is lost.
             await self._client_came.wait()
+            if step.direction is Direction.SILENCE:
+                await asyncio.sleep(step.seconds)
+                continue
             if step.direction is not Direction.CLOSED:
                 port.send(step.data)
                 continue

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from at.protocol.dialect import TRAITS
 from at.protocol.errors import TranscriptError
-from at.transcripts import transcript
 from at.transcripts.interruptions import is_cut
 from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.redaction import Redactor
+from at.transcripts.steps import Direction, TranscriptStep, format_step
+from at.transcripts.transcript import Transcript, format_transcript
 from at.transport.base import Receiver, Transport
 
 LONGEST = 16384
@@ -40,49 +41,47 @@ class Recorder:
         self._redactor = redactor
         self._payloads = Payloads()
         ends = re.compile(re.escape(terminator) + b"|" + _OTHER_ENDS)
-        self._sent = _Stream(transcript.Direction.SENT, ends)
-        self._received = _Stream(transcript.Direction.RECEIVED, re.compile(rb"\n"))
+        self._sent = _Stream(Direction.SENT, ends)
+        self._received = _Stream(Direction.RECEIVED, re.compile(rb"\n"))
 
     @property
     def in_data_mode(self) -> bool:
         """Whether the next bytes to the modem are data, and no command line."""
         return self._payloads.phase is Phase.DATA
 
-    def add(
-        self, direction: transcript.Direction, data: bytes, at_s: float | None
-    ) -> list[transcript.TranscriptStep]:
+    def add(self, direction: Direction, data: bytes, at_s: float | None) -> list[TranscriptStep]:
         """Add bytes of a direction with their time in seconds; return the steps that are whole."""
-        if direction is transcript.Direction.RECEIVED:
+        if direction is Direction.RECEIVED:
             self._received.add(data, at_s)
             return self._take_received(at_s)
-        steps: list[transcript.TranscriptStep] = []
+        steps: list[TranscriptStep] = []
         if self._received.pending.endswith(_PROMPTS):
             steps += self._rest(self._received)
         self._sent.add(data, at_s)
         return steps + self._take_sent(at_s)
 
-    def finish(self, at_s: float | None = None) -> list[transcript.TranscriptStep]:
+    def finish(self, at_s: float | None = None) -> list[TranscriptStep]:
         """Return the steps that are left; with a time, also that the link ended then."""
         steps = self._rest(self._sent) + self._rest(self._received)
         if at_s is not None:
-            steps.append(transcript.TranscriptStep(transcript.Direction.CLOSED, b"", at_s))
+            steps.append(TranscriptStep(Direction.CLOSED, b"", at_s))
         return steps
 
-    def end_line(self, direction: transcript.Direction) -> list[transcript.TranscriptStep]:
+    def end_line(self, direction: Direction) -> list[TranscriptStep]:
         """Return what is pending of a direction, although its line has no end."""
-        is_sent = direction is transcript.Direction.SENT
+        is_sent = direction is Direction.SENT
         return self._rest(self._sent if is_sent else self._received)
 
-    def _take_received(self, at_s: float | None) -> list[transcript.TranscriptStep]:
-        steps: list[transcript.TranscriptStep] = []
+    def _take_received(self, at_s: float | None) -> list[TranscriptStep]:
+        steps: list[TranscriptStep] = []
         while line := self._received.line(quotes=not self._payloads.echoes_message):
             shown = self._payloads.received(line)
             steps.append(self._received.step(self._cleaned(shown, self._received), at_s))
             steps += self._take_sent(at_s)
         return steps + self._cut(self._received)
 
-    def _take_sent(self, at_s: float | None) -> list[transcript.TranscriptStep]:
-        steps: list[transcript.TranscriptStep] = []
+    def _take_sent(self, at_s: float | None) -> list[TranscriptStep]:
+        steps: list[TranscriptStep] = []
         while self._sent.pending:
             phase = self._payloads.phase
             if phase is Phase.COMMANDS:
@@ -124,7 +123,7 @@ class Recorder:
         taken = self._sent.take(end)
         return (b"{redacted:payload:%d}" % length if length else b"") + taken[length:]
 
-    def _rest(self, stream: _Stream) -> list[transcript.TranscriptStep]:
+    def _rest(self, stream: _Stream) -> list[TranscriptStep]:
         """Return what is pending as a step, whole or not."""
         if not stream.pending:
             return []
@@ -132,7 +131,7 @@ class Recorder:
             return [stream.step(self._payload(whole=True), None)]
         return [stream.step(self._without_secrets(stream.take(len(stream.pending)), stream), None)]
 
-    def _cut(self, stream: _Stream) -> list[transcript.TranscriptStep]:
+    def _cut(self, stream: _Stream) -> list[TranscriptStep]:
         """Return the beginning of a line that is too long; of a secret, the rest is left out."""
         if len(stream.pending) <= LONGEST:
             return []
@@ -147,7 +146,7 @@ class Recorder:
 class _Stream:
     """The bytes of one direction that are not recorded yet; `end` ends a line."""
 
-    def __init__(self, direction: transcript.Direction, end: re.Pattern[bytes]) -> None:
+    def __init__(self, direction: Direction, end: re.Pattern[bytes]) -> None:
         self.pending = bytearray()
         self._direction = direction
         self._end = end
@@ -186,15 +185,15 @@ class _Stream:
             self._scanned = 0
         return b""
 
-    def step(self, data: bytes, next_at_s: float | None) -> transcript.TranscriptStep:
+    def step(self, data: bytes, next_at_s: float | None) -> TranscriptStep:
         """Return a step with the time of its first byte; the next one begins at `next_at_s`."""
         since, self._since = self._since, next_at_s
         rounded = None if since is None else round(since, 6)
-        return transcript.TranscriptStep(self._direction, data, rounded)
+        return TranscriptStep(self._direction, data, rounded)
 
     def _line_end(self, quotes: bool) -> int:
         """Return where the first line ends, 0 if it does not; each byte is looked at once."""
-        is_sent = self._direction is transcript.Direction.SENT
+        is_sent = self._direction is Direction.SENT
         if is_sent and not self._scanned and not self._skipping:
             rest = _REST_OF_END.match(self.pending)
             self._scanned = rest.end() if rest else 0
@@ -234,7 +233,7 @@ class RecordingTransport:
         self._inner = inner
         self._path = Path(path)
         self._header = {"origin": "recorded", **(header or {})}
-        self._terminator = transcript.Transcript((), self._header).terminator
+        self._terminator = Transcript((), self._header).terminator
         redactor = Redactor(identity=not keep_identity)
         self._recorder = Recorder(redactor, terminator=self._terminator)
         self._clock = clock
@@ -271,11 +270,11 @@ class RecordingTransport:
         except OSError as error:
             raise TranscriptError(f"cannot write {self._path}: {error.strerror}") from error
         self._began = self._clock()
-        self._put(transcript.format_transcript(transcript.Transcript((), self._header)))
+        self._put(format_transcript(Transcript((), self._header)))
 
     def write(self, data: bytes) -> None:
         """Record and send bytes. Raises LinkLost once closed."""
-        self._record(transcript.Direction.SENT, data)
+        self._record(Direction.SENT, data)
         self._inner.write(data)
 
     async def drain(self) -> None:
@@ -293,7 +292,7 @@ class RecordingTransport:
 
     def data_received(self, data: bytes) -> None:
         """Record and deliver bytes."""
-        self._record(transcript.Direction.RECEIVED, data)
+        self._record(Direction.RECEIVED, data)
         if self._receiver is not None:
             self._receiver.data_received(data)
 
@@ -305,7 +304,7 @@ class RecordingTransport:
         if receiver is not None:
             receiver.connection_lost(reason)
 
-    def _record(self, direction: transcript.Direction, data: bytes) -> None:
+    def _record(self, direction: Direction, data: bytes) -> None:
         if self._file >= 0:
             self._put_steps(self._recorder.add(direction, data, self._clock() - self._began))
 
@@ -315,11 +314,9 @@ class RecordingTransport:
             os.close(self._file)
             self._file = -1
 
-    def _put_steps(self, steps: list[transcript.TranscriptStep]) -> None:
+    def _put_steps(self, steps: list[TranscriptStep]) -> None:
         if steps:
-            self._put(
-                "".join(transcript.format_step(step, self._terminator) + "\n" for step in steps)
-            )
+            self._put("".join(format_step(step, self._terminator) + "\n" for step in steps))
 
     def _put(self, text: str) -> None:
         data = text.encode("ascii", "backslashreplace")

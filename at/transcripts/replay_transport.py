@@ -7,12 +7,13 @@ from pathlib import Path
 
 from at.protocol.errors import LinkLost, TranscriptError
 from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import Direction, Transcript, TranscriptStep, load_transcript
+from at.transcripts.steps import Direction, TranscriptStep
+from at.transcripts.transcript import Transcript, load_transcript
 from at.transport.base import Receiver
 
 
 class ReplayTransport:
-    """Plays a transcript as the modem, without the recorded delays.
+    """Plays a transcript as the modem, without the recorded delays, but with its silences.
 
     Strict: the first byte that does not fit raises TranscriptError from `write`, which names the
     expected step and the nearest one; the link ends where the recorded one did. Lenient: commands
@@ -28,6 +29,7 @@ class ReplayTransport:
         self._strict = strict
         self._receiver: Receiver | None = None
         self._queue: list[TranscriptStep] = []
+        self._timer: asyncio.Handle | None = None
         self.error: TranscriptError | None = None
         """The first mismatch, for a caller that does not see it raised."""
 
@@ -67,19 +69,25 @@ class ReplayTransport:
         self._report_loss(None)
 
     def _schedule(self, steps: list[TranscriptStep]) -> None:
-        if steps:
-            self._queue += steps
-            asyncio.get_running_loop().call_soon(self._deliver)
+        self._queue += steps
+        if self._queue and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_soon(self._deliver)
 
     def _deliver(self) -> None:
+        self._timer = None
         while self._queue and self._receiver is not None:
             step = self._queue.pop(0)
+            if step.direction is Direction.SILENCE:
+                self._timer = asyncio.get_running_loop().call_later(step.seconds, self._deliver)
+                return
             if step.direction is not Direction.CLOSED:
                 self._receiver.data_received(step.data)
             elif self._strict:
                 self._report_loss(OSError("the recorded link ended here"))
 
     def _report_loss(self, reason: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             receiver.connection_lost(reason)

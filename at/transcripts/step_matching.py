@@ -8,20 +8,26 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from at.protocol.command_redaction import MARKER, without_secrets
+from at.protocol.command_redaction import without_secrets
+from at.protocol.counts import counted
 from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
 from at.transcripts import made_up
-from at.transcripts.transcript import Direction, Transcript, TranscriptStep, commands, escape
+from at.transcripts.exchanges import Course, split_exchanges
+from at.transcripts.rules import Rule, escape
+from at.transcripts.sent_match import WILD, SentMatch
+from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.written_credentials import WrittenCredential, written_credential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_WILD = re.compile(MARKER.pattern.encode())
+    from at.transcripts.transcript import Transcript
+
 _QUOTE = 0x22
 _ENDS = {"\r": "CR", "\n": "LF", "\0": "NUL"}
 _LONGEST_SHOWN = 70
+_ORDER = frozenset({Direction.ANY_ORDER, Direction.IN_ORDER})
 # What a host sets the modem's clock to is another time in each session.
 _CLOCK = re.compile(rb'(AT\+CCLK=")[^"]*(?=")', re.IGNORECASE)
 _LISTED = re.compile(rb'(%CMNG:\s*(\d+)\s*,\s*(\d+)\s*,\s*")([0-9A-Fa-f]{64})(?=")')
@@ -32,24 +38,31 @@ _SETUP = {b"AT": (), b"AT+CMEE?": (b"+CMEE: 1",), b"AT+CMEE=1": (), b"AT+CMEE=0"
 class Divergence(TranscriptError):
     """Something was sent that is not in the recording.
 
-    `line` of `file` (None where the transcript is of none) was to be sent; `heard` is the last line
-    that the recorded modem said before, `nearest` the line of a later step that is like it, or 0.
+    `line` of `file` (None where the transcript is of none) was to be sent, or is the last one of
+    the session; `heard` is the last line that the recorded modem said before, `nearest` the line of
+    a later step that is like what was sent, or 0.
     """
 
     def __init__(self, playback: Playback, sent: bytes) -> None:
-        transcript, step = playback.transcript, playback.remaining[0]
-        self.file, self.line = transcript.file, step.line
-        self.recorded, self.sent = shown(step.data), shown(sent)
-        said = [s for s in transcript.steps if s.line < step.line or not step.line]
-        heard = [s for s in said if s.direction is Direction.RECEIVED and s.data.strip()]
+        transcript, expected = playback.transcript, playback.expected
+        self.file, self.sent = transcript.file, shown(sent)
+        lines = {recorded_as(step): step.line for step in reversed(expected)}
+        nearest = difflib.get_close_matches(self.sent, lines, n=1, cutoff=0.0)
+        self.recorded = nearest[0] if nearest else "nothing more"
+        ends = transcript.steps[-1].line if transcript.steps else 1
+        self.line = lines[nearest[0]] if nearest else ends
+        heard = [s for s in playback.played if s.direction is Direction.RECEIVED and s.data.strip()]
         self.heard = shown(heard[-1].data) if heard else ""
-        texts = {shown(s.data): s.line for s in reversed(playback.remaining)}
+        texts = {recorded_as(step): step.line for step in reversed(playback.remaining)}
         close = difflib.get_close_matches(self.sent, texts, n=1, cutoff=0.6)
         self.nearest = texts[close[0]] if close and texts[close[0]] != self.line else 0
-        nearest = f"the nearest step is line {self.nearest}, {close[0]}; " if self.nearest else ""
+        hint = f"the nearest step is line {self.nearest}, {close[0]}; " if self.nearest else ""
+        others = f", or {counted(len(expected) - 1, 'others')}" if len(expected) > 1 else ""
         super().__init__(
-            f"sent {self.sent}, yet line {self.line} of the transcript has {self.recorded}",
-            hint=nearest + "record the session anew, or replay it leniently",
+            f"sent {self.sent}, yet line {self.line} of the transcript has {self.recorded}{others}"
+            if expected
+            else f"sent {self.sent} after the last step of the transcript, line {ends}",
+            hint=hint + "record the session anew, or replay it leniently",
         )
 
 
@@ -58,7 +71,7 @@ class Playback:
 
     Strict: the first byte that was not in the session raises TranscriptError. Lenient: each command
     is answered as in the session, in any order; an unknown one gets ERROR, AT alone OK. A step may
-    say that the link ended there; the caller decides whether it ends.
+    say that the link ended there, or that nothing came for a while; that is the caller's to do.
     """
 
     def __init__(
@@ -75,15 +88,16 @@ class Playback:
         """The bytes sent after the current one, for an error message."""
         self._setup_sent = b""
         """The bytes sent so far of a setup question that the session does not have."""
-        self._steps = transcript.steps
         self._strict = strict
-        self._position = 0
-        self._matched = bytearray()
-        """The bytes so far of the current step, as they are in the transcript."""
-        self._secret_bytes = self._secret_quotes = 0
-        """How many bytes, and quotes, were sent so far of a secret that was redacted there."""
-        self._sent = bytearray()
-        """The bytes so far of the current step, as they were sent."""
+        self._exchanges = split_exchanges(transcript.steps, end)
+        self._course = Course(self._exchanges)
+        self._current: list[TranscriptStep] = []
+        """What is left of the exchange that goes on."""
+        self._awaited: dict[int, SentMatch] = {}
+        """What may be sent now, by the number of its exchange, as far as it fits."""
+        self._await()
+        self.played: list[TranscriptStep] = []
+        """What a strict replay has had the modem print so far."""
         self._digests: dict[WrittenCredential, bytes] = {}
         """The digest of each credential that was sent, where the transcript has a redacted one."""
         self._line = bytearray()
@@ -95,16 +109,21 @@ class Playback:
         """Return the steps that precede the first sent one."""
         if self._strict:
             return self._until_sent()
-        first = next(
-            (i for i, s in enumerate(self._steps) if s.direction is Direction.SENT),
-            len(self._steps),
-        )
-        return list(self._steps[:first])
+        first = self._exchanges[:1]
+        return [step for exchange in first if not exchange.asks for step in exchange.steps]
+
+    @property
+    def expected(self) -> list[TranscriptStep]:
+        """The steps that may be sent next in a strict replay; more than one in any order."""
+        if self._current:
+            return self._current[:1]
+        return [exchange.steps[0] for exchange in self._course.candidates().values()]
 
     @property
     def remaining(self) -> list[TranscriptStep]:
         """The steps of a strict replay that are still to be sent."""
-        return [s for s in self._steps[self._position :] if s.direction is Direction.SENT]
+        later = [s for e in self._course.left if not e.optional for s in e.steps]
+        return [s for s in (*self._current, *later) if s.direction is Direction.SENT]
 
     def sent(self, data: bytes) -> list[TranscriptStep]:
         """Send bytes to the recorded modem; return its answer. Raises TranscriptError."""
@@ -115,76 +134,58 @@ class Playback:
         return steps
 
     def _until_sent(self) -> list[TranscriptStep]:
-        start = self._position
-        while (
-            self._position < len(self._steps)
-            and self._steps[self._position].direction is not Direction.SENT
-        ):
-            self._position += 1
-        return self._with_digests(self._steps[start : self._position])
+        """Return what comes until something is to be sent."""
+        steps: list[TranscriptStep] = []
+        while self._current and self._current[0].direction is not Direction.SENT:
+            steps.append(self._current.pop(0))
+        if not self._current:
+            steps += self._course.due()
+        self._await()
+        steps = self._with_digests(steps)
+        self.played += steps
+        return steps
+
+    def _await(self) -> None:
+        """Wait for what may be sent now, from its first byte on."""
+        end = self.transcript.terminator
+        if self._current:
+            self._awaited = {-1: SentMatch(self._current[0], end)}
+            return
+        candidates = self._course.candidates().items()
+        self._awaited = {number: SentMatch(each.steps[0], end) for number, each in candidates}
 
     def _byte_strict(self, byte: int) -> list[TranscriptStep]:
         if self._setup_sent:
             return self._byte_of_setup(self._setup_sent + bytes([byte]))
-        if self._position >= len(self._steps):
-            return self._byte_of_setup(bytes([byte]))
-        expected = self._steps[self._position].data
-        self._sent.append(byte)
-        wild = _WILD.match(expected, len(self._matched))
-        if wild is not None:
-            if not self._ends_secret(byte, wild):
-                return []
-            self._matched += wild.group()
-            self._secret_bytes = self._secret_quotes = 0
-            if wild[2] or wild.end() == len(expected):
-                return self._step_matched() if wild.end() == len(expected) else []
-        if self._matched == expected or expected[len(self._matched)] != byte:
-            return self._byte_of_setup(bytes(self._matched) + bytes([byte]))
-        self._matched.append(byte)
-        return self._step_matched() if len(self._matched) == len(expected) else []
+        fitting = {number: match for number, match in self._awaited.items() if match.take(byte)}
+        if not fitting:
+            begun = next((match.begun for match in self._awaited.values()), b"")
+            return self._byte_of_setup(begun + bytes([byte]))
+        self._awaited = fitting
+        whole = [number for number, match in fitting.items() if match.whole]
+        if not whole:
+            return []
+        number = min(whole, key=lambda number: bool(fitting[number].step.varying))
+        return self._step_matched(number, fitting[number])
 
-    def _step_matched(self) -> list[TranscriptStep]:
-        self._note_written(self._steps[self._position].data, bytes(self._sent))
-        self._matched.clear()
-        self._sent.clear()
-        self._position += 1
+    def _step_matched(self, number: int, match: SentMatch) -> list[TranscriptStep]:
+        self._note_written(match.step.data, bytes(match.sent))
+        if not self._current:
+            self._current = list(self._course.candidates()[number].steps)
+            self._course.take(number)
+        self._current.pop(0)
         return self._until_sent()
-
-    def _ends_secret(self, byte: int, wild: re.Match[bytes]) -> bool:
-        """Add a byte to the redacted secret; return whether that is complete.
-
-        A secret of known length ends with its last byte, any other before the byte that follows it
-        in the transcript; in a secret that has quotes of its own, behind them.
-        """
-        if wild[2]:
-            self._secret_bytes += 1
-            return self._secret_bytes == int(wild[2])
-        follows = wild.string[wild.end() : wild.end() + 1] or self.transcript.terminator[-1:]
-        quotes = self._secret_quotes
-        if follows in b"\r\n":  # which end no line while a quote is open, here or before
-            quotes += wild.string.count(b'"', 0, wild.start())
-        if bytes([byte]) == follows and (byte == _QUOTE or quotes % 2 == 0):
-            return True
-        self._secret_quotes += byte == _QUOTE
-        return False
 
     def _byte_of_setup(self, sent: bytes) -> list[TranscriptStep]:
         """Send a byte that the session does not have: of a setup question, or an error."""
         if not any(command.startswith(sent) for command in self._setup):
-            raise self._mismatch(sent)
+            raise Divergence(self, sent + self._rest)
         answer = self._setup.get(sent)
         self._setup_sent = b"" if answer else sent
         if answer is None:
             return []
-        self._matched.clear()
-        self._sent.clear()
+        self._await()
         return [answer]
-
-    def _mismatch(self, begun: bytes) -> TranscriptError:
-        sent = begun + self._rest
-        if self._position >= len(self._steps):
-            return TranscriptError(f"sent {shown(sent)} after the last step of the transcript")
-        return Divergence(self, sent)
 
     def _byte_lenient(self, byte: int) -> list[TranscriptStep]:
         terminator = self.transcript.terminator
@@ -197,11 +198,12 @@ class Playback:
         self._line.clear()
         if not command:
             return []
-        recorded = self._answers.get(command)
+        recorded = self._answers.get(TranscriptStep(Direction.SENT, command))
         if recorded is None:
-            fitting = next((known for known in self._answers if _fits(known, command)), b"")
-            recorded = self._answers.get(fitting)
-            self._note_written(fitting, command)
+            fitting = next((known for known in self._answers if _fits(known, command)), None)
+            if fitting is not None:
+                recorded = self._answers[fitting]
+                self._note_written(fitting.data, command)
         if recorded is None and command + terminator in self._setup:
             return [self._setup[command + terminator]]
         if recorded is None:
@@ -235,13 +237,17 @@ def _with_any_host(transcript: Transcript) -> Transcript:
     A host has an identity from the recorded modem, and then it is the made-up one, or of itself.
     """
 
-    def fitting(step: TranscriptStep) -> TranscriptStep:
-        if step.direction is not Direction.SENT:
-            return step
-        data = _CLOCK.sub(rb"\1{redacted:time}", step.data)
-        return replace(step, data=made_up.SENT.sub(b"{redacted:identity}", data))
+    def fitting(data: bytes) -> bytes:
+        data = _CLOCK.sub(rb"\1{redacted:time}", data)
+        return made_up.SENT.sub(b"{redacted:identity}", data)
 
-    return replace(transcript, steps=tuple(map(fitting, transcript.steps)))
+    return replace(
+        transcript,
+        steps=tuple(
+            step.rewritten(fitting) if step.direction is Direction.SENT else step
+            for step in transcript.steps
+        ),
+    )
 
 
 def _setup_answer(transcript: Transcript, lines: tuple[bytes, ...]) -> TranscriptStep:
@@ -253,36 +259,57 @@ def _setup_answer(transcript: Transcript, lines: tuple[bytes, ...]) -> Transcrip
     return TranscriptStep(Direction.RECEIVED, body + b"OK\r\n")
 
 
-def _answers(transcript: Transcript) -> dict[bytes, list[list[TranscriptStep]]]:
+def _answers(transcript: Transcript) -> dict[TranscriptStep, list[list[TranscriptStep]]]:
     """Return what came back after each command, each time it was sent."""
-    ends = {
-        id(step): sent.removesuffix(transcript.terminator).strip()
-        for step, sent in commands(transcript)
-    }
-    answers: dict[bytes, list[list[TranscriptStep]]] = {}
+    answers: dict[TranscriptStep, list[list[TranscriptStep]]] = {}
     current: list[TranscriptStep] | None = None
+    pending = TranscriptStep(Direction.SENT, b"")
     for step in transcript.steps:
         if step.direction is Direction.SENT:
-            command = ends.get(id(step))
-            if command is not None:
+            pending = pending.joined(step)
+            if pending.data.endswith(transcript.terminator):
+                data = pending.data.removesuffix(transcript.terminator)
+                command = replace(pending, data=data if pending.varying else data.strip())
                 current = []
                 answers.setdefault(command, []).append(current)
-        elif current is not None:
+                pending = TranscriptStep(Direction.SENT, b"")
+        elif current is not None and step.direction not in _ORDER:
             current.append(step)
     return answers
 
 
-def _fits(recorded: bytes, command: bytes) -> bool:
-    """Return whether `command` fits `recorded`, whose secrets were redacted."""
-    pattern, done = b"", 0
-    for wild in _WILD.finditer(recorded):
-        in_quotes = recorded[wild.end() : wild.end() + 1] == b'"'
-        secret = b".{%b}" % wild[2] if wild[2] else b'[^"]*' if in_quotes else b".*"
-        pattern += re.escape(recorded[done : wild.start()]) + secret
-        done = wild.end()
-    if not done:
+def _fits(recorded: TranscriptStep, command: bytes) -> bool:
+    """Return whether `command` fits `recorded`, which has rules, or whose secrets were redacted."""
+    data, pattern, done = recorded.data, b"", 0
+    for varying in recorded.varying:
+        pattern += _with_secrets(data[done : varying.begin]) + b"(%b)" % varying.rule.pattern
+        done = varying.end
+    pattern += _with_secrets(data[done:])
+    if pattern == re.escape(data):
         return False
-    return re.fullmatch(pattern + re.escape(recorded[done:]), command, re.DOTALL) is not None
+    match = re.fullmatch(pattern, command, re.DOTALL)
+    rules = [varying.rule for varying in recorded.varying]
+    return match is not None and all(map(Rule.holds, rules, match.groups()))
+
+
+def _with_secrets(data: bytes) -> bytes:
+    """Return a pattern of bytes in which secrets were redacted."""
+    pattern, done = b"", 0
+    for wild in WILD.finditer(data):
+        in_quotes = data[wild.end() : wild.end() + 1] == b'"'
+        secret = b".{%b}" % wild[2] if wild[2] else b'[^"]*' if in_quotes else b".*"
+        pattern += re.escape(data[done : wild.start()]) + secret
+        done = wild.end()
+    return pattern + re.escape(data[done:])
+
+
+def recorded_as(step: TranscriptStep) -> str:
+    """Return a step as `shown`, with its rules in place of their examples."""
+    text, done = b"", 0
+    for varying in step.varying:
+        text += step.data[done : varying.begin] + varying.text(step.data).encode()
+        done = varying.end
+    return shown(text + step.data[done:])
 
 
 def shown(data: bytes) -> str:

@@ -73,7 +73,7 @@ async def _ask_identity(session: Session) -> dict[str, str]:
 
     The modem is asked before the session begins; what it does not answer is "unknown".
     """
-    from at.transcripts.transcript import escape
+    from at.transcripts.rules import escape
 
     asked = {"device": "AT+CGMM", "firmware": "AT+CGMR"}
     header = dict.fromkeys(asked, "unknown")

@@ -17,7 +17,8 @@ from at.transcripts.made_up import luhn_digit
 from at.transcripts.redaction import Redactor
 from at.transcripts.resigning import PUBLISHED_KEY_ID, PUBLISHED_PEM
 from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import Direction, Transcript, TranscriptStep
+from at.transcripts.steps import Direction, TranscriptStep
+from at.transcripts.transcript import Transcript
 from tests.support.virtual_modems import printed, switched_on
 
 IMEI = "352656100367872"

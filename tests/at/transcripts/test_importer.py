@@ -10,7 +10,8 @@ from secret_spellings import CANARY, spelled
 from at.protocol.errors import TranscriptError
 from at.transcripts import importer
 from at.transcripts.importer import Imported
-from at.transcripts.transcript import Direction, format_transcript, parse_transcript
+from at.transcripts.steps import Direction
+from at.transcripts.transcript import format_transcript, parse_transcript
 
 
 def import_log(log: str, *, keep_identity: bool = False) -> Imported:

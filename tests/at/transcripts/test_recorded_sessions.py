@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 
 from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import (
-    Direction,
-    format_transcript,
-    load_transcript,
-    parse_transcript,
-)
+from at.transcripts.steps import Direction
+from at.transcripts.transcript import format_transcript, load_transcript, parse_transcript
 
 FILES = sorted(
     (Path(__file__).resolve().parents[3] / "fixtures" / "transcripts").glob("*.transcript")

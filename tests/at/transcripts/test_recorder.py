@@ -11,7 +11,7 @@ from secret_spellings import spelled
 
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction import Redactor
-from at.transcripts.transcript import Direction
+from at.transcripts.steps import Direction
 
 CANARY = "c0ffee5ec2e7"
 TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0." + CANARY * 7

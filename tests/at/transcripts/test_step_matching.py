@@ -13,14 +13,10 @@ from secret_spellings import CANARY, spelled
 from at.protocol.command_redaction import without_secrets
 from at.protocol.errors import TranscriptError
 from at.transcripts.redaction import Redactor
+from at.transcripts.rules import unescape
 from at.transcripts.step_matching import Playback
-from at.transcripts.transcript import (
-    Direction,
-    Transcript,
-    TranscriptStep,
-    parse_transcript,
-    unescape,
-)
+from at.transcripts.steps import Direction, TranscriptStep
+from at.transcripts.transcript import Transcript, parse_transcript
 
 SESSION = parse_transcript(
     "# origin: by hand\n"

@@ -9,15 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.transcript import (
-    Direction,
-    Transcript,
-    TranscriptStep,
-    escape,
-    format_transcript,
-    parse_transcript,
-    unescape,
-)
+from at.transcripts.rules import escape, unescape
+from at.transcripts.steps import Direction, TranscriptStep
+from at.transcripts.transcript import Transcript, format_transcript, parse_transcript
 
 TIMES = st.none() | st.floats(0, 1e6).map(lambda seconds: round(seconds, 6))
 STEPS = st.one_of(
@@ -87,7 +81,7 @@ def test_a_transcript_by_hand_reads_as_a_person_means_it() -> None:
         ("> AT\n<| \n", "line 2: a piece without a byte"),
         ("> AT\\q\n", "no such escape"),
         ("! opened\n", "only `closed` is known"),
-        ("# transcript: 2\n> AT\n", "version 2"),
+        ("# transcript: 3\n> AT\n", "line 1: a transcript of version '3'"),
         ("# terminator: \\z\n> AT\n", "no such escape"),
     ],
 )

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_modems import ask, notices_until, switched_on
 
-from at.transcripts.transcript import Direction, load_transcript
+from at.transcripts.steps import Direction
+from at.transcripts.transcript import load_transcript
 from at.virtual.families.settings import SETTINGS
 
 SETTLED_S = 20  # then the kit is registered, and asleep
