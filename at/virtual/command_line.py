@@ -115,6 +115,10 @@ class LineReader:
 _LINE = re.compile(r"AT(?:([+%#][A-Z0-9_]+)(=\?|\?|=)?(.*))?", re.DOTALL | re.IGNORECASE)
 
 
+# Whose parameter is JSON, or any text, without quotes around it.
+_OPAQUE = {"%NRFCLOUDMESSAGE", "%NRFCLOUDSHADOW"}
+
+
 class RequestForm(Enum):
     """The syntax form of a command (3GPP TS 27.007 calls RUN the execution command)."""
 
@@ -191,6 +195,8 @@ def parse_request(line: str) -> CommandRequest:
     name, sign, rest = matched.group(1) or "", matched.group(2) or "", matched.group(3) or ""
     if sign != "=" and rest.strip():
         raise BadRequest
+    if sign == "=" and name.upper() in _OPAQUE:
+        return CommandRequest(name.upper(), RequestForm.SET, (Bare(rest),))
     parameters = tuple(_parameters(rest)) if sign == "=" else ()
     return CommandRequest(name.upper(), RequestForm(sign), parameters)
 

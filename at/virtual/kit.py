@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Protocol
 
 from at.virtual.kit_faults import KitFaults
-from at.virtual.options import MODELS, VirtualOptions, firmware_version
+from at.virtual.options import MODELS, MODULE, VirtualOptions, firmware_version
 from at.virtual.radio_world import Coordinates, MeasuredCell, SimulatedCell, load_world
 from at.virtual.state import SavedState
 
@@ -124,6 +124,8 @@ class Session:
     """Observations that wait for their upload."""
     forwarding: bool = False
     cloud_ready: bool = False
+    queued_chunks: int = 0
+    """Chunks of an nRF93M1 that wait to be uploaded."""
     cloud_joined: bool = False
     """Whether there was a connection since the start."""
     cloud_sends_location: int = 0
@@ -220,7 +222,8 @@ class VirtualKit:
         self.unix_offset_s = unix_time - now
         self.random = random.Random(options.seed)  # noqa: S311 - for faults, not for keys
         self.world = load_world()
-        self.session = Session(booted_at=now, plmn_lock=self.faults.locked_plmn)
+        self.session = self._fresh_session()
+        self.session.plmn_lock = self.faults.locked_plmn
         if (band := self.faults.whole("band-locked")) is not None:
             self.session.band_lock = f"{1 << (band - 1):088b}"
         if (mode := self.faults.wrong_mode) is not None and len(mode) == len(
@@ -235,6 +238,13 @@ class VirtualKit:
         self.fetches: list[Fetch] = []
         """Requested downloads; the runner of the kit removes them."""
         self.restart_requested = False
+        self.is_module = options.model == MODULE
+        """Whether it is an nRF93M1, whose commands are its own."""
+        self.forwarded: list[bytes] = []
+        """Chunks of the host's that it sent to the observability service."""
+        self.loader_lines: list[str] = []
+        """What its loader prints when it starts next."""
+        self.powered = True
         self.bootloader_mode = False
         self.bootloader_written = False
         self.position_hook: Coordinates | None = None
@@ -383,7 +393,15 @@ class VirtualKit:
                 saved.app_version, saved.image_sha256 = saved.pending_image, saved.pending_sha256
             saved.pending_image = saved.pending_sha256 = ""
         self._start_modem()
-        self.session = Session(booted_at=self.now)
+        self.session = self._fresh_session()
+
+    def _fresh_session(self) -> Session:
+        return Session(booted_at=self.now, echo=self.options.dialect == MODULE)
+
+    def power_off(self) -> None:
+        """Turn the module off: it answers OK, says so, and then nothing."""
+        self.powered = False
+        self.schedule(0.0, lambda: self.notify("POWERED DOWN"))
 
     def restart_modem(self) -> None:
         """Restart the modem alone: functional mode 0, nothing subscribed, no time."""

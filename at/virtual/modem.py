@@ -8,6 +8,7 @@ modem.next_at                   # call advance(now) then; None: nothing is sched
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache, partial
 from importlib import import_module
 
 from at.virtual import command_line
@@ -16,7 +17,7 @@ from at.virtual.families import functional_mode, wifi
 from at.virtual.families.firmware_update import BOOTLOADER_COMMANDS
 from at.virtual.faults import LineFaults
 from at.virtual.kit import DataMode, ModemMode, Reply, VirtualKit, fail, ok
-from at.virtual.options import TERMINATORS, VirtualOptions
+from at.virtual.options import MODULE, TERMINATORS, VirtualOptions
 from at.virtual.state import SavedState
 
 
@@ -24,8 +25,10 @@ def _list_of(signs: str) -> command_line.Handler:
     """Return the handler of +CLAC or #XCLAC: lists the commands that begin with one of `signs`."""
 
     def command_list(kit: VirtualKit, _request: command_line.CommandRequest) -> Reply:
-        others = {*wifi.COMMANDS, *_NOT_OF_THE_MODEM, *(SINCE_2 if kit.generation < 2 else ())}
-        own = [name for name in COMMANDS if name and name[0] in signs and name not in others]
+        others = {*wifi.COMMANDS, *(SINCE_2 if kit.generation < 2 else ())}
+        others |= set() if kit.is_module else _NOT_OF_THE_MODEM
+        known = commands_of(kit)
+        own = [name for name in known if name and name[0] in signs and name not in others]
         return ok(*(f"AT{name}" for name in own))
 
     return command_line.only(command_list, command_line.RequestForm.RUN)
@@ -48,8 +51,23 @@ SINCE_2 = frozenset(name for module in _MODULES for name in getattr(module, "SIN
 _NOT_OF_THE_MODEM = {"+IPR"}
 
 
+def commands_of(kit: VirtualKit) -> Mapping[str, command_line.Handler]:
+    """Return the commands that a kit's model has."""
+    return _of_module() if kit.is_module else COMMANDS
+
+
+@cache
+def _of_module() -> Mapping[str, command_line.Handler]:
+    from at.virtual.families import nrf93m1, nrf93m1_cloud, nrf93m1_update
+
+    shared = {name: COMMANDS[name] for name in (*nrf93m1.SHARED, "+CLAC")}
+    return shared | nrf93m1.COMMANDS | nrf93m1_cloud.COMMANDS | nrf93m1_update.COMMANDS
+
+
 PROMPT = b"\x1b[1;32muart:~$ \x1b[m"  # in the colours that Zephyr's shell has
 BOOT_S = 2.0
+_BLANK_LINES = ("serial-modem", MODULE)
+_TEXTS = 2  # +CMEE: errors as texts
 _ON_FOR_S = 30.0  # a kit that is registered from the start was switched on so long ago
 
 
@@ -86,8 +104,9 @@ class VirtualModem:
         self._booting = False
         self._data: DataMode | None = None
         given = self.kit.options
-        self._dialect = given.dialect
-        self._reader = command_line.LineReader(given.dialect, TERMINATORS[given.terminator])
+        self._at_verb = "modem at" if given.dialect == "modem-shell" else "at"
+        self._dialect = "shell" if given.dialect == "modem-shell" else given.dialect
+        self._reader = command_line.LineReader(self._dialect, TERMINATORS[given.terminator])
         self.console = Console(self.kit, logs=console_apart)
         """The application; `console.crash()` crashes it at the next `advance`."""
         self._shell = command_line.LineReader("shell", b"\r")
@@ -122,7 +141,9 @@ class VirtualModem:
     def receive(self, data: bytes, now: float) -> None:
         """Receive bytes at the AT port."""
         self.advance(now)
-        if self._booting or (self._busy and self._dialect == "at-host"):
+        if self._booting or not self.kit.powered:
+            return
+        if self._busy and self._dialect == "at-host":
             return  # the receiver is off while a command runs: bytes sent then are lost
         self._inbox += data
         self._pump()
@@ -187,16 +208,16 @@ class VirtualModem:
             if not stripped:
                 self.print_raw(PROMPT)
                 return None
-            verb, _, rest = stripped.partition(" ")
-            if verb != "at" or not rest:
+            rest = stripped.removeprefix(f"{self._at_verb} ")
+            if rest == stripped or (self.kit.is_module and stripped.startswith("at at")):
                 self.console.run(stripped)
                 self._settle()
                 self.print_raw(PROMPT)
                 return None
             # A shell line holds no line end: this firmware makes CR LF of the two characters.
             text = rest.strip().strip("'").replace("\\n", "\r\n")
-        if self._dialect == "serial-modem" and text[2:].upper() in {"E0", "E1"}:
-            self.kit.session.echo = text.endswith("1")
+        if self._dialect in _BLANK_LINES and text.strip()[2:].upper() in {"E0", "E1"}:
+            self.kit.session.echo = text.strip().endswith("1")
             return ok()
         try:
             request = command_line.parse_request(text)
@@ -205,7 +226,7 @@ class VirtualModem:
             return fail(wrong.code)
 
     def _dispatch(self, request: command_line.CommandRequest) -> Reply:
-        handler = COMMANDS.get(request.name)
+        handler = commands_of(self.kit).get(request.name)
         if handler is None or (request.name[:1] == "#" and self._dialect != "serial-modem"):
             return fail()
         if request.name in SINCE_2 and self.kit.generation < 2:
@@ -238,14 +259,21 @@ class VirtualModem:
         elif answer.code is None or not self.kit.session.cmee:
             final = "ERROR"
         else:
-            final = f"+CME ERROR: {answer.code}"
+            final = f"+CME ERROR: {self._error(answer.code)}"
         noise = self._line_faults.log_line
         lines = [line.encode("latin-1", "replace") for line in answer.lines]
         body = b"".join(noise() + line + b"\r\n" for line in lines)
         end = noise() + final.encode() + b"\r\n"
-        if self._dialect == "serial-modem":
+        if self._dialect in _BLANK_LINES:
             return (b"\r\n" + body if body else b"") + b"\r\n" + end
         return body + end + noise() + (PROMPT if self._dialect == "shell" else b"")
+
+    def _error(self, code: int) -> str:
+        if self.kit.session.cmee < _TEXTS:
+            return str(code)
+        from at.virtual.families.nrf93m1 import ERROR_TEXTS
+
+        return ERROR_TEXTS.get(code, str(code))
 
     def _settle(self) -> None:
         """Print queued notices and console lines, then restart if that was requested."""
@@ -264,7 +292,7 @@ class VirtualModem:
 
     def notice(self, line: str) -> bytes:
         """Return a notice as this firmware prints it."""
-        lead = b"\r\n" if self._dialect == "serial-modem" else b""
+        lead = b"\r\n" if self._dialect in _BLANK_LINES else b""
         return lead + line.encode("latin-1", "replace") + b"\r\n"
 
     def _flush_console(self) -> None:
@@ -272,7 +300,7 @@ class VirtualModem:
         self.kit.console.clear()
         if self.console_apart:
             self._out[Port.CONSOLE] += text
-        elif self._dialect != "serial-modem":  # whose logs go to its second UART
+        elif self._dialect not in _BLANK_LINES:  # whose logs go to its second UART
             self.print_raw(text)
 
     def print_raw(self, data: bytes) -> None:
@@ -309,6 +337,10 @@ class VirtualModem:
         self._data = None
         boot_s = self.kit.delay(BOOT_S)
         self._busy = self._booting = boot_s > 0
+        lines, self.kit.loader_lines = self.kit.loader_lines, []
+        for number, line in enumerate(lines, 1):
+            text = self.notice(line)
+            self.kit.schedule(boot_s * number / (len(lines) + 1), partial(self.print_raw, text))
         self.kit.schedule(boot_s, self._booted)
 
     def _booted(self) -> None:
@@ -317,6 +349,8 @@ class VirtualModem:
             mode = b"Bootloader mode ready" if self.kit.bootloader_mode else b"Ready"
             self.print_raw(mode + b"\r\n")
             self.kit.report_update()
+        elif self._dialect == MODULE:
+            self.print_raw(self.notice("RDY"))
         self.console.begin()
         self._settle()
         if self._dialect == "shell":

@@ -11,7 +11,11 @@ from at.protocol.errors import AtError
 
 # Written out, not taken from the driver: a mistake of the driver's would hide itself, and a dialect
 # that it learns would be offered here half-built.
-DIALECTS = ("at-host", "serial-modem", "shell")
+MODULE = "nrf93m1"
+"""The model that takes its commands itself, and its dialect."""
+DIALECTS = ("at-host", "serial-modem", "nrf93m1", "shell", "modem-shell")
+_OF_MODULE = (MODULE, "shell", "modem-shell")
+_OF_NRF91 = ("at-host", "serial-modem", "shell")
 TERMINATORS = {"cr": b"\r", "lf": b"\n", "crlf": b"\r\n", "null": b"\x00"}
 
 # IMEIs whose TAC begins with 00 are set aside for tests: no device that was sold has one.
@@ -50,6 +54,9 @@ MODELS = {
     "nrf9151": ChipModel(
         "nRF9151", "nrf91x1", "nRF9151-LACA", "nRF9151 LACA A1A", "mfw_nrf91x1_2.0.4", 6
     ),
+    "nrf93m1": ChipModel(
+        "nRF93M1", "nrf93m1", "nRF93M1-LABA-A0A (20250428)", "", "mfw_nrf93m1_1.5.0", 0
+    ),
 }
 
 
@@ -84,13 +91,20 @@ class VirtualOptions:
         if named := _SERIAL_MODEM.fullmatch(self.firmware):
             return self._of_serial_modem(named[1]).completed()
         # A firmware's name implies the chip, where no chip is named.
-        name = self.model or ("nrf9160" if "nrf9160" in self.firmware else "nrf9161")
+        implied = next((name for name in ("nrf9160", MODULE) if name in self.firmware), "nrf9161")
+        name = self.model or implied
         if name not in MODELS:
             raise OptionError(f"no such model: {name!r}", hint=f"choose one of {', '.join(MODELS)}")
-        dialect = self.dialect or DIALECTS[0]
+        is_module = name == MODULE
+        dialect = self.dialect or (MODULE if is_module else DIALECTS[0])
         if dialect not in DIALECTS:
             raise OptionError(
                 f"no such dialect: {dialect!r}", hint=f"choose one of {', '.join(DIALECTS)}"
+            )
+        if dialect not in (_OF_MODULE if is_module else _OF_NRF91):
+            raise OptionError(
+                f"an {MODELS[name].chip} does not speak {dialect}",
+                hint=f"choose one of {', '.join(_OF_MODULE if is_module else _OF_NRF91)}",
             )
         if self.terminator not in TERMINATORS:
             raise OptionError(

@@ -215,6 +215,15 @@ def web_token(key: EllipticCurvePrivateKey, claims: Mapping[str, object]) -> str
     return f"{signed}.{_base64url(sign_raw(key, signed.encode('ascii')))}"
 
 
+def plain_token(key: EllipticCurvePrivateKey, claims: Mapping[str, object]) -> str:
+    """Return a JWT as an nRF93M1 makes it: no `kid`, and nothing that is padded."""
+    parts = ({"alg": "ES256", "typ": "JWT"}, claims)
+    signed = ".".join(
+        _base64url(json.dumps(part, separators=(",", ":")).encode()) for part in parts
+    )
+    return f"{signed}.{_base64url(sign_raw(key, signed.encode('ascii')))}"
+
+
 def _padded(value: Mapping[str, object]) -> bytes:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
     return text + b" " * (-len(text) % 3)

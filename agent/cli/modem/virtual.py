@@ -1,4 +1,4 @@
-"""`cellagent modem virtual`: a stateful nRF91 on a PTY or a TCP port."""
+"""`cellagent modem virtual`: a stateful nRF91 or nRF93M1 on a PTY or a TCP port."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def _port_further(address: str, distance: int) -> str:
 @click.option("--console", metavar="PATH", help="A terminal for the application's console.")
 @click.option("--companion", metavar="PATH", help="A terminal for an ESP-AT that scans Wi-Fi.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
-@click.option("--model", default="", metavar="MODEL", help="nrf9160, nrf9161 (usual) or nrf9151.")
+@click.option(
+    "--model", default="", metavar="MODEL", help="nrf9160, nrf9161 (usual), nrf9151 or nrf93m1."
+)
 @click.option(
     "--firmware", default="", metavar="V", help="1.3.7, mfw_nrf9160_1.3.7, serial-modem-2.0.0."
 )
@@ -74,7 +76,7 @@ def _port_further(address: str, distance: int) -> str:
 )
 @click.option("--imei", default="", metavar="N", help="14 digits, or 15 with the check digit.")
 @click.option("--uuid", default="", metavar="UUID", help="The device's; else made from the IMEI.")
-@click.option("--dialect", default="", metavar="NAME", help="at-host, serial-modem or shell.")
+@click.option("--dialect", default="", metavar="NAME", help="The docs list them by model.")
 @click.option("--terminator", default="cr", metavar="NAME", help="cr (usual), lf, crlf or null.")
 @click.option("--fault", "faults", multiple=True, metavar="NAME[=ARG]", help="help lists them.")
 @click.option("--state", metavar="FILE", help="Keep the kit's flash in FILE (0600).")
@@ -102,7 +104,7 @@ async def command(
     cmd: tuple[str, ...],
     **kit: Any,
 ) -> int:
-    """Serve a virtual nRF91: it boots as a fresh kit does and keeps its settings.
+    """Serve a virtual nRF91 or nRF93M1: it boots as a fresh kit does and keeps its settings.
 
     Prints {"ready":true,"port":…}, with --count {"ready":true,"ports":[…]}, and serves until
     SIGTERM or Ctrl-C. With `-- CMD…` it runs CMD with CELLAGENT_PORT set, to the first port, and

@@ -67,7 +67,7 @@ def _switch_off(kit: VirtualKit, mode: ModemMode) -> None:
     if session.measurement is not None:
         kit.cancel(session.measurement_timer)
         session.measurement = None
-    if mode is ModemMode.OFF:
+    if mode is ModemMode.OFF and not kit.is_module:
         session.subscriptions = Subscriptions()
     power_saving.flight_mode(kit, on=True)
 

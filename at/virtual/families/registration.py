@@ -199,7 +199,8 @@ def _registration(kit: VirtualKit, level: int) -> str:
         fields += ["", "", ""]
     if level in {3, 5} and session.reject and session.registration == 3:
         fields += [str(part) for part in session.reject]
-    if level >= 4 and kit.registered:
+    saves_power = bool(kit.saved.psm[0]) or not kit.is_module
+    if level >= 4 and kit.registered and saves_power:
         fields += ["", "", *(f'"{timer}"' for timer in power_saving.granted(kit))]
     return ",".join(fields)
 

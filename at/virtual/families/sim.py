@@ -26,9 +26,14 @@ def subscriber(kit: VirtualKit, _request: CommandRequest) -> Reply:
 
 def card(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """%XICCID."""
+    return card_number(kit, "%XICCID")
+
+
+def card_number(kit: VirtualKit, name: str) -> Reply:
+    """Return the reply that gives the card's number under a name."""
     if not kit.session.sim_up:
         return _no_sim(kit)
-    return ok(f"%XICCID: {_iccid(kit)}")
+    return ok(f"{name}: {_iccid(kit)}")
 
 
 def sim_state(kit: VirtualKit, request: CommandRequest) -> Reply:

@@ -38,6 +38,16 @@ def told(fault: str, line: str) -> str:
     return "".join(bench.ask(one, wait_s=2) for one in first) + bench.ask(line, wait_s=9)
 
 
+def of_module(fault: str) -> str:
+    """Return what an nRF93M1 prints that has been in the cloud, locates itself and looks there."""
+    bench = Bench(fault, model="nrf93m1")
+    for line in ("ATE0", "AT+CFUN=1", "AT%NRFCLOUDMESSAGE=[1]"):
+        bench.ask(line, wait_s=2)
+    return bench.ask("AT%NRFCLOUDFOTA=2,key", wait_s=9) + bench.ask(
+        "AT%NRFCLOUDLOCATION=1,1", wait_s=9
+    )
+
+
 def late(fault: str, command: int) -> bool:
     bench = Bench(f"{fault}=5")
     answers = [bench.ask("AT") for _ in range(command)]
@@ -155,6 +165,12 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     "provisioning-failed": lambda: provisions("provisioning-failed=-3") == "#XNRFPROV: -3",
     "provisioning-rounds": lambda: provisions("provisioning-rounds") == "#XNRFPROV: 1",
     "provisioning-silent": lambda: provisions("provisioning-silent") == "OK",
+    "not-onboarded": lambda: "RESPONSE,4.01" in of_module("not-onboarded"),
+    "cloud-session-kept": lambda: "CONNECTING" not in of_module("cloud-session-kept"),
+    "late-location": lambda: (
+        "OK" not in of_module("late-location").partition("%NRFCLOUDLOCATION")[2]
+    ),
+    "release-offered": lambda: "UPDATE_AVAILABLE" in of_module("release-offered"),
     "stuck-in-data-mode": takes_data,
     "open-quote": holds_a_quote,
     "urc-flood": lambda: Bench("urc-flood=50").ask("AT", wait_s=1.01).count("%CESQ: ") == 50,
