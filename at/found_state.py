@@ -66,7 +66,7 @@ async def read_found_state(modem: Modem) -> FoundState:
     settings = {name: value for name in _SETTINGS if (value := await _setting(modem, name))}
     return FoundState(
         mode,
-        await _is_registered(modem),
+        await is_registered(modem),
         settings,
         await _time(modem),
         datetime.now(UTC).timestamp(),
@@ -122,7 +122,7 @@ async def _is_on_within(modem: Modem, seconds: float, clock: Clock) -> bool:
 
 async def _is_back_within(modem: Modem, found: FoundState, seconds: float, clock: Clock) -> bool:
     end = clock.monotonic() + seconds
-    while found.registered and not await _is_registered(modem):
+    while found.registered and not await is_registered(modem):
         if clock.monotonic() >= end:
             return False
         await clock.sleep(_PAUSE_S)
@@ -160,7 +160,8 @@ async def _setting(modem: Modem, name: str) -> str:
     return ",".join(line.partition(":")[2].strip().split(",")[: _SETTINGS[name]])
 
 
-async def _is_registered(modem: Modem) -> bool:
+async def is_registered(modem: Modem) -> bool:
+    """Return whether the modem is on the network; one that does not say is not."""
     try:
         return (await modem.send(ReadRegistration())).stat in REGISTERED
     except (CommandRejected, ParseError):

@@ -60,6 +60,7 @@ AT_IO = {
     "checkup",
     "device_uuid",
     "found_state",
+    "provisioning_host",
     "discovery",
     "driver",
     "firmware_gate",

@@ -12,6 +12,7 @@ AtError
 ├── CommandRejected         ERROR, +CME ERROR or +CMS ERROR; `code` is its number, or None
 ├── UnsafeArgument          a value would break out of its quotes or its command; nothing was sent
 ├── FirmwareRefused         the modem's firmware may not make device calls
+├── ProvisioningFailed      the kit's provisioning client gave up; `hint` says what to do first
 ├── NoModemTime             the modem does not know the time: its tokens would never expire
 ├── ParseError              the line breaks its grammar; no part of it is used
 └── TranscriptError         the session does not fit the recording, or the file is malformed
@@ -125,6 +126,12 @@ class FirmwareRefused(AtError):
     """The modem's firmware is too old, unreadable or of a kind that makes no device calls."""
 
     kind = "firmware"
+
+
+class ProvisioningFailed(AtError):
+    """The provisioning client of a kit ended without its commands, or said nothing more."""
+
+    kind = "provisioning"
 
 
 class NoModemTime(AtError):

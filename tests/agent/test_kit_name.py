@@ -71,6 +71,9 @@ IN_KIT_NAME: Mapping[str, bool] = {
     "MakeServiceKeyAndToken": False,
     "FetchOpenApi": False,
     "ClaimDevice": False,
+    "CreateProvisioningCommand": False,
+    "FetchProvisioningCommand": False,
+    "ListProvisioningCommands": False,
     "ReadServiceTime": False,
     # of the demonstration, which plays the user who offers an update
     "UploadFirmware": False,

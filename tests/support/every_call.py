@@ -27,6 +27,12 @@ from agent.cloud.firmware import CreateJob, UploadFirmware
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
+from agent.cloud.provisioning_commands import (
+    ClaimDevice,
+    CreateProvisioningCommand,
+    FetchProvisioningCommand,
+    ListProvisioningCommands,
+)
 from agent.cloud.public_keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
 from agent.observability import KINDS, Scope
@@ -49,7 +55,6 @@ from agent.observability.api.resources import (
 )
 from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.events import PushEvents
-from agent.provisioning.running.registrar import ClaimDevice
 
 PEM = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
 COHORT, DEVICE = KINDS["cohort"], KINDS["device"]
@@ -85,6 +90,9 @@ CALLS: list[Call[Any]] = [
     LocateCell(HERE, cells=({},)),
     GroundFix(None, cells=({},)),
     ClaimDevice("token"),
+    CreateProvisioningCommand("u", {"finished": {}}),
+    FetchProvisioningCommand("u", "c"),
+    ListProvisioningCommands("u"),
     ListResources(COHORT, SCOPE),
     FetchResource(COHORT, SCOPE, "c"),
     CreateResource(COHORT, SCOPE, {"a": 1}),

@@ -97,7 +97,7 @@ async def station_of(
     authority = DeviceCa.load(*files, lambda: "")
     try:
         async with HttpClient(HttpTransport(), hosts, keyring) as client:
-            registrar = Registrar(client, goal.registration)
+            registrar = Registrar(client, goal.registration, commands=goal.takes_commands)
             yield Station(goal, ledger, registrar, authority, folder / "keys", now)
     finally:
         ledger.close()

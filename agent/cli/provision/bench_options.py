@@ -169,6 +169,7 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
         section.sub_type,
         section.tags,
         section.firmware_types,
+        commands=goal.takes_commands,
     )
     try:
         registrar.require(set_clock=goal.set_clock, prove=goal.prove)

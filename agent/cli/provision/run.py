@@ -87,7 +87,7 @@ def command(
     locations = find()
     require_count(locations, given.expect)
     registrar = bench_options.registrar_of(goal, settings)
-    if goal.registration is RegistrationMethod.CLAIM:
+    if goal.registration is RegistrationMethod.CLAIM and not goal.prove:
         note(
             "a claim brings each board into the team, and the service gets no key of it: no token "
             "of these boards is accepted until provisioning commands have followed"

@@ -1,7 +1,7 @@
 """A board: its location, its state, its operations, and the check of its identity."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -54,6 +54,8 @@ class BoardState:
     credentials: tuple[HeldCredential, ...]
     certificate_algorithm: str = ""
     """"RSA" or "EC": the key of a client certificate that could be read; "" where none could."""
+    has_client: bool = False
+    """It has a provisioning client, with which it takes the service's commands itself."""
     attested: bool = False
     """A key that the profile names signed what the board attests; False: that was not checked."""
 
@@ -84,7 +86,23 @@ class MadeKey:
     proof: str
 
 
-class BoardPort(Protocol):
+class CredentialStore(Protocol):
+    """What writes the credentials of a board. Every method raises at.AtError."""
+
+    async def credentials(self) -> Sequence[HeldCredential]:
+        """Return the list of the credential store."""
+
+    async def write(self, tag: int, kind: int, content: str) -> None:
+        """Write a credential, these bytes exactly."""
+
+    async def delete(self, tag: int, kind: int) -> None:
+        """Delete a credential."""
+
+    async def make_key(self, tag: int, subject: str) -> MadeKey:
+        """Make a key in the modem. Raises WrongAnswer when its proof does not hold."""
+
+
+class BoardPort(CredentialStore, Protocol):
     """An open board. Every method raises at.AtError; reading changes nothing."""
 
     async def read(self) -> BoardState:
@@ -102,23 +120,14 @@ class BoardPort(Protocol):
     async def require_firmware(self) -> None:
         """Raise at.FirmwareRefused where no call may be made in the board's name."""
 
-    async def credentials(self) -> tuple[HeldCredential, ...]:
-        """Return the list of the credential store."""
-
     async def certificate(self, tag: int) -> str:
         """Return the client certificate of a tag as PEM, "" where the modem does not show it."""
 
     async def measure(self, quantity: Quantity) -> int | None:
         """Return a quantity in its unit, None where the modem does not know it."""
 
-    async def write(self, tag: int, kind: int, content: str) -> None:
-        """Write a credential, these bytes exactly."""
-
-    async def delete(self, tag: int, kind: int) -> None:
-        """Delete a credential."""
-
-    async def make_key(self, tag: int, subject: str) -> MadeKey:
-        """Make a key in the modem. Raises WrongAnswer when its proof does not hold."""
+    async def judged_key(self, text: str, tag: int) -> MadeKey:
+        """Return the key of another's record of %KEYGEN's answer. Raises WrongAnswer as above."""
 
     async def token(self, subject: str, life_s: int, tag: int) -> Jwt:
         """Return a JWT signed by the key in a tag; without `sub` where `subject` is ""."""
@@ -128,6 +137,12 @@ class BoardPort(Protocol):
 
     async def set_mode(self, mode: int) -> None:
         """Set the functional mode, and wait until the modem has taken it."""
+
+    async def go_online(self) -> None:
+        """Turn the radio on, and wait for the network. Raises ProvisioningFailed."""
+
+    async def take_commands(self) -> None:
+        """Have the board take the service's commands. Raises ProvisioningFailed."""
 
     async def set_clock(self, now: datetime) -> None:
         """Set the modem's clock."""

@@ -28,7 +28,8 @@ from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict, require_firmware
 from at.protocol.error_codes import rejection
 from at.protocol.errors import CommandRejected, ParseError
-from at.tokens.attestation import read_attestation
+from at.provisioning_host import go_online, has_client, take_commands
+from at.tokens.attestation import GeneratedKey, read_attestation, read_generated_key
 from at.tokens.jwt import Jwt
 
 _INVALID_CONTENT = 527
@@ -79,6 +80,7 @@ class ModemBoard:
             mode=(await send(ReadFunctionalMode())).fun,
             has_time=await self._has_time(),
             credentials=await self.credentials(),
+            has_client=await has_client(self._modem),
         )
 
     async def require_attested(self, uuid: str) -> bool:
@@ -162,6 +164,16 @@ class ModemBoard:
     async def make_key(self, tag: int, subject: str) -> board.MadeKey:
         """Make a key with a CSR, and check all that can be checked of the answer."""
         made = await self._modem.send(GenerateKey(tag, attributes=subject or None))
+        return self._judged(made, tag)
+
+    async def judged_key(self, text: str, tag: int) -> board.MadeKey:
+        """Return the key of an answer of %KEYGEN that came another way, checked likewise."""
+        made = read_generated_key(text)
+        if made.device_uuid not in {None, await read_device_uuid(self._modem)}:
+            raise board.WrongAnswer(f"the key was made by another device, {made.device_uuid}")
+        return self._judged(made, tag)
+
+    def _judged(self, made: GeneratedKey, tag: int) -> board.MadeKey:
         made = self._identity_keys.require(made, "the key that it made")
         if made.digest_matches is False:
             raise board.WrongAnswer("the digest that the modem signed is not that of its answer")
@@ -199,6 +211,14 @@ class ModemBoard:
     async def set_mode(self, mode: int) -> None:
         """Set the functional mode; CFUN=4 answers once the modem has detached."""
         await self._modem.send(SetFunctionalMode(mode))
+
+    async def go_online(self) -> None:
+        """Turn the radio on, and wait for the network. Raises ProvisioningFailed."""
+        await go_online(self._modem)
+
+    async def take_commands(self) -> None:
+        """Have the kit take the service's commands, as its host. Raises ProvisioningFailed."""
+        await take_commands(self._modem)
 
     async def set_clock(self, now: datetime) -> None:
         """Set the modem's clock."""

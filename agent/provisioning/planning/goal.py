@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from agent.errors import RefusedByRule
 from agent.provisioning.boards.limits import Limit
 from at.commands.credentials import CredentialType
 
@@ -46,12 +45,12 @@ class RegistrationMethod(Enum):
     PUBLIC_KEY = "public-key"
     ONBOARD = "onboard"
     CLAIM = "claim"
-    """The device joins the team; the service gets no key, and its provisioning commands follow."""
+    """The device joins the team; with a proof its kit then takes what it is to hold by commands."""
     NONE = "none"
 
     @property
     def gives_key(self) -> bool:
-        """Whether the service gets the board's key: the only one that it keeps for the device."""
+        """Whether this alone gives the service the board's key, the only one for the device."""
         return self in {RegistrationMethod.PUBLIC_KEY, RegistrationMethod.ONBOARD}
 
 
@@ -65,7 +64,7 @@ class Goal:
     this host's: without a network and a clock, a modem makes no JWT with an expiry.
 
     Raises ValueError where the parts do not fit together, or no device id can begin with the
-    prefix; RefusedByRule for a claim with a proof.
+    prefix.
     """
 
     security_tag: int
@@ -101,13 +100,18 @@ class Goal:
             )
         if self.key_origin is KeyOrigin.MODEM and self.certificate is CertificateSource.SELF_SIGNED:
             raise ValueError("a modem's own key signs no certificate: use operator-ca or none")
-        if self.registration is RegistrationMethod.CLAIM and self.prove:
-            raise RefusedByRule(
-                "a claim gives the service no key, so it would refuse every board's token: the "
-                "key follows by provisioning commands, which this bench does not carry out",
-                hint="--no-proof claims the boards and stops there; --registration onboard or "
-                "--registration public-key registers the key",
-            )
+        if self.takes_commands and self.key_origin is KeyOrigin.HOST:
+            raise ValueError("a claimed kit makes its key itself: leave out --host-key")
+
+    @property
+    def takes_commands(self) -> bool:
+        """Whether the kit is given its credentials by the service's provisioning commands."""
+        return self.registration is RegistrationMethod.CLAIM and self.prove
+
+    @property
+    def gives_key(self) -> bool:
+        """Whether the service gets the board's key in the end."""
+        return self.registration.gives_key or self.takes_commands
 
     def device_id(self, uuid: str, imei: str) -> str:
         """Return the device's id at the cloud."""

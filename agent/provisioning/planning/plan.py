@@ -30,8 +30,10 @@ class ProvisioningStep(Enum):
     GATE = "gate"
     IDENTITY = "identity"
     LIMITS = "limits"
+    CLAIM = "claim"
     OFFLINE = "offline"
     CLEAR = "clear"
+    ONLINE = "online"
     CA_CHAIN = "ca-chain"
     KEY = "key"
     CERTIFICATE = "certificate"
@@ -140,6 +142,14 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
             hint="update the modem's firmware over its cable first",
             reason_code="firmware",
         )
+    if goal.takes_commands and not board.has_client:
+        return ProvisioningPlan(
+            refusal="a claim gives the service no key, and this kit takes none of the commands by "
+            "which a key follows: it has no provisioning client (#XNRFPROV of Serial Modem 2.0)",
+            hint="--no-proof claims it and stops there; --registration onboard or "
+            "--registration public-key registers its key",
+            reason_code="no-provisioning-client",
+        )
     draft = _Draft()
     question = _key_question(board, goal, history)
     _plan_ca_chain(board, goal, draft)
@@ -148,24 +158,29 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     registers = goal.registration is not RegistrationMethod.NONE and (
         new_key or not history.registered or bool(history.id_holders)
     )
-    needed = question.needed(registers=registers and goal.registration.gives_key)
+    needed = question.needed(registers=registers and goal.gives_key)
     if draft.blockers or not needed <= question.given():
         told = [credential for credential in draft.delete if credential in goal.replace]
         rsa = board.certificate_algorithm == "RSA"
         refusal = question.refusal(needed, draft.blockers, told, rsa=rsa)
         return ProvisioningPlan(refusal=refusal.reason, hint=refusal.hint, reason_code=refusal.code)
-    # Offline already: perhaps by a run of ours that was cut off before it could put that back.
-    left_offline = history.mode_before if board.mode == OFFLINE_MODE else None
-    goes_offline = bool(draft.steps) and board.mode in LTE_MODES
-    restore = board.mode if goes_offline else left_offline
+    # In that mode perhaps by a run of ours that was cut off before it could put another back.
+    left = history.mode_before if left_by_run(board.mode, goal) else None
+    changes_mode = bool(draft.steps) and (goal.takes_commands or board.mode in LTE_MODES)
+    restore = board.mode if changes_mode and left is None else left
     limits = goal.limits if draft.steps or draft.delete or registers else ()
-    if left_offline is not None:
+    if left is not None:
         # That run judged the others before it turned the radio off.
         limits = tuple(limit for limit in limits if limit.quantity.readable_in(board.mode))
     steps = [
-        *_steps_before(board, draft, limits, goes_offline=goes_offline),
+        *_steps_before(board, goal, draft, limits, registers=registers),
         *draft.steps,
-        *_steps_after(board, goal, registers=registers),
+        *_steps_after(
+            goal,
+            registers=registers,
+            # A kit that is given commands has the time by then: it needs one for them, too.
+            has_time=board.has_time or (goal.takes_commands and bool(draft.steps)),
+        ),
     ]
     if restore is not None:
         steps.append(
@@ -180,8 +195,13 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
     )
 
 
+def left_by_run(mode: int, goal: Goal) -> bool:
+    """Return whether a run that was cut off may have left the modem in this mode."""
+    return mode == OFFLINE_MODE or (goal.takes_commands and mode == FunctionalMode.NORMAL)
+
+
 def _steps_before(
-    board: BoardState, draft: _Draft, limits: Sequence[Limit], *, goes_offline: bool
+    board: BoardState, goal: Goal, draft: _Draft, limits: Sequence[Limit], *, registers: bool
 ) -> Iterator[PlannedStep]:
     """Yield what comes before the first new credential."""
     yield PlannedStep(ProvisioningStep.GATE, f"firmware {board.firmware} may make device calls")
@@ -189,7 +209,11 @@ def _steps_before(
     yield PlannedStep(ProvisioningStep.IDENTITY, f"IMEI {board.imei}, UUID {board.uuid}{attested}")
     if limits:
         yield PlannedStep(ProvisioningStep.LIMITS, ", ".join(map(str, limits)))
-    if goes_offline:
+    if goal.takes_commands and (draft.steps or registers):
+        words = "claimed for the team with its attestation token"
+        yield PlannedStep(ProvisioningStep.CLAIM, words)
+    writes_here = draft.delete if goal.takes_commands else draft.steps
+    if writes_here and board.mode in LTE_MODES:
         words = f"AT+CFUN={OFFLINE_MODE}: the modem takes no credentials online"
         yield PlannedStep(ProvisioningStep.OFFLINE, words)
     if draft.delete:
@@ -197,18 +221,23 @@ def _steps_before(
             f"{CREDENTIAL_NAMES.get(kind, kind)} in tag {tag}" for tag, kind in draft.delete
         )
         yield PlannedStep(ProvisioningStep.CLEAR, f"delete {deleted}", len(draft.delete))
+    if goal.takes_commands and draft.steps:
+        words = f"AT+CFUN={FunctionalMode.NORMAL:d}: the kit takes what follows from the service"
+        yield PlannedStep(ProvisioningStep.ONLINE, words)
 
 
-def _steps_after(board: BoardState, goal: Goal, *, registers: bool) -> Iterator[PlannedStep]:
+def _steps_after(goal: Goal, *, registers: bool, has_time: bool) -> Iterator[PlannedStep]:
     """Yield what comes after the last new credential."""
     yield PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
     if registers:
         words = f"registration by {goal.registration.value}"
-        if goal.registration is RegistrationMethod.CLAIM:
+        if goal.takes_commands:
+            words = "the device and the key of its request are brought into the team"
+        elif goal.registration is RegistrationMethod.CLAIM:
             words += ", which gives the service no key: its provisioning commands must follow"
         yield PlannedStep(ProvisioningStep.REGISTER, words)
     if goal.prove:
-        if goal.set_clock and not board.has_time:
+        if goal.set_clock and not has_time:
             yield PlannedStep(ProvisioningStep.CLOCK, "set the modem's clock from this host's")
         yield PlannedStep(ProvisioningStep.PROOF, "the cloud accepts a JWT that the board signed")
 

@@ -19,6 +19,7 @@ from agent.provisioning.boards.board import (
     BoardLocation,
     BoardPort,
     BoardState,
+    CredentialStore,
     IdentityCheck,
     uninterrupted,
 )
@@ -27,14 +28,15 @@ from agent.provisioning.ca.certificates import algorithm_of
 from agent.provisioning.ledger import RunRecord, WorkOrder
 from agent.provisioning.ledger.records import INTERRUPTED
 from agent.provisioning.planning.plan import (
-    OFFLINE_MODE,
     BoardHistory,
     ProvisioningPlan,
     ProvisioningStep,
+    left_by_run,
     make_plan,
     stored_digest,
 )
 from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger
+from agent.provisioning.running.commanded_store import CommandedStore
 from agent.provisioning.running.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
 from agent.provisioning.running.outcome import (
     Outcome,
@@ -56,6 +58,11 @@ if TYPE_CHECKING:
 
 _RESTORE_TIMEOUT_S = 20.0
 _AGAIN = "run the same command again: what is done is left alone"
+_WAIT_FOR_SERVICE = {ProvisioningStep.CLAIM, ProvisioningStep.REGISTER, ProvisioningStep.PROOF}
+_BY_COMMANDS = {
+    *(ProvisioningStep.ONLINE, ProvisioningStep.CA_CHAIN, ProvisioningStep.KEY),
+    *(ProvisioningStep.WRITE, ProvisioningStep.VERIFY),
+}
 _log = logging.getLogger(__name__)
 
 
@@ -161,10 +168,10 @@ class BoardRun:
             await self._roll_call.answer(self._location, identity)
             await self._ledger.claim(board)
         history = await self._ledger.history(goal)
-        if history.mode_before is not None and board.mode != OFFLINE_MODE:
+        if history.mode_before is not None and not left_by_run(board.mode, goal):
             await self._offline.forget(board.mode)
         plan = await plan_board(self._port, board, goal, history)
-        if not plan.has(ProvisioningStep.OFFLINE):
+        if not (plan.has(ProvisioningStep.OFFLINE) or plan.has(ProvisioningStep.ONLINE)):
             self._offline.resume(plan.restore_mode)
         if plan.refusal:
             self._step = plan.refused_at
@@ -182,7 +189,7 @@ class BoardRun:
             # The plan itself judged the gate and the identity: they have no action.
             if one.step in actions:
                 await self._do(one.step, actions[one.step], check)
-        if not goal.registration.gives_key:
+        if not goal.gives_key:
             await self._ledger.hold_device_id(goal.registration.value)
         return self._outcome("done" if self._ledger.state.has_changed else "unchanged")
 
@@ -194,7 +201,13 @@ class BoardRun:
         service: ServiceSteps,
     ) -> dict[ProvisioningStep, Callable[[], Coroutine[Any, Any, None]]]:
         station, goal = self._station, self._station.goal
-        credentials = CredentialSteps(self._port, identity, self._ledger, goal, station.key_folder)
+        mode_before = board.mode if plan.restore_mode is None else plan.restore_mode
+        store: CredentialStore = self._port
+        ends: Callable[[], Coroutine[Any, Any, None]] | None = None
+        if goal.takes_commands and station.registrar is not None:
+            commanded = CommandedStore(self._port, station.registrar.client, board.uuid)
+            store, ends = commanded, commanded.finish
+        credentials = CredentialSteps(store, identity, self._ledger, goal, station.key_folder)
         issuer = CertificateIssuer(
             self._ledger, goal, station.device_ca, station.key_folder, station.now
         )
@@ -202,18 +215,33 @@ class BoardRun:
             ProvisioningStep.LIMITS: partial(
                 self._ledger.finish, ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS)
             ),
-            ProvisioningStep.OFFLINE: partial(self._offline.enter, board.mode),
+            ProvisioningStep.CLAIM: service.claim,
+            ProvisioningStep.OFFLINE: partial(self._offline.enter, mode_before),
+            ProvisioningStep.ONLINE: partial(self._go_online, board, mode_before, service),
             ProvisioningStep.CLEAR: partial(credentials.clear, plan.delete),
             ProvisioningStep.CA_CHAIN: credentials.write_ca_chain,
             ProvisioningStep.KEY: credentials.make_key,
             ProvisioningStep.CERTIFICATE: issuer.issue,
             ProvisioningStep.WRITE: credentials.write_certificate,
-            ProvisioningStep.VERIFY: credentials.verify,
+            ProvisioningStep.VERIFY: partial(self._verify, credentials, ends),
             ProvisioningStep.REGISTER: service.register,
             ProvisioningStep.CLOCK: partial(service.set_clock, station.now),
             ProvisioningStep.PROOF: service.prove,
             ProvisioningStep.RESTORE: self._offline.restore,
         }
+
+    async def _go_online(self, board: BoardState, mode_before: int, service: ServiceSteps) -> None:
+        """Have the kit where it can ask the service: on the network, with the time."""
+        if self._station.goal.set_clock and not board.has_time:
+            await service.set_clock(self._station.now)
+        await self._offline.leave(mode_before)
+
+    async def _verify(
+        self, credentials: CredentialSteps, ends: Callable[[], Coroutine[Any, Any, None]] | None
+    ) -> None:
+        if ends is not None:
+            await ends()
+        await credentials.verify()
 
     async def _do(
         self,
@@ -223,7 +251,9 @@ class BoardRun:
     ) -> None:
         try:
             # A step that waits for a service is stopped at once; the rest takes seconds.
-            waits_for_service = step in {ProvisioningStep.REGISTER, ProvisioningStep.PROOF}
+            waits_for_service = step in _WAIT_FOR_SERVICE or (
+                self._station.goal.takes_commands and step in _BY_COMMANDS
+            )
             await (action() if waits_for_service else uninterrupted(action()))
         except CommandRejected:
             await uninterrupted(identity.require_same("a command that was refused"))

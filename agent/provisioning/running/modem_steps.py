@@ -15,7 +15,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agent.provisioning.boards.board import BoardPort, BoardSwapped, IdentityCheck, WrongAnswer
+from agent.provisioning.boards.board import (
+    BoardPort,
+    BoardSwapped,
+    CredentialStore,
+    IdentityCheck,
+    WrongAnswer,
+)
 from agent.provisioning.ca import certificates
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.planning.goal import CREDENTIAL_NAMES, CertificateSource, Goal, KeyOrigin
@@ -47,6 +53,13 @@ class OfflineMode:
         self._mode_before = mode_before
         await self._port.set_mode(OFFLINE_MODE)
 
+    async def leave(self, mode_before: int) -> None:
+        """Have the modem on the network; `mode_before` is what `restore` puts back."""
+        if self._mode_before is None:
+            await self._ledger.begin(ProvisioningStep.OFFLINE, str(mode_before))
+            self._mode_before = mode_before
+        await self._port.go_online()
+
     def resume(self, mode_before: int | None) -> None:
         """Set the mode that an interrupted run had still to restore, None for none."""
         self._mode_before = mode_before
@@ -71,7 +84,7 @@ class CredentialSteps:
     The board's identity is read before and after each write.
     """
 
-    port: BoardPort
+    port: CredentialStore
     identity: IdentityCheck
     ledger: BoardLedger
     goal: Goal

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent.auth.modem_jwt import AskModem, ModemJwt
-from agent.call import Call, Host, Request, Response, Scheme, StatusCall
+from agent.call import Call, Host, Request, Response, Scheme
 from agent.cloud import DeviceCloud, public_keys
 from agent.cloud.device_reads import FetchDevice
+from agent.cloud.provisioning_commands import ClaimDevice
 from agent.errors import Conflict, NotFound
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.retry import http_date
@@ -18,24 +20,6 @@ from agent.retry import http_date
 if TYPE_CHECKING:
     from agent.http import HttpClient
     from agent.http.client import KitGate
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimDevice(StatusCall):
-    """Claim a device for the team with its attestation token; claiming it again is no error."""
-
-    host: ClassVar[Host] = Host.PROVISIONING
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
-
-    token: str
-    tags: tuple[str, ...] = ()
-
-    def request(self) -> Request:
-        """Return the POST."""
-        body: dict[str, object] = {"claimToken": self.token}
-        if self.tags:
-            body["tags"] = list(self.tags)
-        return Request("POST", "/v1/claimed-devices", json=body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +46,8 @@ class Registrar:
     sub_type: str = ""
     tags: tuple[str, ...] = ()
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
+    commands: bool = False
+    """A claimed device takes provisioning commands, and is brought into the team with its key."""
 
     def require(self, *, set_clock: bool, prove: bool) -> None:
         """Check the configuration before any board holds a key.
@@ -75,6 +61,8 @@ class Registrar:
             calls += [public_keys.OnboardDevices(()), public_keys.FetchBulkOperation("")]
         elif self.method is RegistrationMethod.CLAIM:
             calls.append(ClaimDevice(""))
+            if self.commands:
+                calls += [public_keys.OnboardDevices(()), public_keys.FetchBulkOperation("")]
         if set_clock:
             calls.append(ReadServiceTime())
         for call in calls:
@@ -88,16 +76,19 @@ class Registrar:
         cloud = DeviceCloud(self.client)
         if self.method is RegistrationMethod.PUBLIC_KEY:
             return await cloud.register_public_keys([public_keys.PublicKey(device_id, pem)])
-        if self.method is RegistrationMethod.ONBOARD:
+        if self.method is RegistrationMethod.ONBOARD or self.commands:
             new = public_keys.NewDevice(
                 device_id, pem, self.sub_type, self.tags, self.firmware_types
             )
             return await cloud.onboard([new])
-        try:
-            await self.client.send(ClaimDevice(attestation, self.tags))
-        except Conflict:
-            return ""  # a run that was cut off before its note claimed the device
+        await self.claim(attestation)
         return ""
+
+    async def claim(self, attestation: str) -> None:
+        """Claim a device for the team; one that is claimed already is no error."""
+        # A run that was cut off before its note claimed the device.
+        with suppress(Conflict):
+            await self.client.send(ClaimDevice(attestation, self.tags))
 
     async def wait(self, request_id: str) -> None:
         """Wait until a bulk request has succeeded; its state is first read at once.

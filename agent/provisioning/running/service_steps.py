@@ -39,6 +39,14 @@ class ServiceSteps:
     registrar: Registrar | None
     alone: bool
 
+    async def claim(self) -> None:
+        """Claim the device for the team with its attestation token."""
+        if self.registrar is not None:
+            await self.identity.require_same("the claim")
+            await self.ledger.update(attestation=await uninterrupted(self.port.attestation()))
+            await self.registrar.claim(self.ledger.record.attestation)
+            await self.ledger.finish(ProvisioningStep.CLAIM, "claimed")
+
     async def register(self) -> None:
         """Register the board's key; a request that is under way is only waited for."""
         registrar = self.registrar
@@ -52,9 +60,9 @@ class ServiceSteps:
         if not request_id:
             # Its request is that of an earlier registration, which may not be taken for this one's.
             await self.ledger.update(request_id="")
-            await self._begin(registrar.method, f"{registered} {key}")
+            await self._begin(registrar.method.value, f"{registered} {key}")
             request_id = await self._submit(registrar)
-        if registrar.method.gives_key:
+        if self.goal.gives_key:
             await self.ledger.finish_registration(
                 request_id, registrar.method.value, registered_key=key, registered_as=registered
             )
@@ -63,9 +71,9 @@ class ServiceSteps:
                 ProvisioningStep.REGISTER, request_id, registered_as=registered
             )
 
-    async def _begin(self, method: RegistrationMethod, detail: str) -> None:
-        if method.gives_key:
-            await self.ledger.begin_registration(detail, method.value)
+    async def _begin(self, method: str, detail: str) -> None:
+        if self.goal.gives_key:
+            await self.ledger.begin_registration(detail, method)
         else:
             await self.ledger.begin(ProvisioningStep.REGISTER, detail)
 
@@ -87,9 +95,9 @@ class ServiceSteps:
 
     async def _submit(self, registrar: Registrar) -> str:
         """Send the registration and wait for its end; return the request's id, "" without one."""
-        onboards = registrar.method is RegistrationMethod.ONBOARD
+        onboards = registrar.commands or registrar.method is RegistrationMethod.ONBOARD
         certificate = self.ledger.record.certificate if onboards else ""
-        if registrar.method is RegistrationMethod.CLAIM:
+        if registrar.method is RegistrationMethod.CLAIM and not registrar.commands:
             await self.ledger.update(attestation=await uninterrupted(self.port.attestation()))
         record = self.ledger.record
         request_id = await registrar.submit(

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from agent.standin import jwt
 from agent.standin.device_cloud.refusals import forbidden, not_found, unauthorized
+from agent.standin.device_cloud.tables import CLAIMED
 from agent.standin.principal import CredentialKind, Principal, identify, nobody
 from agent.standin.state import Cloud
 
@@ -54,6 +56,8 @@ USER = AcceptedSchemes((SIMPLE_TOKEN,))
 DEVICE = AcceptedSchemes((SIMPLE_TOKEN, JSON_WEB_TOKEN), service="device")
 FOTA_DEVICE = AcceptedSchemes((SIMPLE_TOKEN, JSON_WEB_TOKEN), service="fota")
 LEGACY_LOCATION = AcceptedSchemes((JSON_WEB_TOKEN, EVALUATION_TOKEN), service="location")
+IDENTITY = AcceptedSchemes((JSON_WEB_TOKEN,), service="identity")
+"""A kit that asks for its provisioning commands, with a token of its identity key."""
 PROJECT = AcceptedSchemes((ORGANIZATION_TOKEN,))
 PROJECT_LOCATION = AcceptedSchemes((ORGANIZATION_TOKEN,), service="location")
 
@@ -64,6 +68,8 @@ def authenticate(request: Request, cloud: Cloud, access: AcceptedSchemes) -> Pri
         raise not_found("migrated: use the path with organization and project")
     if not access.schemes:
         return nobody("")
+    if access is IDENTITY:
+        return _claimed_kit(request, cloud)
     principal = identify(request, cloud)
     if principal.kind is CredentialKind.NONE:
         raise unauthorized(principal.reason)
@@ -87,3 +93,20 @@ def authenticate(request: Request, cloud: Cloud, access: AcceptedSchemes) -> Pri
         if access.service == "location" and not project.location:
             raise forbidden("the project does not have location services enabled")
     return principal
+
+
+def _claimed_kit(request: Request, cloud: Cloud) -> Principal:
+    """Return the claimed device whose identity a token states. Raises 401, 403 where none is.
+
+    Its signature is not verified: the stand-in has no identity keys of the chip maker.
+    """
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    try:
+        token = jwt.parse(value if scheme == "Bearer" else "", cloud.clock.time(), ("iss",))
+    except jwt.BadToken as wrong:
+        raise unauthorized(str(wrong)) from wrong
+    device = token.claims.get("iss", "").rpartition(".")[2].lower()
+    claimed = cloud.table(CLAIMED).get(device)
+    if claimed is None:
+        raise forbidden("the device is not claimed")
+    return Principal(CredentialKind.DEVICE_JWT, team=claimed.team, device_id=device)

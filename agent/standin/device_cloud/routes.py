@@ -11,7 +11,15 @@ from agent.standin.core.operation import Host, Operation
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import NUMBER, OBJECT, TEXT, object_schema
 from agent.standin.device_cloud import access, account, bundles, executions, fota_jobs
-from agent.standin.device_cloud.devices import ble, bulk, claiming, devices, messages, onboarding
+from agent.standin.device_cloud.devices import (
+    ble,
+    bulk,
+    claiming,
+    devices,
+    kit_commands,
+    messages,
+    onboarding,
+)
 from agent.standin.device_cloud.location import location, orbits
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.state import Cloud
@@ -58,7 +66,7 @@ OPERATIONS = {
         *executions.OPERATIONS,
         *location.OPERATIONS,
     ),
-    Host.PROVISIONING: claiming.OPERATIONS,
+    Host.PROVISIONING: (*claiming.OPERATIONS, *kit_commands.OPERATIONS),
     Host.DOWNLOADS: bundles.DOWNLOADS,
 }  # fmt: skip
 """What each host serves: the one declaration of every operation of this half."""
@@ -95,16 +103,14 @@ def document(base_url: str, now_s: float, provisioning_url: str = "") -> dict[st
             "parameters": {"If-Match": _IF_MATCH},
         },
         elsewhere={
-            served.operation.name: provisioning_url
-            for served in OPERATIONS[Host.PROVISIONING]
-            if elsewhere
+            served.operation.name: provisioning_url for served in claiming.OPERATIONS if elsewhere
         },
     )
 
 
 def every_operation(now_s: float) -> list[Operation]:
     """Return all operations of this half that are documented, as they are at a Unix time."""
-    served = (*OPERATIONS[Host.DEVICE_CLOUD], *OPERATIONS[Host.PROVISIONING])
+    served = (*OPERATIONS[Host.DEVICE_CLOUD], *claiming.OPERATIONS)
     return [
         replace(one, parameters=tuple(part.at(now_s) for part in one.parameters))
         for one in (one.operation for one in served)

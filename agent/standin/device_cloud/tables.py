@@ -188,10 +188,12 @@ class Claimed(Struct, kw_only=True):
     tags: list[str]
     claimed_at: float
     commands: list[str] = field(default_factory=list)
+    has_kit: bool = False
+    """Whether a kit has asked for them: the stand-in does not play it any more."""
 
 
 class Command(Struct, kw_only=True):
-    """A provisioning command; `response` is what the stand-in answered in the device's name."""
+    """A provisioning command; `response` is the answer `by_kit`, else in the device's name."""
 
     device: str
     description: str
@@ -199,6 +201,8 @@ class Command(Struct, kw_only=True):
     created_at: float
     due: float
     response: dict[str, dict[str, JSONValue]] | None = None
+    by_kit: bool = False
+    failed: bool = False
 
 
 class Rule(Struct):

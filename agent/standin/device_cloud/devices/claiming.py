@@ -1,8 +1,9 @@
 """The provisioning host: claimed devices, provisioning commands, rules and tags.
 
-No kit fetches its commands here. The stand-in plays the claimed device, because released tools wait
-for the answers: a command that it answered carries `answeredBy`, and changed nothing on any kit.
-With `Settings.play_claimed_devices` off, commands stay pending.
+A kit with a provisioning client fetches its commands (`kit_commands`). Until one has, the stand-in
+plays the claimed device, because released tools wait for the answers: a command that it answered
+carries `answeredBy`, and changed nothing on any kit. With `Settings.play_claimed_devices` off,
+commands stay pending.
 """
 
 import base64
@@ -17,6 +18,7 @@ from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, OBJECT, TEXT, Schema, body_schema, object_schema
 from agent.standin.core.serving import JSON_TYPE
 from agent.standin.device_cloud.devices.credentials import CsvTable
+from agent.standin.device_cloud.devices.kit_commands import FOR_KITS
 from agent.standin.device_cloud.devices.registry import TAGS
 from agent.standin.device_cloud.operations import Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.paging import PAGES
@@ -236,7 +238,7 @@ async def _fetch_command(context: Context) -> Response:
 
 def _command_resource(cloud: Cloud, command: str) -> Resource:
     row, now = cloud.table(COMMANDS)[command], cloud.clock.time()
-    plays = cloud.settings.play_claimed_devices
+    plays = cloud.settings.play_claimed_devices and not _is_for_kit(cloud, row)
     if plays and now >= row.due and row.response is None:
         row.response = _answer_of_kit(row.request)
         cloud.table(COMMANDS).put(command, row)
@@ -248,13 +250,19 @@ def _command_resource(cloud: Cloud, command: str) -> Resource:
         "deviceId": row.device,
         "description": row.description,
         "request": row.request,
-        "status": "SUCCEEDED" if done else waiting,
+        "status": ("FAILED" if row.failed else "SUCCEEDED") if done else waiting,
         "createdAt": iso(row.created_at),
     }
     if done:
         resource["response"] = row.response
-        resource["answeredBy"] = "stand-in"
+        if not row.by_kit:
+            resource["answeredBy"] = "stand-in"
     return with_meta(resource, iso(row.created_at), iso(row.due) if done else "")
+
+
+def _is_for_kit(cloud: Cloud, row: Command) -> bool:
+    claimed = cloud.table(CLAIMED).get(row.device)
+    return claimed is not None and claimed.has_kit and not FOR_KITS.isdisjoint(row.request)
 
 
 def _answer_of_kit(command: dict[str, dict[str, JSONValue]]) -> dict[str, dict[str, JSONValue]]:

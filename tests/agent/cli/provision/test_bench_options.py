@@ -155,7 +155,7 @@ async def test_what_the_service_needs_of_the_profile_is_named_first(
 @pytest.mark.contract("D10.8")
 @pytest.mark.parametrize("certificate", ["operator-ca", "none"])
 @pytest.mark.parametrize("command", ["run", "plan"])
-async def test_a_claim_with_a_proof_is_refused_before_a_kit_is_touched(
+async def test_a_claim_with_a_proof_is_refused_where_a_kit_takes_no_commands(
     standin: StandIn, tmp_path: Path, command: str, certificate: str
 ) -> None:
     tray_profile(standin, tmp_path, registration="claim")
@@ -165,8 +165,9 @@ async def test_a_claim_with_a_proof_is_refused_before_a_kit_is_touched(
             *("--set-clock", "--json"),
         )
         assert refused.code == 4, refused.out
-        assert "gives the service no key" in refused.lines[-1]["error"]["message"]
-        assert "--no-proof" in refused.lines[-1]["error"]["try"]
+        line = refused.lines[0]
+        assert "gives the service no key" in line["refusal" if command == "plan" else "reason"]
+        assert "--no-proof" in line["try"]
         assert flash_writes(kits[0]) == 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from agent.errors import RefusedByRule
 from agent.provisioning.planning.goal import CertificateSource, Goal, KeyOrigin, RegistrationMethod
 
 TAG = 16842753
@@ -25,12 +24,13 @@ def test_a_device_is_named_by_its_uuid_or_by_prefix_and_imei(prefix: str, device
 
 
 @pytest.mark.contract("D10.8")
-def test_a_claim_cannot_be_proven_because_it_gives_the_service_no_key() -> None:
-    with pytest.raises(RefusedByRule, match="gives the service no key") as refused:
-        Goal(TAG, registration=RegistrationMethod.CLAIM)
-    assert "--no-proof" in refused.value.hint
-    assert "--registration onboard" in refused.value.hint
-    assert Goal(TAG, registration=RegistrationMethod.CLAIM, prove=False).prove is False
+def test_a_claim_with_a_proof_takes_commands_and_gives_the_key_in_the_end() -> None:
+    claim = Goal(TAG, registration=RegistrationMethod.CLAIM)
+    assert (claim.takes_commands, claim.gives_key) == (True, True)
+    stops = Goal(TAG, registration=RegistrationMethod.CLAIM, prove=False)
+    assert (stops.takes_commands, stops.gives_key) == (False, False)
+    with pytest.raises(ValueError, match="--host-key"):
+        Goal(TAG, key_origin=KeyOrigin.HOST, registration=RegistrationMethod.CLAIM)
 
 
 @pytest.mark.parametrize("prefix", ["nrf-", "A", "50:8c:b1:", "line_3.", "9" * 49])

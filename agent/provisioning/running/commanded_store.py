@@ -1,0 +1,125 @@
+"""The credential store of a claimed board: what it is to hold goes through the service.
+
+The service is given a command, the kit takes it, with this host's help, and the service tells what
+came of it. A run that was cut off left at most one command waiting: the next one takes that up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agent.cloud.provisioning_commands import (
+    PENDING,
+    SUCCEEDED,
+    CreateProvisioningCommand,
+    FetchProvisioningCommand,
+    ListProvisioningCommands,
+    ProvisioningCommand,
+)
+from agent.errors import DeadlineExceeded, NotFound
+from agent.provisioning.boards.board import BoardPort, HeldCredential, MadeKey, WrongAnswer
+from agent.provisioning.ca.certificates import key_fingerprint
+from at.commands.credentials import CredentialType
+
+if TYPE_CHECKING:
+    from agent.http import HttpClient
+    from agent.json_value import JSONValue
+
+_KINDS = {
+    CredentialType.ROOT_CA: "serverCertificate",
+    CredentialType.CLIENT_CERTIFICATE: "clientCertificate",
+}
+_REQUEST = "certificateSigningRequest"
+_KEY_USAGE = "101010000"  # as the service's own tools ask for it
+_FINISHED = "finished"
+_TOKEN_LIFE_S = 60
+_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
+"""Between looks at a command that the kit has answered: the service may take a moment."""
+_WHOSE = "is it claimed by another team? `--registration claim` needs it in this one"
+
+
+@dataclass(slots=True)
+class CommandedStore:
+    """Credentials of the board behind `board`, written by commands of the provisioning service."""
+
+    board: BoardPort
+    client: HttpClient
+    uuid: str
+    _has_commanded: bool = field(default=False, init=False)
+
+    async def credentials(self) -> Sequence[HeldCredential]:
+        """Return the list of the credential store, as the modem gives it."""
+        return await self.board.credentials()
+
+    async def delete(self, tag: int, kind: int) -> None:
+        """Delete a credential, over the cable: no command of the service is known that does."""
+        await self.board.delete(tag, kind)
+
+    async def write(self, tag: int, kind: int, content: str) -> None:
+        """Have the kit write a certificate. Raises WrongAnswer, ProvisioningFailed."""
+        name = _KINDS[CredentialType(kind)]
+        await self._carried_out({name: {"content": content, "secTag": tag}})
+
+    async def make_key(self, tag: int, subject: str) -> MadeKey:
+        """Have the kit make a key; return it once the kit has signed with it here.
+
+        Raises WrongAnswer, ProvisioningFailed.
+        """
+        asked: dict[str, JSONValue] = {"attributes": subject, "keyUsage": _KEY_USAGE, "secTag": tag}
+        said = await self._carried_out({_REQUEST: asked})
+        # The service names it "csr"; "message" was seen, too.
+        text = said.get("csr") or said.get("message")
+        if not isinstance(text, str):
+            raise WrongAnswer("the service has an answer of the kit without a certificate request")
+        made = await self.board.judged_key(text, tag)
+        token = await self.board.token("", _TOKEN_LIFE_S, tag)
+        if token.kid != key_fingerprint(made.public_pem):
+            raise WrongAnswer(
+                f"the service has the request of another key than that in tag {tag} of this kit",
+                hint="a stand-in that plays the device answers so: has this kit its address?",
+            )
+        return made
+
+    async def finish(self) -> None:
+        """Tell the kit's client that this was all, if it was given commands."""
+        if self._has_commanded:
+            await self._carried_out({_FINISHED: {}})
+
+    async def _carried_out(self, command: dict[str, JSONValue]) -> dict[str, JSONValue]:
+        """Return what the kit answered to a command. Raises WrongAnswer, DeadlineExceeded."""
+        waiting = await self._waiting(command)
+        self._has_commanded = True
+        await self.board.take_commands()
+        (kind,) = command
+        for pause_s in _PAUSES_S:
+            await asyncio.sleep(pause_s)
+            done = await self.client.send(FetchProvisioningCommand(self.uuid, waiting.id))
+            if done.status not in PENDING:
+                break
+        else:
+            raise DeadlineExceeded(f"the service has no answer of the kit to its {kind}")
+        said = done.response.get(kind)
+        answer = said if isinstance(said, dict) else {}
+        if done.status != SUCCEEDED:
+            why = ", ".join(f"{name} {value}" for name, value in answer.items())
+            raise WrongAnswer(
+                f"the kit did not carry out the {kind} of the service ({done.status}"
+                + (f": {why})" if why else ")")
+            )
+        return answer
+
+    async def _waiting(self, command: dict[str, JSONValue]) -> ProvisioningCommand:
+        """Return the same command that waits already, else a new one."""
+        try:
+            listed = await self.client.send(ListProvisioningCommands(self.uuid))
+        except NotFound as error:
+            error.hint = _WHOSE
+            raise
+        for one in listed:
+            if one.status in PENDING and dict(one.request) == command:
+                return one
+        new = CreateProvisioningCommand(self.uuid, command, description="cellagent")
+        return await self.client.send(new)

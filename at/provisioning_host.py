@@ -1,0 +1,167 @@
+"""A host's duties while its kit takes provisioning commands (#XNRFPROV of Serial Modem 2.0).
+
+The client on the kit turns the radio neither off nor on by itself: it asks its host to, before it
+writes credentials and after. What else it says is the end of the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
+from at.commands.serial_modem import SerialModemNotice
+from at.commands.serial_modem_cloud import CloudState, ConnectCloud, ReadCloudState
+from at.commands.serial_modem_provisioning import (
+    ProvisioningEvent,
+    ProvisioningNotice,
+    StartProvisioning,
+)
+from at.commands.serial_modem_syntax import ReadProvisioningSyntax
+from at.driver.modem import Modem
+from at.driver.stream import Stream
+from at.found_state import ONLINE_S, is_registered
+from at.protocol.dialect import Dialect
+from at.protocol.errors import CommandRejected, ParseError, ProvisioningFailed
+from at.protocol.notices import Malformed, Notice
+
+NEXT_S = 180.0
+"""How long a client may say nothing: it waits 120 s for the network, and then asks the service."""
+_CONNECTION_S = 60.0
+_LOOK_S = 0.5
+_MOST_ROUNDS = 20
+NAME = "#XNRFPROV"
+DUTIES: Mapping[ProvisioningEvent, FunctionalMode] = {
+    ProvisioningEvent.GO_OFFLINE: FunctionalMode.FLIGHT,
+    ProvisioningEvent.GO_ONLINE: FunctionalMode.NORMAL,
+}
+"""The functional mode that the client asks its host for."""
+_FAILURES: Mapping[ProvisioningEvent, tuple[str, str]] = {
+    ProvisioningEvent.FAILED: (
+        "the kit could not take its provisioning commands",
+        "is it on the network? `cellagent modem why` says; then start it again",
+    ),
+    ProvisioningEvent.NOT_CLAIMED: (
+        "the kit is not claimed",
+        "`cellagent provision run --registration claim` claims it; then start it again",
+    ),
+    ProvisioningEvent.WRONG_ROOT_CA: (
+        "the kit has another root certificate than the provisioning service",
+        "write the service's root CA into the security tag of the kit's provisioning client",
+    ),
+    ProvisioningEvent.NO_TIME: (
+        "the kit does not know the time, so it makes no token for the provisioning service",
+        "the network gives it after registration; or set it (AT+CCLK, `provision run --set-clock`)",
+    ),
+    ProvisioningEvent.TOO_MANY_COMMANDS: (
+        "the provisioning service has more commands for the kit than it takes at once",
+        "an nRF91M1 takes 5: claim it with a rule that has fewer",
+    ),
+    ProvisioningEvent.STOPPED: (
+        "the kit's provisioning client has stopped for good",
+        "restart the kit's application: `cellagent modem at 'AT#XRESET'`",
+    ),
+}
+
+
+def failure_of(event: ProvisioningEvent) -> ProvisioningFailed | None:
+    """Return what an event means if it ends a session badly, with what to do next; else None."""
+    if event not in _FAILURES:
+        return None
+    says, hint = _FAILURES[event]
+    return ProvisioningFailed(f"{says} ({NAME}: {event:d})", hint=hint)
+
+
+def event_of(notice: Notice) -> ProvisioningEvent:
+    """Return what a notice of the client says. Raises ParseError."""
+    if isinstance(notice, ProvisioningNotice):
+        return ProvisioningEvent(notice.value.status)
+    raise ParseError(notice.error if isinstance(notice, Malformed) else notice.line)
+
+
+async def has_client(modem: Modem) -> bool:
+    """Return whether the kit has a provisioning client: not every build has."""
+    if modem.dialect is not Dialect.SERIAL_MODEM:
+        return False
+    try:
+        await modem.send(ReadProvisioningSyntax())
+    except (CommandRejected, ParseError):
+        return False
+    return True
+
+
+async def go_online(modem: Modem) -> None:
+    """Turn the radio on and wait for the network. Raises ProvisioningFailed."""
+    await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
+    try:
+        async with asyncio.timeout(ONLINE_S):
+            while True:
+                if await is_registered(modem):
+                    return
+                await asyncio.sleep(_LOOK_S)
+    except TimeoutError as error:
+        raise ProvisioningFailed(
+            f"the kit is not on the network after {ONLINE_S:.0f} s, and cannot ask the service",
+            hint="`cellagent modem why` says what keeps it from it",
+        ) from error
+
+
+async def take_commands(modem: Modem) -> None:
+    """Have the kit take its provisioning commands; the modem is on the network before and after.
+
+    Raises ProvisioningFailed, and CommandRejected where there is no client.
+    """
+    with modem.notices(NAME) as notices:
+        await modem.send(StartProvisioning())
+        await follow(modem, notices)
+
+
+async def follow(modem: Modem, notices: Stream[Notice]) -> None:
+    """Do as the client asks until its session ends. Raises ProvisioningFailed, ParseError."""
+    asked: set[ProvisioningEvent] = set()
+    for _ in range(2 * _MOST_ROUNDS):
+        event = await _next(notices)
+        if event in DUTIES:
+            asked.add(event)
+            await modem.send(SetFunctionalMode(DUTIES[event]))
+            continue
+        if failure := failure_of(event):
+            raise failure
+        if ProvisioningEvent.GO_OFFLINE in asked:
+            await renew_cloud_session(modem)
+        return
+    raise ProvisioningFailed(
+        f"the kit asked for the radio off and on {_MOST_ROUNDS} times, and is not done",
+        hint="look at the device's provisioning commands at the service",
+    )
+
+
+async def _next(notices: Stream[Notice]) -> ProvisioningEvent:
+    try:
+        async with asyncio.timeout(NEXT_S):
+            return event_of(await anext(notices))
+    except TimeoutError as error:
+        raise ProvisioningFailed(
+            f"the kit's provisioning client has said nothing for {NEXT_S:.0f} s",
+            hint="restart the kit's application (AT#XRESET), then start it again",
+        ) from error
+
+
+async def renew_cloud_session(modem: Modem) -> None:
+    """Close and open a session with nRF Cloud that is open: it keeps the credentials it began with.
+
+    Where that is refused, or takes too long, it is left as it is.
+    """
+    with suppress(CommandRejected, ParseError, TimeoutError):
+        state = await modem.send(ReadCloudState())
+        if not state.ready:
+            return
+        with modem.notices("#XNRFCLOUD") as notices:
+            await modem.send(ConnectCloud(0))
+            async with asyncio.timeout(_CONNECTION_S):
+                async for notice in notices:
+                    value = notice.value if isinstance(notice, SerialModemNotice) else None
+                    if isinstance(value, CloudState) and not value.ready:
+                        break
+            await modem.send(ConnectCloud(1, state.send_location))
