@@ -67,6 +67,11 @@ class TestBench:
         return not self.replays and self._choice.mode is not RecordMode.LIVE
 
     @property
+    def has_virtual_time(self) -> bool:
+        """Whether time jumps in it: of a recording nothing has to be waited for."""
+        return self.replays and not self._wish.real_time
+
+    @property
     def source_name(self) -> str:
         """Where the kit came from: replay, virtual or a port."""
         return "replay" if self.replays else self._entry.port

@@ -55,6 +55,8 @@ class KitWish:
     dialect: str = ""
     registered: bool = True
     """A virtual kit has registered already; False: it boots as a fresh one does."""
+    real_time: bool = False
+    """A replay takes the time that it takes: the test waits for what the loop does not know."""
     faults: tuple[str, ...] = ()
 
 
@@ -108,6 +110,7 @@ def _entry(word: str) -> KitEntry:
     return KitEntry(port, **traits)
 
 
+_FLAGS = frozenset({"registered", "real_time"})
 _WISHES = tuple(f.name for f in fields(KitWish) if f.name != "faults")
 
 
@@ -120,7 +123,7 @@ def kit_wish(marks: Sequence[Mapping[str, object]], faults: Sequence[str]) -> Ki
                 raise UsageError(
                     f"the mark kit knows no {name!r}", hint=f"it takes {', '.join(_WISHES)}"
                 )
-            wish[name] = value if name == "registered" else str(value)
+            wish[name] = bool(value) if name in _FLAGS else str(value)
     return KitWish(**wish, faults=tuple(faults))  # type: ignore[arg-type]
 
 

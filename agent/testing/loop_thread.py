@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
+
+from agent.testing.virtual_clock import virtual_clock
 
 T = TypeVar("T")
 
@@ -15,6 +18,8 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.calls = 0
+        """How many calls wait for what they run there."""
         self._thread = threading.Thread(target=self._run, name="cellagent", daemon=True)
         self._thread.start()
 
@@ -24,12 +29,36 @@ class LoopThread:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` there, and return what it returns or raise what it raises."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        future = asyncio.run_coroutine_threadsafe(self._counted(work), self.loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    @contextlib.contextmanager
+    def virtual_clock(self) -> Iterator[None]:
+        """Let time jump there while calls wait, and stand still for them otherwise."""
+        clock = virtual_clock(self.loop, lambda: self.calls > 0)
+
+        async def entered() -> None:
+            clock.__enter__()
+
+        async def left() -> None:
+            clock.__exit__(None, None, None)
+
+        self.call(entered())
+        try:
+            yield
+        finally:
+            self.call(left())
+
+    async def _counted(self, work: Coroutine[Any, Any, T]) -> T:
+        self.calls += 1
+        try:
+            return await work
+        finally:
+            self.calls -= 1
 
     def close(self) -> None:
         """End the loop and its thread."""

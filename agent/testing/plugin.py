@@ -8,6 +8,8 @@ Where the kit comes from is a switch: `--cellagent-kit=virtual | replay | record
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import shlex
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -61,7 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marks; read the switch once, so that a slip of it ends the run at once."""
     config.addinivalue_line(
         "markers",
-        "kit(model=, firmware=, slot=, dialect=, registered=, source=): the kit that a test wants",
+        "kit(model=, firmware=, slot=, dialect=, registered=, real_time=, source=): "
+        "the kit that a test wants",
     )
     config.addinivalue_line("markers", "kit_fault(NAME[=ARG], ...): faults of its virtual kit")
     config.addinivalue_line("markers", "cloud_fault(FAULT, ...): faults of the stand-in cloud")
@@ -120,12 +123,16 @@ def _cellagent_bench(
 @pytest.fixture
 async def modem(_cellagent_bench: TestBench) -> AsyncIterator[Modem]:
     """Return the driver's modem, opened, on the test's own event loop."""
+    from agent.testing.virtual_clock import virtual_clock
     from at.driver.modem import Modem
 
     opened = Modem(_cellagent_bench.transport("modem"))
-    await opened.open()
-    yield opened
-    await opened.close()
+    with contextlib.ExitStack() as stack:
+        if _cellagent_bench.has_virtual_time:
+            stack.enter_context(virtual_clock(asyncio.get_running_loop()))
+        await opened.open()
+        yield opened
+        await opened.close()
 
 
 @pytest.fixture
@@ -133,9 +140,13 @@ def modem_sync(_cellagent_bench: TestBench, _cellagent_thread: LoopThread) -> It
     """Return a modem for a test that is a plain function."""
     from agent.testing.modem import SyncModem
 
-    opened = SyncModem(_cellagent_bench.transport("modem_sync"), _cellagent_thread)
-    yield opened
-    opened.close()
+    thread = _cellagent_thread
+    with contextlib.ExitStack() as stack:
+        if _cellagent_bench.has_virtual_time:
+            stack.enter_context(thread.virtual_clock())
+        opened = SyncModem(_cellagent_bench.transport("modem_sync"), thread)
+        stack.callback(opened.close)
+        yield opened
 
 
 @pytest.fixture
@@ -158,20 +169,21 @@ def kit(_cellagent_bench: TestBench) -> Kit:
 
 @pytest.fixture
 def cloud(
-    request: pytest.FixtureRequest,
-    _cellagent_thread: LoopThread,
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StandInCloud]:
     """Return both services, on loopback, with made-up credentials. Needs `cellagent[standin]`."""
     from agent.extras import STANDIN, require
 
     require("the fixture cloud", *STANDIN)
     from agent.testing.cloud import StandInCloud
+    from agent.testing.loop_thread import LoopThread
 
+    thread = LoopThread()  # of its own: its connections stop no virtual time
     faults = [name for mark in request.node.iter_markers("cloud_fault") for name in mark.args]
-    serving = StandInCloud(tmp_path_factory.mktemp("cloud"), faults, _cellagent_thread)
+    serving = StandInCloud(tmp_path_factory.mktemp("cloud"), faults, thread)
     yield serving
     serving.close()
+    thread.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -225,3 +225,35 @@ def test_a_session_is_recorded_though_temporary_files_are_on_another_file_system
     project.run("--cellagent-kit=record", TMPDIR=str(memory))
     (recorded,) = (project.folder / "transcripts" / "test_it").iterdir()
     assert recorded.name == "test_it.transcript"
+
+
+PATIENT = """
+import asyncio
+import pytest
+from at.protocol.errors import AtError
+
+
+async def test_a_coroutine(modem):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(60):
+            await modem.execute("AT+COPS=?", timeout_s=600)
+    await asyncio.sleep(3600)
+
+
+def test_a_plain_function(modem_sync):
+    with pytest.raises(AtError):
+        modem_sync.execute("AT+COPS=?", timeout_s=60)
+    with pytest.raises(AtError):
+        modem_sync.notice("+CEREG", timeout_s=3600)
+"""
+SILENT = "# transcript: 2\n> AT+COPS=?\n! silence 500\n< OK\n"
+
+
+def test_a_timeout_of_a_minute_passes_at_once_on_a_replay(project: UserProject) -> None:
+    """It would take more than two hours: `run` gives up after 110 s."""
+    project.write("test_it.py", PATIENT)
+    folder = project.folder / "transcripts" / "test_it"
+    folder.mkdir(parents=True)
+    for name in ("test_a_coroutine", "test_a_plain_function"):
+        (folder / f"{name}.transcript").write_text(SILENT)
+    assert "2 passed" in project.run("--cellagent-kit=replay")
