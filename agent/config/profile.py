@@ -85,6 +85,10 @@ PemFile = Annotated[
     str, msgspec.Meta(description="the path of a file in PEM", extra={"holds": "-----BEGIN "})
 ]
 """What it holds is looked for when it is set; when it is used, its user says what is wrong."""
+TrayLayout = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^([1-9][0-9]?x[1-9][0-9]?)?$", description="columns and rows as 4x4"),
+]
 Sha256Hex = Annotated[
     str, msgspec.Meta(pattern=r"^[0-9a-fA-F]{64}$", description="64 hex digits of a SHA-256")
 ]
@@ -328,6 +332,12 @@ class ProvisioningSettings(Section, frozen=True):
     """The sub-type that `onboard` gives the device. Example: tracker"""
     slots: dict[str, str] = {}
     """USB place -> the operator's name for it. Example: {"1-1.4.1" = "A1"}"""
+    tray: TrayLayout = ""
+    """How the slots lie on the table, columns and rows: row by row in the order of `slots`; "": in
+    the order of their names. Example: 4x4"""
+    label_pattern: str = ""
+    """The regular expression of the labels that `run --scan` takes; "" takes any text of at most 64
+    characters. Example: [A-Z]{2}[0-9]{6}"""
     limits: BoardLimits = BoardLimits()
     """What each kit must keep, below."""
     on_board: tuple[str, ...] = ()

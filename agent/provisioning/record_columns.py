@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from agent.provisioning.ledger.records import BoardRecord, KeyRecord, Record, RunRecord, StepRecord
 
-VERSION = 1
+VERSION = 2
 """The version of these columns: a column that goes, or means something else, is a new one."""
 BOARD = (
     "device_id",
@@ -18,6 +18,7 @@ BOARD = (
     "serial",
     "slot",
     "usb_place",
+    "label",
     "firmware",
     "outcome",
     "last_outcome",

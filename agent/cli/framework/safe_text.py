@@ -82,6 +82,14 @@ def drawing(stream: TextIO) -> TextIO:
     return stream
 
 
+def ring(stream: TextIO) -> None:
+    """Ring the bell, where `stream` is a terminal: the guard lets no text do it."""
+    if stream.isatty():
+        bare = stream.inner if isinstance(stream, _GuardedStream) else stream
+        bare.write("\a")
+        bare.flush()
+
+
 class _GuardedStream:
     """A text stream that shows the characters of `unsafe` as JSON writes them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from agent.provisioning.planning.goal import Goal
     from agent.provisioning.running.batch import OpenBoard
     from agent.provisioning.running.registrar import Registrar
+    from agent.provisioning.running.tray import Tray
     from at.ports.usb import Listing
 
+_PLACE = re.compile(r"\d+-[\d.]+$")  # of a hub; a slot may also be that of a port
 F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = (
@@ -214,6 +217,26 @@ def board_opener(session: Session, listing: Listing) -> OpenBoard:
             yield ModemBoard(modem, keys)
 
     return open_board
+
+
+def tray_of(given: BenchOptions, profile: ProvisioningSettings, found: list[BoardLocation]) -> Tray:
+    """Return the tray as it lies on the table: the profile's slots, or the ports that are named.
+
+    The slots of the profile are shown before a kit is in them, if all kits are wanted.
+    """
+    from agent.provisioning.boards.board import BoardLocation
+    from agent.provisioning.running.tray import Tray
+
+    columns, _, rows = profile.tray.partition("x")
+    tray = Tray((int(columns), int(rows)) if profile.tray else None)
+    if given.all_kits:
+        places = {place: name for place, name in profile.slots.items() if _PLACE.match(place)}
+        tray.know(BoardLocation("", place, name, "") for place, name in places.items())
+    else:
+        order = [*profile.slots.values(), ""]
+        named = sorted(found, key=lambda one: order.index(one.slot))
+        tray.know(one for one in named if one.usb_place or not one.port.startswith("serial:"))
+    return tray
 
 
 def require_extras(profile: ProvisioningSettings) -> None:

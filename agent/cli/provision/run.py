@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +16,14 @@ import msgspec
 from agent.cli.framework.command import agent_command, note
 from agent.cli.framework.session import Session
 from agent.cli.provision import bench_options
-from agent.errors import AgentError
+from agent.cli.provision.keyboard import Keyboard
+from agent.errors import AgentError, UsageError
 from agent.extras import require
+from agent.tasks import cancel_and_wait
 from at.ports.usb import system_ports
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from agent.cli.provision.run_progress import BenchView
     from agent.config.load import Configuration
@@ -29,9 +33,12 @@ if TYPE_CHECKING:
     from agent.provisioning.handover import Handover, OnBoardCommand
     from agent.provisioning.ledger import WorkOrder
     from agent.provisioning.planning.goal import Goal
+    from agent.provisioning.running.bench import Bench
     from agent.provisioning.running.board_ledger import AsyncLedger
     from agent.provisioning.running.outcome import Outcome
     from agent.provisioning.running.registrar import Registrar
+    from agent.provisioning.running.scans import Scans
+    from agent.provisioning.running.tray import Tray
 
 _DISCOVERY_INTERVAL_S = 1.0
 _QUIET_S = 2.0  # what takes longer is told
@@ -41,6 +48,14 @@ _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start mu
 @agent_command("cellagent provision run --all --expect 16")
 @bench_options.take_options
 @click.option("--watch", is_flag=True, help="Go on as trays are swapped, until Ctrl-C.")
+@click.option("--scan", is_flag=True, help="With --watch: a scanner binds labels to boards.")
+@click.option(
+    "--relabel",
+    multiple=True,
+    metavar="LABEL",
+    help="A label that may go to another board, or take the place of the board's own.",
+)
+@click.option("--quiet", is_flag=True, help="No bell when a board fails or a scan is wrong.")
 @click.option("--operator", default="", help="Who is at work; recorded with every run.")
 @click.option("--lot", help="Recorded with every run. Default: the profile's.")
 @click.option("--product", help="Recorded with every run. Default: the profile's.")
@@ -58,6 +73,9 @@ def command(
     session: Session,
     *,
     watch: bool,
+    scan: bool,
+    relabel: tuple[str, ...],
+    quiet: bool,
     labels: Path | None,
     operator: str,
     lot: str | None,
@@ -74,10 +92,17 @@ def command(
     from agent.cli.provision.operator_ca import load_operator_ca
     from agent.provisioning.planning.goal import RegistrationMethod
     from agent.provisioning.running.batch import require_count
+    from agent.provisioning.running.scans import require_pattern
 
+    if scan and not watch:
+        raise UsageError(
+            "--scan binds labels to boards as they come",
+            hint="cellagent provision run --all --watch --scan",
+        )
     given = msgspec.convert(values, bench_options.BenchOptions)
     settings = session.configuration
     bench_options.require_extras(settings.profile.provisioning)
+    require_pattern(settings.profile.provisioning.label_pattern)
     if labels is not None:
         require("a label with a QR code", "segno")
     program = _on_board(settings, on_board, on_board_timeout)
@@ -94,11 +119,22 @@ def command(
         )
     # Last, so that a PIN is not asked for in vain; before the loop runs, so that Ctrl-C ends it.
     authority = load_operator_ca(goal, settings)
-    rediscover = find if watch else None
     order = work_order(settings, operator, lot, product)
-    return _provision(
-        session, goal, order, registrar, authority, locations, rediscover, labels, program
-    )
+    tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
+    wanted = Wanted(tray, watch, scan, frozenset(relabel), quiet, labels)
+    return _provision(session, goal, order, registrar, authority, locations, find, wanted, program)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the options of `run` say of the bench."""
+
+    tray: Tray
+    watch: bool
+    scan: bool
+    relabel: frozenset[str]
+    quiet: bool
+    label_folder: Path | None
 
 
 def work_order(
@@ -122,8 +158,8 @@ async def _provision(
     registrar: Registrar | None,
     authority: DeviceCa | None,
     locations: list[BoardLocation],
-    rediscover: Callable[[], list[BoardLocation]] | None,
-    label_folder: Path | None,
+    find: Callable[[], list[BoardLocation]],
+    wanted: Wanted,
     program: OnBoardCommand | None,
 ) -> int:
     from agent.cli.provision.run_progress import BenchView
@@ -131,11 +167,13 @@ async def _provision(
     from agent.provisioning.exports import Labels
     from agent.provisioning.handover import Handover
     from agent.provisioning.running.batch import run_boards, watch_boards
+    from agent.provisioning.running.bench import Bench
     from agent.provisioning.running.board_ledger import AsyncLedger
     from agent.provisioning.running.board_run import Station
+    from agent.provisioning.running.scans import Scans
 
     settings, open_board = session.configuration, bench_options.board_opener(session, system_ports)
-    labels = Labels(label_folder) if label_folder is not None else None
+    labels = Labels(wanted.label_folder) if wanted.label_folder is not None else None
     async with AsyncExitStack() as stack:
         ledger = AsyncLedger(
             await asyncio.to_thread(bench_options.ledger_of, settings, writes=True)
@@ -149,19 +187,23 @@ async def _provision(
             await stack.enter_async_context(registrar.client)
         await _check_clock(goal, registrar)
         keys = settings.state_dir / "keys"
-        station = Station(goal, ledger, registrar, authority, keys, _now, order)
-        view = BenchView(session, locations, watches=rediscover is not None)
-        if rediscover is not None:
+        station = Station(goal, ledger, registrar, authority, keys, _now, order, wanted.relabel)
+        tray = wanted.tray
+        view = BenchView(session, tray, watches=wanted.watch, quiet=wanted.quiet)
+        scans = Scans(tray, settings.profile.provisioning.label_pattern) if wanted.scan else None
+        bench = Bench(tray, scans, ledger, view.scan)
+        if wanted.watch:
+            keyboard = await stack.enter_async_context(_typing(bench, scans))
+            view.prompt = partial(_prompt, keyboard, scans)
             outcomes = watch_boards(
-                lambda: connected_boards(rediscover()),
-                station,
-                open_board,
-                view.step,
-                _DISCOVERY_INTERVAL_S,
+                lambda: connected_boards(find()), station, open_board, bench, _DISCOVERY_INTERVAL_S
             )
         else:
-            outcomes = run_boards(locations, station, open_board, view.step)
-        labelled = await _watched(outcomes, view, handover, labels, ledger)
+            bench.look({location.port: (location, None) for location in locations})
+            for location in locations:
+                bench.begin(location)
+            outcomes = run_boards(locations, station, open_board, bench.step)
+        labelled = await _watched(outcomes, bench, view, handover, labels, ledger)
         code = view.summary()
         left = handover is not None and not await _finish(handover)
     return max(code, int(not labelled or left))
@@ -169,6 +211,7 @@ async def _provision(
 
 async def _watched(
     outcomes: AsyncGenerator[Outcome],
+    bench: Bench,
     view: BenchView,
     handover: Handover | None,
     labels: Labels | None,
@@ -181,7 +224,7 @@ async def _watched(
         with view:
             async with aclosing(outcomes):
                 async for outcome in outcomes:
-                    view.end(outcome)
+                    view.end(outcome, bench.end(outcome))
                     if handover is not None:
                         handover.board_ended()
                     if labels is not None and outcome.ok:
@@ -190,6 +233,36 @@ async def _watched(
         view.summary()
         raise
     return not unlabelled
+
+
+@asynccontextmanager
+async def _typing(bench: Bench, scans: Scans | None) -> AsyncIterator[Keyboard]:
+    """Give what is typed to the bench: lines of a scanner, or else the key that tries again."""
+    from agent.provisioning.running.scans import RETRY
+
+    with Keyboard(scans=scans is not None) as keyboard:
+
+        async def listen() -> None:
+            async for typed in keyboard.typed():
+                if scans is not None:
+                    await bench.scan(typed)
+                elif typed == RETRY:
+                    bench.retry()
+
+        listening = asyncio.create_task(listen())
+        try:
+            yield keyboard
+        finally:
+            await cancel_and_wait(listening)
+
+
+def _prompt(keyboard: Keyboard, scans: Scans | None) -> str:
+    """Return the line below the table: what may be typed, and what was typed of it."""
+    if not keyboard.reads:
+        return ""
+    if scans is None:
+        return "r tries the boards again that failed; Ctrl-C ends"
+    return f"scan the {scans.prompt}: {keyboard.line}"
 
 
 def _on_board(

@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """List boards or runs, the last change first; or the runs and steps of one board.
 
-    BOARD is its UUID, its device id or its IMEI.
+    BOARD is its UUID, its device id, its IMEI or its label.
 
     With --json and neither --limit nor --page: all there are, by board.
     """
@@ -163,8 +163,8 @@ def _table(
 
 
 def _uuid_of(ledger: LedgerReader, name: str) -> str:
-    """Return the UUID of a board that is named by it, by its device id or its IMEI."""
-    query = "SELECT uuid FROM boards WHERE uuid = :low OR device_id = :name OR imei = :name"
+    """Return the UUID of a board that is named by it, by its device id, IMEI or label."""
+    query = "SELECT uuid FROM boards WHERE uuid = :low OR :name IN (device_id, imei, label)"
     found = [str(uuid) for (uuid,) in ledger.query(query, {"name": name, "low": name.lower()})]
     if not found:
         raise UsageError(f"the ledger knows no board {name}", hint="cellagent provision status")

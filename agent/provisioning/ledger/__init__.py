@@ -1,6 +1,6 @@
 """The ledger: each step is on disk before the next; SQLite, or PostgreSQL where it is shared."""
 
-from agent.provisioning.ledger.ledger import BoardBusy, Ledger
+from agent.provisioning.ledger.ledger import BoardBusy, LabelTaken, Ledger
 from agent.provisioning.ledger.opening import LedgerError, Migration, migrate_ledger, open_ledger
 from agent.provisioning.ledger.reader import LedgerReader
 from agent.provisioning.ledger.records import (
@@ -16,6 +16,7 @@ __all__ = [
     "BoardBusy",
     "BoardRecord",
     "KeyRecord",
+    "LabelTaken",
     "Ledger",
     "LedgerError",
     "LedgerHeld",

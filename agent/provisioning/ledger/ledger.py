@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from shlex import quote
 
-from agent.errors import ResourceUnavailable
+from agent.errors import RefusedByRule, ResourceUnavailable
 from agent.provisioning.ledger import records
 from agent.provisioning.ledger.backend import Database, DatabaseFailed, Execute
 from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY
@@ -20,6 +21,12 @@ class BoardBusy(ResourceUnavailable):
     """Another station works on this board."""
 
     kind = "busy"
+
+
+class LabelTaken(RefusedByRule):
+    """The label that was scanned is another board's, or the board has another one."""
+
+    kind = "label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +240,33 @@ class Ledger(StationRuns):
                 "UPDATE keys SET security_tag = :tag WHERE id = :key AND security_tag IS NULL",
                 {"tag": security_tag, "key": key},
             )
+
+    def bind_label(self, uuid: str, label: str, *, replaces: bool) -> str:
+        """Bind a label to the board; return what had to be allowed for that, "" for nothing.
+
+        `replaces` allows to take it from another board, and to take the place of the board's own.
+        Raises LabelTaken.
+        """
+        with self._change(uuid) as (execute, _):
+            query = "SELECT uuid, label FROM boards WHERE uuid = :uuid OR label = :label"
+            found = {
+                str(of): str(its) for of, its in execute(query, {"uuid": uuid, "label": label})
+            }
+            own = found.pop(uuid)
+            if own == label:
+                return ""
+            others = [f"label {label} is that of board {other}" for other in found]
+            if not others and own:
+                others = [f"this board has the label {own}, and {label} was scanned"]
+            if others and not replaces:
+                raise LabelTaken(
+                    f"{others[0]}: nothing was written to this one",
+                    hint="scan the slot, then the right label; a label that was stuck on another "
+                    f"board, or anew, is bound by --relabel {quote(label)}",
+                )
+            execute("UPDATE boards SET label = '' WHERE label = :label", {"label": label})
+            self._set_board(execute, uuid, {"label": label})
+        return f"--relabel {label}: {others[0]}" if others else ""
 
     # --- within a transaction
 

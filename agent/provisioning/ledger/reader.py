@@ -87,6 +87,11 @@ class LedgerReader:
         found = self.select(BoardRecord, "WHERE boards.uuid = :uuid", values)
         return found[0] if found else None
 
+    def labelled(self, label: str) -> BoardRecord | None:
+        """Return the record of the board that has a label."""
+        found = self.select(BoardRecord, "WHERE boards.label = :label", {"label": label})
+        return found[0] if found else None
+
     def registrations(self, device_id: str) -> Sequence[Registration]:
         """Return the registrations as a device that no other one has replaced."""
         rows = self.query(_REGISTRATIONS, {"device_id": device_id})

@@ -20,7 +20,8 @@ class BoardRecord:
     `outcome` is "done" for ever once it was reached, else as `last_outcome`, that of the last run;
     `reason` is the last run's. `made_at`, `made_station` and `made_run` tell when, where and by
     which run it became done last; `station` and `updated_at` where and when it changed last.
-    `conflict` says why the board is refused by name. `attestation` is the token that claims the
+    `conflict` says why the board is refused by name. `label` is what was scanned for it: no other
+    board has it. `attestation` is the token that claims the
     device. `writes` counts credential writes. The columns from `security_tag` on are those of its
     live key (see KeyRecord): of the tag that was asked for, or the one that was made last.
     """
@@ -31,6 +32,7 @@ class BoardRecord:
     serial: str = ""
     usb_place: str = ""
     slot: str = ""
+    label: str = ""
     firmware: str = ""
     station: str = ""
     outcome: str = ""
@@ -124,9 +126,9 @@ class RunRecord:
     `outcome` is done, unchanged, refused, failed, busy, swapped or interrupted; unfinished while
     `ended_at` is None. `step` is where it ended, `exit` its exit code, `reason_code` a slug that
     does not change from version to version ("" where there is no reason), `reason` the sentence.
-    `consent` says what was allowed by name (a key that was replaced). `writes` counts the
-    credential writes of this run. `timings` is a JSON object: the seconds of each step, in order;
-    "" for a run that was cut off.
+    `label` is what was scanned. `consent` says what was allowed by name (a key that was replaced).
+    `writes` counts the credential writes of this run. `timings` is a JSON object: the seconds of
+    each step, in order; "" for a run that was cut off.
     """
 
     id: str
@@ -137,6 +139,7 @@ class RunRecord:
     slot: str = ""
     usb_place: str = ""
     port: str = ""
+    label: str = ""
     station: str = ""
     operator: str = ""
     lot: str = ""

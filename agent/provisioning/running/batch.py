@@ -10,6 +10,7 @@ from agent.provisioning.boards.board import BoardLocation, BoardPort
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import ProvisioningPlan, ProvisioningStep
 from agent.provisioning.running import board_run
+from agent.provisioning.running.bench import Bench
 from agent.provisioning.running.board_history import history_of
 from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.outcome import Outcome, outcome_of, run_end, unexpected_failure
@@ -63,37 +64,35 @@ async def watch_boards(
     list_boards: ListBoards,
     station: board_run.Station,
     open_board: OpenBoard,
-    on_step: OnStep,
+    bench: Bench,
     every_s: float,
 ) -> AsyncGenerator[Outcome]:
     """Run boards as they are connected, until cancelled; yield outcomes as they come.
 
     A board that is disconnected and comes back is run again, which only checks a finished one; so
-    is one that was swapped for another, however quickly. `list_boards` is called again when a board
-    has ended, and after `every_s` seconds.
+    is one that was swapped for another, however quickly, and one that is to be tried again.
+    `list_boards` is called again when a board has ended, when the bench was changed, and after
+    `every_s` seconds.
     """
     running: dict[str, asyncio.Task[Outcome]] = {}
-    begun: dict[str, object] = {}
     roll_call = RollCall()
     try:
         while True:
-            connected = await asyncio.to_thread(list_boards)
-            begun = {
-                port: mark for port, mark in begun.items() if port in running or port in connected
-            }
-            for port, (location, mark) in connected.items():
-                if port not in running and begun.get(port) != mark:
-                    begun[port] = mark
-                    work = run_board(location, station, open_board, on_step, roll_call)
-                    running[port] = asyncio.create_task(work)
-            if running:
-                await asyncio.wait(
-                    running.values(), timeout=every_s, return_when=asyncio.FIRST_COMPLETED
+            bench.changed.clear()
+            bench.look(await asyncio.to_thread(list_boards))
+            for slot in bench.tray.waiting():
+                location = slot.location
+                bench.begin(location)
+                running[slot.key] = asyncio.create_task(
+                    run_board(location, station, open_board, bench.step, roll_call, slot.label)
                 )
-            else:
-                await asyncio.sleep(every_s)
-            for port in [port for port, task in running.items() if task.done()]:
-                yield running.pop(port).result()
+            changed = asyncio.create_task(bench.changed.wait())
+            await asyncio.wait(
+                [changed, *running.values()], timeout=every_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            changed.cancel()
+            for key in [key for key, task in running.items() if task.done()]:
+                yield running.pop(key).result()
     finally:
         await cancel_and_wait(*running.values())
 
@@ -104,12 +103,14 @@ async def run_board(
     open_board: OpenBoard,
     on_step: OnStep,
     roll_call: RollCall | None = None,
+    label: str = "",
 ) -> Outcome:
     """Open one board, run it and close it. A board that cannot be opened is an outcome as well.
 
-    `roll_call` hears what the boards of the run are; without one there is no other board.
+    `roll_call` hears what the boards of the run are; without one there is no other board. `label`
+    is what was scanned for the board.
     """
-    ledger, roll_call = station.run_at(location), roll_call or RollCall()
+    ledger, roll_call = station.run_at(location, label), roll_call or RollCall()
     try:
         async with open_board(location) as port:
             run = board_run.BoardRun(

@@ -107,6 +107,18 @@ class BoardLedger:
         self._record = replace(record, device_id=self._run.device_id)
         self._enter(RunEvent.CLAIM)
 
+    async def bind_label(self, allowed: frozenset[str]) -> str:
+        """Bind the label that was scanned, if any, to the board; return what `allowed` allowed.
+
+        Raises LabelTaken.
+        """
+        label = self._run.label
+        if not label:
+            return ""
+        return await self._ledger.call(
+            lambda to: to.bind_label(self._uuid, label, replaces=label in allowed)
+        )
+
     async def history(self, goal: Goal) -> BoardHistory:
         """Return what the ledger knows of the board that matters to its plan."""
         device_id = self._record.device_id

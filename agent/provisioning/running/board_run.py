@@ -71,7 +71,8 @@ class Station:
     """The settings and services that all boards of a run share.
 
     `registrar` None asks no service, `device_ca` None signs no certificate. Keys made on this host
-    are in `key_folder`; `now` gives the host's time, aware.
+    are in `key_folder`; `now` gives the host's time, aware. `relabel` are labels that may change
+    boards.
     """
 
     goal: Goal
@@ -81,14 +82,16 @@ class Station:
     key_folder: Path
     now: Callable[[], datetime]
     order: WorkOrder = field(default_factory=WorkOrder)
+    relabel: frozenset[str] = frozenset()
 
-    def run_at(self, location: BoardLocation) -> BoardLedger:
+    def run_at(self, location: BoardLocation, label: str = "") -> BoardLedger:
         """Return the record of a run that begins now; nothing is stored yet."""
         run = RunRecord(
             id=str(uuid4()),
             began_at=self.now(),
             security_tag=self.goal.security_tag,
             cellagent=__version__,
+            label=label,
             **asdict(location),
             **asdict(self.order),
         )
@@ -160,13 +163,14 @@ class BoardRun:
         self._enter(ProvisioningStep.IDENTITY)
         board = await uninterrupted(self._port.read())
         # A board that the firmware gate refuses has shown only its IMEI: there is none to claim.
-        refused = bool(board.refusal)
+        refused, relabelled = bool(board.refusal), ""
         device_id = "" if refused else goal.device_id(board.uuid, board.imei)
         self._ledger.identify(board, device_id)
         if not refused:
             identity = Identity(board.uuid, board.imei, device_id)
             await self._roll_call.answer(self._location, identity)
             await self._ledger.claim(board)
+            relabelled = await self._ledger.bind_label(self._station.relabel)
         history = await self._ledger.history(goal)
         if history.mode_before is not None and not left_by_run(board.mode, goal):
             await self._offline.forget(board.mode)
@@ -178,8 +182,8 @@ class BoardRun:
             refusal = self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
             return replace(refusal, reason_code=plan.reason_code)
         check = IdentityCheck(self._port, board.imei)
-        if plan.consent:
-            await self._ledger.consent(plan.consent)
+        if consent := "; ".join(filter(None, [relabelled, plan.consent])):
+            await self._ledger.consent(consent)
         service = ServiceSteps(
             self._port, check, self._ledger, goal, self._station.registrar, alone=history.alone
         )

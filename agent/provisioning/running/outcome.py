@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from agent.config.identity_keys import UntrustedSignature
 from agent.errors import AgentError
 from agent.provisioning.boards.board import BoardLocation, BoardSwapped
-from agent.provisioning.ledger import BoardBusy
+from agent.provisioning.ledger import BoardBusy, LabelTaken
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_ledger import RunEnd
 from agent.provisioning.running.roll_call import DuplicateIdentity
@@ -20,6 +20,7 @@ _OUTCOMES = {
     BoardSwapped: "swapped",
     UntrustedSignature: "refused",
     DuplicateIdentity: "refused",
+    LabelTaken: "refused",
 }
 _log = logging.getLogger(__name__)
 

@@ -103,7 +103,10 @@ from agent.cli.provision.run_progress import BenchView
 from agent.console.log_line import LogLine
 from agent.errors import AgentError
 from agent.provisioning.boards.board import BoardLocation
+from agent.provisioning.running.bench import Bench
 from agent.provisioning.running.outcome import Outcome
+from agent.provisioning.running.scans import Scan
+from agent.provisioning.running.tray import Tray
 
 text = %a
 
@@ -129,8 +132,12 @@ def every(session):
     window.close()
     place = BoardLocation(text, text, text, text)
     end = Outcome(location=place, outcome="failed", step="key", exit=1, reason=text, hint=text)
-    with BenchView(session, [place]) as view:
-        view.end(end)
+    bench = Bench(Tray())
+    bench.look({text: (place, None)})
+    bench.begin(place)
+    with BenchView(session, bench.tray, quiet=True) as view:
+        view.end(end, bench.end(end))
+        view.scan(Scan(text, False, text, text))
         say(text)
     view.summary()
     click.echo(text)
@@ -198,7 +205,7 @@ def test_a_command_shows_a_hostile_capture_and_hostile_arguments_safely(tmp_path
         ("scan", "cells"),
         ("locate",),
         ("ports",),
-        ("provision", "run", "--registration", "none", "--no-proof"),
+        ("provision", "run", "--registration", "none", "--no-proof", "--quiet"),
     ],
     ids=lambda words: " ".join(words[:2]),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ledgers import NOW, OTHER, UUID, ended, opened, run_of
 
-from agent.provisioning.ledger import BoardBusy
+from agent.provisioning.ledger import BoardBusy, LabelTaken
 
 
 @pytest.mark.contract("C10")
@@ -176,3 +176,23 @@ def test_runs_are_due_until_they_were_given_in_the_order_in_which_they_ended(add
     other = opened(address, "two")
     assert other.due_handovers() == []
     other.close()
+
+
+def test_a_label_is_one_board_s_and_moves_when_that_is_allowed(address: str) -> None:
+    ledger = opened(address)
+    for uuid in (UUID, OTHER):
+        ledger.claim(run_of(uuid))
+    assert ledger.bind_label(UUID, "L1", replaces=False) == ""
+    assert ledger.bind_label(UUID, "L1", replaces=False) == "", "the same again"
+    with pytest.raises(LabelTaken, match=f"L1 is that of board {UUID}"):
+        ledger.bind_label(OTHER, "L1", replaces=False)
+    with pytest.raises(LabelTaken, match="has the label L1, and L2 was scanned"):
+        ledger.bind_label(UUID, "L2", replaces=False)
+    assert ledger.labelled("L2") is None
+    moved = ledger.bind_label(OTHER, "L1", replaces=True)
+    assert moved == f"--relabel L1: label L1 is that of board {UUID}"
+    held = ledger.labelled("L1"), ledger.board(UUID)
+    assert [one and one.label for one in held] == ["L1", ""]
+    assert held[0] is not None
+    assert held[0].uuid == OTHER
+    ledger.close()

@@ -1,0 +1,106 @@
+"""An operator at the bench: a terminal, a scanner that types, kits that come, fail and go."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tray_trial import Trial, slot_of, tray_trial
+from typed_bench import TypedBench, typed_bench
+
+SLOTS = [slot_of(number) for number in range(4)]
+pytestmark = pytest.mark.timeout(600)
+
+
+def exported(trial: Trial) -> dict[str, dict[str, str]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "agent", "provision", "export", "--as", "json"],
+        env=trial.environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return {line["uuid"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+
+def begun(trial: Trial, *options: str) -> list[str]:
+    return [*trial.ports, "--set-clock", "--watch", *options]
+
+
+def scanned(bench: TypedBench, text: str, says: str) -> None:
+    bench.type(f"{text}\n")
+    bench.until(says)
+
+
+def test_a_scanner_gives_each_board_its_label_and_wrong_scans_change_nothing(
+    tmp_path: Path,
+) -> None:
+    with tray_trial(tmp_path / "tray", range(4), faults={2: "silent"}) as trial:
+        with (trial.folder / "config" / "config.toml").open("a") as config:
+            config.write("[profiles.tray.provisioning.limits]\nsupply_min_mv = 3000\n")
+        trial.unplug([3])
+        with typed_bench(*begun(trial, "--scan"), environment=trial.environment) as bench:
+            bench.until("scan the label of A1")
+            scanned(bench, "L1", "A1 has label L1")
+            scanned(bench, "L1", "\x07.*not taken: double: label L1 is that of the board in A1")
+            scanned(bench, "A3", "A3: scan its label")
+            scanned(bench, "L3", "A3 has label L3")
+            scanned(bench, "L2\r", "A2 has label L2")  # CR and LF: an empty line is none
+            bench.until("\x07.*A3\r\n  failed at ")  # rung, and said
+            trial.plug_in([3])
+            bench.until("scan the label of A4")
+            trial.unplug([3])
+            bench.until("scan the slot, or the label of the next board")
+            scanned(bench, "L4", "not taken: late: the board in A4 was taken out")
+            trial.unplug([2])
+            bench.until(r"2 \S*PASS.*2 \S*empty")
+            trial.plug_in([2])
+            bench.until("scan the label of A3")
+            scanned(bench, "L1", "double")
+            scanned(bench, "L3", "A3 has label L3")
+            bench.until(r"3 \S*PASS")
+            assert bench.end() == 130
+            assert bench.restored()
+        boards = exported(trial)
+        assert {one: boards[trial.uuid(one)]["label"] for one in range(3)} == {
+            0: "L1", 1: "L2", 2: "L3"
+        }  # fmt: skip
+        # Another day: the label of one board on another, and a board with another label.
+        first, second = trial.ports[0], trial.ports[1]
+        with typed_bench(
+            first, "--set-clock", "--watch", "--scan", environment=trial.environment
+        ) as bench:
+            bench.until("scan the label of A1")
+            scanned(bench, "L2", "refused at identity: label L2 is that of board")
+            scanned(bench, "A1", "A1: scan its label")
+            scanned(bench, "L9", "refused at identity: this board has the label L1, and L9")
+            bench.until("--relabel L9")
+            assert bench.end() == 130
+        assert {uuid: one["label"] for uuid, one in exported(trial).items()} == {
+            uuid: one["label"] for uuid, one in boards.items()
+        }
+        with typed_bench(
+            second, "--set-clock", "--watch", "--scan", "--relabel", "L1",
+            environment=trial.environment,
+        ) as bench:  # fmt: skip
+            bench.until("scan the label of A2")
+            scanned(bench, "L1", r"1 \S*PASS")
+            bench.end()
+        after = exported(trial)
+        assert [after[trial.uuid(one)]["label"] for one in (0, 1)] == ["", "L1"]
+
+
+def test_a_key_tries_the_failed_board_again_and_quiet_rings_no_bell(tmp_path: Path) -> None:
+    with tray_trial(tmp_path / "tray", range(2)) as trial:
+        trial.cloud.stop()
+        with typed_bench(*begun(trial, "--quiet"), environment=trial.environment) as bench:
+            bench.until("A2\r\n  failed at ")
+            trial.cloud.start()
+            bench.type("r")
+            bench.until(r"2 \S*PASS")
+            assert bench.end() == 130
+            assert bench.restored()
+        with typed_bench(*begun(trial, "--scan"), environment=trial.environment) as bench:
+            bench.until("scan the label of A1")
+            scanned(bench, "r", "no board failed")
+            bench.end()

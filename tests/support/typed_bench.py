@@ -1,0 +1,114 @@
+"""`provision run --watch` at a terminal: a scanner types there, and the screen is read."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+PATIENCE_S = 120.0
+_PIECE_S = 0.05
+
+
+class TypedBench:
+    """A run whose three streams are a terminal of `columns` and `lines`."""
+
+    def __init__(
+        self, arguments: list[str], environment: Mapping[str, str], columns: int, lines: int
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.before = termios.tcgetattr(theirs)
+        self._theirs = theirs
+        self.written = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "agent", "provision", "run", *arguments],
+            env={**environment, "TERM": "xterm"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            preexec_fn=_own_terminal,  # noqa: PLW1509 - two calls of the system, and no thread
+        )
+
+    def type(self, text: str) -> None:
+        """Type as a scanner does: all at once, and Enter."""
+        os.write(self._ours, text.encode())
+
+    def until(self, pattern: str) -> re.Match[str]:
+        """Read the screen until a pattern is written to it after what was found before."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (found := re.search(pattern, self.written, re.DOTALL)) is None:
+            assert self.process.poll() is None, self.written[-3000:]
+            assert time.monotonic() < deadline, f"{pattern} never came: {self.written[-3000:]}"
+            self._read()
+        self.written = self.written[found.end() :]
+        return found
+
+    def end(self) -> int:
+        """Stop it as Ctrl-C does; return its exit code."""
+        self.process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + PATIENCE_S
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.written[-3000:]
+            self._read()
+        self._read()
+        return self.process.wait()
+
+    def restored(self) -> bool:
+        """Tell whether the terminal shows again what is typed, line by line."""
+        return termios.tcgetattr(self._theirs)[3] == self.before[3]
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def _read(self) -> None:
+        if select.select([self._ours], [], [], _PIECE_S)[0]:
+            self.written += os.read(self._ours, 65536).decode("utf-8", "replace")
+
+
+def _own_terminal() -> None:
+    """Have the terminal be that of the run, which reads it in the foreground alone."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@contextlib.contextmanager
+def typed_bench(
+    *arguments: str, environment: Mapping[str, str], columns: int = 80, lines: int = 24
+) -> Iterator[TypedBench]:
+    bench = TypedBench([*arguments], environment, columns, lines)
+    try:
+        yield bench
+    finally:
+        bench.close()
+
+
+class Sockets:
+    """Named places into which boards are plugged: links that lead to their ports, or nowhere."""
+
+    def __init__(self, folder: Path, names: list[str]) -> None:
+        folder.mkdir()
+        self.paths = {name: folder / name for name in names}
+
+    def plug(self, name: str, port: Path) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.paths[name].unlink()
+        self.paths[name].symlink_to(port.resolve() if port.is_symlink() else port)
+
+    def unplug(self, name: str) -> None:
+        self.paths[name].unlink()
