@@ -117,19 +117,37 @@ async def take_commands(modem: Modem) -> None:
         await follow(modem, notices)
 
 
-async def follow(modem: Modem, notices: Stream[Notice]) -> None:
-    """Do as the client asks until its session ends. Raises ProvisioningFailed, ParseError."""
-    asked: set[ProvisioningEvent] = set()
+async def follow(modem: Modem, notices: Stream[Notice], first: Notice | None = None) -> None:
+    """Do as the client asks until its session ends. Raises ProvisioningFailed, ParseError.
+
+    `first` is a notice that came already. A radio that was turned off for a session that failed is
+    turned on again.
+    """
+    asked: list[ProvisioningEvent] = []
+    try:
+        await _follow(modem, notices, first, asked)
+    except (ProvisioningFailed, ParseError):
+        if asked and asked[-1] is ProvisioningEvent.GO_OFFLINE:
+            with suppress(CommandRejected):
+                await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
+        raise
+    if ProvisioningEvent.GO_OFFLINE in asked:
+        await renew_cloud_session(modem)
+
+
+async def _follow(
+    modem: Modem, notices: Stream[Notice], first: Notice | None, asked: list[ProvisioningEvent]
+) -> None:
+    """Do as the client asks; note in `asked` what that was."""
     for _ in range(2 * _MOST_ROUNDS):
-        event = await _next(notices)
+        event = await _next(notices) if first is None else event_of(first)
+        first = None
         if event in DUTIES:
-            asked.add(event)
+            asked.append(event)
             await modem.send(SetFunctionalMode(DUTIES[event]))
             continue
         if failure := failure_of(event):
             raise failure
-        if ProvisioningEvent.GO_OFFLINE in asked:
-            await renew_cloud_session(modem)
         return
     raise ProvisioningFailed(
         f"the kit asked for the radio off and on {_MOST_ROUNDS} times, and is not done",

@@ -87,6 +87,18 @@ async def test_a_notice_that_breaks_its_grammar_is_no_answer() -> None:
         assert virtual.kit.active
 
 
+async def test_the_radio_is_on_again_after_a_session_that_failed_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(provisioning_host, "NEXT_S", 0.05)
+    async with kit("AT+CFUN=1", faults=("provisioning-silent",)) as (modem, virtual):
+        virtual.kit.schedule(0.0, lambda: virtual.kit.notify("#XNRFPROV: 1"))
+        with pytest.raises(ProvisioningFailed, match="said nothing"):
+            await provisioning_host.take_commands(modem)
+        assert virtual.kit.active
+        assert virtual.kit.registered
+
+
 async def test_an_open_session_is_renewed_after_credentials_were_written() -> None:
     start = ("AT%KEYGEN=16842753,2,0", "AT+CFUN=1", "AT#XNRFCLOUD=1,1")
     for rounds, said in ((0, []), (1, ["0,1", "1,1"])):

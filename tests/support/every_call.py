@@ -27,12 +27,6 @@ from agent.cloud.firmware import CreateJob, UploadFirmware
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
-from agent.cloud.provisioning_commands import (
-    ClaimDevice,
-    CreateProvisioningCommand,
-    FetchProvisioningCommand,
-    ListProvisioningCommands,
-)
 from agent.cloud.public_keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
 from agent.observability import KINDS, Scope
@@ -55,6 +49,12 @@ from agent.observability.api.resources import (
 )
 from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.events import PushEvents
+from agent.provisioning.running.provisioning_commands import (
+    ClaimDevice,
+    CreateProvisioningCommand,
+    FetchProvisioningCommand,
+    ListProvisioningCommands,
+)
 
 PEM = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"
 COHORT, DEVICE = KINDS["cohort"], KINDS["device"]

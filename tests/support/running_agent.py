@@ -93,13 +93,15 @@ async def kit_to_crash(
     *faults: str,
     name: str = "kit",
     imei: str = "",
+    firmware: str = "",
     receives: Callable[[ModemRunner], Callable[[bytes], None]] = lambda kit: kit.receive,
 ) -> AsyncIterator[ModemRunner]:
     """Serve a virtual kit on FOLDER/NAME in this loop: `crash()` crashes it when it is heard.
 
     `receives` returns what takes the bytes that are sent to it.
     """
-    runner = ModemRunner(make_modem(VirtualOptions(instant=True, faults=faults, imei=imei)))
+    options = VirtualOptions(instant=True, faults=faults, imei=imei, firmware=firmware)
+    runner = ModemRunner(make_modem(options))
     port = PtyServer(folder / name, receives(runner))
     companion = PtyServer(folder / f"{name}-wifi", runner.receive_companion)
     runner.attach(Port.AT, port.send)

@@ -21,6 +21,7 @@ from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.keep_online import KeepState, OnlineKeeper
 from agent.daemon.kit.link import KitLink
 from agent.daemon.kit.positions import KitPositions
+from agent.daemon.kit.provisioning import KitProvisioning
 from agent.daemon.kit.readings import KitReadings
 from agent.daemon.kit.updates import KitUpdates
 from agent.daemon.snapshot import Finding, LikelyCause
@@ -65,6 +66,7 @@ class KitConnection:
         self._restarts = RestartCounter()
         self._readings = KitReadings()
         self._keeper = OnlineKeeper(was_on=store.record.online)
+        self._provisioning = KitProvisioning(link, self._on_provisioned)
         self._asked_off = False
         """Whether somebody turned the modem off through the agent since it was last looked at."""
         self._look_again = asyncio.Event()
@@ -120,11 +122,18 @@ class KitConnection:
                 while True:
                     await wait_for_event(self._look_again, self._next_check_s())
                     self._look_again.clear()
+                    if self._provisioning.is_active:
+                        continue  # its mode is the kit's own wish, and no finding
                     await self._check(modem)
                     await self._read(modem)
 
             await self._read(modem)
-            await first_of(receive_notices(), check_again(), self._readings.follow_sleep(modem))
+            await first_of(
+                receive_notices(),
+                check_again(),
+                self._readings.follow_sleep(modem),
+                self._provisioning.serve(modem),
+            )
 
     def _forget(self) -> None:
         """Forget what was known of the kit that was here before this one."""
@@ -201,6 +210,7 @@ class KitConnection:
             *self._updates.findings(is_back=contact.is_registered),
             *self._keeper.findings(time.monotonic()),
             *self._credentials.findings,
+            *self._provisioning.findings,
             *first_contact.findings(
                 contact, self._keyring(), settle_s if self._keeper.is_to_be_turned_on else None
             ),
@@ -238,6 +248,11 @@ class KitConnection:
             status.time = contact.text("time")
             status.findings = self._findings.shown or None
             status.cause = None if contact.cause is None else LikelyCause(**contact.cause.to_json())
+
+    def _on_provisioned(self) -> None:
+        self._credentials.expect_loss()
+        self._look_again.set()
+        self._try_again()
 
     def _on_mode_asked(self, mode: int) -> None:
         self._asked_off = mode in OFF_MODES

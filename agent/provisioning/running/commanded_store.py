@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.cloud.provisioning_commands import (
+from agent.errors import DeadlineExceeded, NotFound
+from agent.provisioning.boards.board import BoardPort, HeldCredential, MadeKey, WrongAnswer
+from agent.provisioning.ca.certificates import key_fingerprint
+from agent.provisioning.running.provisioning_commands import (
     PENDING,
     SUCCEEDED,
     CreateProvisioningCommand,
@@ -19,9 +22,6 @@ from agent.cloud.provisioning_commands import (
     ListProvisioningCommands,
     ProvisioningCommand,
 )
-from agent.errors import DeadlineExceeded, NotFound
-from agent.provisioning.boards.board import BoardPort, HeldCredential, MadeKey, WrongAnswer
-from agent.provisioning.ca.certificates import key_fingerprint
 from at.commands.credentials import CredentialType
 
 if TYPE_CHECKING:

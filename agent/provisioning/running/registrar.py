@@ -12,9 +12,9 @@ from agent.auth.modem_jwt import AskModem, ModemJwt
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.cloud import DeviceCloud, public_keys
 from agent.cloud.device_reads import FetchDevice
-from agent.cloud.provisioning_commands import ClaimDevice
 from agent.errors import Conflict, NotFound
 from agent.provisioning.planning.goal import RegistrationMethod
+from agent.provisioning.running.provisioning_commands import ClaimDevice
 from agent.retry import http_date
 
 if TYPE_CHECKING:
