@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from at.commands.clock import ReadClock
+from at.commands.clock import ModemClock, ReadClock
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
 from at.commands.registration import ReadRegistration
@@ -95,6 +95,8 @@ async def _ask(modem: Modem, name: str, command: Command[object], field: str) ->
     except ParseError as malformed:
         return Check(name, None, f"not understood: {malformed}", False)
     value = getattr(answer, field)
+    if isinstance(answer, ModemClock) and not answer.is_set:
+        return Check(name, None, "not set", None, _WHY_NOT[name])
     if name == "registration":
         return Check(name, value, REGISTRATION.get(value, str(value)), value in {1, 5} or None)
     if name == "functional_mode":

@@ -170,6 +170,7 @@ async def is_registered(modem: Modem) -> bool:
 
 async def _time(modem: Modem) -> str:
     try:
-        return (await modem.send(ReadClock())).time
+        clock = await modem.send(ReadClock())
     except (CommandRejected, ParseError):
         return ""
+    return clock.time if clock.is_set else ""

@@ -91,5 +91,8 @@ def _show(session: Session, fix: Fix) -> None:
         return
     say(fix.position.describe())
     used = f", {fix.position.fulfilled_with}" if fix.position.fulfilled_with else ""
+    if not (fix.cells or fix.access_points):
+        say(f"by {fix.method.value}{used}, by the module itself")
+        return
     heard = counted(fix.access_points, "access points")
     say(f"by {fix.method.value}{used}: {counted(fix.cells, 'cells')}, {heard}")

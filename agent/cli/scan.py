@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,16 +73,21 @@ async def wifi(session: Session, repeat: int, target: str | None) -> None:
 
     _check_plot(target)
     profile = session.profile
-    source = wifi_source(profile.location.wifi, profile.kit)
-    if source is None:
-        raise WifiUnavailable(
-            "Wi-Fi is switched off in the profile", hint="`cellagent config set location.wifi auto`"
-        )
+    word = profile.location.wifi
+    async with AsyncExitStack() as stack:
+        by_module = word == "module"
+        modem = await stack.enter_async_context(session.modem()) if by_module else None
+        source = wifi_source(word, profile.kit, modem)
+        if source is None:
+            raise WifiUnavailable(
+                "Wi-Fi is switched off in the profile",
+                hint="`cellagent config set location.wifi auto`",
+            )
 
-    async def scan() -> WifiScan:
-        return await source.scan(WIFI_DEADLINE_S)
+        async def scan() -> WifiScan:
+            return await source.scan(WIFI_DEADLINE_S)
 
-    await _repeated(session, scan, partial(_show_wifi, session), repeat, target, "Wi-Fi")
+        await _repeated(session, scan, partial(_show_wifi, session), repeat, target, "Wi-Fi")
 
 
 def _check_plot(target: str | None) -> None:

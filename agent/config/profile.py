@@ -26,11 +26,12 @@ DeviceId = Annotated[
 ServiceUrl = Annotated[str, msgspec.Meta(description="https, or http on this machine")]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 # A description says what a value that has another form may be.
+LocatedBy = Literal["host", "module"]
 WifiSource = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^(auto|networkmanager|iw|companion|none|file:.+)$",
-        description="auto, networkmanager, iw, companion, none, or file:PATH",
+        pattern=r"^(auto|networkmanager|iw|companion|module|none|file:.+)$",
+        description="auto, networkmanager, iw, companion, module, none, or file:PATH",
     ),
 ]
 ConsolePort = Annotated[
@@ -200,9 +201,12 @@ class LocationSettings(Section, frozen=True):
 
     interval_s: NotNegative = 3600.0
     """Time between two positions of `run`; 0 turns them off."""
+    by: LocatedBy = "host"
+    """host: this host sends what is heard. module: an nRF93M1 hears and asks by itself."""
     wifi: WifiSource = "auto"
-    """auto, networkmanager, iw, companion, none, or file:PATH. Only auto takes the scanners of
-    macOS and Windows, which have no word of their own. Example: networkmanager"""
+    """auto, networkmanager, iw, companion, module, none, or file:PATH. An nRF93M1 is a `module`:
+    auto takes it to locate, and else this host. Only auto takes the scanners of macOS and Windows,
+    which have no word of their own. Example: networkmanager"""
     send_ssid: bool = False
     """Send the names of access points with their addresses."""
     legacy: bool = False

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent.errors import AgentError, UsageError
 from agent.location.agnss import ServingCell
+from agent.location.module import is_module, read_cells
 from at.commands.cells import (
     Cell,
     CellMeasurement,
@@ -98,6 +99,8 @@ async def scan_cells(
             f"the modem is off (functional mode {mode}): it hears no cell",
             hint="`cellagent modem on`",
         )
+    if is_module(modem):
+        return _of_module(await read_cells(modem))
     notes: list[str] = []
     if search_type and not await _knows_search_types(modem):
         notes.append(f"this firmware knows no search types (1.3.4 does): default, not {search}")
@@ -115,6 +118,16 @@ async def scan_cells(
     if measurement.status == _INTERRUPTED:
         notes.append("the measurement was interrupted: there may be more cells than these")
     return CellScan("%NCELLMEAS", radio, cells, measurement.serving_cell is not None, tuple(notes))
+
+
+def _of_module(cells: list[dict[str, object]]) -> CellScan:
+    """Return the cells of an nRF93M1, which has one search. Raises NoCells without any."""
+    if not cells:
+        raise NoCells(
+            "the module is on no cell",
+            hint="check the antenna, then `cellagent modem on` waits for the network",
+        )
+    return CellScan("%BCINFO", "lte", tuple(cells))
 
 
 def _monitored(

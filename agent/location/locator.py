@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from agent.errors import AgentError, NotFound
-from agent.location import calls
+from agent.errors import AgentError, NotFound, UsageError
+from agent.location import calls, module
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
 from agent.location.cell_scan import CellScan, ModemOff, scan_cells
+from agent.location.module import is_module
 from agent.location.position import Position, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
 from at.protocol.errors import AtError
@@ -34,6 +35,13 @@ class LocationMethod(Enum):
     WIFI = "wifi"
     CELL = "cell"
     GROUND_FIX = "ground-fix"
+
+
+_OF_MODULE = {
+    LocationMethod.WIFI: module.BY_WIFI,
+    LocationMethod.CELL: module.BY_CELL,
+    LocationMethod.GROUND_FIX: module.BY_ALL,
+}
 
 
 class NothingToSend(AgentError):
@@ -134,6 +142,8 @@ class Locator:
     options: LocationOptions = field(default_factory=LocationOptions)
     device_id: str = ""
     of_kit: bool = True
+    by_module: Callable[[int], Awaitable[Position]] | None = None
+    """Locates by the kit's own client; then nothing is scanned here."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def locate(self, method: LocationMethod | None = None) -> Fix:
@@ -144,6 +154,10 @@ class Locator:
         """
         if self.of_kit:
             await self.client.kit_gate()  # before the kit is made to scan
+        if self.by_module is not None:
+            wanted = method or LocationMethod.GROUND_FIX
+            position = await self.by_module(_OF_MODULE[wanted])
+            return Fix(self.now(), wanted, position, 0, 0, (), ("%NRFCLOUDLOCATION",))
         if method is LocationMethod.GROUND_FIX:
             return await self._ground_fix()
         if method is LocationMethod.WIFI:
@@ -317,7 +331,13 @@ def locator_for(
             "Wi-Fi is to come from a kit's companion, and no kit is there to ask for its firmware",
             hint="--port PORT names the kit; location.wifi = auto takes this host's own Wi-Fi",
         )
-    wifi = wifi_source(profile.location.wifi, kit)
+    by_module = profile.location.by == "module"
+    if by_module and (modem is None or not is_module(modem)):
+        raise UsageError(
+            "the module is to locate itself (location.by), and the kit is no nRF93M1",
+            hint="`cellagent config set location.by host`",
+        )
+    wifi = wifi_source(profile.location.wifi, kit, modem)
     return Locator(
         client,
         calls.project_of(profile),
@@ -327,4 +347,5 @@ def locator_for(
         options or LocationOptions(send_ssid=profile.location.send_ssid),
         kit.device_id if kit else "",
         kit is not None,
+        by_module=partial(module.locate, modem) if by_module and modem is not None else None,
     )

@@ -57,8 +57,10 @@ class _Asked:
         self.evidence = Evidence(load())
 
     async def ask_all(self, watch_s: float) -> None:
+        is_module = self._modem.dialect.traits.is_module
         for question in _QUESTIONS:
-            await self._ask(question)
+            if not (is_module and "%" in question):  # an nRF93M1 has none of these
+                await self._ask(question)
         if self._value("fun") not in _ON:
             return
         end = asyncio.get_running_loop().time() + watch_s
@@ -66,7 +68,8 @@ class _Asked:
             await asyncio.sleep(_AGAIN_S)
             await self._ask("AT+CEREG?")
         for question in _WHILE_ON:
-            await self._ask(question)
+            if not (is_module and "%" in question):
+                await self._ask(question)
         level = self._value("+CEREG.n")
         if self._value("stat") in _REGISTERED or level in {None, 3, _WITH_CAUSE}:
             return

@@ -19,6 +19,7 @@ _CCLK = re.compile(
     re.ASCII,
 )
 _QUARTERS_HIGH = 96
+_FIRST_YEAR = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,11 @@ class ModemClock(Record):
     """With its zone if the modem gave one, else without."""
 
     derived: ClassVar[tuple[str, ...]] = ("utc_time",)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it was set: an nRF93M1 begins in the year 00, others answer an error."""
+        return self.local_time.year > _FIRST_YEAR
 
     @property
     def utc_time(self) -> datetime | None:

@@ -70,6 +70,8 @@ class Traits:
     """Output that identifies it even where it has no AT command."""
     start_lines: frozenset[str] = frozenset()
     """The lines that it prints once it has started."""
+    is_module: bool = False
+    """Whether the modem behind it is an nRF93M1, which has commands of its own."""
     replies: frozenset[str] = frozenset()
     """Its own names (#X...) that only ever answer a command; the others may be notices."""
 
@@ -100,6 +102,7 @@ TRAITS = {
         blank_lines=True,
         # Behind either, nothing that the host has set holds any more.
         start_lines=frozenset({"RDY", "POWERED DOWN"}),
+        is_module=True,
     ),
     Dialect.SHELL: Traits(
         longest_command=4095,
@@ -114,6 +117,7 @@ TRAITS = {
         # Of the nRF93M1 kit's own host program: the shell as above, with another command for AT.
         longest_command=256,
         wrapper="modem at '{}'",
+        is_module=True,
         echo=re.compile(r"modem\s+at\s+(['\"]?)([Aa][Tt](?:[+%#*^$&!].*)?)\1", re.DOTALL),
     ),
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent.config.profile import KitSettings
 from agent.errors import UsageError
+from agent.location.module import ModuleWifi, is_module
 from agent.location.wifi.companion import WifiCompanion
 from agent.location.wifi.file import WifiFile
 from agent.location.wifi.iw import Iw
@@ -13,20 +14,31 @@ from agent.location.wifi.macos import CoreWlan
 from agent.location.wifi.networkmanager import NetworkManager
 from agent.location.wifi.scanner import WifiScan, WifiSource, WifiUnavailable
 from agent.location.wifi.windows import WindowsWlan
+from at.driver.modem import Modem
 
 WIFI_DEADLINE_S = 20.0
 """For one scan; CoreWLAN takes about 7 s of it."""
-WORDS = ("auto", "networkmanager", "iw", "companion", "none", "file:PATH")
+WORDS = ("auto", "networkmanager", "iw", "companion", "module", "none", "file:PATH")
 """For `location.wifi`, whose docstring repeats them. Only auto takes CoreWlan and WindowsWlan."""
 
 _VIRTUAL = "virtual:"
 
 
-def wifi_source(word: str, kit: KitSettings | None = None) -> WifiSource | None:
+def wifi_source(
+    word: str, kit: KitSettings | None = None, modem: Modem | None = None
+) -> WifiSource | None:
     """Return the source that `location.wifi` names; None for "none". Raises UsageError.
 
-    A virtual kit hears the access points of its own town: its companion is virtual, too.
+    A virtual kit hears the access points of its own town: its companion is virtual, too. `modem`
+    is the kit's, where it is open: an nRF93M1 hears Wi-Fi itself.
     """
+    if modem is not None and is_module(modem) and word in {"auto", "module"}:
+        return ModuleWifi(modem)
+    if word == "module":
+        raise UsageError(
+            "Wi-Fi is to come from the module, and the kit is no nRF93M1",
+            hint="`cellagent config set location.wifi auto`",
+        )
     companion_port = kit.companion_port if kit else ""
     if kit and kit.port.startswith(_VIRTUAL):
         companion_port = companion_port or _VIRTUAL

@@ -226,7 +226,6 @@ class ModemBoard:
 
     async def _has_time(self) -> bool:
         try:
-            await self._modem.send(ReadClock())
+            return (await self._modem.send(ReadClock())).is_set
         except CommandRejected:
             return False
-        return True

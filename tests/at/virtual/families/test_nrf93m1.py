@@ -7,13 +7,20 @@ import base64
 import pytest
 from virtual_modems import UNIX_TIME, ask, notices_until, printed, state_file, switched_on
 
+from at.causes.live import causes_of_modem
+from at.checkup import check_modem
 from at.commands.catalog import command_of
 from at.commands.nrf93m1 import read_registration_token
+from at.driver.modem import Modem
+from at.firmware_gate import read_verdict
+from at.found_state import read_found_state
+from at.protocol.dialect import Dialect
 from at.tokens.jwt import read_jwt, verify
 from at.tokens.key_formats import load_public_key
 from at.virtual.modem import VirtualModem
 from at.virtual.options import OptionError, VirtualOptions
 from at.virtual.server.runner import make_modem
+from at.virtual.transport import VirtualTransport
 
 CONTACT = ("CONNECTING", "DTLS_STATE,4", "SENDING_AUTH", "RESPONSE,2.01", "CONNECTED")
 
@@ -212,6 +219,25 @@ def test_a_model_speaks_its_own_dialects_alone() -> None:
     with pytest.raises(OptionError, match="does not speak nrf93m1"):
         switched_on(dialect="nrf93m1")
     assert VirtualOptions(firmware="mfw_nrf93m1_1.4.1").completed().model == "nrf93m1"
+
+
+async def test_a_check_up_tells_the_model_and_a_clock_that_is_not_set() -> None:
+    modem = Modem(VirtualTransport(model="nrf93m1", instant=True))
+    await modem.open()
+    try:
+        told = {check.name: (check.value, check.shown) for check in await check_modem(modem)}
+        verdict = await read_verdict(modem)
+        causes = [cause.cause for cause in await causes_of_modem(modem, watch_s=0)]
+        found = await read_found_state(modem)
+    finally:
+        await modem.close()
+    assert modem.dialect is Dialect.NRF93M1
+    assert told["model"][0] == "nRF93M1-LABA-A0A (20250428)"
+    assert told["time"] == (None, "not set")
+    assert verdict.allowed
+    assert "1.3.0 does not apply" in verdict.note
+    assert "system-mode-refused" not in causes
+    assert found.clock == ""
 
 
 def test_its_state_is_kept_in_a_file(tmp_path) -> None:

@@ -1,0 +1,113 @@
+"""A position by what an nRF93M1 hears, and by its own client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from agent.config.profile import KitSettings
+from agent.errors import AgentError, NotFound, UsageError
+from agent.location import module
+from agent.location.access_points import select_usable
+from agent.location.cell_scan import ModemOff, NoCells, scan_cells
+from agent.location.locator import LocationMethod, Locator
+from agent.location.wifi.choice import wifi_source
+from at.driver.modem import Modem
+from at.virtual.transport import VirtualTransport
+
+
+@asynccontextmanager
+async def kit(
+    *faults: str, model: str = "nrf93m1", on: bool = True
+) -> AsyncIterator[tuple[Modem, VirtualTransport]]:
+    transport = VirtualTransport(model=model, instant=True, faults=faults)
+    modem = Modem(transport)
+    await modem.open()
+    try:
+        if on:
+            await modem.execute("AT+CFUN=1")
+        yield modem, transport
+    finally:
+        await modem.close()
+
+
+async def test_cells_are_those_that_the_module_tells_with_levels_as_they_are() -> None:
+    async with kit() as (modem, transport):
+        scan = await scan_cells(modem)
+        heard = transport.modem.kit.cells_in_range()
+    assert (scan.source, scan.radio, scan.on_cell) == ("%BCINFO", "lte", True)
+    (cell,) = scan.cells
+    first = heard[0].cell
+    assert (cell["mcc"], cell["mnc"], cell["eci"], cell["tac"]) == (1, 1, first.eci, first.tac)
+    assert (cell["rsrp"], cell["pci"]) == (heard[0].rsrp_dbm, first.pci)
+    assert isinstance(cell["nmr"], list)
+    assert [each["rsrp"] for each in cell["nmr"]] == [each.rsrp_dbm for each in heard[1:9]]
+
+
+async def test_a_module_that_is_off_or_on_no_cell_says_so() -> None:
+    async with kit(on=False) as (modem, _):
+        with pytest.raises(ModemOff):
+            await scan_cells(modem)
+    async with kit("no-cells") as (modem, _):
+        with pytest.raises(NoCells, match="on no cell"):
+            await scan_cells(modem)
+
+
+async def test_wifi_is_heard_by_the_module_and_no_companion_is_needed() -> None:
+    async with kit() as (modem, transport):
+        for word in ("auto", "module"):
+            source = wifi_source(word, KitSettings(port="/dev/ttyACM0"), modem)
+            assert isinstance(source, module.ModuleWifi)
+            scan = await source.scan(5.0)
+            heard = transport.modem.kit.world.access_points(transport.modem.kit.position)
+        wanted = [each.access_point.bssid for each in heard if each.access_point.channel < 15]
+        assert [point.bssid for point in scan.points] == wanted[:20]
+        assert len(select_usable(scan.points).usable) > 2
+        assert not isinstance(wifi_source("none", None, modem), module.ModuleWifi)
+    async with kit(model="nrf9161") as (modem, _):
+        with pytest.raises(UsageError, match="no nRF93M1"):
+            wifi_source("module", None, modem)
+
+
+@pytest.mark.parametrize("faults", [(), ("late-location",)])
+async def test_the_module_locates_itself_before_its_ok_or_after_it(faults: tuple[str, ...]) -> None:
+    async with kit(*faults) as (modem, transport):
+        for method, used in ((module.BY_WIFI, "WIFI"), (module.BY_CELL, "MCELL")):
+            position = await module.locate(modem, method)
+            where = transport.modem.kit.position
+            assert position.distance_m(where.lat, where.lon) < 1
+            assert position.fulfilled_with == used
+
+
+async def test_a_locator_that_the_module_answers_for_scans_nothing() -> None:
+    async with kit() as (modem, _):
+        locator = Locator(
+            None,  # type: ignore[arg-type] - nothing is sent by the host
+            None,
+            scan_wifi=None,
+            scan_cells=None,
+            good_enough_m=200,
+            of_kit=False,
+            by_module=lambda method: module.locate(modem, method),
+        )
+        fix = await locator.locate()
+        assert fix.method is LocationMethod.GROUND_FIX
+        assert fix.sources == ("%NRFCLOUDLOCATION",)
+        assert fix.position is not None
+
+
+@pytest.mark.parametrize(
+    ("fault", "on", "error", "words"),
+    [
+        ("not-onboarded", True, AgentError, "does not know the module"),
+        ("cloud-session-kept", False, NotFound, "NO_BEARER"),
+    ],
+)
+async def test_a_refusal_of_the_cloud_has_its_cause(
+    fault: str, on: bool, error: type[Exception], words: str
+) -> None:
+    async with kit(fault, on=on) as (modem, _):
+        with pytest.raises(error, match=words):
+            await module.locate(modem, module.BY_CELL)
