@@ -81,7 +81,7 @@ def signal(
             viewBox=f"0 0 {HOUR.total_seconds():.0f} 100",
             preserveAspectRatio="none",
         ),
-        _times(until) if axis else None,
+        _times(until) if axis and scale is RSRP else None,
         class_=f"ch {scale.name.lower()}{' tall' if axis else ''}",
         role="img",
         aria_label=f"{scale.name} over the last hour: {told}",
@@ -93,7 +93,7 @@ def _bands(scale: Scale, *, named: bool) -> list[Html]:
         return [tag("rect", class_="q2", width="100%", height="100%")]
     tops = [scale.high, *(least for least, _ in _BANDS)]
     bottoms = [*tops[1:], scale.low]
-    words = [*(f"{word} {number(least)}" for least, word in _BANDS), f"weak below {number(-115)}"]
+    words = [*(f"{word} {number(least)}" for least, word in _BANDS), _WORST]
     drawn = []
     for rank, (top, bottom, word) in enumerate(zip(tops, bottoms, words, strict=True), 1):
         y, end = scale.y(top), scale.y(bottom)
@@ -101,6 +101,10 @@ def _bands(scale: Scale, *, named: bool) -> list[Html]:
         drawn.append(tag("rect", class_=f"q{rank}", y=f"{y}%", width="100%", height=size))
         if named:
             drawn.append(tag("text", word, x="0.5em", y=f"{y}%", dy="1.2em"))
+    if named:
+        weak = f"weak below {number(scale.limit)}"
+        above = f"{scale.y(scale.limit)}%"
+        drawn.append(tag("text", weak, x="99.5%", y=above, dy="-0.3em", text_anchor="end"))
     return drawn
 
 

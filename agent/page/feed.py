@@ -56,16 +56,17 @@ class AgentFeed:
 
     def _take(self, status: AgentStatus) -> None:
         self.status, self.lost_at, self.trouble = status, None, ""
-        self._changed()
+        self.notify_changed()
 
     def _lose(self, error: AgentError) -> None:
         if self.lost_at is None or self.trouble != str(error):
             self.lost_at, self.trouble = self.lost_at or self.now(), str(error)
             if self.status is not None:
                 self.status = _unheard(self.status)
-            self._changed()
+            self.notify_changed()
 
-    def _changed(self) -> None:
+    def notify_changed(self) -> None:
+        """Set `next_change`, and replace it."""
         self.next_change.set()
         self.next_change = asyncio.Event()
 

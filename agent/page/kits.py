@@ -81,7 +81,7 @@ def kits_view(
     if not shown:
         parts["nothing"] = _nothing(status, state)
         lists[container] = ["nothing"]
-    says = {kit.name: f"{kit.name}: {_first_words(kit, now)}" for kit in status.kits}
+    says = {kit.name: sentence(kit, now) for kit in status.kits}
     return View(headline(status), parts, lists, says)
 
 
@@ -189,9 +189,10 @@ def _of_link(link: LinkStatus) -> Iterator[Trouble]:
             yield Trouble(link.state, finding.what, next=finding.hint)
 
 
-def _first_words(kit: KitStatus, now: datetime) -> str:
+def sentence(kit: KitStatus, now: datetime) -> str:
+    """Return a kit's state in a sentence, for a screen reader."""
     first = next(troubles(kit, now), None)
-    return kit.state.value if first is None else f"{kit.state.value}, {first.says}"
+    return f"{kit.name}: {kit.state.value}" + ("" if first is None else f", {first.says}")
 
 
 def trouble_box(trouble: Trouble) -> Html:

@@ -19,7 +19,13 @@ import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
 from agent.config.profile import PageSettings
@@ -51,8 +57,6 @@ class Difference(msgspec.Struct, omit_defaults=True):
     parts: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     says: list[str] = []
-    alert: bool = False
-    at: str = ""
 
 
 class Seen:
@@ -76,15 +80,9 @@ class Seen:
             self._ordered_at = now_s
         # At the first paint nothing has happened that would have to be said.
         says = [text for name, text in view.says.items() if before.says.get(name, text) != text]
-        self._view = View(view.headline, view.parts, lists, view.says, alert=view.alert)
+        self._view = View(view.headline, view.parts, lists, view.says)
         title = "" if before.headline == view.headline else f"{view.headline} · cellagent"
-        return Difference(
-            title,
-            {name: str(part) for name, part in parts.items()},
-            changed,
-            says,
-            bool(says) and view.alert,
-        )
+        return Difference(title, {name: str(part) for name, part in parts.items()}, changed, says)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +119,11 @@ async def serving(
         port = listening.getsockname()[1]
         scheme = "https" if names else "http"
         hosts = [_host_header(name, port) for name in (*names, *_own_names(host))]
-        feed = AgentFeed(control_socket_of(state_dir, profile))
+        control_socket = control_socket_of(state_dir, profile)
+        feed = AgentFeed(control_socket)
         links = Links(signing_key(state_dir / "page.key"))
-        page = _Page(Views(feed, profile))
+        views = Views(feed, control_socket, profile)
+        page = _Page(views)
         app = Guard(page.app(), links, hosts, scheme, page.refused)
         config = _config(app, settings)
         try:
@@ -142,6 +142,7 @@ async def serving(
             yield ServedPage(f"{scheme}://{hosts[0]}", links, page.end)
         finally:
             page.end()
+            await views.close()
             server.should_exit = True
             await asyncio.wait(works[1:], timeout=2 * _STOP_S)
             await cancel_and_wait(*works)
@@ -188,7 +189,9 @@ class _Page:
     async def _show(self, request: Request) -> Response:
         path, query = request.url.path, dict(request.query_params)
         try:
-            view = await self._views.view(path, query)
+            if (file := self._views.file(path)) is not None:
+                return PlainTextResponse(file, headers={"Content-Disposition": "attachment"})
+            view = self._views.view(path, query)
         except Unknown as error:
             return HTMLResponse(plain_page("Not here", str(error)), 404)
         address = path if not request.url.query else f"{path}?{request.url.query}"
@@ -208,15 +211,14 @@ class _Page:
         """Yield what changes. Who reads slowly is asked for nothing: the next one is the newest."""
         seen = Seen()
         while not self._ended:
-            change = self._views.next_change(path)  # of before the view: no later one is missed
+            change = self._views.next_change  # of before the view: no later one is missed
             try:
-                view = await self._views.view(path, query)
+                view = self._views.view(path, query)
             except Unknown:
                 return
             shown, gone = live(self._views.now(), self._views.lost_at, self._views.trouble)
             view = View(
-                view.headline, {**view.parts, "live": shown, "gone": gone}, view.lists, view.says,
-                alert=view.alert,
+                view.headline, {**view.parts, "live": shown, "gone": gone}, view.lists, view.says
             )  # fmt: skip
             found = seen.difference(view, asyncio.get_running_loop().time())
             yield b"data: " + msgspec.json.encode(found) + b"\n\n"

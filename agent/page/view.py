@@ -14,7 +14,7 @@ from agent.page.markup import Child, Html, escaped, tag
 from agent.page.words import icon, iso
 
 _MOST_PAINTED = 4096
-VIEWS = {"/kits": "Kits", "/bench": "Bench", "/report": "Report"}
+VIEWS = {"/kits": "Kits"}
 _SHAPES = {
     "ok": '<circle cx="8" cy="8" r="7.5"/><path class="cut" d="m4.6 8.4 2.3 2.3 4.5-5"/>',
     "attn": '<path d="M8 1 15.5 15H.5z"/><path class="cut" d="M8 6v4m0 2.6v.01"/>',
@@ -45,8 +45,9 @@ class View:
     parts: Mapping[str, Html]
     lists: Mapping[str, Sequence[str]]
     says: Mapping[str, str] = field(default_factory=dict)
-    alert: bool = False
-    """Whether what is said is said at once, with a tone: a slot that failed."""
+
+
+_LOG = {"role": "log", "aria_live": "off", "aria_label": "Console", "tabindex": "0"}
 
 
 class Painted:
@@ -99,7 +100,7 @@ def whole_page(view: View, around: Surroundings, keys: Sequence[tuple[str, str]]
         tag(
             "main",
             [_filled(view, name) for name in view.lists if "/" not in name],
-            tag("p", id="says", class_="vh", role="alert" if view.alert else "status"),
+            tag("p", id="says", class_="vh", role="status"),
             id="main",
             tabindex="-1",
         ),
@@ -110,11 +111,12 @@ def whole_page(view: View, around: Surroundings, keys: Sequence[tuple[str, str]]
 
 def _filled(view: View, container: str) -> Html:
     """Return a container with its parts, in which other containers may be."""
-    inner = [part for part in view.lists if part.startswith(f"{container}/")]
+    inner = [name for name in view.lists if name.rpartition("/")[0] == container]
     parts = [view.parts[name] for name in view.lists[container]]
     inside = [_filled(view, name) for name in inner]
     name = container.rpartition("/")[2]
-    return tag("div", parts, inside, id=name, class_=name)
+    log: dict[str, str] = _LOG if name == "lines" else {}
+    return tag("div", parts, inside, id=name, class_=name, data_keep="/" in container, **log)
 
 
 def plain_page(title: str, *content: Child) -> Html:
@@ -140,12 +142,19 @@ def _document(title: str, body: Child, **attributes: str) -> Html:
 def _header(around: Surroundings) -> Html:
     current = around.path.partition("?")[0]
     links = [
-        tag("li", tag("a", name, href=path, aria_current="page" if current == path else None))
+        tag("li", tag("a", name, href=path, aria_current=_current(path, current)))
         for path, name in VIEWS.items()
     ]
     state = tag("p", tag("span", around.about), tag("span", "Read only"), around.live, class_="now")
     navigation = tag("nav", tag("ul", links), aria_label="Views")
     return tag("header", tag("b", "cellagent"), navigation, state, class_="top")
+
+
+def _current(path: str, current: str) -> str | None:
+    """Return the word for a link to the view that is shown, or to the one above it."""
+    if path == current:
+        return "page"
+    return "true" if current.startswith(f"{path}/") else None
 
 
 def _footer(keys: Sequence[tuple[str, str]]) -> Html:
@@ -175,10 +184,7 @@ _ALL_KEYS = (
     ("Esc", "back"),
     ("/", "filter"),
     ("g k", "kits"),
-    ("g b", "bench"),
-    ("g r", "report"),
     ("d", "cards or rows"),
     ("p", "pause the console"),
     ("s", "say the newest line"),
-    ("m", "sound on or off"),
 )

@@ -1,2 +1,35 @@
-// The console of one kit is in another file once there is one.
-export function followConsole() {}
+// The console of a kit that is opened: it follows its end unless it was scrolled, and can be paused.
+
+const root = document.documentElement;
+
+export function followConsole(resume) {
+  const lines = document.getElementById("lines");
+  if (!lines) return;
+  let atEnd = true;
+  const toEnd = () => atEnd && (lines.scrollTop = lines.scrollHeight);
+  lines.addEventListener("scroll", () => {
+    atEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 8;
+  });
+  new MutationObserver(toEnd).observe(lines, { childList: true });
+  toEnd();
+  // The server keeps what comes meanwhile; the whole of it is asked for again.
+  addEventListener("click", (event) => {
+    if (event.target.id !== "pause") return;
+    if (root.dataset.paused === undefined) root.dataset.paused = "";
+    else {
+      delete root.dataset.paused;
+      resume();
+    }
+    showPause();
+  });
+}
+
+export const isPaused = () => root.dataset.paused !== undefined;
+
+// Painted anew by the server, the button knows nothing of the pause.
+export function showPause() {
+  const button = document.getElementById("pause");
+  if (!button) return;
+  button.setAttribute("aria-pressed", String(isPaused()));
+  button.textContent = isPaused() ? "Go on" : "Pause";
+}

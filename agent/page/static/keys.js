@@ -1,7 +1,7 @@
 // Keys of the page. Single letters do nothing in fields, and can be switched off (WCAG 2.1.4).
 
-const GO = { k: "/kits", b: "/bench", r: "/report" };
-const OPENABLE = "main article a[href], main .slot[tabindex]";
+const GO = { k: "/kits" };
+const OPENABLE = "main article a[href]";
 
 function step(by) {
   const links = [...document.querySelectorAll(OPENABLE)];
@@ -10,7 +10,7 @@ function step(by) {
   next?.focus();
 }
 
-export function keys({ stored, toggleSound }) {
+export function keys(stored) {
   const help = document.getElementById("keys");
   const letters = document.getElementById("letters");
   let first = "";
@@ -22,10 +22,9 @@ export function keys({ stored, toggleSound }) {
     j: () => step(1),
     k: () => step(-1),
     d: () => document.querySelector("a.density")?.click(),
-    m: toggleSound,
     p: () => document.getElementById("pause")?.click(),
     s: () => {
-      const line = document.querySelector("#lines li:last-child");
+      const line = document.querySelector("#lines > :last-child");
       if (line) document.getElementById("says").textContent = line.textContent;
     },
     "/": () => document.querySelector("main input[type=search]")?.focus(),

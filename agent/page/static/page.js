@@ -2,7 +2,7 @@
 // rules: what is shown is painted on the server. All that comes is parsed without running anything.
 
 import { keys } from "./keys.js";
-import { followConsole } from "./console.js";
+import { followConsole, isPaused, showPause } from "./console.js";
 
 const root = document.documentElement;
 const parser = new DOMParser();
@@ -40,31 +40,33 @@ function morph(old, next) {
   }
 }
 
-function apply({ title, parts = {}, lists = {}, says = [], alert = false }) {
+function apply({ title, parts = {}, lists = {}, says = [] }) {
   if (title) document.title = title;
   for (const [id, markup] of Object.entries(parts)) {
     const old = document.getElementById(id);
     if (old) morph(old, fragment(markup));
   }
+  showPause();
   for (const [name, ids] of Object.entries(lists)) {
     const container = document.getElementById(name.split("/").pop());
+    if (container?.id === "lines" && isPaused()) continue;
     // Of another shape than the page that is shown: rows in place of cards, a first kit.
     if (!container) return location.reload();
     held[name] = { container, ids, parts };
     order(name);
   }
-  if (says.length) toSay.push(...says.map((words) => ({ words, alert })));
+  if (says.length) toSay.push(...says);
   say();
 }
 
 // The order changes under neither pointer nor focus; what came or went is put there at once.
 function order(name) {
   const { container, ids, parts } = held[name];
-  const have = new Set([...container.children].map((child) => child.id).filter(Boolean));
+  const have = new Set([...container.children].filter((child) => !("keep" in child.dataset)).map(({ id }) => id));
   const same = ids.length === have.size && ids.every((id) => have.has(id));
   if (same && (container.matches(":hover") || container.contains(document.activeElement))) return;
   for (const child of [...container.children]) {
-    if (child.id && !ids.includes(child.id) && child.dataset.keep === undefined) child.remove();
+    if (!ids.includes(child.id) && !("keep" in child.dataset)) child.remove();
   }
   ids.forEach((id, at) => {
     const part = document.getElementById(id) ?? (parts[id] && fragment(parts[id]));
@@ -79,15 +81,13 @@ for (const event of ["pointerover", "focusin"]) {
   addEventListener(event, () => Object.keys(held).forEach(order));
 }
 
-// One polite sentence at most every ten seconds; a slot that failed is said at once.
+// One polite sentence at most every ten seconds: the newest.
 function say() {
   const region = document.getElementById("says");
   const now = performance.now();
-  if (!region || !toSay.length || (now - saidAt < SAY_MS && !toSay.at(-1).alert)) return;
-  const { words, alert } = toSay.at(-1);
+  if (!region || !toSay.length || now - saidAt < SAY_MS) return;
+  region.textContent = toSay.at(-1);
   [toSay, saidAt] = [[], now];
-  region.textContent = words;
-  if (alert) tone();
 }
 setInterval(say, 1000);
 
@@ -107,7 +107,6 @@ function connect() {
       came.lists = { ...newest.lists, ...came.lists };
       came.says = [...(newest.says ?? []), ...(came.says ?? [])];
       came.title ||= newest.title;
-      came.alert ||= newest.alert;
     } else {
       requestAnimationFrame(() => {
         const all = newest;
@@ -147,7 +146,7 @@ document.addEventListener("visibilitychange", () => (document.hidden ? disconnec
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);
 
-// --- ages, commands, theme, sound
+// --- ages, commands, theme
 
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 function countAges() {
@@ -189,27 +188,11 @@ if (theme) {
   });
 }
 
-let sound = null;
-let quiet = stored.get("quiet") === "yes";
-addEventListener("pointerdown", () => (sound ??= new AudioContext()), { once: true });
-addEventListener("keydown", () => (sound ??= new AudioContext()), { once: true });
-function tone() {
-  if (!sound || quiet) return;
-  const [source, volume] = [sound.createOscillator(), sound.createGain()];
-  volume.gain.value = 0.2;
-  source.frequency.value = 440;
-  source.connect(volume).connect(sound.destination);
-  source.start();
-  source.stop(sound.currentTime + 0.35);
-}
-function toggleSound() {
-  quiet = !quiet;
-  stored.set("quiet", quiet ? "yes" : "no");
-  document.getElementById("says").textContent = quiet ? "Sound off" : "Sound on";
-}
-
 root.dataset.script = "";
-keys({ stored, toggleSound });
-followConsole();
+keys(stored);
+followConsole(() => {
+  disconnect();
+  connect();
+});
 countAges();
 connect();

@@ -159,11 +159,32 @@ async def test_what_is_not_there_and_what_is_not_a_file_of_the_page(
 ) -> None:
     async with page_of(tmp_path) as page, browser_at(page) as browser:
         await until_shown(browser, "all well")
-        for path in ("/nothing", "/static/none.css", "/static/..%2Fserver.py", "/static/page.py"):
+        for path in (
+            "/nothing",
+            "/kits/b",
+            "/kits/b/signal.csv",
+            "/kits/a/x",
+            "/events/x",
+            "/static/none.css",
+            "/static/..%2Fserver.py",
+            "/static/page.py",
+        ):
             assert (await browser.get(path)).status_code == 404, path
         for name, kind in (("page.css", "text/css"), ("page.js", "text/javascript")):
             answer = await browser.get(f"/static/{name}")
             assert answer.headers["content-type"].startswith(kind)
+
+
+async def test_a_kit_is_opened_by_its_name_and_its_files_are_downloaded(
+    agent: FakeAgent, tmp_path: Path
+) -> None:
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        await until_shown(browser, "all well")
+        assert "<h1>a</h1>" in (await browser.get("/kits/a")).text
+        for name in ("signal.csv", "console.txt"):
+            answer = await browser.get(f"/kits/a/{name}")
+            assert answer.headers["content-disposition"] == "attachment"
+            assert answer.headers["content-type"].startswith("text/plain")
 
 
 async def test_the_token_of_a_link_is_in_no_log(

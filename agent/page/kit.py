@@ -1,0 +1,235 @@
+"""One kit opened: its state, what to do, the signal of the last hour, its console."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+
+from agent.daemon.snapshot import FotaStatus, KitStatus, LinkStatus, LocationStatus, Reading
+from agent.page import charts, kits
+from agent.page.console_feed import ConsoleFeed, ConsoleLine
+from agent.page.markup import Child, Html, tag
+from agent.page.view import Painted, View
+from agent.page.words import age, iso, moment, number, state_word
+
+KEYS = (("p", "pause the console"), ("/", "filter"), ("Esc", "back"))
+LEVELS = ("debug", "info", "warning", "error")
+_SHOWN = 200
+"""Lines of the console in the page; more are in its download."""
+_COLOURS = {"error": "bad", "warning": "attn", "note": "work"}
+
+
+def kit_view(
+    kit: KitStatus,
+    console: ConsoleFeed,
+    now: datetime,
+    painted: Painted,
+    *,
+    match: str = "",
+    level: str = "",
+) -> View:
+    """Return the view of a kit; the console shows lines with `match` in them, from `level` on."""
+    minute = kits.end_of_minute(now)
+    paints = {
+        "head": partial(_head, kit, now),
+        "facts": partial(_facts, kit, now),
+        "troubles": partial(_troubles, kit, now),
+        "signal": partial(_signal, kit, now),
+        "identity": partial(_identity, kit),
+        "position": partial(_position, kit, now),
+    }
+    parts = {
+        name: painted.part(f"{kit.name} {name}", (kit, minute), paint)
+        for name, paint in paints.items()
+    }
+    lines = [each for each in console.lines if _is_shown(each, match, level)]
+    parts["console"] = _console(kit, console, len(lines), match, level)
+    shown = {f"line-{each.number}": each for each in lines[-_SHOWN:]}
+    for name, line in shown.items():
+        parts[name] = painted.part(f"{kit.name} {name}", line, partial(_line, name, line))
+    lists = {
+        "heading": ["head"],
+        "columns": [],
+        "columns/wide": ["facts", "troubles", "signal", "console"],
+        "columns/wide/lines": list(shown),
+        "columns/side": ["position", "identity"],
+    }
+    says = {kit.name: kits.sentence(kit, now)}
+    return View(f"{kit.name}: {kit.state.value}", parts, lists, says)
+
+
+def _head(kit: KitStatus, now: datetime) -> Html:
+    since = kits.since(kit)
+    return tag(
+        "div",
+        tag("a", "Kits", href="/kits", class_="back"),
+        tag("h1", kit.name),
+        state_word(kit.state),
+        tag("span", "since ", moment(since, date=now), ", ", age(since, now), class_="muted"),
+        id="head",
+        class_="head",
+    )
+
+
+def _facts(kit: KitStatus, now: datetime) -> Html:
+    return tag("dl", kits.facts(kit, now), id="facts", class_="panel facts wide-facts")
+
+
+def _troubles(kit: KitStatus, now: datetime) -> Html:
+    boxes = [kits.trouble_box(each) for each in kits.troubles(kit, now)]
+    return tag("div", boxes, id="troubles", class_="troubles", hidden=not boxes)
+
+
+def _signal(kit: KitStatus, now: datetime) -> Html:
+    link = kit.concern(LinkStatus)
+    until = kits.end_of_minute(now)
+    rsrp = charts.RSRP.value(link.reading)
+    return tag(
+        "section",
+        tag("h2", "Signal", tag("span", " the last hour, UTC", class_="muted")),
+        tag("p", f"RSRP {number(rsrp)} dBm, {charts.quality(rsrp)}"),
+        charts.signal(charts.RSRP, link.history, until, axis=True),
+        tag("p", f"SNR {number(charts.SNR.value(link.reading))} dB, weak below {number(-3)}"),
+        charts.signal(charts.SNR, link.history, until, axis=True),
+        tag(
+            "details",
+            tag("summary", "as table"),
+            tag("div", _table(link.history), class_="scroll", tabindex="0"),
+        ),
+        tag("a", "Download as CSV", href=f"{kits.address(kit)}/signal.csv", download=True),
+        id="signal",
+        class_="panel" if link.reading else "panel stale",
+    )
+
+
+_COLUMNS = ("rsrp_dbm", "snr_db", "supply_mv", "temperature_c")
+
+
+def _table(history: Sequence[Reading]) -> Html:
+    heading = ("Time", "RSRP dBm", "SNR dB", "Supply mV", "Modem °C")
+    rows = [
+        tag(
+            "tr",
+            tag("td", moment(each.at)),
+            [tag("td", number(getattr(each, name))) for name in _COLUMNS],
+        )
+        for each in reversed(history)
+    ]
+    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in heading]))
+    return tag("table", head, tag("tbody", rows))
+
+
+def signal_csv(kit: KitStatus) -> str:
+    """Return the readings as CSV, a line each, the oldest first."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(("at", *_COLUMNS))
+    for each in kit.concern(LinkStatus).history:
+        writer.writerow((iso(each.at), *(getattr(each, name) for name in _COLUMNS)))
+    return file.getvalue()
+
+
+def _position(kit: KitStatus, now: datetime) -> Html:
+    found = kit.concern(LocationStatus)
+    position = found.position
+    words: Child = "No position yet. It is looked for once the kit is heard."
+    if position is not None and position.lat is not None and position.lon is not None:
+        around = "" if position.uncertainty is None else f", ±{position.uncertainty:.0f} m"
+        at = moment(datetime.fromisoformat(position.at), date=now)
+        where = f"{number(position.lat, 5)}, {number(position.lon, 5)}{around} by {position.method}"
+        words = (where, ", ", at)
+    return tag(
+        "section",
+        tag("h2", "Position", tag("span", " north up", class_="muted")),
+        charts.plan(position, found.track),
+        tag("p", words),
+        id="position",
+        class_="panel",
+    )
+
+
+def _identity(kit: KitStatus) -> Html:
+    link, fota = kit.concern(LinkStatus), kit.concern(FotaStatus)
+    rows = {
+        "Device": link.device_id,
+        "IMEI": link.imei,
+        "Model": link.model,
+        "Firmware": link.firmware,
+        "Application": link.application,
+        "Port": kit.port,
+        "Dialect": link.dialect,
+        "Last update": fota.last and f"{fota.last.status}: {fota.last.proof or fota.last.job}",
+    }
+    pairs = [(tag("dt", name), tag("dd", value or "not known")) for name, value in rows.items()]
+    return tag(
+        "section", tag("h2", "Identity"), tag("dl", pairs, class_="facts"), id="identity",
+        class_="panel",
+    )  # fmt: skip
+
+
+# --- the console
+
+
+def _is_shown(line: ConsoleLine, match: str, level: str) -> bool:
+    if match.lower() not in line.text.lower():
+        return False
+    if level not in LEVELS or line.level == "note":
+        return True
+    return line.level in LEVELS[LEVELS.index(level) :]
+
+
+def _console(kit: KitStatus, console: ConsoleFeed, count: int, match: str, level: str) -> Html:
+    total = len(console.lines)
+    of_all = f"{count} of {total}" if match or level else str(total)
+    state = f"not live: {console.trouble}" if console.trouble else "live"
+    options = [
+        tag("option", name or "all levels", value=name, selected=name == level)
+        for name in ("", *LEVELS)
+    ]
+    empty = None
+    if not total:
+        empty = tag("p", "Nothing was printed since this page was opened.", class_="muted")
+    elif not count:
+        empty = tag("p", f"0 of {total} lines; ", tag("a", "clear", href=kits.address(kit)))
+    return tag(
+        "section",
+        tag("h2", "Console", tag("span", f" {state}, {of_all} lines kept", class_="muted")),
+        tag(
+            "form",
+            tag(
+                "input",
+                type="search",
+                name="match",
+                value=match,
+                placeholder="Filter: text",
+                aria_label="Filter the console by text",
+            ),
+            tag("select", options, name="level", aria_label="Least level"),
+            tag("button", "Show"),
+            tag("button", "Pause", type="button", id="pause", class_="js", aria_pressed="false"),
+            tag("a", "Download, redacted", href=f"{kits.address(kit)}/console.txt", download=True),
+            action=kits.address(kit),
+            class_="tools",
+        ),
+        empty,
+        id="console",
+        class_="panel",
+    )
+
+
+def _line(name: str, line: ConsoleLine) -> Html:
+    colour = _COLOURS.get(line.level, "")
+    return tag("div", moment(line.at), " ", tag("span", line.text, class_=colour), id=name)
+
+
+def console_text(console: ConsoleFeed) -> Iterator[str]:
+    """Yield what is kept of a console, with times, without secrets and identities."""
+    from at.transcripts.redaction import Redactor
+
+    redactor = Redactor(identity=True)
+    for line in console.lines:
+        cleaned = redactor.clean(line.text.encode(errors="backslashreplace"))
+        yield f"{iso(line.at)} {cleaned.decode('utf-8', 'backslashreplace')}\n"
