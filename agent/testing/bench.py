@@ -13,6 +13,7 @@ from agent.config.paths import state_dir
 from agent.errors import UsageError
 from agent.testing.choice import KitChoice, KitEntry, KitWish, RecordMode, fits
 from agent.testing.console import Console
+from agent.testing.failure import lines_up_to
 from agent.testing.kit import Kit
 from agent.testing.lease import leased
 from agent.testing.sources import (
@@ -151,6 +152,13 @@ class TestBench:
         if passed and isinstance(self._source, RecordedSource):
             self._source.keep(self.file)
         self._stack.close()
+
+    @property
+    def recorded_text(self) -> str:
+        """The lines of the recording that were played last, "" where it is none."""
+        if not isinstance(self._source, ReplaySource) or not self._source.line:
+            return ""
+        return lines_up_to(self.file, self._source.line)
 
     @property
     def console_text(self) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from at.protocol.errors import TranscriptError
 
 _AROUND = 3
+_PLAYED = 12  # lines
 _INSTALLED = (Path(folder) for folder in map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
 _NOT_THE_TESTS = (Path(at.__file__).parent, Path(__file__).parents[1], *_INSTALLED)
 
@@ -24,12 +25,8 @@ def described(error: TranscriptError, again: str) -> str:
     """Return a divergence as text: place, neighbours, difference; `again` is the way to update."""
     if not isinstance(error, Divergence) or error.file is None:
         return f"{error}\n\nto record it anew: {again}"
-    lines = Path(error.file).read_text("utf-8", "surrogateescape").splitlines()
-    first = max(error.line - 1 - _AROUND, 0)
-    file = os.path.relpath(error.file)
-    shown = [f"{file}:{error.line}: the session left its recording", ""]
-    for number, line in enumerate(lines[first : error.line + _AROUND], first + 1):
-        shown.append(f"{'->' if number == error.line else '  '} {number:4} {line}")
+    shown = [f"{os.path.relpath(error.file)}:{error.line}: the session left its recording", ""]
+    shown += _numbered(error.file, error.line - _AROUND, error.line, error.line + _AROUND)
     shown += ["", f"recorded  {error.recorded}", f"sent      {error.sent}"]
     shown.append(f"          {_difference(error.recorded, error.sent)}")
     if error.heard:
@@ -37,6 +34,19 @@ def described(error: TranscriptError, again: str) -> str:
     if error.nearest:
         shown.append(f"the nearest step that was to follow is line {error.nearest}")
     return "\n".join([*shown, f"to record it anew: {again}"])
+
+
+def lines_up_to(file: Path, line: int) -> str:
+    """Return the lines of a recording that were played last, as text: `line` is the last one."""
+    shown = [f"{os.path.relpath(file)}:{line}: the last line that was played", ""]
+    return "\n".join([*shown, *_numbered(file, line - _PLAYED, line, line)])
+
+
+def _numbered(file: Path, first: int, marked: int, last: int) -> list[str]:
+    """Return the lines of a file with their numbers, and a mark at one of them."""
+    lines = file.read_text("utf-8", "surrogateescape").split("\n")
+    chosen = range(max(first, 1), min(last, len(lines)) + 1)
+    return [f"{'->' if n == marked else '  '} {n:4} {lines[n - 1]}" for n in chosen]
 
 
 def _difference(recorded: str, sent: str) -> str:

@@ -269,6 +269,8 @@ def pytest_runtest_makereport(
     if report.when == "call":
         item.stash[_PASSED] = report.passed
         report.user_properties.append(("cellagent.kit", bench.source_name))
+        if report.failed and (recorded := bench.recorded_text):
+            report.sections.append(("what was played of the recording", recorded))
         if bench.console_text:
             report.sections.append(("console of the kit", bench.console_text))
         if bench.file.exists():

@@ -138,6 +138,12 @@ class ReplaySource(KitSource):
         """Return a way to the console."""
         return ReplayTransport(console_file(self.file), strict=False)
 
+    @property
+    def line(self) -> int:
+        """The line of the recording that was printed last, 0 before the first."""
+        player = self._played or self._playback
+        return player.played[-1].line if player is not None and player.played else 0
+
     def end(self) -> None:
         """End the test, before its ports are closed. Raises TranscriptError where it diverged."""
         error: AtError | None = None

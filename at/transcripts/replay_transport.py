@@ -43,6 +43,11 @@ class ReplayTransport:
         """What a strict session still expects to be sent."""
         return self._playback.remaining
 
+    @property
+    def played(self) -> list[TranscriptStep]:
+        """What a strict session has printed so far."""
+        return self._playback.played
+
     async def open(self, receiver: Receiver) -> None:
         """Start; the steps before the first sent one are delivered."""
         self._receiver = receiver

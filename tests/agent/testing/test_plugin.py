@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 import shutil
 from pathlib import Path
 
@@ -257,3 +259,86 @@ def test_a_timeout_of_a_minute_passes_at_once_on_a_replay(project: UserProject) 
     for name in ("test_a_coroutine", "test_a_plain_function"):
         (folder / f"{name}.transcript").write_text(SILENT)
     assert "2 passed" in project.run("--cellagent-kit=replay")
+
+
+def test_thirty_tests_run_unchanged_on_all_three_and_tell_every_byte_that_matters(
+    project: UserProject, tmp_path: Path
+) -> None:
+    """Bytes of the recordings are drawn and changed, each in a copy, until 30 mattered.
+
+    One does not matter if the test still passes: it is in a comment, a time, or in what no
+    assertion looks at.
+    """
+    shutil.copy(SUITES / "thirty.py", project.folder / "test_suite.py")
+    assert "30 passed" in project.run()
+    assert "30 passed" in project.run("--cellagent-kit=record")
+    assert "30 passed" in project.run("--cellagent-kit=replay")
+    with served(tmp_path) as kit:
+        assert "30 passed" in project.run(f"--cellagent-kit={kit.port}")
+    listed = project.run("--collect-only", "-q")
+    names = [line.partition("::")[2] for line in listed.splitlines() if "::" in line]
+    folder = project.folder / "transcripts"
+    draw = random.Random(22)
+    changed: dict[str, tuple[str, str]] = {}  # of each test that is run again, file and line
+    for turn in range(80):
+        name = draw.choice(names)
+        file = re.sub(r"[^\w.\[\]=,+-]+", "_", name) + ".transcript"
+        text = (folder / "test_suite" / file).read_text()
+        place = draw.randrange(len(text))
+        other = draw.choice([sign for sign in "\n !<>09AZz{" if sign != text[place]])
+        (folder / f"test_n{turn}").mkdir()
+        (folder / f"test_n{turn}" / file).write_text(text[:place] + other + text[place + 1 :])
+        shutil.copy(SUITES / "thirty.py", project.folder / f"test_n{turn}.py")
+        line = text.count("\n", 0, place) + 1
+        # A line end that is new makes two lines of one, and either may be the one that is wrong.
+        lines = f"(?:{line}|{line + 1})" if other == "\n" else str(line)
+        changed[f"test_n{turn}.py::{name}"] = f"test_n{turn}/{file}", lines
+    told = project.run("--cellagent-kit=replay", "-q", *changed, code=1)
+    reports = re.split(r"(?m)^_{3,} .+ _{3,}$", told)[1:]
+    assert len(reports) >= 30
+    for file, lines in changed.values():
+        for report in [report for report in reports if file in report]:
+            reports.remove(report)
+            assert re.search(
+                rf"(?m)^(E +)?(->)? +{lines} |line {lines}\b|:{lines}: the test", report
+            ), report
+            assert not re.search(r"(?m)^(agent|at)/\S+:\d+", report), report
+    assert not reports, "one tells no file"
+
+
+OF_MODES = """
+def test_missing(modem_sync):
+    assert modem_sync.execute("AT+CGMR").ok
+
+def test_fitting(modem_sync):
+    assert modem_sync.execute("AT+CGMM").ok
+
+def test_stale(modem_sync):
+    assert modem_sync.execute("AT+CGMI").ok
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "failed", "recorded"),
+    [
+        ("none", ["missing", "stale"], []),
+        ("once", ["stale"], ["missing"]),
+        ("new", [], ["missing", "stale"]),
+        ("all", [], ["missing", "fitting", "stale"]),
+    ],
+)
+def test_each_mode_records_and_replays_as_the_table_of_the_page_says(
+    project: UserProject, mode: str, failed: list[str], recorded: list[str]
+) -> None:
+    project.write("test_it.py", OF_MODES)
+    folder = project.folder / "transcripts" / "test_it"
+    folder.mkdir(parents=True)
+    handmade = "# origin: by hand\n> AT+CGMM\n< nRF9160-SICA\n< OK\n"
+    for name in ("fitting", "stale"):
+        (folder / f"test_{name}.transcript").write_text(handmade)
+    told = project.run(f"--cellagent-record={mode}", "-rfE", code=bool(failed))
+    for name in ("missing", "fitting", "stale"):
+        assert (f"test_it.py::test_{name}" in told) is (name in failed), told
+        file = folder / f"test_{name}.transcript"
+        is_ours = file.exists() and "# origin: recorded" in file.read_text()
+        assert is_ours is (name in recorded), name
