@@ -148,6 +148,7 @@ async def _measure(
     modem: Modem, search_type: int, count: int | None, deadline_s: float
 ) -> CellMeasurement:
     command = MeasureCells(search_type, (count or 5) if search_type >= _FIRST_BY_ID else None)
+    await modem.own_position.wait()
     with modem.notices("%NCELLMEAS") as notices:
         try:
             await modem.send(command)

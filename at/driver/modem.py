@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from at.driver.link import Link
 from at.driver.opening import ANSWER_TIMEOUT_S, handshake, transport_of
+from at.driver.own_position import OwnPosition
 from at.driver.stream import Stream
 from at.protocol import encoding
 from at.protocol.answer_or_notice import Owner, command_name
@@ -49,6 +50,8 @@ class Modem:
         self._notices: list[Stream[Notice]] = []
         self._consoles: list[Stream[Item]] = []
         self._subscriptions: dict[str, str] = {}
+        self.own_position = OwnPosition(self.notices)
+        """Whether the modem measures cells for a position of its own."""
         self._cmee_before: int | None = None
         self._restoring: asyncio.Task[None] | None = None
         self.on_restart: Callable[[str], None] = lambda _line: None
@@ -127,6 +130,7 @@ class Modem:
         NoAnswer.
         """
         line = self._checked(command.encode(), multiline=command.multiline)
+        begun = self.own_position.begin_with(line)
         answer = await self._link.ask(
             line,
             owner=Owner(
@@ -138,6 +142,8 @@ class Modem:
             timeout_s=command.timeout_s if timeout_s is None else timeout_s,
         )
         if answer.final != "OK":
+            if begun:
+                self.own_position.end()
             raise rejection(line, answer)
         try:
             return command.parse(answer.lines)
@@ -163,7 +169,11 @@ class Modem:
         as `send`, except CommandRejected and ParseError.
         """
         line = self._checked(line, multiline=multiline)
-        return await self._link.ask(line, timeout_s=timeout_s, payload=payload)
+        begun = self.own_position.begin_with(line)
+        answer = await self._link.ask(line, timeout_s=timeout_s, payload=payload)
+        if begun and not answer.ok:
+            self.own_position.end()
+        return answer
 
     async def subscribe(self, line: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """Send a subscription ("AT+CEREG=5"), and repeat it after each restart of the modem.

@@ -36,6 +36,7 @@ OPENING_S = 30.0
 
 
 _SET_MODE = re.compile(rb"\+CFUN *= *(\d{1,3})[ ,;\r\n]", re.IGNORECASE)
+_ASK_POSITION = re.compile(rb"#XNRFCLOUDPOS *= *[0-9]", re.IGNORECASE)
 _TAIL = 64
 """So many bytes of what a lease wrote are kept: a command may come in pieces."""
 
@@ -331,4 +332,6 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
                     holder, lambda write: holder.write_through(partial(noted, write))
                 )
         finally:
+            if _ASK_POSITION.search(tail):
+                modem.own_position.begin()
             link.on_given_back()

@@ -319,3 +319,22 @@ def test_whatever_the_modem_says_only_legal_values_go_out(
     for cell in [*cells, *(other for one in cells for other in one.get("nmr", []))]:  # type: ignore[attr-defined]
         for name, (low, high) in LIMITS.items():
             assert low <= cell.get(name, low) <= high, name
+
+
+async def test_a_scan_waits_while_the_serial_modem_measures_for_a_position_of_its_own() -> None:
+    transport = VirtualTransport(firmware="serial-modem-2.0.0", instant=True)
+    modem = Modem(transport)
+    await modem.open()
+    try:
+        for line in ("AT%KEYGEN=16842753,2,0", "AT+CFUN=1", "AT#XNRFCLOUD=1"):
+            assert (await modem.execute(line)).ok
+        kit = transport.modem.kit
+        kit.delay = lambda _seconds: 0.2  # type: ignore[method-assign]
+        assert (await modem.execute("AT#XNRFCLOUDPOS=4,0")).ok
+        assert kit.session.locating
+        found = await scan_cells(modem)  # else ERROR, and the monitored cell alone
+        assert (found.source, kit.session.locating) == ("%NCELLMEAS", False)
+        assert not (await modem.execute("AT#XNRFCLOUDPOS=99,0")).ok
+        await modem.own_position.wait()  # a request that was refused is none
+    finally:
+        await modem.close()
