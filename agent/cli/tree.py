@@ -112,6 +112,13 @@ PROVISION = LazyGroup(
             "provision.export", "The ledger as CSV or JSON, for people and for services."
         ),
         "migrate": Entry("provision.migrate", "Bring the ledger of an older version up to date."),
+        "ca": LazyGroup(
+            name="ca",
+            short_help="Make the CA that signs the certificates of a bench's boards.",
+            help="Make the CA that signs the certificates of a bench's boards.",
+            epilog="Example: cellagent provision ca create ~/bench-ca",
+            table={"create": Entry("provision.ca:create", "Make its key and its certificate.")},
+        ),
     },
 )
 

@@ -14,6 +14,7 @@ from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.record_columns import BOARD, as_json
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+LABEL_HEADING = "device_id,imei,slot,usb_place,label\n"
 _PNG_SCALE = 6
 
 
@@ -60,8 +61,8 @@ def _csv(rows: Iterable[Sequence[object]]) -> str:
 
 
 def label_line(record: BoardRecord) -> str:
-    """Return one line of CSV for a label printer: device id, IMEI, slot, port on the USB hub."""
-    cells = record.device_id, record.imei, record.slot, record.usb_place
+    """Return one line of CSV for a label printer, as LABEL_HEADING names its columns."""
+    cells = record.device_id, record.imei, record.slot, record.usb_place, record.label
     return _csv([[neutral(cell) for cell in cells]])
 
 
@@ -89,6 +90,11 @@ class Labels:
             self._written = self._file.read_text("utf-8") if self._file.exists() else ""
         except OSError as error:
             raise UsageError(f"the labels' folder {folder}: {error.strerror}") from error
+        if self._written and not self._written.startswith(LABEL_HEADING):
+            raise UsageError(
+                f"{self._file} has no heading, or other columns: an older version wrote it",
+                hint="name another folder, or move the file away; `provision export` has them all",
+            )
         self._folder = folder
 
     def write(self, record: BoardRecord) -> None:
@@ -98,8 +104,9 @@ class Labels:
             return
         try:
             write_qr(record, self._folder)
+            text = line if self._written else LABEL_HEADING + line
             with self._file.open("a", encoding="utf-8") as file:
-                file.write(line)
+                file.write(text)
         except OSError as error:
             raise AgentError(f"the label of {record.device_id}: {error.strerror}") from error
-        self._written += line
+        self._written += text

@@ -14,7 +14,7 @@ from agent.cli.framework.safe_text import printable
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.private_files import read_private
 from agent.config.secrets import Secret
-from agent.errors import ConfigError, CredentialMissing
+from agent.errors import ConfigError, CredentialMissing, UsageError
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.planning.goal import CertificateSource, Goal
 
@@ -53,6 +53,21 @@ def _passphrase(configuration: Configuration) -> str:
         "CELLAGENT_DEVICE_CA_PASSPHRASE",
     )
     return secret.reveal()
+
+
+def new_passphrase(configuration: Configuration) -> str:
+    """Return the passphrase of a key that is about to be made: the stored one, else typed twice.
+
+    Raises CredentialMissing, UsageError.
+    """
+    variable = "CELLAGENT_DEVICE_CA_PASSPHRASE"
+    if stored := configuration.secrets.get("device_ca_passphrase"):
+        return stored.reveal()
+    why = "the CA's key is to be encrypted"
+    first = _ask_secret(why, "new passphrase of the CA's key: ", variable).reveal()
+    if first != _ask_secret(why, "the same again: ", variable).reveal():
+        raise UsageError("the two passphrases differ: nothing was made")
+    return first
 
 
 def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:

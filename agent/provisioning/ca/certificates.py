@@ -23,7 +23,7 @@ def client_certificate(
     """Return a client certificate for a board's key, without issuer and signature."""
     return (
         x509.CertificateBuilder()
-        .subject_name(_name(common_name))
+        .subject_name(name_of(common_name))
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(begin)
@@ -52,10 +52,11 @@ def self_signed(
 ) -> x509.Certificate:
     """Return a client certificate that its own key signed."""
     builder = client_certificate(key.public_key(), common_name, now - BACKDATED, now + life)
-    return builder.issuer_name(_name(common_name)).sign(key, hashes.SHA256())
+    return builder.issuer_name(name_of(common_name)).sign(key, hashes.SHA256())
 
 
-def _name(common_name: str) -> x509.Name:
+def name_of(common_name: str) -> x509.Name:
+    """Return a name that is a common name alone."""
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 

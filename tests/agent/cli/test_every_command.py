@@ -69,6 +69,7 @@ GIVEN = {
     "modem replay": f"{SESSION} --lenient --pty {{folder}}/played -- true",
     "modem virtual": "--instant --pty {folder}/other -- true",
     "observe latest-release": "k h s",
+    "provision ca create": "{folder}/ca",
     "provision plan": "--all --registration none --no-proof",
     "provision run": "--all --registration none --no-proof",
     "report chunks": "{file} --device-serial k",

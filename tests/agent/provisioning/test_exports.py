@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.errors import UsageError
 from agent.provisioning.exports import (
+    LABEL_HEADING,
     Labels,
     for_bulk_onboarding,
     for_nordic_tools,
@@ -54,7 +56,7 @@ def test_nordics_tools_get_id_firmware_and_imei() -> None:
 def test_a_label_has_a_line_and_a_picture_whose_name_cannot_leave_the_folder(
     tmp_path: Path,
 ) -> None:
-    assert label_line(BOARD) == "nrf-350457791234567,350457791234567,A1,\n"
+    assert label_line(BOARD) == "nrf-350457791234567,350457791234567,A1,,\n"
     pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
     path = write_qr(BoardRecord("u-1", device_id="../../etc/x"), tmp_path)
     assert path.parent == tmp_path
@@ -67,4 +69,11 @@ def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> N
         labels = Labels(tmp_path / "labels")
         labels.write(BOARD)
         labels.write(BOARD)
-    assert (tmp_path / "labels" / "labels.csv").read_text() == label_line(BOARD)
+    assert (tmp_path / "labels" / "labels.csv").read_text() == LABEL_HEADING + label_line(BOARD)
+
+
+def test_a_file_of_labels_without_a_heading_is_not_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("nrf-1,350457791234567,A1,\n")
+    with pytest.raises(UsageError, match="has no heading") as refused:
+        Labels(tmp_path)
+    assert "another folder" in refused.value.hint

@@ -292,7 +292,8 @@ async def test_labels_are_written_once_a_board(standin: StandIn, tmp_path: Path)
             )
             assert done.code == 0, done.err
     lines = (folder / "labels.csv").read_text().splitlines()
-    assert len(lines) == 2
+    assert lines[0] == "device_id,imei,slot,usb_place,label"
+    assert len(lines) == 3
     assert len(list(folder.glob("*.png"))) == 2
 
 

@@ -1,0 +1,77 @@
+"""Makes a CA for a bench: a P-256 key, encrypted in its file, and the certificate that it signs."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from agent.config.private_files import write_private
+from agent.errors import AgentError, UsageError
+from agent.provisioning.ca.certificates import BACKDATED, name_of, pem_of
+
+_SIGNS = {"key_cert_sign", "crl_sign"}
+_USES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+
+
+def ca_certificate(
+    key: ec.EllipticCurvePrivateKey, name: str, now: datetime, life: timedelta
+) -> x509.Certificate:
+    """Return the certificate of a CA that signs boards' certificates, and no other CA's.
+
+    RFC 5280, 4.2.1: CA:TRUE with a path length of 0, keyCertSign and cRLSign, all critical.
+    """
+    usage = x509.KeyUsage(**{use: use in _SIGNS for use in _USES})
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name_of(name))
+        .issuer_name(name_of(name))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - BACKDATED)
+        .not_valid_after(now + life)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def create_ca(
+    folder: Path, name: str, passphrase: str, now: datetime, life: timedelta
+) -> tuple[Path, Path]:
+    """Write ca.pem and ca.key (0600, PKCS #8, encrypted) into a folder; return both paths.
+
+    Nothing is overwritten. Raises UsageError, AgentError.
+    """
+    certificate_file, key_file = folder / "ca.pem", folder / "ca.key"
+    for file in (certificate_file, key_file):
+        if file.exists():
+            raise UsageError(
+                f"{file} is there already: a CA is never overwritten",
+                hint="use that one, or name another folder: cellagent provision ca create FOLDER",
+            )
+    key = ec.generate_private_key(ec.SECP256R1())
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(passphrase.encode()),
+    )
+    certificate = ca_certificate(key, name, now, life)
+    try:
+        write_private(key_file, encrypted)
+        write_private(certificate_file, pem_of(certificate).encode("ascii"))
+    except OSError as error:
+        raise AgentError(f"the CA's folder {folder}: {error.strerror}") from error
+    return certificate_file, key_file
