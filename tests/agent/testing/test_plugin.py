@@ -342,3 +342,14 @@ def test_each_mode_records_and_replays_as_the_table_of_the_page_says(
         file = folder / f"test_{name}.transcript"
         is_ours = file.exists() and "# origin: recorded" in file.read_text()
         assert is_ours is (name in recorded), name
+
+
+def test_a_transcript_by_hand_is_not_recorded_over(project: UserProject) -> None:
+    test = "import pytest\n@pytest.mark.kit(source='replay')\n" + OF_MODES.split("\n\n")[1]
+    project.write("test_it.py", test)
+    folder = project.folder / "transcripts" / "test_it"
+    folder.mkdir(parents=True)
+    handmade = "# transcript: 2\n> AT+CG{any}\n< nRF9160-SICA\n< OK\n"
+    (folder / "test_fitting.transcript").write_text(handmade)
+    assert "1 passed" in project.run("--cellagent-kit=record")
+    assert (folder / "test_fitting.transcript").read_text() == handmade
