@@ -57,6 +57,8 @@ class Evidence:
         """The command that waits for its result."""
         self._sent_as = "", 0
         self._before: dict[str, Fact] = {}
+        self._names: set[str] = set()
+        """Of the commands that were sent."""
         self._card_errors = 0
         self._unwritten: set[tuple[str, ...]] = set()
         """The tags and types of the credentials whose write was refused last."""
@@ -114,6 +116,8 @@ class Evidence:
             elif not self._unwritten:
                 self._facts.pop("pem_defect", None)
         name, _, written = split_command(command)
+        self._names.add(name)
+        self._facts.note("sent_names", len(self._names))
         self._facts.turns_off = name == "+CFUN" and written in _TURN_OFF
         if written and not self._facts.turns_off:
             self._take(name, written)  # many a log leaves the answer out

@@ -90,8 +90,12 @@ def named_in(text: str) -> Iterator[tuple[str, str]]:
         if match[1].upper().startswith("+CM"):
             continue  # an error is no answer
         body = text[match.end() : end].strip()
-        quote = text[match.start() - 1 : match.start()]
-        yield match[1].upper(), body.partition(quote)[0] if quote in {'"', "'"} else body
+        before = text[match.start() - 1 : match.start()]
+        if before in {'"', "'"}:  # a text of JSON or of a program, in which quotes are escaped
+            body = re.split(rf"(?<!\\){before}", body)[0].replace(f"\\{before}", before)
+        elif before == "[":
+            body = body.removeprefix("]").lstrip()
+        yield match[1].upper(), body
 
 
 def _candidates(body: str) -> Iterator[str]:
