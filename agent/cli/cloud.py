@@ -191,7 +191,9 @@ async def _serve(given: _ServeOptions) -> int:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-cloud-")))
         ending = (signal.SIGINT, signal.SIGTERM, *not_ignored(HANG_UP))
         stopped = opened.enter_context(first_signal(*ending))
-        keys = given.state.parent / f"{given.state.name}.keys" if given.state else folder
+        keys = folder
+        if given.state:  # whole, for a profile is read from any folder
+            keys = given.state.absolute().with_name(f"{given.state.name}.keys")
         address = f"{given.host}:{given.port}"
         serve = serving(
             cloud, host=given.host, port=given.port, split=given.split, strict=given.strict
