@@ -244,6 +244,13 @@ class DeviceCloud:
         """Bring devices into the team; return the id of the bulk request."""
         return await self.client.send(public_keys.OnboardDevices(tuple(devices)))
 
+    async def onboard_by_token(
+        self, device_id: str, token: str, *, sub_type: str, tags: Iterable[str]
+    ) -> None:
+        """Bring one device into the team by its registration token."""
+        call = public_keys.OnboardByToken(device_id, token, sub_type, tuple(tags))
+        await self.client.send(call)
+
     async def bulk_operation(self, request_id: str) -> public_keys.BulkOperation:
         """Return the state of a bulk request."""
         return await self.client.send(public_keys.FetchBulkOperation(request_id))

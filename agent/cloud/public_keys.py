@@ -3,10 +3,10 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from agent.call import Call, Request, Response, Scheme
-from agent.cloud.conventions import path_segment
+from agent.call import Call, Request, Response, Scheme, StatusCall
+from agent.cloud.conventions import device_path, path_segment
 from agent.errors import BadAnswer, UsageError
 from agent.json_value import JSONValue
 
@@ -94,6 +94,32 @@ class OnboardDevices(Call[str]):
     def parse(self, response: Response) -> str:
         """Return the id of the bulk request. Raises BadAnswer."""
         return _request_id(response)
+
+
+@dataclass(frozen=True, slots=True)
+class OnboardByToken(StatusCall):
+    """Bring one device into the team by its registration token, which is a secret for an hour.
+
+    The token is what an nRF93M1 answers to AT%REGJWT for this team.
+    """
+
+    schemes = (Scheme.API_KEY,)
+
+    device_id: str
+    token: str = field(repr=False)
+    sub_type: str = ""
+    tags: tuple[str, ...] = ()
+    firmware_types: tuple[str, ...] = ("MODEM",)
+
+    def request(self) -> Request:
+        """Return what to send. Raises UsageError."""
+        body = {
+            "onboardingToken": self.token,
+            "subType": self.sub_type,
+            "tags": list(self.tags),
+            "supportedFirmwareTypes": list(self.firmware_types),
+        }
+        return Request("POST", device_path(self.device_id), json=body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ IN_KIT_NAME: Mapping[str, bool] = {
     "DiscoverServices": False,
     "RegisterPublicKeys": False,
     "OnboardDevices": False,
+    "OnboardByToken": False,
     "FetchBulkOperation": False,
     "ListMessages": False,
     "FetchAccount": False,

@@ -27,7 +27,12 @@ from agent.cloud.firmware import CreateJob, UploadFirmware
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
-from agent.cloud.public_keys import FetchBulkOperation, OnboardDevices, RegisterPublicKeys
+from agent.cloud.public_keys import (
+    FetchBulkOperation,
+    OnboardByToken,
+    OnboardDevices,
+    RegisterPublicKeys,
+)
 from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
 from agent.observability import KINDS, Scope
 from agent.observability.api.client import FetchLatestRelease, FetchMe
@@ -77,6 +82,7 @@ CALLS: list[Call[Any]] = [
     DiscoverServices("d", "g"),
     RegisterPublicKeys((PublicKey("d", PEM),)),
     OnboardDevices((NewDevice("d", PEM),)),
+    OnboardByToken("d", "h.p.s"),
     FetchBulkOperation("r"),
     SendMessage("d", {}),
     ListMessages(),
