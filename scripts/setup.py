@@ -26,7 +26,8 @@ PACKAGES = {
     "gnokii-cli": "another one",
     "modemmanager": "another one; the udev rule of docs/howto/running.md keeps it off real kits",
     "strace": "the order of writes and syncs of the outbox, traced",
-    "chromium": "pages of the documentation, looked at",
+    "chromium": "the live page, in a browser; pages of the documentation, looked at",
+    "chromium-driver": "drives that browser in tests",
     "npm": "a released client in JavaScript, as a peer of the stand-in cloud, and its Node.js",
 }
 

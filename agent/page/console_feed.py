@@ -19,6 +19,7 @@ from agent.page.markup import LONGEST
 LIMIT = 256 * 1024
 """Bytes of text that are kept of a kit."""
 RETRY_S = 1.0
+_ROOM = 64  # characters, for what is said of a line that is cut
 _LONGEST_MESSAGE = 32 * 1024 * 1024  # bytes: a core dump of 16 MiB as base64
 
 
@@ -94,7 +95,7 @@ class ConsoleFeed:
     def _add(self, level: str, text: str) -> None:
         self._count += 1
         if len(text) > LONGEST:
-            text = f"{text[:LONGEST]} … a line of {len(text)} characters"
+            text = f"{text[: LONGEST - _ROOM]} … a line of {len(text)} characters"
         self.lines.append(ConsoleLine(self._count, self._now(), level, text))
         self._bytes += _size(self.lines[-1])
         while self._bytes > LIMIT:

@@ -87,7 +87,10 @@ def live(at: datetime, since: datetime | None, trouble: str) -> tuple[Html, Html
             tag("strong", f"Not live since {since:%H:%M:%S} UTC."),
             f" {trouble[:1].upper()}{trouble[1:]}; asked again every second.",
         )
-    return shown, tag("p", words, id="gone", class_="gone", hidden=since is None)
+    bar = tag(
+        "section", words, id="gone", class_="gone", aria_label="Connection", hidden=since is None
+    )
+    return shown, bar
 
 
 def whole_page(view: View, around: Surroundings, keys: Sequence[tuple[str, str]]) -> Html:

@@ -72,6 +72,7 @@ def test_a_line_of_ten_megabytes_is_cut_and_told() -> None:
     feed.take(OverlongLine(b"y" * 256, 10_000_000))
     first, second = lines_of(shown(feed))
     assert len(first) < 5000
+    assert "a line of 10000000 characters" in first
     assert "a line of 10000000 bytes" in second
 
 

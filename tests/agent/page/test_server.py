@@ -18,54 +18,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from page_agent import FakeAgent, page_of
 from statuses import kit, status
 
 from agent.config.profile import PageSettings
-from agent.daemon.control import protocol
-from agent.daemon.control.socket import control_socket_of
-from agent.daemon.snapshot import AgentStatus, State
+from agent.daemon.snapshot import State
 from agent.errors import ConfigError, RefusedByRule, UsageError
-from agent.page.server import ORDER_S, Seen, ServedPage, serving
+from agent.page.server import ORDER_S, Seen, ServedPage
 from agent.page.view import View
-
-ANY_PORT = PageSettings(listen="127.0.0.1:0")
-
-
-class FakeAgent:
-    """Answers `watch` on a control socket with the statuses that it is told."""
-
-    def __init__(self, state_dir: Path) -> None:
-        self._socket = control_socket_of(state_dir, "lab")
-        self._writers: list[asyncio.StreamWriter] = []
-        self._status = status(kit("a"))
-
-    async def start(self) -> None:
-        self._server = await self._socket.listen(self._connected, "", limit=65536)
-
-    async def stop(self) -> None:
-        self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()
-        self._writers.clear()
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.append(writer)
-        await reader.readline()
-        self._send(writer)
-
-    def tell(self, new: AgentStatus) -> None:
-        self._status = new
-        for writer in self._writers:
-            self._send(writer)
-
-    def _send(self, writer: asyncio.StreamWriter) -> None:
-        writer.write(protocol.encode(protocol.StatusAnswer(True, status=self._status)))
-
-
-@contextlib.asynccontextmanager
-async def page_of(state_dir: Path, settings: PageSettings = ANY_PORT) -> AsyncIterator[ServedPage]:
-    async with serving(settings, state_dir, "lab") as page:
-        yield page
 
 
 @contextlib.asynccontextmanager

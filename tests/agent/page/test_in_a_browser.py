@@ -1,0 +1,329 @@
+"""The page as a browser shows it: each view, small and large, light and dark, by keys alone."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsers import (
+    browser,
+    complaints,
+    needs_axe,
+    needs_chromium,
+    prefer,
+    resize,
+    until,
+    until_text,
+    violations,
+)
+from page_agent import FakeAgent, page_of
+from page_fleet import fleet
+from PIL import Image, ImageChops, ImageStat
+from selenium.webdriver.chrome.webdriver import WebDriver
+from selenium.webdriver.common.keys import Keys
+from statuses import NOW, kit, status
+
+from agent.daemon.snapshot import (
+    AgentStatus,
+    Cell,
+    ConsoleStatus,
+    Crash,
+    FotaStatus,
+    KitStatus,
+    LastPosition,
+    LikelyCause,
+    LocationStatus,
+    Place,
+    Reading,
+    State,
+)
+from agent.page.feed import AgentFeed
+from agent.page.server import ServedPage
+
+pytestmark = [needs_chromium, pytest.mark.timeout(300)]
+PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"
+WIDTHS = (320, 360, 1280, 1920, 3840)
+HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\x1b[31m\u202e"
+CAUSE = LikelyCause(
+    "emm-15",
+    "certain",
+    "The network denies registration: no suitable cells in tracking area (EMM 15).",
+    '+CEREG: 3,"0901","02024721",7,0,15',
+    "Ask the SIM's provider whether LTE-M is in its plan here.",
+)
+
+
+def heard(name: str, level: int, **link: Any) -> KitStatus:
+    """Return a kit with an hour of readings around a level, a cell and a position."""
+    history = [
+        Reading(
+            NOW - timedelta(minutes=minute),
+            rsrp_dbm=level + (minute * 7) % 5,
+            snr_db=(level + 110) / 2 + minute % 3,
+            supply_mv=3710,
+            temperature_c=24,
+        )
+        for minute in range(50, -1, -1)
+    ]
+    cell = Cell(plmn="00101", phys_cell_id=247, earfcn=6400, band=20)
+    facts = {"model": "nRF9161", "firmware": "mfw_nrf91x1_2.0.4", "registration": 1, **link}
+    one = kit(name, reading=history[-1], history=history, cell=cell, **facts)
+    place = one.concern(LocationStatus)
+    at = NOW - timedelta(minutes=9)
+    place.position = LastPosition(at.isoformat(), "Wi-Fi", 63.42, 10.39, 22, None, 0, 7, [], [])
+    place.track = [Place(63.42 + n * 1e-4, 10.39 - n * n * 3e-5) for n in range(4, -1, -1)]
+    return one
+
+
+def six() -> AgentStatus:
+    """Return one kit of each state, and one that crashed."""
+    early = NOW - timedelta(minutes=38)
+    denied = heard("dock-3", -97, state=State.TROUBLE, since=early, cause=CAUSE, registration=3)
+    crashed = heard("lift-4", -118, state=State.WELL)
+    crashed.state = State.ATTENTION
+    console = crashed.concern(ConsoleStatus)
+    console.state, console.faults = State.ATTENTION, 3
+    console.crash = Crash(NOW - timedelta(minutes=2), "hard fault in sensor_fetch", "0x0002f41e")
+    working = heard("gate-2", -86)
+    fota = working.concern(FotaStatus)
+    working.state = fota.state = State.WORKING
+    fota.stage, fota.done, fota.total, fota.proof = "download", 412_000, 676_000, "size-checked"
+    lent = kit("left", state=State.UNKNOWN, busy_with="lent to west flash (PID 8123)")
+    return status(denied, kit("yard-1", state=State.TROUBLE), crashed, lent, working,
+                  heard("right", -78))  # fmt: skip
+
+
+def many() -> AgentStatus:
+    """Return 64 kits of every state."""
+    states = list(State)
+    return status(*(kit(f"slot-{n:02}", state=states[n % 5]) for n in range(64)))
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[WebDriver]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture
+async def agent(tmp_path: Path) -> AsyncIterator[FakeAgent]:
+    running = FakeAgent(tmp_path)
+    running.tell(six())
+    await running.start()
+    yield running
+    await running.stop()
+
+
+async def looked(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do what blocks in a thread: the page is served by this loop."""
+    return await asyncio.to_thread(work, *arguments)
+
+
+def enter(driver: WebDriver, page: ServedPage, path: str = "/kits") -> None:
+    """Open a link, then a view; forget what was logged before."""
+    resize(driver, 1280)
+    prefer(driver)
+    driver.get(page.link())
+    driver.get(page.url + path)
+    driver.get_log("browser")
+
+
+@needs_axe
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_no_view_breaks_a_rule_of_accessibility_or_scrolls_sideways(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver, scheme: str
+) -> None:
+    def look(page: ServedPage, paths: tuple[str, ...], words: str) -> None:
+        for path in paths:
+            enter(driver, page, path)
+            prefer(driver, prefers_color_scheme=scheme)
+            until_text(driver, words)
+            assert violations(driver) == [], path
+            for width in WIDTHS:
+                resize(driver, width)
+                wide = driver.execute_script("return document.documentElement.scrollWidth")
+                assert wide <= width, f"{path} at {width} px"
+            assert complaints(driver) == [], path
+
+    async with page_of(tmp_path) as page:
+        agent.print("<err> os: ***** BUS FAULT *****")
+        await looked(look, page, ("/kits", "/kits/lift-4", "/kits?state=well"), "Live")
+        agent.tell(many())
+        await looked(look, page, ("/kits", "/kits?density=cards"), "slot-63")
+        await agent.stop()
+        await looked(look, page, ("/kits",), "Not live since")
+    async with page_of(tmp_path / "other") as page:
+        await looked(look, page, ("/kits",), "cellagent run")
+
+
+async def test_what_a_kit_prints_or_is_called_is_shown_and_does_nothing(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    bad = kit("a", state=State.TROUBLE, model=HOSTILE, firmware=HOSTILE)
+    bad.concerns[0].trouble = HOSTILE
+    agent.tell(status(bad))
+
+    def look(page: ServedPage) -> None:
+        enter(driver, page, "/kits/a")
+        until_text(driver, "BIG")
+        until_text(driver, "<script>document.title='owned'</script>")
+        until_text(driver, "a line of 10000003 characters")
+        assert (
+            driver.execute_script("return document.querySelectorAll('main script, main img')") == []
+        )
+        assert driver.title == "a: trouble · cellagent"
+        assert complaints(driver) == []
+        driver.get(f"{page.url}/kits")
+        until_text(driver, "<img src=x onerror=alert(1)>␛[31m⟨U+202E⟩")
+        assert complaints(driver) == []
+
+    agent.print(HOSTILE)
+    agent.print("BIG" + "x" * 10_000_000)
+    async with page_of(tmp_path) as page:
+        await looked(look, page)
+
+
+async def test_the_page_is_walked_by_keys_alone(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    def press(*keys: str) -> None:
+        for key in keys:
+            driver.switch_to.active_element.send_keys(key)
+
+    def focused() -> str:
+        return str(driver.switch_to.active_element.text)
+
+    def walk(page: ServedPage) -> None:
+        enter(driver, page)
+        until(driver, "'script' in document.documentElement.dataset")
+        press("j", "j")
+        second = focused()
+        press("j", "k")
+        assert focused() == second
+        press(Keys.ENTER)
+        until(driver, f"document.querySelector('h1').innerText === {second!r}")
+        until(driver, "'script' in document.documentElement.dataset")
+        press("/")
+        assert driver.switch_to.active_element.get_attribute("name") == "match"
+        press("p", Keys.ESCAPE)
+        assert not driver.execute_script("return 'paused' in document.documentElement.dataset")
+        press("p")
+        until(driver, "document.getElementById('pause').innerText === 'Go on'")
+        press("?")
+        until(driver, "document.getElementById('keys').open")
+        press(Keys.ESCAPE)
+        until(driver, "!document.getElementById('keys').open")
+        press(Keys.ESCAPE)
+        until(driver, "location.pathname === '/kits'")
+        press(Keys.TAB)
+        assert focused() == "To the content"
+
+    async with page_of(tmp_path) as page:
+        await looked(walk, page)
+
+
+async def test_two_browsers_see_a_change_and_the_agent_end_and_come_back(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    with browser() as other:
+        async with page_of(tmp_path) as page:
+            for each in (driver, other):
+                await looked(enter, each, page)
+                await looked(until_text, each, "3 of 6 kits need you")
+            agent.tell(status(kit("new", state=State.TROUBLE)))
+            for each in (driver, other):
+                await looked(until_text, each, "1 of 1 kit needs you")
+            await agent.stop()
+            for each in (driver, other):
+                await looked(until_text, each, "Not live since")
+            await agent.start()
+            for each in (driver, other):
+                await looked(until, each, "document.getElementById('gone').hidden")
+                await looked(until_text, each, "Live")
+
+
+async def test_a_console_is_followed_and_a_pause_loses_nothing(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    async with page_of(tmp_path) as page:
+        await looked(enter, driver, page, "/kits/right")
+        agent.print("first")
+        await looked(until_text, driver, "first")
+        await looked(driver.execute_script, "document.getElementById('pause').click()")
+        agent.print("second")
+        await looked(until_text, driver, "2 lines kept")
+        assert "second" not in await looked(driver.execute_script, _LINES)
+        await looked(driver.execute_script, "document.getElementById('pause').click()")
+        await looked(until_text, driver, "second")
+
+
+_LINES = "return document.getElementById('lines').innerText"
+
+
+@pytest.mark.parametrize(("name", "path"), [("kits", "/kits"), ("kit", "/kits/lift-4")])
+async def test_without_a_script_the_first_paint_is_the_recorded_picture(
+    agent: FakeAgent,
+    tmp_path: Path,
+    driver: WebDriver,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    path: str,
+) -> None:
+    monkeypatch.setattr("agent.page.server.AgentFeed", partial(AgentFeed, now=lambda: NOW))
+    agent.print("<inf> sensor: temperature 31.4 C, signal -119 dBm")
+    agent.print("<err> os: ***** BUS FAULT *****")
+
+    def take(page: ServedPage) -> Image.Image:
+        enter(driver, page, path)
+        until_text(driver, "BUS FAULT" if name == "kit" else "need you")
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        try:
+            driver.get(page.url + path)
+            return Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+        finally:
+            driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+    async with page_of(tmp_path) as page:
+        taken = await looked(take, page)
+    file = PICTURES / f"page-{name}.png"
+    if os.environ.get("WRITE_PAGE_PICTURES"):
+        file.parent.mkdir(exist_ok=True)
+        taken.quantize(64).save(file, optimize=True)
+    recorded = Image.open(file).convert("RGB")
+    assert taken.size == recorded.size
+    difference = ImageStat.Stat(ImageChops.difference(taken, recorded)).mean
+    assert max(difference) < 4, "of 255, on average: fonts differ a little from machine to machine"
+
+
+def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
+    tmp_path: Path, driver: WebDriver
+) -> None:
+    with fleet(tmp_path) as served:
+
+        def link() -> str:
+            done = subprocess.run(
+                [sys.executable, "-m", "agent", "page", "--json"],
+                env={**os.environ, **served.environment},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            return str(json.loads(done.stdout)["link"])
+
+        with served.agent("--page", "127.0.0.1:0"):
+            driver.get(link())
+            until_text(driver, "The modem sees no SIM.")
+            until_text(driver, "EMM 15")
+            until_text(driver, "the kit crashed: hard fault")
+            until_text(driver, "there is no port")
+        until_text(driver, "Not live since")

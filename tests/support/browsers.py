@@ -1,0 +1,91 @@
+"""Chromium without a window, driven by selenium and Debian's chromedriver, on loopback alone."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.chrome.webdriver import WebDriver
+from selenium.webdriver.support.ui import WebDriverWait
+
+PATIENCE_S = 60.0
+AXE = Path(__file__).resolve().parents[2] / ".peers/npm/node_modules/axe-core/axe.min.js"
+_QUIET = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--hide-scrollbars",
+)
+"""Without them it asks the network for things of its own."""
+needs_chromium = pytest.mark.skipif(
+    not (shutil.which("chromium") and shutil.which("chromedriver")),
+    reason="needs Chromium and its driver: `sudo ./scripts/setup`",
+)
+needs_axe = pytest.mark.skipif(
+    not AXE.is_file(), reason="needs axe-core, which `./scripts/peers` installs"
+)
+_RUN_AXE = """
+const done = arguments[0];
+axe.run().then(({ violations }) => done(violations.map(
+  ({ id, nodes }) => `${id}: ${nodes.map(({ html, any }) =>
+    html.slice(0, 200) + " " + any.map(({ message }) => message).join("; ")).join(" | ")}`)));
+"""
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[WebDriver]:
+    """Start a browser with a profile of its own; end it with the block."""
+    folder = tempfile.mkdtemp()
+    options = Options()
+    options.binary_location = shutil.which("chromium") or ""
+    for word in (*_QUIET, f"--user-data-dir={folder}"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def resize(driver: WebDriver, width: int, height: int = 900) -> None:
+    """Give the page a window of so many pixels."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def prefer(driver: WebDriver, **features: str) -> None:
+    """Say what the person prefers: `prefers_color_scheme="dark"`, `forced_colors="active"`."""
+    named = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": named})
+
+
+def until(driver: WebDriver, script: str) -> Any:
+    """Wait until an expression of the page is true; return its value."""
+    wait = WebDriverWait(driver, PATIENCE_S, poll_frequency=0.05)
+    return wait.until(lambda each: each.execute_script(f"return {script}"))
+
+
+def until_text(driver: WebDriver, words: str) -> None:
+    """Wait until the page shows the words."""
+    until(driver, f"document.body.innerText.includes({words!r})")
+
+
+def violations(driver: WebDriver) -> list[str]:
+    """Return what axe-core finds wrong."""
+    driver.execute_script(AXE.read_text())
+    found: list[str] = driver.execute_async_script(_RUN_AXE)
+    return found
+
+
+def complaints(driver: WebDriver) -> list[str]:
+    """Return what the browser logged: blocked by the policy, not found, thrown."""
+    return [str(each["message"]) for each in driver.get_log("browser")]

@@ -1,0 +1,79 @@
+"""An agent as the page sees it: a control socket that answers with made-up statuses and lines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from statuses import kit, status
+
+from agent.config.profile import PageSettings
+from agent.console.line_classifier import encode_item
+from agent.console.log_line import LogLine
+from agent.daemon.control import protocol
+from agent.daemon.control.socket import control_socket_of
+from agent.daemon.snapshot import AgentStatus
+from agent.page.server import ServedPage, serving
+
+ANY_PORT = PageSettings(listen="127.0.0.1:0")
+
+
+class FakeAgent:
+    """Answers `watch` with the statuses that it is told, and `console` with the lines."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._socket = control_socket_of(state_dir, "lab")
+        self._watchers: list[asyncio.StreamWriter] = []
+        self._windows: list[asyncio.StreamWriter] = []
+        self._status = status(kit("a"))
+        self._lines: list[str] = []
+
+    async def start(self) -> None:
+        self._server = await self._socket.listen(self._connected, "", limit=65536)
+
+    async def stop(self) -> None:
+        self._server.close()
+        for writer in (*self._watchers, *self._windows):
+            writer.transport.abort()
+        self._watchers.clear()
+        self._windows.clear()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = json.loads(await reader.readline() or b"{}").get("do")
+        if asked == "console":
+            self._windows.append(writer)
+            answer = protocol.ConsoleAnswer(True, kit="a", port="", pid=1)
+            writer.write(protocol.encode(answer))
+            for line in self._lines:
+                writer.write(encode_item(LogLine(line, line=line)))
+        elif asked == "watch":
+            self._watchers.append(writer)
+            self._send(writer)
+        else:  # whether it still answers
+            writer.write(b"{}\n")
+            writer.close()
+
+    def tell(self, new: AgentStatus) -> None:
+        """Have a new status."""
+        self._status = new
+        for writer in self._watchers:
+            self._send(writer)
+
+    def print(self, line: str) -> None:
+        """Have a kit print a line."""
+        self._lines.append(line)
+        for writer in self._windows:
+            writer.write(encode_item(LogLine(line, line=line)))
+
+    def _send(self, writer: asyncio.StreamWriter) -> None:
+        writer.write(protocol.encode(protocol.StatusAnswer(True, status=self._status)))
+
+
+@contextlib.asynccontextmanager
+async def page_of(state_dir: Path, settings: PageSettings = ANY_PORT) -> AsyncIterator[ServedPage]:
+    """Serve the page of that agent."""
+    async with serving(settings, state_dir, "lab") as page:
+        yield page
