@@ -172,13 +172,13 @@ def troubles(kit: KitStatus, now: datetime) -> Iterator[Trouble]:
     for concern in sorted(kit.concerns, key=lambda each: _ORDER.index(each.state)):
         if concern.state in {State.WELL, State.WORKING}:
             continue
-        if isinstance(concern, LinkStatus) and concern.phase is not Phase.TROUBLE:
-            yield from _of_link(concern)
         if concern.state is State.UNKNOWN and kit.state is not State.UNKNOWN:
             continue  # what waits says less than what it waits for
-        if not isinstance(concern, LinkStatus) or not (concern.cause or concern.findings):
+        of_link = list(_of_link(concern)) if isinstance(concern, LinkStatus) else []
+        if not of_link or concern.phase is Phase.TROUBLE:
             found = meaning(concern, now)
             yield Trouble(concern.state, f"{concern.name}: {found.what}", next=found.hint)
+        yield from of_link
 
 
 def _of_link(link: LinkStatus) -> Iterator[Trouble]:

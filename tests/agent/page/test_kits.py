@@ -60,6 +60,11 @@ def test_a_cause_has_its_certainty_its_evidence_and_one_step() -> None:
         assert words in card
 
 
+def test_a_link_in_trouble_says_so_whatever_was_found_before() -> None:
+    card = shown(kit("a", state=State.TROUBLE, cause=CAUSE)).parts["kit-a"]
+    assert card.index("its port went away") < card.index(CAUSE.says)
+
+
 def test_a_finding_that_repeats_the_cause_is_not_shown_again() -> None:
     findings = [Finding(f"denied: {CAUSE.says}", None), Finding("no time", "`cellagent x`")]
     card = shown(kit("a", state=State.ATTENTION, cause=CAUSE, findings=findings)).parts["kit-a"]
