@@ -25,7 +25,7 @@ Check = Callable[[Signed], Signed]
 """Returns what a modem signed with its signature checked."""
 
 # A notice of theirs has another shape than the reply.
-_REPLY_SHAPED = REGISTRATIONS | {"+CSCON"}
+_REPLY_SHAPED = REGISTRATIONS | {"+CSCON", "#XNRFCLOUD"}
 _FAILURES = {"ERROR", "+CME ERROR", "+CMS ERROR"}
 # A reply of theirs begins with a parenthesis, although it answers no test command.
 _IN_PARENTHESES = {"+CWLAP", "%WIFISCAN"}

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from at.commands.serial_modem import SerialModemNotice
+from at.protocol.answer_or_notice import is_cloud_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import register_readers
@@ -83,6 +84,10 @@ class ReadCloudState(Command[CloudState]):
     def read(self, fields: Fields) -> CloudState:
         """Return connection and identity."""
         return _cloud_state(fields)
+
+    def owns(self, line: str) -> bool:
+        """Return whether the line is the reply, and no notice of the connection."""
+        return line.startswith(self.prefix) and is_cloud_reply(line)
 
 
 def _position(fields: Fields) -> CloudPosition:

@@ -106,12 +106,18 @@ def is_chunk_reply(line: str) -> bool:
     return _CHUNK.fullmatch(line) is not None
 
 
+def is_cloud_reply(line: str) -> bool:
+    """Return whether a line is the reply of AT#XNRFCLOUD?: a notice has no tag and no device."""
+    return len(fields(line)) > 2
+
+
 # Names whose read reply and notice have different shapes.
 REPLY_SHAPES: Mapping[str, Callable[[str], bool]] = {
     **dict.fromkeys(REGISTRATIONS, is_registration_reply),
     "+CSCON": is_connection_reply,
     "%XTEMP": is_temperature_reply,
     "%FOTA": is_chunk_reply,
+    "#XNRFCLOUD": is_cloud_reply,
 }
 # Names of lines that answer a command of another name.
 ANSWERS_TO = {"%BCINFOSC": "%BCINFO", "%BCINFONC": "%BCINFO", "%FOTA": "%NRFCLOUDFOTA"}

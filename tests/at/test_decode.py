@@ -240,3 +240,12 @@ def test_a_firmware_name_that_breaks_off_is_refused(command, text, whole):
     found = only(f"{text}\r\nOK\r\n", command)
     assert (found["error"] is None) is whole
     assert (found["value"] is not None) is whole
+
+
+@pytest.mark.parametrize("command", ["AT#XNRFCLOUD?", None])
+def test_the_reply_about_the_cloud_names_the_device_and_a_notice_does_not(command):
+    reply, notice = '#XNRFCLOUD: 1,0,16842753,""', "#XNRFCLOUD: 0,0"
+    found = decode(f"\r\n{notice}\r\n\r\n{reply}\r\n\r\nOK\r\n", command)
+    assert [one["type"] for one in found] == ["notice", "answer"]
+    assert found[0]["value"]["device_id"] is None
+    assert (found[1]["lines"], found[1]["value"]["device_id"]) == ([reply], "")
