@@ -43,6 +43,7 @@ class Scheme(Enum):
     ORGANIZATION_TOKEN = "organization auth token"
     BASIC = "email with password or user API key"
     PROJECT_KEY = "project key"
+    MODEM_PROJECT_KEY = "modem project key"
     NONE = "none"
 
 

@@ -22,6 +22,7 @@ HOSTS: Mapping[Scheme, frozenset[Host]] = {
     Scheme.ORGANIZATION_TOKEN: frozenset({Host.DEVICE_CLOUD, Host.API, Host.FILES, Host.INGRESS}),
     Scheme.BASIC: frozenset({Host.API, Host.FILES, Host.INGRESS}),
     Scheme.PROJECT_KEY: frozenset({Host.API, Host.CHUNKS, Host.INGRESS, Host.FILES}),
+    Scheme.MODEM_PROJECT_KEY: frozenset({Host.API}),
 }
 
 
@@ -117,6 +118,7 @@ def _how_to_set(scheme: Scheme) -> str:
         Scheme.ORGANIZATION_TOKEN: "organization_token",
         Scheme.BASIC: "user_api_key",
         Scheme.PROJECT_KEY: "project_key",
+        Scheme.MODEM_PROJECT_KEY: "modem_project_key",
     }.get(scheme)
     if name:
         also = " and account.email" if scheme is Scheme.BASIC else ""
@@ -226,3 +228,9 @@ class ProjectKey:
             f"check the project key, which ends at once when it is cycled (`cellagent observe "
             f"project-key`), and the header's name in account.project_key_header ({self._header})"
         )
+
+
+class ModemProjectKey(ProjectKey):
+    """Asks for releases of the modem's firmware, which lie in a project of their own."""
+
+    scheme: ClassVar[Scheme] = Scheme.MODEM_PROJECT_KEY

@@ -11,7 +11,7 @@ import click
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress
-from agent.errors import AgentError
+from agent.errors import AgentError, UsageError
 from agent.extras import STANDIN, require
 
 _WORDS = {
@@ -41,13 +41,16 @@ What next:
     "--write-image", type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE", help="Write the image that it installs, to try `fota offer` with.",
 )  # fmt: skip
-async def command(session: Session, write_image: Path | None) -> int:
+@click.option("--image-version", metavar="X.Y.Z", help="With --write-image: in place of its own.")
+async def command(session: Session, write_image: Path | None, image_version: str | None) -> int:
     """Run the whole round on a virtual kit and a stand-in cloud: no kit, no account, no network.
 
     Everything is real but the kit and the service: ports, sockets, the outbox on disk.
     """
     if write_image is not None:
-        return _write_image(session, write_image)
+        return _write_image(session, write_image, image_version)
+    if image_version is not None:
+        raise UsageError("--image-version is that of the image which --write-image FILE writes")
     require("the demonstration's stand-in cloud", *STANDIN)
     from agent.demo.environment import demo_environment
     from agent.demo.steps import Demonstration, steps
@@ -72,12 +75,17 @@ async def command(session: Session, write_image: Path | None) -> int:
     return 0 if ok else AgentError.exit_code
 
 
-def _write_image(session: Session, file: Path) -> int:
+def _write_image(session: Session, file: Path, asked: str | None) -> int:
     from agent.demo import firmware
+    from agent.fota.versions import parse_version
 
-    image = firmware.mcuboot_image(firmware.NEW_VERSION, firmware.IMAGE_BYTES)
+    parsed = None if asked is None else parse_version(asked)
+    if asked is not None and (parsed is None or max(parsed.core) > 255):
+        raise UsageError(f"{asked!r} is no version of an image", hint="write it as 2.0.2")
+    numbers = parsed.core if parsed else firmware.NEW_VERSION
+    image = firmware.mcuboot_image(numbers, firmware.IMAGE_BYTES)
     file.write_bytes(image)
-    version = ".".join(map(str, firmware.NEW_VERSION))
+    version = ".".join(map(str, numbers))
     told = {"file": str(file), "version": version, "bytes": len(image)}
     emit_or_say(session, told, f"{file}: version {version}, {len(image):,} bytes")
     return 0

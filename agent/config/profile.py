@@ -218,6 +218,14 @@ class LocationSettings(Section, frozen=True):
 class FotaSettings(Section, frozen=True):
     """Which jobs are carried out, and what an image must prove first."""
 
+    source: Literal["jobs", "releases"] = "jobs"
+    """Where updates of the application come from: the device cloud's jobs, or the observability
+    service's releases."""
+    modem_source: Literal["jobs", "releases", "none"] = "jobs"
+    """The same for the modem's own firmware; whoever takes jobs takes those of every type."""
+    modem_hardware_version: Version = ""
+    """The modem's name in the project with its releases; "" means its +CGMM up to the blank.
+    Example: nrf91x1"""
     interval_s: NotNegative = 900.0
     """Time between two looks of `run` for a job; 0 turns them off."""
     quiet_hours: QuietHours = ""

@@ -93,6 +93,9 @@ SECRETS: Mapping[str, SecretName] = {
     "api_key": SecretName("CELLAGENT_API_KEY", "API key of the device cloud"),
     "organization_token": SecretName("CELLAGENT_ORG_TOKEN", "organization auth token"),
     "project_key": SecretName("CELLAGENT_PROJECT_KEY", "project key, for pushing data"),
+    "modem_project_key": SecretName(
+        "CELLAGENT_MODEM_PROJECT_KEY", "project key of the project with the modem's releases"
+    ),
     "user_api_key": SecretName("CELLAGENT_USER_API_KEY", "user API key, with account.email"),
     "user_password": SecretName(
         "CELLAGENT_USER_PASSWORD", "password, with account.email", one_line=False

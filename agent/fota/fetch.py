@@ -9,7 +9,7 @@ from agent.fota.download.downloader import Downloader, DownloadRequest, TooSlow
 from agent.fota.download.ranges import DownloadError, WrongLength
 from agent.fota.installers.base import Package
 from agent.fota.job_step import JobEvent
-from agent.fota.jobs import Job, JobEnded, JobStatus
+from agent.fota.jobs import MAX_IMAGE_BYTES, Job, JobEnded, JobStatus
 from agent.fota.journal import Journal
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import Proof, TrustPolicy
@@ -47,7 +47,8 @@ class ImageFetcher:
             ]
             sizes = [journal.image_path(n).stat().st_size for n in range(len(targets))]
             # Two builds share one declared size, of each or of both together: not stated.
-            if sum(sizes) != job.size_bytes and set(sizes) != {job.size_bytes}:
+            declared = job.size_bytes or sum(sizes)
+            if sum(sizes) != declared and set(sizes) != {declared}:
                 raise WrongLength(f"the files have {sizes} bytes, the job says {job.size_bytes}")
         except TooSlow as slow:
             raise JobEnded(JobStatus.TIMED_OUT, f"download took too long: {slow}") from slow
@@ -82,12 +83,19 @@ class ImageFetcher:
             size = await self._downloader.probe_size(target)
         except (DownloadError, SourceRefused) as failed:
             raise JobEnded(JobStatus.FAILED, f"download failed: {failed}") from failed
-        if size != job.size_bytes:
+        if size != (job.size_bytes or size):
             text = f"the file has {size} bytes, the job says {job.size_bytes}"
             raise JobEnded(JobStatus.FAILED, text)
         proof = "size-checked at the host: the kit itself downloads and checks the image"
         self._journal.advance(JobEvent.PROVE, proof=proof, version=job.version)
         return package_of(self._journal, job, target.url)
+
+    async def _stated_size(self, target: Target) -> int:
+        """Return the size of a file whose job declares none. Raises WrongLength."""
+        size = await self._downloader.probe_size(target)
+        if size is None or not 0 < size <= MAX_IMAGE_BYTES:
+            raise WrongLength(f"{target.host} states {size} as the size of the image")
+        return size
 
     async def _fetch_file(
         self, job: Job, target: Target, index: int, check_offered: Callable[[], Awaitable[None]]
@@ -101,12 +109,12 @@ class ImageFetcher:
 
         path = self._journal.image_path(index)
         needed = verification.required_level(job.kind, self._trust)
-        self._observer.stage(f"downloading {target.url}")
+        self._observer.stage(f"downloading {target.shown}")
         fetched = await self._downloader.fetch(
             DownloadRequest(
                 target=target,
                 path=path,
-                size_bytes=job.size_bytes,
+                size_bytes=job.size_bytes or await self._stated_size(target),
                 exact=len(job.paths) == 1,
                 etag=etags[index],
                 join_loosely=needed > verification.ProofLevel.SIZE_CHECKED,

@@ -115,15 +115,21 @@ class Job:
     job_id: str
     kind: FirmwareType
     host: str
+    """"" for a release, whose path is the whole address of its file."""
     paths: tuple[str, ...]
     """One path; two for a BOOT job with a build for each slot."""
     size_bytes: int
+    """0 where none is declared: of a release."""
     version: str = ""
     bundle_id: str = ""
     sha256: str = ""
     """Digest of the file, hex, where the job names one."""
     signature: bytes = b""
     """Signature over the file, where the job names one."""
+    md5: str = ""
+    """Of a release: the digest of its file, hex, "" where it names none."""
+    delta_from: str = ""
+    """The version that a delta leads from, where its name tells it."""
 
     def summary(self) -> str:
         """Return what the job is about, for a person: "APP v2.0.1"."""

@@ -92,7 +92,7 @@ class JobReporter:
         result = JobResult(
             job_id=opened.job_id,
             status=jobs.JobStatus.CANCELLED,
-            detail="the device cloud took the job back; nothing was installed",
+            detail="the service took it back; nothing was installed",
             at=self._clock.now().isoformat(timespec="seconds"),
             delivered=True,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agent.errors import NotFound, RefusedByRule
 from agent.fota import jobs, verification
-from agent.fota.allowed_hosts import AllowedHosts, job_target
+from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
 from agent.fota.download.downloader import AsyncClock, Downloader, LoopClock
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.fetch import ImageFetcher, package_of
@@ -20,6 +20,7 @@ from agent.fota.installers.base import Installer, Package
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.journal import MAX_DOWNLOAD_TRIES, JobResult, Journal, OpenJob
 from agent.fota.kit_state import KitState
+from agent.fota.releases import read_offered
 from agent.fota.reporter import JobReporter, JobSource, UpdateObserver
 from agent.fota.versions import same_version
 from agent.http.download_targets import SourceRefused, Target
@@ -61,7 +62,7 @@ class Planner:
         """Return the plan of a job. Raises RefusedByRule for the firmware gate, at.AtError."""
         verdict = await self._verdict()
         try:
-            job = jobs.read_job(offered.job_id, offered.document)
+            job = read_offered(offered.job_id, offered.document)
         except jobs.MalformedJob as bad:
             require_allowed(verdict)
             return UpdatePlan(offered, None, (), "", str(bad), "")
@@ -71,11 +72,12 @@ class Planner:
         try:
             refusal = await self._kit_refusal(job, verdict)
             if not refusal:
-                targets = tuple(job_target(job.host, path, self._hosts) for path in job.paths)
+                targets = self._targets(job)
                 verification.check_provable(job, self.trust)
                 now = await self.installer.running(job.kind)
                 running = now.version if now else ""
                 verification.check_downgrade(job, "", running, self.trust)
+                verification.check_delta(job, running)
         except (SourceRefused, verification.NotProven) as refused:
             refusal = str(refused)
         return UpdatePlan(offered, job, targets, running, refusal, needed)
@@ -97,9 +99,15 @@ class Planner:
     def url_of(self, job: jobs.Job) -> str:
         """Return the URL of a job that was taken, "" if the profile does not allow it any more."""
         try:
-            return job_target(job.host, job.paths[0], self._hosts).url
+            return self._targets(job)[0].url
         except SourceRefused:
             return ""
+
+    def _targets(self, job: jobs.Job) -> tuple[Target, ...]:
+        """Return where the files of a job are. Raises SourceRefused."""
+        if not job.host:
+            return tuple(checked_target(url, self._hosts) for url in job.paths)
+        return tuple(job_target(job.host, path, self._hosts) for path in job.paths)
 
     async def _kit_refusal(self, job: jobs.Job, verdict: FirmwareVerdict) -> str:
         if job.kind not in jobs.MODEM_TYPES or not verdict.older:
@@ -247,7 +255,7 @@ class UpdateRunner:
         if not self.journal.step.in_install:
             return None
         opened = self.journal.job
-        job = jobs.read_job(opened.job_id, opened.document)
+        job = read_offered(opened.job_id, opened.document)
         package = package_of(self.journal, job, self._planner.url_of(job))
         try:
             version = await self._installation.finish(package)

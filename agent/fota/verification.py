@@ -7,6 +7,7 @@ the same in the log, the status detail and `fota status`.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import mmap
 from contextlib import contextmanager
@@ -220,7 +221,7 @@ def prove(path: Path, job: Job, sha256: str, trust: TrustPolicy) -> Proof:
 
     `sha256` is the digest of the whole file, hex, taken while it arrived or read again.
     """
-    proven = [f"size of {job.size_bytes} bytes"] if len(job.paths) == 1 else ["declared size"]
+    proven = _agreeing_size(job)
     unproven: list[str] = []
     level = ProofLevel.SIZE_CHECKED
     image: McubootImage | None = None
@@ -230,6 +231,10 @@ def prove(path: Path, job: Job, sha256: str, trust: TrustPolicy) -> Proof:
             level = ProofLevel.INTACT
     else:
         unproven.append("version and type, which the image does not state")
+    if job.md5:
+        _check_md5(path, job)
+        proven.append("the release's MD5")
+        level = ProofLevel.INTACT
     outside = _outside(path, job, sha256, image, trust)
     if outside:
         proven.append(outside)
@@ -257,7 +262,7 @@ def check_provable(job: Job, trust: TrustPolicy) -> None:
             "digest or key",
             hint="name one in the profile (fota.digests, fota.public_key_file)",
         )
-    if needed is ProofLevel.INTACT and job.kind in MODEM_TYPES:
+    if needed is ProofLevel.INTACT and job.kind in MODEM_TYPES and not job.md5:
         raise NotProven(
             f"{job.kind.value} holds no hash of its own that could be checked",
             hint="name its digest in the profile (fota.digests), or lower fota.require",
@@ -289,6 +294,26 @@ def check_downgrade(job: Job, version: str, running: str, trust: TrustPolicy) ->
                 f"version {candidate} is older than the running {running}",
                 hint="fota.allow_downgrade lets it pass",
             )
+
+
+def check_delta(job: Job, running: str) -> None:
+    """Raise NotProven for a delta that leads from another version than the running one."""
+    if job.delta_from and running and not same_version(job.delta_from, running):
+        raise NotProven(f"the delta leads from {job.delta_from}, and {running} runs")
+
+
+def _agreeing_size(job: Job) -> list[str]:
+    if not job.size_bytes:
+        return ["the size that the download host states"]
+    return [f"size of {job.size_bytes} bytes"] if len(job.paths) == 1 else ["declared size"]
+
+
+def _check_md5(path: Path, job: Job) -> None:
+    """Raise NotProven for a file that is not the release's: damaged, not forged, shows here."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if not hmac.compare_digest(found, job.md5):
+        raise NotProven(f"the file's MD5 is {found}, the release says {job.md5[:40]}")
 
 
 def _own_hash(path: Path, job: Job, proven: list[str], unproven: list[str]) -> McubootImage | None:

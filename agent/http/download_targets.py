@@ -50,8 +50,13 @@ class Target:
 
     @property
     def url(self) -> str:
-        """The URL as a person would read it."""
+        """The URL to ask for."""
         return f"{self.scheme}://{self.authority}{self.path}"
+
+    @property
+    def shown(self) -> str:
+        """The URL as a person may read it: without its query, which may hold a token."""
+        return self.url.partition("?")[0]
 
 
 def is_loopback_url(url: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent.auth.bearer import ApiKey, BearerToken, EvaluationToken, OrganizationToken, ServiceToken
-from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
+from agent.auth.credential import Basic, Credential, Keyring, ModemProjectKey, ProjectKey
 from agent.call import Host, Scheme
 from agent.http import HttpClient, HttpTransport
 from agent.http.client import KitGate, refuse_any_kit
@@ -83,7 +83,7 @@ def _replacing(configuration: Configuration, *, unattended: bool) -> Iterator[tu
     """Yield, by kind, how each secret is replaced that a service may refuse."""
     secrets = configuration.secrets
     names = {name: kind.scheme for name, kind in _BEARERS.items()}
-    names |= {"project_key": Scheme.PROJECT_KEY}
+    names |= {"project_key": Scheme.PROJECT_KEY, "modem_project_key": Scheme.MODEM_PROJECT_KEY}
     names |= {"user_password": Scheme.BASIC, "user_api_key": Scheme.BASIC}  # the key precedes
     for name, scheme in names.items():
         if replacing := secrets.replacing(name, unattended=unattended):
@@ -100,6 +100,8 @@ def _credentials(
             yield kind(secret)
     if secret := secrets.get("project_key"):
         yield ProjectKey(secret, header=account.project_key_header)
+    if secret := secrets.get("modem_project_key"):
+        yield ModemProjectKey(secret, header=account.project_key_header)
     for name in ("user_api_key", "user_password"):
         secret = secrets.get(name) if account.email else None
         if secret:

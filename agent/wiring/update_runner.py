@@ -1,7 +1,7 @@
 """Makes a kit's update runner from its profile, for a command and for the agent's loop.
 
-Its jobs come from the device cloud (`DeviceJobs`). The profile says where an image may come from,
-what it must prove, and how it gets onto the kit.
+Its jobs come from the sources that the profile names (`update_sources`). The profile also says
+where an image may come from, what it must prove, and how it gets onto the kit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from agent.fota.runner import Planner, UpdateRunner, require_allowed
 from agent.fota.verification import TrustPolicy, load_public_key, parse_level
 from agent.http import HttpClient
 from agent.http.download_targets import is_loopback_url
+from agent.observability.ingest.device_identity import PartialIdentity
 from agent.wiring.service_client import connect
-from agent.wiring.update_sources import AskVerdict, DeviceJobs
+from agent.wiring.update_sources import AskVerdict, DeviceJobs, UpdateSources, releases_of
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, ParseError
@@ -148,26 +149,41 @@ async def runner_of_kit(
     observer: UpdateObserver | None = None,
     wrap_installer: Callable[[Installer], Installer] = lambda installer: installer,
     link: Callable[[], Awaitable[Modem]] | None = None,
+    names: PartialIdentity | None = None,
+    again: bool = False,
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the runner of the profile's kit, which alone works on its jobs meanwhile.
 
     `ask_verdict` is asked before the first call, once: an installation that was cut off is ended
     before that, as a kit that is in its boot loader answers nothing. `wrap_installer` returns the
     installer to use in place of the profile's. `link` waits for the modem where another may come
-    in the place of `modem`. Raises JobsHeld, MissingExtra.
+    in the place of `modem`. `names` are what the kit's own events say, for releases; `again` tries
+    also one that it did not keep. Raises JobsHeld, MissingExtra.
     """
     require_installer(profile)
     device_id = profile.kit.device_id or await _told_id(modem, ask_verdict)
-    cloud = DeviceJobs(client, device_id, ask_verdict)
+    jobs = DeviceJobs(client, device_id, ask_verdict)
     folder = journal_folder(state_dir, device_id)
     async with sole_worker(folder):
         observer = observer or UpdateObserver()
         installer = wrap_installer(installer_of(profile, modem, observer))
-        planner = Planner(allowed_hosts_of(profile), trust_of(profile), installer, cloud.verdict)
+        planner = Planner(allowed_hosts_of(profile), trust_of(profile), installer, jobs.verdict)
         downloader = Downloader(network_of(profile))
+        journal = Journal(folder)
+        releases = releases_of(
+            profile,
+            device_id,
+            client,
+            modem,
+            installer,
+            journal,
+            names or PartialIdentity(),
+            again=again,
+        )
+        asks_jobs = "jobs" in {profile.fota.source, profile.fota.modem_source}
         runner = UpdateRunner(
-            cloud,
-            Journal(folder),
+            UpdateSources(jobs, releases, journal, asks_jobs=asks_jobs),
+            journal,
             planner,
             downloader,
             observer=observer,
@@ -185,6 +201,8 @@ async def runner_with_own_client(
     modem: Modem | None,
     ask_verdict: AskVerdict,
     observer: UpdateObserver | None = None,
+    *,
+    again: bool = False,
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the `runner_of_kit` of a configuration, over a client of its own.
 
@@ -195,7 +213,13 @@ async def runner_with_own_client(
     async with (
         connect(configuration, ask_modem=ask) as client,
         runner_of_kit(
-            profile, state_dir, client, modem, ask_verdict=ask_verdict, observer=observer
+            profile,
+            state_dir,
+            client,
+            modem,
+            ask_verdict=ask_verdict,
+            observer=observer,
+            again=again,
         ) as runner,
     ):
         yield runner

@@ -1,15 +1,28 @@
-"""Where updates come from: the jobs that the device cloud has for a device."""
+"""Where updates come from: the device cloud's jobs, the observability service's releases."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
-from agent.fota.jobs import Execution, JobStatus, read_execution
+from agent.config import Profile
+from agent.errors import ConfigError
+from agent.fota.install import TellsVersion
+from agent.fota.jobs import Execution, FirmwareType, JobStatus, read_execution
+from agent.fota.journal import Journal, OpenJob
+from agent.fota.releases import Component, ReleaseNotKept, is_release, offered_release
 from agent.fota.runner import require_allowed
 from agent.http import HttpClient
+from agent.observability.api.client import FetchLatestModemRelease, FetchLatestRelease
+from agent.observability.ingest.device_identity import PartialIdentity
+from at.commands.identity import ReadModel
+from at.driver.modem import Modem
 from at.firmware_gate import FirmwareVerdict
+
+MODEM_SOFTWARE_TYPE = "mfw"
+"""The software type of the modem's own firmware at the service."""
 
 AskVerdict = Callable[[], Awaitable[FirmwareVerdict]]
 """Asks a kit's modem for its firmware. Raises AtError."""
@@ -58,3 +71,153 @@ class DeviceJobs:
 
     async def _require_allowed(self) -> None:
         (await self.verdict()).require()
+
+
+class Releases:
+    """The releases of one component of a kit, each as a job of our own.
+
+    `component` is asked once: nothing that it tells changes until the job is installed.
+    """
+
+    def __init__(
+        self,
+        client: HttpClient,
+        kind: FirmwareType,
+        component: Callable[[], Awaitable[Component]],
+        journal: Journal,
+        *,
+        again: bool,
+    ) -> None:
+        self.kind = kind
+        self._client = client
+        self._ask = component
+        self._component: Component | None = None
+        self._journal = journal
+        self._again = again
+
+    async def current(self) -> Execution | None:
+        """Return the release that the kit is to run, None where it does.
+
+        Raises as HttpClient.send, ConfigError, BadAnswer, ReleaseNotKept.
+        """
+        asks = self._component = self._component or await self._ask()
+        of_modem = self.kind is FirmwareType.MODEM
+        call = (FetchLatestModemRelease if of_modem else FetchLatestRelease)(
+            asks.device_serial, asks.hardware_version, asks.software_type, asks.running
+        )
+        release = await self._client.send(call)
+        if release is None:
+            return None
+        results = self._journal.results
+        return offered_release(release.raw, asks, results, datetime.now(UTC), again=self._again)
+
+
+class UpdateSources:
+    """All sources of a kit's updates as one: the first that offers something.
+
+    That of the job in work goes first: another's offer would take its place.
+    """
+
+    def __init__(
+        self, jobs: DeviceJobs, releases: Sequence[Releases], journal: Journal, *, asks_jobs: bool
+    ) -> None:
+        self._jobs = jobs
+        self._releases = releases
+        self._journal = journal
+        self._asks_jobs = asks_jobs
+
+    async def current(self) -> Execution | None:
+        """Return what is offered, None for nothing. Raises as its sources do."""
+        not_kept: ReleaseNotKept | None = None
+        for source in self._in_order():
+            try:
+                offered = await source.current()
+            except ReleaseNotKept as left:
+                not_kept = not_kept or left
+            else:
+                if offered is not None:
+                    return offered
+        if not_kept is not None:
+            raise not_kept
+        return None
+
+    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
+        """Report a job's state; of a release the service sees it in what the kit sends."""
+        if not is_release(job_id):
+            await self._jobs.report(job_id, status, detail)
+
+    def _in_order(self) -> Iterator[DeviceJobs | Releases]:
+        sources = [*self._releases, *([self._jobs] if self._asks_jobs else ())]
+        opened = self._journal.open_job
+        if opened is not None:
+            sources.sort(key=lambda source: not _is_of(opened, source))
+        yield from sources
+
+
+def releases_of(
+    profile: Profile,
+    device_id: str,
+    client: HttpClient,
+    modem: Modem | None,
+    installer: TellsVersion,
+    journal: Journal,
+    names: PartialIdentity,
+    *,
+    again: bool,
+) -> list[Releases]:
+    """Return the sources of releases that a profile names: the application's, then the modem's.
+
+    `names` are what the kit's own events say; the profile's precede them.
+    """
+    kit, fota = profile.kit, profile.fota
+
+    async def running(kind: FirmwareType) -> str:
+        now = await installer.running(kind)
+        return now.version if now else ""
+
+    async def application() -> Component:
+        return Component(
+            FirmwareType.APP,
+            device_id,
+            _named(kit.hardware_version or names.hardware_version, "hardware_version", "BOARD"),
+            _named(kit.software_type or names.software_type, "software_type", "NAME"),
+            await running(FirmwareType.APP) or names.software_version,
+        )
+
+    async def modem_firmware() -> Component:
+        hardware = fota.modem_hardware_version
+        if not hardware and modem is not None:
+            hardware = (await modem.send(ReadModel())).model.partition(" ")[0]
+        if not hardware:
+            raise ConfigError(
+                "the modem's name at its project of releases is not known",
+                hint="`cellagent config set fota.modem_hardware_version NAME`",
+            )
+        version = await running(FirmwareType.MODEM)
+        return Component(FirmwareType.MODEM, device_id, hardware, MODEM_SOFTWARE_TYPE, version)
+
+    wanted = [
+        (fota.source, FirmwareType.APP, application),
+        (fota.modem_source, FirmwareType.MODEM, modem_firmware),
+    ]
+    return [
+        Releases(client, kind, component, journal, again=again)
+        for source, kind, component in wanted
+        if source == "releases"
+    ]
+
+
+def _named(name: str, key: str, example: str) -> str:
+    """Return a name that the service needs. Raises ConfigError."""
+    if not name:
+        raise ConfigError(
+            f"fota.source is releases, and neither kit.{key} nor an event of the kit names it",
+            hint=f"`cellagent config set kit.{key} {example}`",
+        )
+    return name
+
+
+def _is_of(opened: OpenJob, source: DeviceJobs | Releases) -> bool:
+    if isinstance(source, DeviceJobs) or not is_release(opened.job_id):
+        return isinstance(source, DeviceJobs) and not is_release(opened.job_id)
+    return opened.document.get("firmwareType") == source.kind.value

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from sdk_bytes import EXAMPLE_LINES, EXAMPLE_SINGLE, coredump
 from served_cloud import MEMFAULT, ServedCloud
+from served_kit import ServedKit
+from signed_images import signed_image
 from small_elf import BUILD_ID, small_elf
 
 pytestmark = [
@@ -104,3 +112,50 @@ def test_the_other_files_of_a_device(cloud: ServedCloud) -> None:
         "CUSTOM_DATA_RECORDING",
         "SBOM",
     ]
+
+
+@pytest.mark.contract("O5.4", "C6")
+def test_a_release_that_is_deployed_is_installed_on_a_kit(
+    cloud: ServedCloud, serve: Callable[..., ServedKit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"hardware_version": "nrf9151dk", "software_type": "main"}
+    config = cloud.folder / "config.toml"
+    config.write_text(
+        '[profiles.desk]\nbase = "standin"\n'
+        f'[profiles.desk.hosts]\ndevice_cloud = "{cloud.url}"\napi = "{cloud.url}"\n'
+        '[profiles.desk.account]\nproject_key_header = "Memfault-Project-Key"\n'
+        "[profiles.desk.kit]\nsettle_s = 0\n"
+        + "".join(f'{name} = "{value}"\n' for name, value in names.items())
+        + '[profiles.desk.fota]\nsource = "releases"\nmodem_source = "none"\n'
+    )
+    monkeypatch.setenv("CELLAGENT_CONFIG", str(config))
+    monkeypatch.setenv("CELLAGENT_PROJECT_KEY", cloud.ready["credentials"]["project_key"])
+    kit = serve("--dialect", "serial-modem")
+
+    def pull(*options: str) -> tuple[int, dict[str, Any]]:
+        command = ("fota", "pull", *options, "--port", kit.port, "--profile", "desk", "--json")
+        done = subprocess.run(
+            [sys.executable, "-m", "agent", *command], capture_output=True, text=True, check=False
+        )
+        return done.returncode, json.loads(done.stdout)
+
+    def deploy(version: str, image: Path, cohort: str = "default") -> None:
+        cloud.run(cloud.token, "upload-ota-payload", "--software-version", version,
+                  "--hardware-version", names["hardware_version"],
+                  "--software-type", names["software_type"], str(image))  # fmt: skip
+        cloud.run(cloud.token, "deploy-release", "--release-version", version, "--cohort", cohort)
+
+    deploy("2.0.1", signed_image(cloud.folder, "2.0.1"))
+    code, result = pull()
+    assert (code, result["status"]) == (0, "SUCCEEDED"), result
+    assert "v2.0.1 runs" in result["detail"]
+    assert pull() == (0, {"job": None})
+    deploy("2.0.2", signed_image(cloud.folder, "2.9.9"))  # the file is another version's
+    code, result = pull()
+    assert (code, result["status"]) == (4, "REJECTED"), result
+    code, left = pull()
+    assert (code, left["error"]["kind"]) == (4, "fota-release")
+    assert "release 2.0.2 was tried at" in left["error"]["message"]
+    assert left["error"]["try"].startswith("`cellagent fota pull --again")
+    code, result = pull("--again")
+    assert (code, result["status"]) == (4, "REJECTED"), result

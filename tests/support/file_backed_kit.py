@@ -25,6 +25,7 @@ from agent.fota.installers.base import Installer, InstallFailed, Package, Runnin
 from agent.fota.installers.command import CommandInstaller
 from agent.fota.jobs import Execution, FirmwareType, Job, JobStatus, read_execution
 from agent.fota.journal import Journal
+from agent.fota.releases import Component, offered_release
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy
@@ -96,6 +97,32 @@ class FileBackedCloud:
             raise NotFound(f"no job {job_id}", status=404)
         append_line(self.folder / "reports", [job_id, status.value, detail])
         self.edge()
+
+
+class FileBackedService(FileBackedCloud):
+    """The observability service: a release, first in a file, offered until the kit runs it."""
+
+    def deploy(self, url: str, version: str, md5: str = "") -> None:
+        artifact = {"url": f"{url}?token=of-a-test", "md5": md5, "type": "firmware"}
+        release = {"version": version, "artifacts": [artifact]}
+        (self.folder / "release.json").write_text(json.dumps(release))
+
+    @staticmethod
+    def is_in(folder: Path) -> bool:
+        return (folder / "release.json").exists()
+
+    async def current(self) -> Execution | None:
+        await asyncio.sleep(0)
+        release = json.loads((self.folder / "release.json").read_text())
+        kit = self.folder / "kit.json"  # none of one that tells nothing
+        runs = json.loads(kit.read_text()).get("version", "") if kit.exists() else ""
+        component = Component(FirmwareType.APP, "kit", "board", "main", runs)
+        results = Journal(self.folder / "fota").results
+        return offered_release(release, component, results, ManualClock().now())
+
+    async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
+        await asyncio.sleep(0)
+        append_line(self.folder / "reports", [job_id, status.value, detail])
 
 
 class FileBackedKit:
@@ -238,7 +265,10 @@ def make_runner(
         installer = Programmer(folder, edge)
     installer = installer or FileBackedKit(folder, edge, mood=mood, **kit)
     return UpdateRunner(
-        cloud or FileBackedCloud(folder, edge),
+        cloud
+        or (FileBackedService if FileBackedService.is_in(folder) else FileBackedCloud)(
+            folder, edge
+        ),
         journal or EdgedJournal(folder / "fota", edge),
         Planner(allowed, trust or TrustPolicy(), installer, verdict_on(modem_firmware)),
         Downloader(DownloadNetwork(allowed), limits=DownloadLimits(tries=2), clock=clock),

@@ -32,7 +32,7 @@ _LOOK_S = 0.5
 
 @click.group(cls=AgentGroup, name="fota")
 def command() -> None:
-    """Carry out the update that the device cloud has for the kit, and report its result."""
+    """Carry out the update that a service has for the kit, and report its result."""
 
 
 command.add_command(offer)
@@ -46,14 +46,15 @@ async def check(session: Session) -> int:
 
 @command.command(epilog="Example: cellagent fota pull --port /dev/ttyACM0 --json")
 @click.option("--dry-run", is_flag=True, help="Decide and say, but download and report nothing.")
-async def pull(session: Session, dry_run: bool) -> int:
+@click.option("--again", is_flag=True, help="Also a release that the kit did not keep.")
+async def pull(session: Session, dry_run: bool, again: bool) -> int:
     """Carry the pending job to its end, or go on with the one that was begun.
 
     Exit code 4 where the job was refused by a rule, 1 where it failed.
     """
     if dry_run:
-        return await _check(session)
-    result = await _pull(session, ProgressOnStderr())
+        return await _check(session, again=again)
+    result = await _pull(session, ProgressOnStderr(), again=again)
     if session.json:
         emit(_result_object(result))
     elif result is None:
@@ -102,7 +103,7 @@ async def abandon(session: Session, reason: str, yes: bool) -> None:
     )
 
 
-async def _pull(session: Session, observer: UpdateObserver) -> JobResult | None:
+async def _pull(session: Session, observer: UpdateObserver, *, again: bool) -> JobResult | None:
     """Carry the pending job to its end, over the links that an install takes: it restarts the kit.
 
     Raises as `UpdateRunner.pull` does.
@@ -113,7 +114,7 @@ async def _pull(session: Session, observer: UpdateObserver) -> JobResult | None:
     awaited_until = 0.0
     while True:
         try:
-            async with _runner(session, observer) as runner:
+            async with _runner(session, observer, again=again) as runner:
                 try:
                     return await runner.pull()
                 except LinkLost:
@@ -127,8 +128,8 @@ async def _pull(session: Session, observer: UpdateObserver) -> JobResult | None:
             await asyncio.sleep(_LOOK_S)
 
 
-async def _check(session: Session) -> int:
-    async with _runner(session) as runner:
+async def _check(session: Session, *, again: bool = False) -> int:
+    async with _runner(session, again=again) as runner:
         plan = await runner.plan()
     if session.json:
         emit(_plan_object(plan))
@@ -141,7 +142,7 @@ async def _check(session: Session) -> int:
 
 @contextlib.asynccontextmanager
 async def _runner(
-    session: Session, observer: UpdateObserver | None = None
+    session: Session, observer: UpdateObserver | None = None, *, again: bool = False
 ) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
     from agent.wiring.update_runner import (
@@ -165,7 +166,7 @@ async def _runner(
             return await session.firmware_verdict()  # and closed: MCUboot may be on the same port
 
         yield await stack.enter_async_context(
-            runner_with_own_client(session.configuration, modem, ask_verdict, observer)
+            runner_with_own_client(session.configuration, modem, ask_verdict, observer, again=again)
         )
 
 
@@ -200,8 +201,8 @@ def _plan_object(plan: UpdatePlan | None) -> dict[str, object]:
         "status": plan.execution.status.value,
         "firmware_type": job.kind.value if job else None,
         "version": job.version if job else None,
-        "size_bytes": job.size_bytes if job else None,
-        "urls": [target.url for target in plan.targets],
+        "size_bytes": (job.size_bytes or None) if job else None,
+        "urls": [target.shown for target in plan.targets],
         "running": plan.running or None,
         "must_be": plan.needed or None,
         "take": not plan.refusal,
@@ -213,9 +214,10 @@ def _say_plan(plan: UpdatePlan) -> None:
     job = plan.job
     say(f"job      {plan.execution.job_id} ({plan.execution.status.value})")
     if job is not None:
-        say(f"image    {job.kind.value} {job.version or '(no version)'}, {job.size_bytes} bytes")
+        size = f"{job.size_bytes} bytes" if job.size_bytes else "size not declared"
+        say(f"image    {job.kind.value} {job.version or '(no version)'}, {size}")
         for target in plan.targets:
-            say(f"from     {target.url}")
+            say(f"from     {target.shown}")
         say(f"running  {plan.running or 'not known'}")
         say(f"must be  {plan.needed}")
     say(f"would be refused: {plan.refusal}" if plan.refusal else "would be taken")

@@ -107,4 +107,4 @@ def _own_errors(target: Target) -> Iterator[None]:
             f"the download from {target.host} broke off: {error}", hint=error.hint
         ) from error
     except UsageError as error:
-        raise SourceRefused(f"{target.url[:80]!r} cannot be asked for: {error}") from error
+        raise SourceRefused(f"{target.shown[:80]!r} cannot be asked for: {error}") from error

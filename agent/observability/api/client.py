@@ -65,6 +65,13 @@ class FetchLatestRelease(Call[resources.Resource | None]):
 
 
 @dataclass(frozen=True, slots=True)
+class FetchLatestModemRelease(FetchLatestRelease):
+    """The newest release of the modem's own firmware, which lies in a project of its own."""
+
+    schemes = (Scheme.MODEM_PROJECT_KEY,)
+
+
+@dataclass(frozen=True, slots=True)
 class FetchSchema(Call[dict[str, JSONValue]]):
     """The service's OpenAPI document, where the stand-in publishes it; open to everyone."""
 

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from download_server import Fault
+from file_backed_kit import FileBackedService
+from update_scene import Scene, scene
 
 from agent.errors import RefusedByRule, Unavailable
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.jobs import JobStatus
-
-if TYPE_CHECKING:
-    pass
-from update_scene import scene
+from agent.fota.releases import ReleaseNotKept
 
 
 @pytest.mark.contract("C6", "D9.2")
@@ -148,3 +148,64 @@ async def test_plan_changes_nothing(tmp_path: Path) -> None:
     assert (plan.refusal, plan.needed, plan.running) == ("", "intact", "1.0.0")
     assert not here.cloud.reports
     assert here.journal.open_job is None
+
+
+def deploy(here: Scene, md5: str = "", **release: str) -> None:
+    here.cloud.cancel()
+    service = FileBackedService(here.folder)
+    service.deploy(f"{here.server.url}/app.bin", release.get("version", "2.0.1"), md5)
+
+
+@pytest.mark.contract("O5.4", "C6")
+async def test_a_release_is_installed_and_then_no_longer_asked_for(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        md5 = hashlib.md5(here.server.content, usedforsecurity=False).hexdigest()
+        deploy(here, md5)
+        result = await here.pull()
+        assert here.server.requests[-1][":line"].startswith("GET /app.bin?token=of-a-test ")
+        assert here.kit.installed == [here.server.sha256]
+        assert await here.pull() is None
+    assert result.status is JobStatus.SUCCEEDED
+    assert "the release's MD5" in result.proof
+    assert "token" not in result.detail
+    assert len(here.kit.installed) == 1
+
+
+async def test_a_file_that_is_not_the_release_s_is_not_installed(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        deploy(here, "0" * 32)
+        result = await here.pull()
+    assert result.status is JobStatus.REJECTED
+    assert f"the release says {'0' * 32}" in result.detail
+    assert here.kit.installed == []
+
+
+async def test_a_release_that_the_kit_did_not_keep_is_not_installed_again(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        deploy(here)
+        result = await here.pull(mood="reverts")
+        assert result.status is JobStatus.FAILED
+        for _ in range(3):
+            with pytest.raises(ReleaseNotKept, match=r"2\.0\.1 was tried at"):
+                await here.pull(mood="reverts")
+    assert len(here.kit.installed) == 1
+
+
+async def test_a_release_from_a_host_that_is_not_allowed_is_refused(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        deploy(here)
+        FileBackedService(tmp_path).deploy("https://elsewhere.example/app.bin", "2.0.1")
+        result = await here.pull()
+    assert result.status is JobStatus.REJECTED
+    assert "images may not come from elsewhere.example:443" in result.detail
+
+
+async def test_a_file_of_a_release_without_a_size_is_a_failure(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        deploy(here)
+        here.server.default = Fault(
+            drop=frozenset({"content-length", "content-range"}), chunked=True, no_ranges=True
+        )
+        result = await here.pull()
+    assert result.status is JobStatus.FAILED
+    assert "states None as the size" in result.detail

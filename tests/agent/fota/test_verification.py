@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from agent.fota.verification import (
     Proof,
     ProofLevel,
     TrustPolicy,
+    check_delta,
     check_downgrade,
     check_level,
+    check_provable,
     load_public_key,
     parse_level,
     prove,
@@ -203,3 +206,36 @@ def test_a_flipped_bit_in_what_digest_signature_or_hash_covers_is_never_accepted
                 continue
             accepted.append((at, trust))
     assert not accepted
+
+
+def test_the_md5_of_a_release_shows_a_modem_image_intact_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "delta.bin"
+    path.write_bytes(b"abc")
+    md5 = "900150983cd24fb0d6963f7d28e17f72"  # RFC 1321, A.5
+    trust = TrustPolicy(require=ProofLevel.INTACT)
+    job = replace(job_for(path, FirmwareType.MODEM), size_bytes=0, md5=md5)
+    check_provable(job, trust)
+    proof = proof_of(path, job, trust)
+    assert proof.level is ProofLevel.INTACT
+    assert "the size that the download host states, the release's MD5" in proof.sentence()
+    with pytest.raises(NotProven, match=f"MD5 is {md5}, the release says 0000"):
+        proof_of(path, replace(job, md5="0" * 32))
+    with pytest.raises(NotProven, match="no hash of its own"):
+        check_provable(replace(job, md5=""), trust)
+
+
+@pytest.mark.parametrize(
+    ("delta_from", "running", "fits"),
+    [
+        ("2.0.2", "mfw_nrf91x1_2.0.2", True),
+        ("2.0.1", "mfw_nrf91x1_2.0.2", False),
+        ("", "mfw_nrf91x1_2.0.2", True),
+        ("2.0.1", "", True),  # the modem itself refuses a delta from another
+    ],
+)
+def test_a_delta_leads_from_the_version_that_runs(
+    tmp_path: Path, delta_from: str, running: str, fits: bool
+) -> None:
+    job = replace(job_for(signed_image(tmp_path), FirmwareType.MODEM), delta_from=delta_from)
+    with nullcontext() if fits else pytest.raises(NotProven, match=r"leads from 2\.0\.1, and"):
+        check_delta(job, running)
