@@ -77,9 +77,9 @@ async def _page(session: Session, configuration: Configuration, settings: PageSe
         if not sys.stdin.isatty():
             await asyncio.Event().wait()
         note("Enter prints another link; Ctrl-C ends it")
-        from agent.cli.framework.terminal import typed_lines
+        from agent.cli.framework.terminal import InputLines
 
-        async for _line in typed_lines():
+        async for _line in InputLines():
             show_link(session, page.link())
         await asyncio.Event().wait()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli.console.window import ConsoleWindow
 from agent.cli.framework.session import held_kit
-from agent.cli.framework.terminal import typed_lines
+from agent.cli.framework.terminal import InputLines
 from agent.config.profile import KitSettings
 from agent.console.line_classifier import ConsoleCounts, ConsoleItem, ConsoleReader
 from agent.daemon.control import protocol
@@ -38,7 +38,7 @@ class TypedLines:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._first = deque(lines)
-        self._keyboard: asyncio.StreamReader | None = None
+        self._keyboard: InputLines | None = None
 
     @contextlib.asynccontextmanager
     async def sent_to(self, send: Callable[[str], None]) -> AsyncIterator[None]:
@@ -56,7 +56,7 @@ class TypedLines:
         if self._keyboard is None:
             if not sys.stdin.isatty():
                 return
-            self._keyboard = typed_lines()
+            self._keyboard = InputLines()
         async for line in self._keyboard:
             send(line.decode("utf-8", "replace").rstrip("\r\n"))
 

@@ -8,13 +8,15 @@ import re
 import shutil
 import sys
 import textwrap
+from collections import deque
 from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
 from agent.cli.framework.safe_text import drawing, printable
+from agent.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -82,8 +84,6 @@ def must_ask(*, yes: bool) -> bool:
     Raises UsageError where nobody is there to ask.
     """
     if not yes and not sys.stdin.isatty():
-        from agent.errors import UsageError
-
         raise UsageError("nobody is there to ask", hint="`--yes` does it without asking")
     return not yes
 
@@ -219,23 +219,71 @@ def bar(value: object, low: float, high: float, width: int = 10) -> str:
     return "\u2588" * filled + "\u00b7" * (width - filled)
 
 
-def typed_lines() -> asyncio.StreamReader:
-    """Return a reader of standard input: a terminal, a pipe or a file; on Windows, too.
+_LONGEST_LINE = 64 * 1024  # bytes: no command of a modem or a shell is near it
+_PIECES_AHEAD = 16
 
-    A thread reads it: the event loop would make a terminal non-blocking, its output included.
+
+class InputPieces:
+    """Standard input, a terminal, a pipe or a file, in pieces of at most 4096 bytes.
+
+    A thread reads it, also on Windows: the event loop would make a terminal non-blocking, its
+    output included. It reads no more than a few pieces ahead.
     """
-    import asyncio  # `--help` of a command must not pay for it
-    import threading
 
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
+    def __init__(self) -> None:
+        import asyncio  # `--help` of a command must not pay for it
+        import threading
 
-    def read() -> None:
-        # The loop has ended before the input, or the terminal has gone.
-        with contextlib.suppress(RuntimeError, OSError):
-            while data := os.read(sys.stdin.fileno(), 4096):
-                loop.call_soon_threadsafe(reader.feed_data, data)
-            loop.call_soon_threadsafe(reader.feed_eof)
+        self._pieces: asyncio.Queue[bytes] = asyncio.Queue(_PIECES_AHEAD)
+        self._ended = False
+        loop = asyncio.get_running_loop()
 
-    threading.Thread(target=read, daemon=True).start()
-    return reader
+        def read() -> None:
+            # The loop has ended before the input, or the terminal has gone.
+            with contextlib.suppress(RuntimeError, OSError, asyncio.CancelledError):
+                piece = b"."
+                while piece:
+                    piece = os.read(sys.stdin.fileno(), 4096)
+                    asyncio.run_coroutine_threadsafe(self._pieces.put(piece), loop).result()
+
+        threading.Thread(target=read, daemon=True).start()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = b"" if self._ended else await self._pieces.get()
+        if not piece:
+            self._ended = True
+            raise StopAsyncIteration
+        return piece
+
+
+class InputLines:
+    """The lines of standard input, each with its end; may be iterated on after a cancellation.
+
+    Raises UsageError for a line that is too long.
+    """
+
+    def __init__(self) -> None:
+        self._pieces = InputPieces()
+        self._rest = b""
+        self._lines: deque[bytes] = deque()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._lines:
+            try:
+                piece = await anext(self._pieces)
+            except StopAsyncIteration:
+                rest, self._rest = self._rest, b""
+                if not rest:
+                    raise
+                return rest
+            *lines, self._rest = (self._rest + piece).split(b"\n")
+            if len(self._rest) > _LONGEST_LINE:
+                raise UsageError(f"a line of the input is longer than {_LONGEST_LINE:,} bytes")
+            self._lines.extend(line + b"\n" for line in lines)
+        return self._lines.popleft()

@@ -6,7 +6,7 @@ import click
 
 from agent.cli.framework.command import agent_command, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import typed_lines
+from agent.cli.framework.terminal import InputLines
 from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem
 from at.driver.stream import Stream
@@ -54,7 +54,7 @@ async def _type(session: Session, modem: Modem, timeout_s: float) -> None:
     from at.protocol.errors import CommandTimeout, UnsafeArgument
 
     whole = ""
-    async for raw in typed_lines():
+    async for raw in InputLines():
         whole += raw.decode("utf-8", "replace")
         line = whole.strip("\r\n")
         if not line.strip():

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 
-from agent.cli.framework.terminal import typed_lines
+from agent.cli.framework.terminal import InputPieces
 
 _LONGEST_LINE = 4096
 _ERASE = "\x08\x7f"
@@ -45,11 +45,10 @@ class Keyboard:
         """Yield each line where lines are scanned, else each key."""
         if not self.reads:
             return
-        reader = typed_lines()
         import codecs
 
         text = codecs.getincrementaldecoder("utf-8")("replace")
-        while data := await reader.read(_LONGEST_LINE):
+        async for data in InputPieces():
             for character in text.decode(data):
                 if not self._scans:
                     yield character

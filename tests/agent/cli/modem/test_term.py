@@ -23,6 +23,16 @@ def test_the_terminal_takes_a_pipe_and_tells_notices_apart() -> None:
     assert run.returncode == 0
 
 
+def test_a_line_without_an_end_is_refused_and_one_at_the_end_of_a_file_is_taken() -> None:
+    run = cellagent("modem", "term", "--port", "virtual:", stdin="\0" * 1_000_000)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "a line of the input is longer than 65,536 bytes" in run.stderr
+    assert "Traceback" not in run.stderr
+    run = cellagent("modem", "term", "--port", "virtual:", stdin="AT+CFUN?\nAT+CGMI")
+    assert run.stdout.splitlines()[-2:] == ["Nordic Semiconductor ASA", "OK"]
+    assert run.returncode == 0
+
+
 def test_an_error_of_a_modem_that_gives_texts_is_shown_with_its_text(tmp_path: Path) -> None:
     error = "+CME ERROR: operation not allowed"
     transcript = f"# device: test\n# origin: by hand\n> AT+CFUN=77\n< {error}\n"
