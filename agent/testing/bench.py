@@ -16,13 +16,9 @@ from agent.testing.console import Console
 from agent.testing.failure import lines_up_to
 from agent.testing.kit import Kit
 from agent.testing.lease import leased
-from agent.testing.sources import (
-    KitSource,
-    RecordedSource,
-    ReplaySource,
-    VirtualSource,
-    console_file,
-)
+from agent.testing.recorded_source import RecordedSource
+from agent.testing.sources import KitSource, ReplaySource, console_file
+from agent.testing.virtual_source import VirtualSource
 
 if TYPE_CHECKING:
     from agent.testing.loop_thread import LoopThread

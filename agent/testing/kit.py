@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from agent.testing.sources import VirtualSource
+from agent.testing.virtual_source import VirtualSource
 from at.virtual.radio_world import Coordinates
 from at.virtual.server.pty import PtyServer
 

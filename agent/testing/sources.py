@@ -1,4 +1,4 @@
-"""The far end that a test talks to: a virtual kit, a real one, a recording of one."""
+"""The far end that a test talks to: a real kit, or a recording of one."""
 
 from __future__ import annotations
 
@@ -8,25 +8,18 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.config.private_files import replacing
 from agent.errors import UsageError
 from at.driver.opening import transport_of
 from at.protocol.counts import counted
 from at.protocol.errors import AtError, TranscriptError
-from at.transcripts.player import Player
-from at.transcripts.recorder import RecordingTransport
-from at.transcripts.relay import Relay
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.step_matching import Playback, shown
 from at.transcripts.steps import TranscriptStep
 from at.transcripts.transcript import load_transcript
-from at.virtual.options import VirtualOptions
-from at.virtual.server.kit_ports import KitPorts, kit_on_ports, served
-from at.virtual.server.runner import make_modem
 
 if TYPE_CHECKING:
-    from agent.testing.choice import KitWish
     from agent.testing.loop_thread import LoopThread
+    from at.transcripts.player import Player
     from at.transport.base import Transport
     from at.virtual.server.pty import PtyServer
     from at.virtual.server.tcp import TcpServer
@@ -77,27 +70,6 @@ class KitSource:
             self._thread.call(self._stack.aclose())
 
 
-class VirtualSource(KitSource):
-    """A virtual kit of the test's own, on terminals."""
-
-    def __init__(self, wish: KitWish, model: str, thread: LoopThread) -> None:
-        super().__init__(thread)
-        options = VirtualOptions(
-            model=wish.model or model,
-            firmware=wish.firmware,
-            dialect=wish.dialect,
-            registered=wish.registered,
-            faults=wish.faults,
-            instant=True,
-        )
-        self.ports: KitPorts = thread.call(self._served(options))
-        self._at, self._console = self.ports.at.port, self.ports.console.port
-
-    async def _served(self, options: VirtualOptions) -> KitPorts:
-        modem = make_modem(options, console_apart=True)
-        return await self._opened().enter_async_context(kit_on_ports(modem, self._folder()))
-
-
 class ReplaySource(KitSource):
     """A recording: `file` of the AT port, and beside it that of the console where there is one."""
 
@@ -118,6 +90,9 @@ class ReplaySource(KitSource):
         return self._thread.call(self._serve())
 
     async def _serve(self) -> str:
+        from at.transcripts.player import Player
+        from at.virtual.server.kit_ports import served
+
         self._playback = Playback(load_transcript(self.file), strict=True, answers_setup=True)
         self._player = player = Player(self._playback, paced=False)
         stack = self._opened()
@@ -160,65 +135,6 @@ class ReplaySource(KitSource):
                 f"{self.file}:{left[0].line}: the test ended before {shown(left[0].data)} was sent"
                 f" ({counted(len(left), 'steps')} of the recording never were)"
             )
-
-
-class RecordedSource(KitSource):
-    """Another source, whose sessions are recorded in a folder until the test has ended."""
-
-    def __init__(self, inner: KitSource, thread: LoopThread) -> None:
-        super().__init__(thread)
-        self.inner, self._kept = inner, self._folder()
-        self._recordings: list[RecordingTransport] = []
-
-    def transport(self) -> Transport:
-        """Return a way to the AT port for a driver."""
-        return self._recorded(self.inner.transport(), "session")
-
-    def _recorded(self, inner: Transport, name: str) -> RecordingTransport:
-        recording = RecordingTransport(inner, self._kept / f"{name}.transcript")
-        self._recordings.append(recording)
-        return recording
-
-    def port(self) -> str:
-        """Return the AT port's name for any program."""
-        return self._thread.call(self._relay())
-
-    async def _relay(self) -> str:
-        recording = self._recorded(transport_of(self.inner.port()), "session")
-        lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-        relay = Relay(recording.write, lost)
-        stack = self._opened()
-        server = await served(stack, self._folder() / "kit", relay.receive)
-        relay.send = server.send
-        stack.push_async_callback(recording.close)
-        await recording.open(relay)
-        return server.port
-
-    def console(self) -> Transport:
-        """Return a way to the console."""
-        return self._recorded(self.inner.console(), "console")
-
-    def end(self) -> None:
-        """End the test, before its ports are closed. Raises TranscriptError where it diverged."""
-        for recording in self._recordings:
-            recording.finish()
-        self.inner.end()
-
-    def keep(self, file: Path) -> None:
-        """Move the recordings to where a replay looks for them, in place of older ones."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        for name, target in (("session", file), ("console", console_file(file))):
-            recorded = self._kept / f"{name}.transcript"
-            if recorded.exists():  # it may be on another file system
-                with replacing(target, private=True) as whole:
-                    whole.write(recorded.read_bytes())
-            else:
-                target.unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Close what was opened."""
-        super().close()
-        self.inner.close()
 
 
 def console_file(file: Path) -> Path:
