@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.config.paths import state_dir
 from agent.errors import UsageError
+from agent.testing.attachments import TRANSCRIPT, clear, file_name
 from agent.testing.choice import KitChoice, KitEntry, KitWish, RecordMode, fits
-from agent.testing.console import Console
 from agent.testing.failure import lines_up_to
-from agent.testing.kit import Kit
-from agent.testing.lease import leased
-from agent.testing.recorded_source import RecordedSource
 from agent.testing.sources import KitSource, ReplaySource, console_file
-from agent.testing.virtual_source import VirtualSource
 
 if TYPE_CHECKING:
+    from agent.testing.console import Console
+    from agent.testing.kit import Kit
     from agent.testing.loop_thread import LoopThread
+    from agent.testing.recorded_source import RecordedSource
+    from at.transcripts.recorder import RecordingTransport
     from at.transport.base import Transport
-
-_UNFIT = re.compile(r"[^\w.\[\]=,+-]+")
 
 
 def transcript_of(item: pytest.Item) -> Path:
     """Return the recording of a test: transcripts/MODULE/TEST.transcript beside its module."""
-    name = _UNFIT.sub("_", item.nodeid.partition("::")[2].replace("::", "."))
+    name = file_name(item.nodeid.partition("::")[2])
     return item.path.parent / "transcripts" / item.path.stem / f"{name}.transcript"
 
 
@@ -38,11 +34,23 @@ class TestBench:
 
     __test__ = False
 
-    def __init__(self, file: Path, choice: KitChoice, wish: KitWish, thread: LoopThread) -> None:
+    def __init__(
+        self,
+        file: Path,
+        choice: KitChoice,
+        wish: KitWish,
+        thread: LoopThread,
+        attachments: Path | None = None,
+    ) -> None:
         self.file = file
+        self._attachments = attachments
+        if attachments is not None:
+            clear(attachments)
+        self._session: RecordingTransport | None = None
         self._choice, self._wish, self._thread = choice, wish, thread
         self._stack = contextlib.ExitStack()
         self._source: KitSource | None = None
+        self._recorded: RecordedSource | None = None
         self._entry = KitEntry()
         self._user = ""
         self._console: Console | None = None
@@ -91,23 +99,38 @@ class TestBench:
         fitting = [entry for entry in self._choice.kits if fits(entry, self._wish)]
         if not fitting:
             pytest.skip(f"no kit fits: {self._wish}")
-        locks = state_dir() / "leases"
-        self._entry = entry = self._stack.enter_context(leased(fitting, locks))
+        from agent.testing.lease import leased  # of what comes here, a replay needs nothing
+
+        self._entry = entry = self._stack.enter_context(leased(fitting))
         live: KitSource
         if entry.is_virtual:
+            from agent.testing.virtual_source import VirtualSource
+
             live = VirtualSource(self._wish, entry.model, self._thread)
         elif self._wish.faults:
             pytest.skip(f"{entry.port} is a real kit: it has no faults to switch on")
         else:
             live = KitSource(self._thread, entry.port, entry.console)
-        return RecordedSource(live, self._thread) if self.records else live
+        if not self.records:
+            return live
+        from agent.testing.recorded_source import RecordedSource
+
+        self._recorded = RecordedSource(live, self._thread)
+        return self._recorded
 
     # --- what the fixtures give
 
     def transport(self, user: str) -> Transport:
         """Return a way to the AT port for the driver that `user` (a fixture) has."""
         self._use(user)
-        return self.source().transport()
+        transport = self.source().transport()
+        if self._attachments is None or self.replays or self.records:
+            return transport
+        from at.transcripts.recorder import RecordingTransport
+
+        self._attachments.mkdir(parents=True, exist_ok=True)
+        self._session = RecordingTransport(transport, self._attachments / TRANSCRIPT)
+        return self._session
 
     def port(self) -> str:
         """Return the AT port's name for any program."""
@@ -124,6 +147,8 @@ class TestBench:
 
     def console(self) -> Console:
         """Return the console."""
+        from agent.testing.console import Console
+
         if self._console is None:
             self._console = Console(self.source().console(), self._thread)
             self._stack.callback(self._console.close)
@@ -131,9 +156,11 @@ class TestBench:
 
     def kit(self) -> Kit:
         """Return the kit for what is done to it."""
+        from agent.testing.kit import Kit
+
         source = self.source()
-        if isinstance(source, RecordedSource):
-            source = source.inner
+        if self._recorded is not None:
+            source = self._recorded.inner
         return Kit(None if self.replays else source, self._entry, self._thread)
 
     # --- the end
@@ -145,9 +172,16 @@ class TestBench:
 
     def close(self, *, passed: bool) -> None:
         """Close the kit; keep what was recorded if the test passed."""
-        if passed and isinstance(self._source, RecordedSource):
-            self._source.keep(self.file)
+        if passed and self._recorded is not None:
+            self._recorded.keep(self.file)
         self._stack.close()
+
+    def attach_session(self, *, failed: bool) -> None:
+        """End the transcript among the test's files; of a recording, keep one that failed there."""
+        if self._session is not None:
+            self._session.finish()
+        elif failed and self._recorded is not None and self._attachments is not None:
+            self._recorded.keep(self._attachments / TRANSCRIPT)
 
     @property
     def recorded_text(self) -> str:

@@ -7,9 +7,9 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.config.paths import state_dir
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
 if TYPE_CHECKING:
@@ -19,23 +19,26 @@ _RETRY_S = 0.05
 
 
 @contextlib.contextmanager
-def leased(kits: Sequence[KitEntry], folder: Path) -> Iterator[KitEntry]:
+def leased(kits: Sequence[KitEntry]) -> Iterator[KitEntry]:
     """Take the first of `kits` that is free, waiting until one is; give it back at the end.
 
-    `folder` has the locks, which end with their process.
+    A virtual one always is. The locks of the others are this user's, and end with their process.
     """
-    if kits[0].is_virtual:
-        yield kits[0]
-        return
+    folder = state_dir() / "leases"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
         for kit in kits:
-            name = hashlib.sha256(os.path.realpath(kit.port).encode()).hexdigest()[:16]
-            with contextlib.suppress(HeldByAnother):
-                lock = ProcessLock(folder / f"{name}.lock")
-                try:
-                    yield kit
-                finally:
-                    lock.release()
+            if kit.is_virtual:
+                yield kit
                 return
+            name = hashlib.sha256(os.path.realpath(kit.port).encode()).hexdigest()[:16]
+            try:
+                lock = ProcessLock(folder / f"{name}.lock")
+            except HeldByAnother:
+                continue
+            try:
+                yield kit
+            finally:
+                lock.release()
+            return
         time.sleep(_RETRY_S)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _BENCH = pytest.StashKey["TestBench"]()
 _PASSED = pytest.StashKey[bool]()
+_CLOUD = pytest.StashKey["StandInCloud"]()
 _LEFT, _AGAIN = pytest.StashKey[bool](), pytest.StashKey[bool]()
 _MATRIX, _FAULT, _PROPERTY = "virtual faults", "cellagent_fault", "cellagent.fault"
 KIT_VARIABLE, RECORD_VARIABLE = "CELLAGENT_TEST_KIT", "CELLAGENT_TEST_RECORD"
@@ -105,6 +106,7 @@ def _cellagent_thread() -> Iterator[LoopThread]:
 def _cellagent_bench(
     request: pytest.FixtureRequest, _cellagent_thread: LoopThread
 ) -> Iterator[TestBench]:
+    from agent.testing.attachments import folder_of
     from agent.testing.bench import TestBench, transcript_of
 
     item = request.node
@@ -114,7 +116,8 @@ def _cellagent_bench(
     choice = _choice(request.config, sources[0] if sources else "")
     if item.stash.get(_AGAIN, False):
         choice = KitChoice(choice.kits, RecordMode.ALL)
-    bench = TestBench(transcript_of(item), choice, kit_wish(marks, faults), _cellagent_thread)
+    wish = kit_wish(marks, faults)
+    bench = TestBench(transcript_of(item), choice, wish, _cellagent_thread, folder_of(item))
     item.stash[_BENCH] = bench
     yield bench
     bench.close(passed=item.stash.get(_PASSED, False))
@@ -181,6 +184,7 @@ def cloud(
     thread = LoopThread()  # of its own: its connections stop no virtual time
     faults = [name for mark in request.node.iter_markers("cloud_fault") for name in mark.args]
     serving = StandInCloud(tmp_path_factory.mktemp("cloud"), faults, thread)
+    request.node.stash[_CLOUD] = serving
     yield serving
     serving.close()
     thread.close()
@@ -257,25 +261,46 @@ def pytest_runtest_makereport(
     bench = item.stash.get(_BENCH, None)
     if bench is not None and call.excinfo is not None:
         _rewrite(item, call)
+    callspec = getattr(item, "callspec", None)
+    fault = callspec.params.get(_FAULT) if callspec is not None else None
+    if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
+        if fault is not None:
+            item.user_properties.append((_PROPERTY, fault))
+        _attach(item, failed=call.excinfo is not None)
     report = yield
     if bench is None:
         return report
-    callspec = getattr(item, "callspec", None)
-    fault = callspec.params.get(_FAULT) if callspec is not None else None
     if fault is not None and report.failed:
         report.outcome, report.wasxfail = "skipped", f"does not survive {fault}"
-    if fault is not None and (report.when == "call" or report.skipped):
-        report.user_properties.append((_PROPERTY, fault))
     if report.when == "call":
         item.stash[_PASSED] = report.passed
-        report.user_properties.append(("cellagent.kit", bench.source_name))
         if report.failed and (recorded := bench.recorded_text):
             report.sections.append(("what was played of the recording", recorded))
         if bench.console_text:
             report.sections.append(("console of the kit", bench.console_text))
-        if bench.file.exists():
-            report.user_properties.append(("cellagent.transcript", str(bench.file)))
     return report
+
+
+def _attach(item: pytest.Item, *, failed: bool) -> None:
+    """Note in the report of JUnit where the kit came from; write the files beside it."""
+    bench, cloud = item.stash.get(_BENCH, None), item.stash.get(_CLOUD, None)
+    if bench is not None:
+        item.user_properties.append(("cellagent.kit", bench.source_name))
+        if bench.file.exists() or (bench.records and not failed):  # it is kept when the test ends
+            item.user_properties.append(("cellagent.transcript", str(bench.file)))
+    if bench is None and cloud is None:
+        return
+    from agent.testing.attachments import attach, folder_of
+
+    folder = folder_of(item)
+    if folder is None:
+        return
+    if bench is not None:
+        bench.attach_session(failed=failed)
+    console = bench.console_text if bench is not None else ""
+    attach(folder, console=console, requests=cloud.seen if cloud is not None else ())
+    if folder.exists():
+        item.user_properties.append(("cellagent.files", str(folder)))
 
 
 def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:

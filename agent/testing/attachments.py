@@ -1,0 +1,106 @@
+"""Files of one test beside the JUnit report: what its kit printed, its core dumps, the requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from agent.config.private_files import replacing
+from agent.redact import HIDDEN, redact
+from at.transcripts.redaction import Redactor
+
+if TYPE_CHECKING:
+    import pytest
+
+    from agent.testing.cloud import SeenRequest
+
+TRANSCRIPT = "session.transcript"
+_UNFIT = re.compile(r"[^\w.\[\]=,+-]+")
+_SHOWN_HEADERS = {"accept", "content-length", "content-type", "host", "if-match", "range",
+                  "user-agent"}  # fmt: skip
+"""The others may hold a credential."""
+
+
+def folder_of(item: pytest.Item) -> Path | None:
+    """Return the folder of a test's files, as in `report.files/` beside `report.xml`.
+
+    It need not exist. None where pytest writes no report.
+    """
+    report = getattr(item.config.option, "xmlpath", None)
+    if not report:
+        return None
+    return Path(report).expanduser().absolute().with_suffix(".files") / file_name(item.nodeid)
+
+
+def file_name(nodeid: str) -> str:
+    """Return a test's id, or the end of it, as the name of a file."""
+    return _UNFIT.sub("_", nodeid.replace("::", "."))
+
+
+def clear(folder: Path) -> None:
+    """Remove what an earlier run left there."""
+    for name in (TRANSCRIPT, "console.log", "requests.jsonl", "coredump*"):
+        for left in folder.glob(name):
+            left.unlink()
+
+
+def attach(folder: Path, *, console: str, requests: Sequence[SeenRequest]) -> None:
+    """Write what there is, without secrets and identities. Core dumps are as the kit printed them.
+
+    Raises OSError.
+    """
+    clean = _cleaner()
+    if console:
+        _keep(folder / "console.log", clean(console))
+        _keep_dumps(folder / "coredump", console)
+    if requests:
+        shown = (msgspec.json.encode(_shown(seen, clean)).decode() for seen in requests)
+        _keep(folder / "requests.jsonl", "".join(f"{line}\n" for line in shown))
+
+
+def _cleaner() -> Callable[[str], str]:
+    """Return what cleans texts; an identity is the same made-up one in all of them."""
+    redactor = Redactor(identity=True)
+
+    def clean(text: str) -> str:
+        lines = redact(text).encode("utf-8", "surrogateescape").splitlines(keepends=True)
+        return b"".join(map(redactor.clean, lines)).decode("utf-8", "backslashreplace")
+
+    return clean
+
+
+def _shown(seen: SeenRequest, clean: Callable[[str], str]) -> dict[str, object]:
+    try:
+        body: object = clean(seen.body.decode())
+    except UnicodeDecodeError:
+        body = {"bytes": len(seen.body)}
+    return {
+        "method": seen.method,
+        "path": clean(seen.path),
+        "query": clean(seen.query),
+        "headers": {
+            name: clean(value) if name in _SHOWN_HEADERS else HIDDEN
+            for name, value in seen.headers.items()
+        },
+        "body": body,
+        "status": seen.status,
+    }
+
+
+def _keep(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, private=True) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _keep_dumps(out: Path, console: str) -> None:
+    from agent.cli.capture.dump_files import DumpFiles
+    from agent.cli.capture.zephyr_dumps import find_dumps
+
+    files = DumpFiles(out)
+    for captured in find_dumps([console.encode("utf-8", "backslashreplace")]):
+        files.write(captured)

@@ -1,0 +1,101 @@
+"""What a test's kit and cloud said, as files beside the report of JUnit."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from user_project import UserProject
+
+TESTS = """
+import httpx
+import pytest
+
+
+def test_all_of_it(modem_sync, console, kit, cloud):
+    modem_sync.execute("AT+CGSN")
+    modem_sync.execute('AT+CPIN="1234"')
+    kit.print("the IMEI: 358299840000017")
+    console.expect("the IMEI")
+    kit.crash()
+    console.expect("END#")
+    httpx.post(
+        cloud.urls["device_cloud"] + "/v1/devices?of=358299840000017",
+        headers={"Authorization": "Bearer " + cloud.credentials["api_key"]},
+        json={"id": "358299840000017"},
+    )
+    assert False
+
+
+def test_cloud_alone(cloud):
+    httpx.get(cloud.urls["device_cloud"] + "/v1/account")
+
+
+@pytest.mark.kit_fault("silent")
+def test_a_kit_that_does_not_answer(modem_sync):
+    pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> UserProject:
+    return UserProject(tmp_path / "project")
+
+
+def properties(report: Path) -> dict[str, dict[str, str]]:
+    """Return the properties of each test of a report."""
+    return {
+        case.get("name", ""): {
+            each.get("name", ""): each.get("value", "") for each in case.iter("property")
+        }
+        for case in ET.parse(report).iter("testcase")
+    }
+
+
+@pytest.mark.parametrize("words", [[], ["-n2"]], ids=["one process", "xdist"])
+def test_what_was_said_is_beside_the_report_without_secrets_and_identities(
+    project: UserProject, words: list[str]
+) -> None:
+    project.write("test_it.py", TESTS)
+    project.run("--junitxml=out/report.xml", *words, code=1)
+    found = properties(project.folder / "out" / "report.xml")
+    assert found["test_all_of_it"]["cellagent.kit"] == "virtual"
+    folder = Path(found["test_all_of_it"]["cellagent.files"])
+    assert folder == project.folder / "out" / "report.files" / "test_it.py.test_all_of_it"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"session.transcript", "console.log", "requests.jsonl", "coredump"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    texts = {name: (folder / name).read_text() for name in names - {"coredump"}}
+    assert "> AT+CGSN" in texts["session.transcript"]
+    assert "ZEPHYR FATAL ERROR" in texts["console.log"]
+    assert (folder / "coredump").read_bytes().startswith(b"ZE")
+    (request,) = map(json.loads, texts["requests.jsonl"].splitlines())
+    assert (request["method"], request["path"]) == ("POST", "/v1/devices")
+    assert request["headers"]["authorization"] == "[secret]"
+    assert request["status"] >= 400
+    everything = "".join(texts.values())
+    assert "358299840000017" not in everything
+    assert "1234" not in texts["session.transcript"]
+    assert "requests.jsonl" in {
+        path.name for path in Path(found["test_cloud_alone"]["cellagent.files"]).iterdir()
+    }
+    silent = Path(found["test_a_kit_that_does_not_answer"]["cellagent.files"])
+    assert "> AT+CMEE?" in (silent / "session.transcript").read_text()
+
+
+def test_of_a_recording_the_report_names_the_file_and_of_one_that_failed_it_has_a_copy(
+    project: UserProject,
+) -> None:
+    text = 'def test_it(modem_sync):\n    assert modem_sync.execute("AT+CGMR").ok is {}\n'
+    project.write("test_it.py", text.format("True"))
+    project.run("--junitxml=report.xml", "--cellagent-kit=record")
+    found = properties(project.folder / "report.xml")["test_it"]
+    assert "AT+CGMR" in Path(found["cellagent.transcript"]).read_text()
+    assert "cellagent.files" not in found
+    project.write("test_it.py", text.format("False"))
+    project.run("--junitxml=report.xml", "--cellagent-kit=record", code=1)
+    found = properties(project.folder / "report.xml")["test_it"]
+    assert "AT+CGMR" in Path(found["cellagent.files"], "session.transcript").read_text()
