@@ -44,7 +44,7 @@ from at.transcripts.step_matching import Playback
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import Transcript, format_transcript, parse_transcript
 from at.virtual.modem import VirtualModem
-from at.virtual.options import DIALECTS, MODELS, VirtualOptions
+from at.virtual.options import MODELS, MODULE, VirtualOptions
 from at.virtual.transport import VirtualTransport
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 NAME = "redacted-recordings"
 SEED = 20261122
+DIALECTS = ("at-host", "serial-modem", "shell")  # those of an nRF91
 _ATTESTATION = re.compile(r'%ATTESTTOKEN: "([^"]*)')
 _DAMAGE = (
     *("lost-bytes=0.002", "garbled-bytes=0.002", "doubled-bytes=0.002", "echo", "log-noise"),
@@ -260,7 +261,7 @@ async def _trial(seed: int) -> list[str]:
     dice = random.Random(seed)
     options = {
         "dialect": DIALECTS[seed % len(DIALECTS)],
-        "model": dice.choice(list(MODELS)),
+        "model": dice.choice([name for name in MODELS if name != MODULE]),
         "imei": f"{dice.choice(['35265610', '86012604'])}{dice.randrange(10**6):06}",
         "uuid": str(UUID(int=dice.getrandbits(128), version=4)),
     }

@@ -17,6 +17,7 @@ from agent.cli.framework.session import Session
 from agent.cli.run import _agent, _configure
 from agent.config import Configuration
 from agent.config.kits import kits_of
+from agent.config.profile import PageSettings
 from agent.config.write import set_value
 from agent.daemon import agent as daemon
 from agent.daemon.snapshot import LinkStatus, OutboxStatus
@@ -64,6 +65,7 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
         def __init__(self, _read: Callable[[], Configuration]) -> None:
             self.registry = StatusRegistry()
             self.kits = {}
+            self.page_link = None
             self._configuration = _configure(Session(port="virtual:"))
 
         async def run(self, ready: Callable[[], None]) -> None:
@@ -78,7 +80,7 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
     monkeypatch.setattr(daemon, "Agent", Running)
     with os.fdopen(writes, "w") as output:
         monkeypatch.setattr(sys, "stdout", output)
-        assert await _agent(Session(json=True)) == 0
+        assert await _agent(Session(json=True), PageSettings()) == 0
         gc.collect()
         assert not lost
         assert "no longer printed: [Errno 32]" in caplog.text

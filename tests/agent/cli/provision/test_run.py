@@ -381,7 +381,7 @@ async def test_each_record_is_given_to_the_command_and_a_rerun_gives_what_a_fail
         assert given.code == 0, given.err
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [one["run"]["outcome"] for one in records] == ["done"] * 2 + ["unchanged"] * 2
-    assert {one["version"] for one in records} == {1}
+    assert {one["version"] for one in records} == {2}
     assert {one["board"]["device_id"] for one in records} == {
         line["device_id"] for line in boards_of(given)
     }
