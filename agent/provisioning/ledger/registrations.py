@@ -53,25 +53,32 @@ class DeviceKey:
     def hold(self, method: str) -> None:
         """Record that the board has the device id, whose key no service was given."""
         self._insert(method, self.at)
+        self._doubt_ours()
         if method != NO_SERVICE:
             self._set(method)
         self.take_from_others()
 
     def take_from_others(self) -> None:
         """Record that no key of another board works as the device."""
-        # Where the answer about one of theirs was lost, it may have taken the place of one of ours.
+        self._doubt_ours()
+        given = f"device {self.device_id} was given to board {self.uuid}"
+        self._replace("key NOT IN (SELECT id FROM keys WHERE uuid = :uuid)", given)
+
+    def _doubt_ours(self) -> None:
+        """Record that a key of this board may have been replaced by one whose answer was lost.
+
+        That one is about to be settled: it is another board's, or this key by another method.
+        """
         ours = "SELECT id FROM keys WHERE uuid = :uuid"
         self.execute(
             "UPDATE registrations SET registered_at = NULL "  # noqa: S608
             f"WHERE device_id = :device_id AND {_LIVE} AND key <> :key AND key IN ({ours}) "
-            "AND EXISTS (SELECT 1 FROM registrations AS theirs "
-            "WHERE theirs.device_id = :device_id AND theirs.replaced_at IS NULL "
-            "AND theirs.registered_at IS NULL AND theirs.id > registrations.id "
-            f"AND theirs.key NOT IN ({ours}))",
+            "AND EXISTS (SELECT 1 FROM registrations AS lost "
+            "WHERE lost.device_id = :device_id AND lost.replaced_at IS NULL "
+            "AND lost.registered_at IS NULL AND lost.id > registrations.id "
+            f"AND (lost.key = :key OR lost.key NOT IN ({ours})))",
             self._values(),
         )
-        given = f"device {self.device_id} was given to board {self.uuid}"
-        self._replace("key NOT IN (SELECT id FROM keys WHERE uuid = :uuid)", given)
 
     def _insert(self, method: str, registered_at: object) -> None:
         self.execute(
