@@ -234,17 +234,19 @@ class InputPieces:
         import asyncio  # `--help` of a command must not pay for it
         import threading
 
-        self._pieces: asyncio.Queue[bytes] = asyncio.Queue(_PIECES_AHEAD)
+        self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
+        self._room = threading.Semaphore(_PIECES_AHEAD)
         self._ended = False
         loop = asyncio.get_running_loop()
 
         def read() -> None:
             # The loop has ended before the input, or the terminal has gone.
-            with contextlib.suppress(RuntimeError, OSError, asyncio.CancelledError):
+            with contextlib.suppress(RuntimeError, OSError):
                 piece = b"."
                 while piece:
+                    self._room.acquire()
                     piece = os.read(sys.stdin.fileno(), 4096)
-                    asyncio.run_coroutine_threadsafe(self._pieces.put(piece), loop).result()
+                    loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
 
         threading.Thread(target=read, daemon=True).start()
 
@@ -253,6 +255,7 @@ class InputPieces:
 
     async def __anext__(self) -> bytes:
         piece = b"" if self._ended else await self._pieces.get()
+        self._room.release()
         if not piece:
             self._ended = True
             raise StopAsyncIteration
