@@ -218,6 +218,6 @@ def _named(name: str, key: str, example: str) -> str:
 
 
 def _is_of(opened: OpenJob, source: DeviceJobs | Releases) -> bool:
-    if isinstance(source, DeviceJobs) or not is_release(opened.job_id):
-        return isinstance(source, DeviceJobs) and not is_release(opened.job_id)
-    return opened.document.get("firmwareType") == source.kind.value
+    if isinstance(source, DeviceJobs):
+        return not is_release(opened.job_id)
+    return is_release(opened.job_id) and opened.document.get("firmwareType") == source.kind.value
