@@ -14,7 +14,6 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from agent.cli.modem.why import with_options
 from agent.errors import AgentError
 from at.protocol.errors import CommandRejected, ParseError
 
@@ -233,9 +232,7 @@ async def look_at_kit(session: Session) -> Checks:
                 continue
             kind: Literal["warn", "fail"] = "warn" if cause.cause == "modem-off" else "fail"
             kind = kind if cause.certainty == "certain" else "warn"
-            yield Line(
-                "network", kind, f"{cause.cause}: {cause.says}", with_options(cause.next, session)
-            )
+            yield Line("network", kind, f"{cause.cause}: {cause.says}", cause.next)
         if verdict.allowed:
             from at.commands.jwt import MakeJwt
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shlex
 import sys
 import textwrap
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress, waiting
 
@@ -27,7 +27,7 @@ _SHOWN = 3
 _AT_ONCE = 1 << 20
 _WIDTH = 80
 _INDENT = " " * 10
-_COMMAND = re.compile(r"cellagent modem (?:[^';,]|'[^']*')+?(?=[;,]| with | instead | shows |$)")
+_COMMAND = re.compile(r"`[^`]+`")
 _BLANK = "\N{NO-BREAK SPACE}"
 
 
@@ -61,14 +61,14 @@ async def command(session: Session, log: str | None) -> None:
 
 
 def as_objects(causes: Sequence[Cause], session: Session) -> list[dict[str, str]]:
-    """Return causes in the shape of `--json`."""
-    return [one.to_json() | {"next": with_options(one.next, session)} for one in causes]
+    """Return causes in the shape of `--json`; a next step that is one command is that alone."""
+    return [one.to_json() | {"next": _bare(_pasteable(one, session))} for one in causes]
 
 
 def show(causes: Sequence[Cause], session: Session) -> None:
     """Show the best causes to a person."""
     for cause in causes[:_SHOWN]:
-        for line in describe(cause, with_options(cause.next, session)):
+        for line in describe(cause, _pasteable(cause, session)):
             say(line)
 
 
@@ -94,16 +94,12 @@ class _ToldFile(io.FileIO):
         return count
 
 
-def with_options(step: str, session: Session) -> str:
-    """Return a next step whose commands name the port and the profile in use."""
-    options = (("--port", session.port), ("--profile", session.profile_name))
-    given = "".join(f" {name} {shlex.quote(value)}" for name, value in options if value)
-    for verb in ("at", "on", "why", "signal"):
-        step = step.replace(f"cellagent modem {verb} ", f"cellagent modem {verb}{given} ")
-        step = step.removesuffix(f"cellagent modem {verb}") + (
-            f"cellagent modem {verb}{given}" if step.endswith(f"cellagent modem {verb}") else ""
-        )
-    return step
+def _pasteable(cause: Cause, session: Session) -> str:
+    return pasteable_hint(cause.next, cause.says, session)
+
+
+def _bare(step: str) -> str:
+    return step.strip("`") if _COMMAND.fullmatch(step) else step
 
 
 def describe(cause: Cause, step: str) -> list[str]:

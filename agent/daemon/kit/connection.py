@@ -27,6 +27,7 @@ from agent.daemon.kit.updates import KitUpdates
 from agent.daemon.snapshot import Finding, LikelyCause
 from agent.daemon.status import AgentEventKind
 from agent.tasks import first_of, wait_for_event
+from at.causes.diagnosis import Cause
 from at.commands.functional_mode import LTE_MODES, OFF_MODES, FunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
 from at.ports.usb import usb_kit_at
@@ -247,7 +248,13 @@ class KitConnection:
             status.registration = contact.number("registration")
             status.time = contact.text("time")
             status.findings = self._findings.shown or None
-            status.cause = None if contact.cause is None else LikelyCause(**contact.cause.to_json())
+            status.cause = self._likely(contact.cause)
+
+    def _likely(self, cause: Cause | None) -> LikelyCause | None:
+        if cause is None:
+            return None
+        step = self._link.concern.pasteable(cause.next)
+        return LikelyCause(**cause.to_json() | {"next": step})
 
     def _on_provisioned(self) -> None:
         self._credentials.expect_loss()

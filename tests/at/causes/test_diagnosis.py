@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from functools import cache
 from pathlib import Path
 
@@ -116,3 +117,11 @@ def test_every_row_has_its_columns() -> None:
     assert len({row.cause for row in table.rows}) > 100
     for row in ROWS:
         assert all((row.says, row.next, row.source, row.when))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.cause}-{row.certainty.value}")
+def test_the_commands_of_a_next_step_stand_in_backticks_and_are_whole(row: Row) -> None:
+    words = row.next.split("`")
+    assert not re.search(r"cellagent|\bAT[+%#]", "".join(words[::2]))
+    for command in words[1::2]:
+        assert not any(set("?*") & set(word) for word in re.sub(r"'[^']*'", "", command).split())

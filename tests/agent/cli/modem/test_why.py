@@ -44,8 +44,23 @@ def test_a_person_sees_cause_line_and_a_command_to_copy(tmp_path: Path) -> None:
     said = cellagent("modem", "why", str(log), "--port", "/dev/ttyACM7").stdout
     assert "certain   modem-off: The modem is off: functional mode 4.\n" in said
     assert "line 2: +CFUN: 4\n" in said
-    assert "try: cellagent modem on --port /dev/ttyACM7\n" in said
+    assert "try: `cellagent modem on --port /dev/ttyACM7`\n" in said
     assert all(len(line) <= 80 for line in said.splitlines() if str(log) not in line)
+
+
+def test_each_command_of_a_next_step_can_be_pasted(tmp_path: Path) -> None:
+    log = tmp_path / "putty.log"
+    log.write_text("AT+CFUN=1\nOK\n+CEREG: 3\n")
+    kit = ("--port", "/dev/tty ACM7")
+    said = cellagent("modem", "why", str(log), *kit).stdout
+    step = (
+        "`cellagent modem at AT+CEREG=5 AT+CNEC=24 AT+CFUN=4 AT+CFUN=1 --port '/dev/tty ACM7'`,\n"
+        "          then `cellagent modem why --port '/dev/tty ACM7'`\n"
+    )
+    assert step in said
+    log.write_text("AT+CFUN?\n+CFUN: 4\nOK\n")
+    (found,) = causes(cellagent("modem", "why", str(log), "--json", *kit))
+    assert found["next"] == "cellagent modem on --port '/dev/tty ACM7'"
 
 
 def test_no_secret_of_a_log_is_shown(tmp_path: Path) -> None:
