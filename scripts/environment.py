@@ -39,7 +39,7 @@ def ensure(lock: Path) -> Path:
     pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
     # setuptools comes first: one dependency has no wheel, and is built with it. By PEP 517: an
     # older pip would warn of the way that it takes else.
-    build = [line for line in _requirements(lock) if line.startswith("setuptools==")]
+    build = [line for line in requirements(lock) if line.startswith("setuptools==")]
     built = ["--no-build-isolation", "--use-pep517"]
     _install([*pip, "install", "--require-hashes", "-r", "-"], "\n".join(build))
     _install([*pip, "install", *built, "--require-hashes", "-r", str(lock)])
@@ -68,7 +68,7 @@ def _digest(lock: Path) -> str:
     return hashlib.sha256(lock.read_bytes()).hexdigest()
 
 
-def _requirements(lock: Path) -> list[str]:
+def requirements(lock: Path) -> list[str]:
     """Return the pins of `lock`, each with its hashes on the same line."""
     return lock.read_text().replace("\\\n", " ").splitlines()
 

@@ -1,0 +1,147 @@
+"""What `scripts/release` makes is whole, and the same to the byte when it is made again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import release  # noqa: E402 - its folder is no package
+
+
+def git(folder: Path, *words: str) -> str:
+    who = ["-c", "user.name=test", "-c", "user.email=test@example.invalid"]
+    return subprocess.run(
+        ["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository of its own with the files as they are here, and this one's environment."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout: there is no list of tracked files to copy")
+    made = tmp_path / "clone"
+    for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(
+        "\0"
+    ):
+        if name and (ROOT / name).is_file():
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, made / name)
+    (made / ".venv").symlink_to(ROOT / ".venv")
+    git(made, "init", "--quiet")
+    git(made, "config", "user.name", "test")
+    git(made, "config", "user.email", "test@example.invalid")
+    (made / ".git/info/exclude").write_text(".venv\n")
+    git(made, "add", "--all")
+    git(made, "commit", "--quiet", "--message", "as it is")
+    return made
+
+
+def released(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "scripts/release.py", *words],
+        cwd=clone, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+
+
+def test_a_release_is_dated_tagged_and_whole(clone: Path, tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    done = released(clone, "9.8.7", "--build-only", "--dist", str(dist))
+
+    assert done.returncode == 0, done.stderr
+    assert git(clone, "tag", "--points-at", "HEAD").split() == ["v9.8.7"]
+    assert re.search(
+        r"^## 9\.8\.7 \(\d{4}-\d\d-\d\d\)$", (clone / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    wheel, sdist = dist / "cellagent-9.8.7-py3-none-any.whl", dist / "cellagent-9.8.7.tar.gz"
+    sums = dict(line.split()[::-1] for line in (dist / "SHA256SUMS").read_text().splitlines())
+    assert sums == {
+        each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in (wheel, sdist)
+    }
+    with zipfile.ZipFile(wheel) as opened:
+        shared = "cellagent-9.8.7.data/data/share"
+        manual = opened.read(f"{shared}/man/man1/cellagent.1").decode()
+        for name in ("bash-completion/completions/cellagent", "zsh/site-functions/_cellagent"):
+            assert b"_CELLAGENT_COMPLETE" in opened.read(f"{shared}/{name}"), name
+        assert b"_CELLAGENT" in opened.read(f"{shared}/fish/vendor_completions.d/cellagent.fish")
+    assert '"9.8.7"' in manual.splitlines()[[".TH" in x for x in manual.splitlines()].index(True)]
+    assert "modem check" in manual
+    with tarfile.open(sdist) as packed:
+        names = packed.getnames()
+    assert "cellagent-9.8.7/share/man/man1/cellagent.1" in names
+    assert "cellagent-9.8.7/tests/test_release.py" in names
+
+
+def test_a_wheel_that_differs_when_it_is_built_again_is_refused(
+    clone: Path, tmp_path: Path
+) -> None:
+    hook = clone / "hatch_build.py"
+    hook.write_text(
+        hook.read_text()
+        + "        import uuid\n"
+        + "        stray = Path(self.root) / 'share' / 'stray'\n"
+        + "        stray.write_text(str(uuid.uuid4()))\n"
+    )
+    git(clone, "commit", "--quiet", "--all", "--message", "never the same")
+
+    done = released(clone, "--build-only", "--dist", str(tmp_path / "dist"))
+
+    assert done.returncode == 1
+    assert "is not the same when it is built again" in done.stderr
+    assert not (tmp_path / "dist").exists()
+
+
+@pytest.mark.parametrize("version", ["1", "v1.2.3", "1.2.3rc1"])
+def test_what_is_no_version_changes_nothing(clone: Path, version: str) -> None:
+    done = released(clone, version)
+    assert done.returncode == 1
+    assert "is not a version" in done.stderr
+    assert not git(clone, "status", "--porcelain")
+
+
+def test_changes_that_no_commit_holds_are_not_released(clone: Path) -> None:
+    (clone / "README.md").write_text("changed")
+    done = released(clone, "9.8.7")
+    assert done.returncode == 1
+    assert "`git status` lists them" in done.stderr
+    assert git(clone, "tag") == ""
+
+
+def test_a_version_is_tagged_once(clone: Path) -> None:
+    git(clone, "tag", "v9.8.7")
+    done = released(clone, "9.8.7")
+    assert done.returncode == 1
+    assert "v9.8.7 is tagged already" in done.stderr
+    assert not git(clone, "status", "--porcelain")
+
+
+def test_a_changelog_without_news_is_not_released(clone: Path) -> None:
+    log = clone / "CHANGELOG.md"
+    log.write_text(log.read_text().replace(release.UNPUBLISHED, "(2026-01-01)"))
+    git(clone, "commit", "--quiet", "--all", "--message", "all is published")
+    done = released(clone, "9.8.7")
+    assert done.returncode == 1
+    assert "has no heading" in done.stderr
+
+
+def test_each_package_stands_with_its_licence() -> None:
+    parts = [
+        {"name": "b", "version": "2", "licenses": [{"expression": "MIT OR Apache-2.0"}]},
+        {"name": "a", "version": "1", "licenses": [{"license": {"id": "MIT"}}]},
+        {"name": "c", "version": "3"},
+        {"name": "d", "version": "4", "licenses": [{"license": {"name": "Its Own"}}]},
+    ]
+    assert list(release.licences({"components": parts})) == [
+        "a 1: MIT", "b 2: MIT OR Apache-2.0", "c 3: not declared", "d 4: Its Own",
+    ]  # fmt: skip
