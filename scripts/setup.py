@@ -28,6 +28,7 @@ PACKAGES = {
     "strace": "the order of writes and syncs of the outbox, traced",
     "chromium": "the live page, in a browser; pages of the documentation, looked at",
     "chromium-driver": "drives that browser in tests",
+    "qemu-system-arm": "an emulated board, on which MCUboot swaps images",
     "npm": "a released client in JavaScript, as a peer of the stand-in cloud, and its Node.js",
 }
 

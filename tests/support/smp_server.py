@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 _OK: dict[str, Any] = {}
-_INVALID, _NO_ENTRY, _BUSY, _NO_MEMORY = 3, 5, 10, 2
+_NO_ENTRY, _BUSY, _NO_MEMORY = 5, 10, 2
 
 
 @dataclass
@@ -49,6 +49,8 @@ class SmpKit:
     """good; mute (no answer at all); dead (never back after a restart); no-swap (MCUboot refuses
     the image); crash (the new image falls over, so the next restart goes back); cut (the line
     goes dead after half an upload)."""
+    mode: int | None = None
+    """The mode of MCUboot, if its application can tell it."""
     uploads: int = 0
     restarts: int = 0
     requests: int = 0
@@ -74,6 +76,8 @@ class SmpKit:
                 return _OK
             case 0, 6:
                 return {"buf_size": self.buffer_bytes, "buf_count": 4}
+            case 0, 8 if self.mode is not None:
+                return {"mode": self.mode, "no-downgrade": True}
             case 1, 0:
                 return self._set_state(body) if write else self._states()
             case 1, 1:
@@ -107,9 +111,12 @@ class SmpKit:
     def _set_state(self, body: dict[str, Any]) -> dict[str, Any]:
         wanted = body.get("hash") or self.running.hash
         if body.get("confirm"):
-            if wanted != self.running.hash:
-                return {"rc": _INVALID}
-            self.confirmed = True
+            if wanted == self.running.hash:
+                self.confirmed = True
+            elif self.second is not None and wanted == self.second.hash:
+                self.pending = True  # and for good, as the real one does, without a trial
+            else:
+                return {"rc": _NO_ENTRY}
         elif self.second is None or wanted != self.second.hash:
             return {"rc": _NO_ENTRY}
         elif not self.confirmed:

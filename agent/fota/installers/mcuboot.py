@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
+_WITHOUT_TRIAL = {
+    0: "has one slot",
+    4: "runs images where they lie, without a way back",
+    6: "loads images into RAM",
+    7: "loads firmware from the one slot",
+    8: "loads its one image into RAM",
+}
+"""Modes of MCUboot, as Zephyr numbers them, in which no image is tried and then confirmed."""
 
 
 class _Silent(Exception):
@@ -66,7 +74,29 @@ class McubootInstaller:
             )
         if active.hash is None:
             return "the kit's SMP server tells no image hashes: a success could not be seen"
+        if (mode := await self._mode()) in _WITHOUT_TRIAL:
+            return f"the kit's MCUboot {_WITHOUT_TRIAL[mode]}: no image can be tried and confirmed"
         return ""
+
+    async def _mode(self) -> int:
+        """Return the number of its MCUboot's mode, -1 where the SMP server does not tell it."""
+        from smp.os_management import BootloaderInformationReadResponse
+        from smpclient.generics import error
+        from smpclient.requests.os_management import BootloaderInformationRead
+
+        class Mode(BootloaderInformationReadResponse, extra="ignore"):
+            bootloader: str = ""
+            mode: int = -1
+
+        class ReadMode(BootloaderInformationRead):
+            _Response = Mode
+
+        with suppress(_Silent):
+            async with self._client() as client:
+                answer = await client.request(ReadMode(query="mode"))
+            if not error(answer):
+                return answer.mode
+        return -1
 
     async def running(self, kind: FirmwareType) -> RunningVersion | None:  # noqa: ARG002 - the seam's
         """Return the active image, None while no SMP server answers."""
@@ -111,20 +141,26 @@ class McubootInstaller:
         return ""
 
     async def confirm(self, package: Package) -> None:
-        """Make the image permanent: else MCUboot swaps it back at the next restart."""
+        """Make the image permanent: else MCUboot swaps it back at the next restart.
+
+        What runs is confirmed, by no hash: that of an image that went back meanwhile would have it
+        swapped in for good at the next restart, after it was reported as FAILED.
+        """
         from smpclient.generics import error
         from smpclient.requests.image_management import ImageStatesWrite
 
-        digest = bytes.fromhex(package.image_hash)
         try:
             async with self._client() as client:
-                answer = await client.request(ImageStatesWrite(hash=digest, confirm=True))
+                answer = await client.request(ImageStatesWrite(confirm=True))
                 if error(answer):
                     raise InstallFailed(f"the kit does not confirm it: {_reason(answer)}")
         except _Silent as silent:
             raise NoAnswer(f"{self.port}: no answer to the confirmation: {silent}") from None
         active = _active(await self._images_or_lost())
-        if active is None or active.hash != digest or not active.confirmed:
+        digest = bytes.fromhex(package.image_hash)
+        if active is not None and active.hash != digest:
+            raise InstallFailed(f"it went back: the kit runs {active.version} again")
+        if active is None or not active.confirmed:
             raise InstallFailed("the kit does not show it as confirmed")
 
     async def _images_or_lost(self) -> list[ImageState]:

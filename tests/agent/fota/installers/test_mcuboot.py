@@ -109,8 +109,9 @@ async def test_an_image_that_is_not_confirmed_goes_back_and_is_noticed(tmp_path:
         served.restart()
         with pytest.raises(NotSeen, match=r"runs 1\.0\.0 as before"):
             await read_back(installer, new, before="1.0.0", clock=QuickClock())
-        with pytest.raises(InstallFailed, match="not confirm"):
+        with pytest.raises(InstallFailed, match=r"it went back: the kit runs 1\.0\.0 again"):
             await installer.confirm(new)
+        assert not served.pending
 
 
 async def test_an_upload_that_does_not_fit_is_named(tmp_path: Path) -> None:
@@ -169,6 +170,18 @@ async def test_a_whole_job_over_smp_ends_in_what_was_seen(
         assert (result.status.value, served.confirmed) == (status, True)
         assert words in result.detail
         assert cloud.statuses == ["IN_PROGRESS", status]
+
+
+@pytest.mark.parametrize(
+    ("mode", "refused"), [(None, False), (3, False), (1, False), (6, True), (0, True)]
+)
+async def test_a_boot_loader_that_tries_no_image_gets_none(
+    tmp_path: Path, mode: int | None, refused: bool
+) -> None:
+    async with kit(tmp_path, mode=mode) as served:
+        reason = await McubootInstaller(served.port).check(package(tmp_path).job)
+    assert ("no image can be tried and confirmed" in reason) == refused
+    assert bool(reason) == refused
 
 
 async def test_a_port_that_is_taken_names_who_has_it(tmp_path: Path) -> None:
