@@ -67,7 +67,7 @@ FAULTS = {
     "no-time": Fault("the network never gives a time"),
     "no-sim": Fault("there is no SIM"),
     "sim-failed": Fault("the SIM does not work"),
-    "sim-pin": Fault("the SIM waits for its PIN"),
+    "sim-pin": Fault("the SIM waits for its PIN, 1234"),
     "sim-puk": Fault("the SIM waits for its PUK"),
     "sim-blocked": Fault("the PUK of the SIM is blocked"),
     "sim-locked": Fault("the device is locked to other SIMs"),

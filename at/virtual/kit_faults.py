@@ -44,6 +44,9 @@ _TOO_LOW_MV, _TOO_HOT_C, _NEARER_DB = 2950, 88, 30
 class KitFaults(Faults):
     """The faults that are on, with those effects for which a name is not enough."""
 
+    pin_tries = 3
+    """How often a PIN may still be tried."""
+
     @property
     def has_sim(self) -> bool:
         """Whether there is a SIM that can be used."""

@@ -1,22 +1,43 @@
 """The SIM: +CPIN +CPINR +CIMI %XICCID %XSIM +CRSM."""
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
+from at.virtual.families import registration
 from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 
 _CARD_ON = {ModemMode.NORMAL, ModemMode.RECEIVE_ONLY, ModemMode.LTE_ON, ModemMode.UICC_ON}
 _RETRIES = {"SIM PIN": 3, "SIM PIN2": 3, "SIM PUK": 10, "SIM PUK2": 10}
+_PIN = "1234"
+_NOT_ALLOWED_NOW, _WRONG_PASSWORD = 3, 16  # of +CME ERROR, TS 27.007 clause 9.2
 _READ_BINARY, _STATUS = 176, 242
 _COMMANDS = {_READ_BINARY, 178, 192, 203, 214, 219, 220, _STATUS}
 # Status words of TS 102 221 clause 10.2.1: done, wrong length, not allowed, no such file.
 _DONE, _WRONG_LENGTH, _NOT_ALLOWED, _NO_FILE = (144, 0), (103, 0), (105, 130), (106, 130)
 
 
-def pin(kit: VirtualKit, _request: CommandRequest) -> Reply:
-    """+CPIN: an error until the SIM is up."""
+def pin(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """+CPIN: an error until the SIM is up; a card that waits for its PIN takes it."""
+    if request.form is RequestForm.SET:
+        return _unlock(kit, request.text(0))
     card = kit.faults.card
     if card is not None and card.code and kit.session.fun in _CARD_ON:
         return ok(f"+CPIN: {card.code}")
     return ok("+CPIN: READY") if kit.session.sim_up else _no_sim(kit)
+
+
+def _unlock(kit: VirtualKit, code: str) -> Reply:
+    """Take a PIN. The third that is wrong blocks it: the card then waits for its PUK."""
+    if "sim-pin" not in kit.faults or kit.session.fun not in _CARD_ON:
+        return fail(_NOT_ALLOWED_NOW) if kit.session.sim_up else _no_sim(kit)
+    if code == _PIN:
+        kit.faults.pin_tries = _RETRIES["SIM PIN"]
+        kit.faults.switch_off("sim-pin")
+        registration.begin(kit)
+        return ok()
+    kit.faults.pin_tries -= 1
+    if not kit.faults.pin_tries:
+        kit.faults.switch_off("sim-pin")
+        kit.faults.switch_on("sim-puk")
+    return fail(_WRONG_PASSWORD)
 
 
 def subscriber(kit: VirtualKit, _request: CommandRequest) -> Reply:
@@ -64,6 +85,8 @@ def retries(kit: VirtualKit, request: CommandRequest) -> Reply:
     code = request.text(0)
     if code not in _RETRIES:
         raise BadRequest
+    if code == "SIM PIN" and (fault := kit.faults.card) is not None and fault.code:
+        return ok(f'+CPINR: "{code}",{kit.faults.pin_tries}')
     return ok(f'+CPINR: "{code}",{_RETRIES[code]}') if kit.session.sim_up else _no_sim(kit)
 
 
@@ -110,7 +133,7 @@ def _words(sw1: int, sw2: int, response: bytes = b"") -> Reply:
 
 
 COMMANDS = {
-    "+CPIN": only(pin, RequestForm.READ),
+    "+CPIN": only(pin, RequestForm.READ, RequestForm.SET),
     "+CPINR": only(retries, RequestForm.SET),
     "+CIMI": only(subscriber, RequestForm.RUN),
     "%XICCID": only(card, RequestForm.RUN),

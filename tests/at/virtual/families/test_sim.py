@@ -43,6 +43,24 @@ def test_a_sim_that_is_not_there_is_not_read(command: str) -> None:
     assert ask(kit, command) == ["+CME ERROR: 10"]
 
 
+def test_a_card_that_waits_for_its_pin_takes_it() -> None:
+    kit = switched_on("AT+CMEE=1", "AT+CFUN=1", faults=("sim-pin",))
+    assert ask(kit, 'AT+CPIN="4321"') == ["+CME ERROR: 16"]
+    assert ask(kit, 'AT+CPINR="SIM PIN"') == ['+CPINR: "SIM PIN",2', "OK"]
+    assert ask(kit, 'AT+CPIN="1234"') == ["OK"]
+    kit.advance(5)
+    assert ask(kit, "AT+CPIN?")[0] == "+CPIN: READY"
+    assert ask(kit, "AT+CEREG?")[0].startswith("+CEREG: 0,1")
+    assert ask(kit, 'AT+CPIN="1234"') == ["+CME ERROR: 3"]
+
+
+def test_the_third_wrong_pin_blocks_the_card() -> None:
+    kit = switched_on("AT+CMEE=1", "AT+CFUN=1", faults=("sim-pin",))
+    for _ in range(3):
+        assert ask(kit, 'AT+CPIN="4321"') == ["+CME ERROR: 16"]
+    assert ask(kit, "AT+CPIN?")[0] == "+CPIN: SIM PUK"
+
+
 def test_the_files_of_the_sim_hold_the_numbers_that_the_commands_give() -> None:
     kit = switched_on("AT+CFUN=1")
     imsi, iccid = ask(kit, "AT+CIMI")[0], ask(kit, "AT%XICCID")[0].removeprefix("%XICCID: ")
