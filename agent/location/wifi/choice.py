@@ -85,6 +85,6 @@ class FirstAvailable:
             try:
                 return await source.scan(deadline_s)
             except WifiUnavailable as error:
-                reasons.append(str(error))
+                reasons.append(str(error).rstrip("."))
                 hint = error.hint or hint  # of the last: what helps where all before it failed
         raise WifiUnavailable("; ".join(reasons), hint=hint)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from agent.location.access_points import AccessPoint, channel_of
-from agent.location.wifi.scanner import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import ANOTHER_SOURCE, WifiScan, WifiUnavailable
 
 _BSS = re.compile(r"^BSS ([0-9a-f:]{17})", re.MULTILINE)
 _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
@@ -28,8 +28,8 @@ class Iw:
         if code or not interfaces:
             reason = error.strip() or "it lists no interface"
             raise WifiUnavailable(
-                f"iw finds no Wi-Fi interface on this host: {reason}",
-                hint="use a companion (kit.companion_port) or a file (location.wifi = file:PATH)",
+                f"iw finds no Wi-Fi interface on this host: {reason.rstrip('.')}",
+                hint=ANOTHER_SOURCE,
             )
         for interface in interfaces:
             code, output, _ = await self._run(deadline_s, "dev", interface, "scan")
@@ -51,7 +51,7 @@ class Iw:
         except OSError as error:
             raise WifiUnavailable(
                 f"{self.program} cannot be started: {error.strerror}",
-                hint="install it (Debian: apt-get install iw), or use a companion or a file",
+                hint=f"install it (Debian: `sudo apt-get install iw`); {ANOTHER_SOURCE}",
             ) from error
         try:
             async with asyncio.timeout(deadline_s):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent.location.access_points import AccessPoint, channel_of, rssi_of_percentage
-from agent.location.wifi.scanner import WifiScan, WifiUnavailable
+from agent.location.wifi.scanner import ANOTHER_SOURCE, WifiScan, WifiUnavailable
 
 if TYPE_CHECKING:
     from dbus_fast import Message
@@ -47,8 +47,7 @@ async def _scan(bus: MessageBus, deadline_s: float) -> WifiScan:
     ]
     if not devices:
         raise WifiUnavailable(
-            "NetworkManager knows no Wi-Fi device on this host",
-            hint="use a companion (kit.companion_port) or a file (location.wifi = file:PATH)",
+            "NetworkManager knows no Wi-Fi device on this host", hint=ANOTHER_SOURCE
         )
     points: list[AccessPoint] = []
     notes: list[str] = []
@@ -150,8 +149,7 @@ async def _connection() -> AsyncIterator[MessageBus]:
     except ImportError as error:
         raise WifiUnavailable(
             "NetworkManager is reached with dbus-fast, which is installed on Linux only",
-            hint="on Linux `pip install dbus-fast`; elsewhere set location.wifi to auto,"
-            " companion or file:PATH",
+            hint=f"on Linux `pip install dbus-fast`; elsewhere {ANOTHER_SOURCE}",
         ) from error
 
     bus = MessageBus(bus_type=BusType.SYSTEM)
@@ -160,7 +158,7 @@ async def _connection() -> AsyncIterator[MessageBus]:
     except (OSError, DBusError, EOFError) as error:
         raise WifiUnavailable(
             f"NetworkManager cannot be asked, as this host has no D-Bus system bus{_why(error)}",
-            hint="use `iw` (location.wifi = iw), a companion, or a file",
+            hint=f"`cellagent config set location.wifi iw` asks without it; {ANOTHER_SOURCE}",
         ) from error
     try:
         yield bus

@@ -6,6 +6,12 @@ from typing import Protocol
 from agent.errors import AgentError
 from agent.location.access_points import AccessPoint
 
+ANOTHER_SOURCE = (
+    "`cellagent config set kit.companion_port PORT` takes a companion, "
+    "`cellagent config set location.wifi file:PATH` a file"
+)
+"""The hint where this host has no Wi-Fi to scan with."""
+
 
 class WifiUnavailable(AgentError):
     """This source cannot scan here: no radio, no permission, no answer. The message says why."""
