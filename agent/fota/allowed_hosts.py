@@ -45,9 +45,11 @@ def checked_target(url: str, allowed: AllowedHosts) -> Target:
     target = plain_target(url, stand_in=allowed.stand_in)
     loopback = allowed.stand_in and is_loopback(target.host)
     if not loopback and not _listed(target.host, target.port, allowed.hosts):
+        named = target.host if target.port == 443 else f"{target.host}:{target.port}"
+        every = ",".join([*allowed.hosts, named])
         raise SourceRefused(
             f"images may not come from {target.host}:{target.port}",
-            hint="if the host is right, add it to fota.hosts of the profile",
+            hint=f"if the host is right: `cellagent config set fota.hosts {every}`",
         )
     return target
 

@@ -138,6 +138,12 @@ def _trimmed(signature: bytes) -> bytes:
     return signature
 
 
+_NAME_PROOF = (
+    "`cellagent config set fota.public_key_file FILE` names its maker's public key, "
+    "`cellagent config set fota.digests SHA256` the digest that it must have"
+)
+
+
 class ProofLevel(IntEnum):
     """How much is proven; a higher level includes the lower ones."""
 
@@ -260,12 +266,13 @@ def check_provable(job: Job, trust: TrustPolicy) -> None:
         raise NotProven(
             f"{job.kind.value} must be verified, and neither the job nor the profile names a "
             "digest or key",
-            hint="name one in the profile (fota.digests, fota.public_key_file)",
+            hint=_NAME_PROOF,
         )
     if needed is ProofLevel.INTACT and job.kind in MODEM_TYPES and not job.md5:
         raise NotProven(
             f"{job.kind.value} holds no hash of its own that could be checked",
-            hint="name its digest in the profile (fota.digests), or lower fota.require",
+            hint="`cellagent config set fota.digests SHA256` names the digest that it must have, "
+            "`cellagent config unset fota.require` goes back to the default",
         )
 
 
@@ -276,8 +283,7 @@ def check_level(proof: Proof, kind: FirmwareType, trust: TrustPolicy) -> None:
         missing = "; ".join(proof.unproven)
         raise NotProven(
             f"the image is {proof.level.word}, {kind.value} must be {needed.word}: {missing}",
-            hint="name the image's digest or its maker's public key in the profile "
-            "(fota.digests, fota.public_key_file)",
+            hint=_NAME_PROOF,
         )
 
 
@@ -292,7 +298,7 @@ def check_downgrade(job: Job, version: str, running: str, trust: TrustPolicy) ->
         if candidate and is_older(candidate, running):
             raise NotProven(
                 f"version {candidate} is older than the running {running}",
-                hint="fota.allow_downgrade lets it pass",
+                hint="`cellagent config set fota.allow_downgrade true` lets it pass",
             )
 
 

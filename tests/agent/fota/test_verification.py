@@ -167,8 +167,9 @@ def test_a_downgrade_needs_leave(tmp_path: Path) -> None:
     job = job_for(path)
     check_downgrade(job, "2.0.1+0", "2.0.1", NOBODY)
     check_downgrade(job, "2.0.1+0", "", NOBODY)
-    with pytest.raises(NotProven, match=r"older than the running 2\.1\.0"):
+    with pytest.raises(NotProven, match=r"older than the running 2\.1\.0") as refused:
         check_downgrade(job, "2.0.1+0", "2.1.0", NOBODY)
+    assert "`cellagent config set fota.allow_downgrade true`" in refused.value.hint
     check_downgrade(job, "2.0.1+0", "2.1.0", TrustPolicy(allow_downgrade=True))
 
 
