@@ -175,7 +175,7 @@ async def state(
 )
 @click.argument("device_id", metavar="ID")
 @click.argument("message", type=_MESSAGE, metavar="JSON")
-@click.option("--topic", default="", help="Instead of d/ID/d2c; …/bulk or …/bin after it.")
+@click.option("--topic", default="", help="Instead of d/ID/d2c; .../bulk or .../bin after it.")
 @device_cloud_command
 async def message(
     _session: Session, cloud: DeviceCloud, device_id: str, message: object, topic: str

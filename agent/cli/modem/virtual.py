@@ -106,8 +106,8 @@ async def command(
 ) -> int:
     """Serve a virtual nRF91 or nRF93M1: it boots as a fresh kit does and keeps its settings.
 
-    Prints {"ready":true,"port":…}, with --count {"ready":true,"ports":[…]}, and serves until
-    SIGTERM or Ctrl-C. With `-- CMD…` it runs CMD with CELLAGENT_PORT set, to the first port, and
+    Prints {"ready":true,"port":...}, with --count {"ready":true,"ports":[...]}, and serves until
+    SIGTERM or Ctrl-C. With `-- CMD...` it runs CMD with CELLAGENT_PORT set, to the first port, and
     ends with CMD's exit code.
     """
     if "help" in kit["faults"]:

@@ -64,7 +64,7 @@ _OPTIONS = (
         "--outcome",
         metavar="NAME",
         type=click.Choice(OUTCOMES),
-        help="That ended so: done, refused, failed…",
+        help="That ended so: done, refused, failed...",
     ),
     click.option("--station", metavar="NAME", help="Of this station."),
     click.option("--lot", metavar="NAME", help="Of this lot."),

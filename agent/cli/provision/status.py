@@ -35,7 +35,7 @@ _SHOWN = 100
 @click.option(
     "--limit", type=click.IntRange(1), help=f"At most so many. Default: {_SHOWN}; all with --json."
 )
-@click.option("--page", type=click.IntRange(1), default=1, help="The next ones: 2, 3…")
+@click.option("--page", type=click.IntRange(1), default=1, help="The next ones: 2, 3...")
 def command(
     session: Session,
     board: str | None,

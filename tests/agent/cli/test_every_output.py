@@ -27,8 +27,8 @@ def helps(monkeypatch: pytest.MonkeyPatch, encoding: str, columns: int) -> dict[
         guard_output()
         assert run_command_line(root) == 0
         sys.stdout.flush()
-        # click takes a stream of ASCII for one whose encoding is not known, and writes UTF-8.
-        found[name] = written.getvalue().decode("utf-8" if encoding == "ascii" else encoding)
+        # click writes UTF-8 to a stream of ASCII, which a help of plain letters alone stands.
+        found[name] = written.getvalue().decode(encoding)
     return found
 
 
