@@ -24,6 +24,7 @@ def test_a_person_sees_every_step_within_eighty_columns() -> None:
         line.split()[1] for line in ended.stdout.splitlines() if line.startswith("  ok")
     ] == STEPS
     assert "What next:" in ended.stdout
+    assert not ended.stderr
     assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
