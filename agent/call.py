@@ -129,6 +129,13 @@ class Call(Generic[T_co]):
     follows: ClassVar[bool] = False
 
     @property
+    def title(self) -> str:
+        """What it does, in words for a message: "list devices"."""
+        return "".join(
+            f" {letter.lower()}" if letter.isupper() else letter for letter in type(self).__name__
+        ).strip()
+
+    @property
     def host(self) -> Host:
         """The host that it is sent to; most calls hide this behind a class variable."""
         return Host.DEVICE_CLOUD

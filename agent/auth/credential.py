@@ -87,11 +87,11 @@ class Keyring:
         `wanted` overrides the order in which the call prefers its kinds. Raises
         CredentialMissing, WrongCredential; each names the kinds that would be right.
         """
-        name = type(call).__name__
+        name = call.title
         right = " or ".join(scheme.value for scheme in call.schemes)
         if wanted is not None and wanted not in call.schemes:
             raise WrongCredential(
-                f"{name} takes no {wanted.value}: it takes {right or 'no credential'}"
+                f"{name}: it takes no {wanted.value}, but {right or 'no credential'}"
             )
         candidates = (wanted,) if wanted is not None else call.schemes
         if wanted is None and self._prefer in call.schemes and self._prefer in self._by_scheme:
@@ -105,12 +105,12 @@ class Keyring:
             return None
         there = ", ".join(sorted(scheme.value for scheme in self._by_scheme)) or "none"
         raise CredentialMissing(
-            f"{name} needs {wanted.value if wanted else right}; configured: {there}",
-            hint=_how_to_set(candidates[0]),
+            f"{name}: it needs {wanted.value if wanted else right}; configured: {there}",
+            hint=_how_to_set(candidates[0], call.service),
         )
 
 
-def _how_to_set(scheme: Scheme) -> str:
+def _how_to_set(scheme: Scheme, service: str) -> str:
     name = {
         Scheme.API_KEY: "api_key",
         Scheme.EVALUATION_TOKEN: "evaluation_token",
@@ -125,7 +125,7 @@ def _how_to_set(scheme: Scheme) -> str:
         return f"`cellagent config set {name}`, or set {SECRETS[name].variable}{also}"
     if scheme is Scheme.DEVICE_JWT:
         return "`--port PORT` names a kit, whose modem makes it; or set credentials.device_key_file"
-    return "name the key's file under credentials.service_key_files in the profile"
+    return f"`cellagent config set credentials.service_key_files.{service or 'all'} FILE`"
 
 
 class Basic:
@@ -212,7 +212,7 @@ class ProjectKey:
         path = call.request().path
         if not _SHORT_PATHS.fullmatch(path):
             raise WrongCredential(
-                f"{type(call).__name__} takes no project key: {path} is none of the paths for it"
+                f"{call.title}: it takes no project key: {path} is none of the paths for it"
             )
         return {self._header: self._secret.reveal()}
 

@@ -174,7 +174,7 @@ class HttpClient:
             return call.parse(response)
         except BadAnswer as error:
             raise BadAnswer(
-                f"{type(call).__name__}: {error}", hint=error.hint, status=response.status
+                f"{call.title}: {error}", hint=error.hint, status=response.status
             ) from error
 
     async def _sent(
@@ -249,7 +249,7 @@ class HttpClient:
             if not same_origin(prepared.url, url):
                 # Once away it stays away: a hop back home may be the other host's doing.
                 headers = prepared.headers
-        raise BadAnswer(f"{type(call).__name__}: more than {MAX_REDIRECTS} redirects")
+        raise BadAnswer(f"{call.title}: more than {MAX_REDIRECTS} redirects")
 
     def _accepted(
         self, call: Call[object], response: Response, credential: Credential | None
@@ -261,7 +261,7 @@ class HttpClient:
             own = call.advice(status, code)
             return self.keyring.advice(credential, status, own) if credential else own
 
-        raise refusal(type(call).__name__, response, now=self._now(), advise=advise)
+        raise refusal(call.title, response, now=self._now(), advise=advise)
 
     def _prepare(self, call: Call[object]) -> _Prepared:
         request = call.request()

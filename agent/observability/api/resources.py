@@ -61,6 +61,12 @@ class ResourceCall(Call[T], Generic[T]):
     kind: ResourceKind
     scope: Scope
 
+    @property
+    def title(self) -> str:
+        """What it does, with the kind: "list issues"."""
+        general = super(ResourceCall, self).title
+        return general.replace("resources", self.kind.plural).replace("resource", self.kind.name)
+
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
         """Return which route does not exist, and where what exists is listed."""
         if status == 404:

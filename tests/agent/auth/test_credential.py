@@ -38,7 +38,7 @@ async def test_the_preferred_kind_is_used_where_it_is_taken() -> None:
         (Scheme.BASIC, " CELLAGENT_USER_API_KEY and account.email"),
         (Scheme.PROJECT_KEY, " CELLAGENT_PROJECT_KEY"),
         (Scheme.DEVICE_JWT, "`--port PORT`"),
-        (Scheme.SERVICE_JWT, " credentials.service_key_files "),
+        (Scheme.SERVICE_JWT, "credentials.service_key_files.all "),
     ],
 )
 def test_who_lacks_a_credential_is_told_where_it_is_put(scheme: Scheme, named: str) -> None:

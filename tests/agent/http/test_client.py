@@ -198,7 +198,7 @@ async def test_a_call_with_the_wrong_kind_is_refused_before_it_is_sent() -> None
     def answer(request: httpx.Request) -> httpx.Response:
         raise AssertionError("nothing may be sent")
 
-    with pytest.raises(WrongCredential, match="takes no device JWT: it takes API key"):
+    with pytest.raises(WrongCredential, match="it takes no device JWT, but API key"):
         await client(answer).send(Read(), scheme=Scheme.DEVICE_JWT)
     transport = answering_transport(answer)
     keyring = Keyring([ProjectKey(Secret("project-key-of-the-test"))])

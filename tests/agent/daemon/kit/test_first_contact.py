@@ -77,7 +77,7 @@ async def test_a_modem_that_the_agent_turns_on_itself_is_nothing_for_a_person_to
 async def test_no_credential_is_a_finding():
     contact, _ = await contact_with()
     (said,) = findings(contact, Keyring())
-    assert "FetchCurrentJob needs" in str(said)
+    assert "fetch current job: it needs" in str(said)
     assert findings(contact, Keyring([ApiKey(Secret("an api key of a test"))])) == ()
 
 
