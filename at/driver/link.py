@@ -17,7 +17,7 @@ from at.protocol.exchange import Exchange
 from at.protocol.framing import Prompt
 from at.protocol.items import Answer, Item, NoticeLine, Restart, Unknown, final_result
 from at.protocol.resynchronisation import ABORT_S, LONGEST_S, PROBE_S
-from at.transport.base import Receiver, Transport
+from at.transport.base import Receiver, Transport, labelled
 
 T = TypeVar("T")
 
@@ -36,6 +36,7 @@ class Link:
         on_lost: Callable[[LinkLost], None],
     ) -> None:
         self.transport = transport
+        self._port = labelled(transport.name)  # as a message begins with it
         self.dialect = Dialect.AT_HOST
         self.terminator = Terminator.CR
         self.after_restart: Callable[[], Awaitable[None]] | None = None
@@ -79,7 +80,7 @@ class Link:
             for item in self._machine.feed(data):
                 self._route(item)
         except Exception as error:  # noqa: BLE001 - every caller must get it, whatever it is
-            self._fail(LinkLost(f"{self.transport.name}: the reader failed: {error!r}"), error)
+            self._fail(LinkLost(f"{self._port} the reader failed: {error!r}"), error)
 
     def connection_lost(self, reason: Exception | None) -> None:
         """Raise LinkLost to every caller that waits, at once."""
@@ -144,7 +145,7 @@ class Link:
             self._deadline = Deadline()
         if left_s < timeout_s / 2:
             raise NoAnswer(
-                f"{self.transport.name}: the modem answered too late to get in step again within"
+                f"{self._port} the modem answered too late to get in step again within"
                 f" {timeout_s:g} s, so the command was not sent",
                 hint="send it again",
             )
@@ -172,7 +173,7 @@ class Link:
                 raise
             if self._state is LinkState.RESTORING:
                 self._change(LinkEvent.RESTORED)
-        raise NoAnswer(f"{self.transport.name}: the modem keeps restarting")
+        raise NoAnswer(f"{self._port} the modem keeps restarting")
 
     async def exchange(
         self,
@@ -235,8 +236,7 @@ class Link:
         self._raise_if_lost()
         if self._state is not LinkState.IN_DATA_MODE:
             raise ModemReset(
-                f"{self.transport.name}: the modem restarted before it had all data",
-                hint="send it again",
+                f"{self._port} the modem restarted before it had all data", hint="send it again"
             )
         self.transport.write(data)
 
@@ -260,7 +260,7 @@ class Link:
             name = command_name(line) or "AT"
             waiter.set_exception(
                 CommandTimeout(
-                    f"{self.transport.name}: no answer to {name} within {timeout_s:g} s",
+                    f"{self._port} no answer to {name} within {timeout_s:g} s",
                     hint="the modem may be busy: try again, or `cellagent modem check`",
                 )
             )
@@ -311,7 +311,7 @@ class Link:
             self.on_idle_restart()
         self._in_flight.restart(
             ModemReset(
-                f"{self.transport.name}: the modem restarted ({item.text})",
+                f"{self._port} the modem restarted ({item.text})",
                 hint="whether the command took effect is unknown: read it back",
             )
         )
@@ -340,7 +340,7 @@ class Link:
             no_probe=self.answers_no_probe,
         ):
             raise NoAnswer(
-                f"{self.transport.name}: the modem does not answer since a command was broken off;"
+                f"{self._port} the modem does not answer since a command was broken off;"
                 f" it was given {min(self._deadline.timeout_s, LONGEST_S):.2g} s",
                 hint="it may still be busy: the next command goes on trying; else reset the kit",
             )

@@ -16,6 +16,7 @@ from at.protocol.answer_or_notice import fields
 from at.protocol.counts import counted
 from at.protocol.dialect import Dialect, Terminator, recognised
 from at.protocol.errors import CommandTimeout, ModemReset, NoAnswer, PortNotFound
+from at.transport.base import labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,17 +202,17 @@ def silence(name: str, received: bytes) -> NoAnswer:
     """Return the error for a port where nothing answers AT; `received` is what came instead."""
     if not received:
         return NoAnswer(
-            f"{name}: nothing answers AT there, with any line end",
+            f"{labelled(name)} nothing answers AT there, with any line end",
             hint="`cellagent ports` tells which port of the kit answers",
         )
     if is_garbage(received):
         return NoAnswer(
-            f"{name}: no AT answer, {counted(len(received), 'bytes')} of garbage",
+            f"{labelled(name)} no AT answer, {counted(len(received), 'bytes')} of garbage",
             hint="the speed may be wrong, or it is a trace port: `cellagent ports` tries others",
             received=received,
         )
     return NoAnswer(
-        f"{name}: no AT answer, only {counted(len(received), 'bytes')} of other text",
+        f"{labelled(name)} no AT answer, only {counted(len(received), 'bytes')} of other text",
         hint="it may be the kit's console: `cellagent ports` tells which port answers",
         received=received,
     )

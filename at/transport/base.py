@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 
+def labelled(port: str) -> str:
+    """Return the name of a port as a message begins with it: "/dev/ttyACM0:", "virtual:"."""
+    return port if port.endswith(":") else f"{port}:"
+
+
 class Receiver(Protocol):
     """The receiving side of a transport. Both methods are called on the event loop's thread."""
 

@@ -22,6 +22,7 @@ from agent.daemon.control.leased_transport import HeldKit
 from agent.daemon.control.liveness import NotAnswering, answers
 from agent.tasks import cancel_and_wait
 from at.ports.usb import Listing, system_ports
+from at.transport.base import labelled
 
 if TYPE_CHECKING:
     from agent.wiring.forwarding import HandleItems
@@ -140,7 +141,7 @@ class PortSource(ConsoleSource):
         transport = console_transport(port, self._kit.baud, self._listing)
         self._listing = system_ports  # what went away may come back as another device
         await transport.open(receiver)
-        self._window.note(f"{transport.name}: Ctrl-C ends")
+        self._window.note(f"{labelled(transport.name)} Ctrl-C ends")
         try:
             async with self._lines.sent_to(lambda line: transport.write(line.encode() + b"\r")):
                 while (data := await receiver.next()) is not None:

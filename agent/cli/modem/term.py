@@ -13,6 +13,7 @@ from at.driver.stream import Stream
 from at.protocol.counts import counted
 from at.protocol.items import Echo, Item
 from at.protocol.notices import Notice
+from at.transport.base import labelled
 
 
 @agent_command("cellagent modem term --port /dev/ttyACM0")
@@ -27,7 +28,8 @@ async def command(session: Session, timeout_s: float, baud: int | None) -> None:
     """
     async with session.modem(baud=baud) as modem:
         note(
-            f"{modem.name}: {modem.dialect.value}, line end {modem.terminator.value}. Ctrl-D ends."
+            f"{labelled(modem.name)} {modem.dialect.value}, line end {modem.terminator.value}. "
+            "Ctrl-D ends."
         )
         with modem.notices() as notices, modem.lines() as lines:
             watchers = [

@@ -15,6 +15,7 @@ from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress, waiting
+from at.transport.base import labelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ async def command(session: Session, log: str | None) -> None:
     if session.json:
         emit({"causes": as_objects(causes, session)})
     else:
-        say(f"{origin}:")
+        say(labelled(origin))
         show(causes, session)
 
 
