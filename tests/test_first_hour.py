@@ -67,7 +67,7 @@ def _is_as_in(row: dict[str, Any], done: Ended, world: World) -> None:
 def _pasted(row: dict[str, Any], done: Ended, world: World) -> list[str]:
     """Return the commands of the hint that are pasted, with what only the person knows."""
     text = done.out + done.said
-    _, _, hint = text.rpartition("try: ")
+    hint = re.split(r"try:\s", text, maxsplit=1)[-1].split("\n\n")[0]
     found = _COMMAND.findall(hint)
     lines = [found[number] for number in row.get("paste", [0] if found else [])]
     for holder, value in row.get("filled", {}).items():
