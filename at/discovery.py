@@ -158,7 +158,8 @@ def _silent(port: UsbPort, silent: NoAnswer) -> PortReport:
         return PortReport(
             port,
             reason="silence: no answer with CR, CR LF, LF or NUL as line end",
-            hint="is the kit on, and is it the right firmware? another port may be the AT port",
+            hint="is the kit on, and is it the right firmware? In its boot loader it answers "
+            "nothing: press its reset button. Another port may be the AT port",
         )
     if any(word in text for word in Dialect.SHELL.traits.console):
         return PortReport(

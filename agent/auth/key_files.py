@@ -69,7 +69,7 @@ class DeviceKey:
             return ""
         return (
             f"credentials.device_key_file is {self._path}: is its public key registered for "
-            f"{self._device_id!r} (`cellagent device register-key`)?"
+            f"{self._device_id!r}? `cellagent device register-key {self._device_id} FILE` does it"
         )
 
     async def _make(self) -> str:
@@ -137,7 +137,8 @@ class ServiceKeys:
             there = ", ".join(sorted(self._files)) or "none"
             raise CredentialMissing(
                 f"no service key for {service or 'this call'}; there are keys for: {there}",
-                hint=f"name its file under credentials.service_key_files.{service or ANY_SERVICE}",
+                hint="`cellagent config set "
+                f"credentials.service_key_files.{service or ANY_SERVICE} FILE`",
             )
         claims = {"aud": self._team_id, **({"sub": device_id} if device_id else {})}
         return sign(claims, signing_key(path), self._now())

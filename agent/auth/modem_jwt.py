@@ -69,13 +69,13 @@ class ModemJwt:
         """Return what to check after a refusal."""
         if status != 401:
             return ""
-        common = "is the device's public key registered (`cellagent device register-key`)?"
+        common = "is the device's public key registered? `cellagent provision run` does it."
         if self._subject:
             return f"{common} The token's `sub` is {self._subject!r}: is that the device's id?"
         return (
             f"{common} The token has no `sub`, which is right only where the device's id is the "
-            "modem's UUID: else name the id in kit.device_id, or provision the kit again with a "
-            "certificate that uses the UUID"
+            "modem's UUID: else `cellagent config set kit.device_id ID`, or provision the kit "
+            "again with a certificate that uses the UUID"
         )
 
     async def _make(self) -> str:
@@ -87,7 +87,7 @@ class ModemJwt:
         if not self._subject and not _uuid(self._uuid):
             raise CredentialError(
                 "the modem's token names no device: neither `sub` nor a UUID in `iss`",
-                hint="name the device's id in kit.device_id",
+                hint="`cellagent config set kit.device_id ID` names the device",
             )
         return made.token
 

@@ -16,7 +16,7 @@ def kits_of(profile: Profile) -> dict[str, KitSettings]:
     for name, kit in complete.items():
         if not kit.port:
             raise UsageError(
-                f"kit {name} has no port", hint=f"set kits.{name}.port, or --port PORT"
+                f"kit {name} has no port", hint=f"`cellagent config set kits.{name}.port PORT`"
             )
     _check_different(complete, "port")
     # The chunks of one device are put together again by their order: two kits would break it.

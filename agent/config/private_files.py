@@ -40,10 +40,21 @@ class FolderUnusable(AgentError):
     def __init__(self, what: str, folder: Path) -> None:
         hint = "name a folder that can be written"
         if state_dir() in (folder, *folder.parents):
-            hint = "set CELLAGENT_STATE_DIR to a folder that can be written"
+            hint = "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written"
+            first = next(one for one in (folder, *folder.parents) if os.access(one, os.F_OK))
+            if _is_own(first) and not _writable(first):
+                hint = f"`{shlex.join(['chmod', 'u+rwx', str(first)])}`; or {hint}"
             if "CELLAGENT_STATE_DIR" in os.environ:
                 hint += "; `unset CELLAGENT_STATE_DIR` returns to the usual one"
         super().__init__(what, hint=hint)
+
+
+def _is_own(folder: Path) -> bool:
+    return os.name == "posix" and folder.is_dir() and folder.stat().st_uid == os.getuid()
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def private_opener(path: str | Path, flags: int) -> int:
@@ -149,7 +160,7 @@ def make_folder(folder: Path) -> None:
         raise FolderUnusable(what, folder) from error
     if not folder.is_dir():
         raise FolderUnusable(f"{folder} is no folder", folder)
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not _writable(folder):
         raise FolderUnusable(f"this user may not write to the folder {folder}", folder)
 
 

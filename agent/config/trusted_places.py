@@ -133,7 +133,7 @@ def _closing(*places: _Place) -> str:
 
 def _elsewhere(place: Path) -> str:
     if place in (state := state_dir().resolve(), *state.parents):
-        return "set CELLAGENT_STATE_DIR to a folder that only you may change"
+        return "`export CELLAGENT_STATE_DIR=FOLDER` names one that only you may change"
     return "use a folder that only you may change"
 
 

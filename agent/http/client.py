@@ -64,7 +64,7 @@ async def refuse_any_kit() -> None:
     """Refuse: the gate of a client that was given no kit."""
     raise FirmwareRefused(
         "this call is made in a kit's name, and there is no modem to ask for its firmware",
-        hint="name the kit: `--port PORT`, or kit.port in the profile",
+        hint="`--port PORT` names the kit, `cellagent config set kit.port PORT` from now on",
     )
 
 

@@ -61,7 +61,7 @@ class AgnssRequest:
         if self.cell is None and (self.filtered or TYPES_THAT_NEED_A_CELL & set(self.types)):
             raise UsageError(
                 "a filtered set, and type 8 (location), need the serving cell",
-                hint="let the modem register (AT+CFUN=1), or leave out --filtered and type 8",
+                hint="`cellagent modem on` waits for one; or leave out --filtered and type 8",
             )
 
     def fields(self) -> dict[str, object]:

@@ -42,7 +42,8 @@ def location_path(project: ProjectSlugs | None, endpoint: str) -> str:
     if not project.organization or not project.project:
         raise UsageError(
             "a location call needs the slugs of an organization and a project",
-            hint="`cellagent config set account.organization SLUG`, and account.project likewise",
+            hint="`cellagent config set account.organization SLUG`, "
+            "`cellagent config set account.project SLUG`",
         )
     organization, name = quote(project.organization, safe=""), quote(project.project, safe="")
     return f"/v1/organizations/{organization}/projects/{name}/location/{endpoint}"

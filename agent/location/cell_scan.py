@@ -139,7 +139,7 @@ def _monitored(
         raise NoCells(
             "; ".join([*notes, "and it is on no cell"]),
             hint="check the antenna, then `cellagent modem on` waits for the network and says why "
-            "there is none; --search extended-complete searches longest",
+            "there is none; `--search extended-complete` searches longest",
         ) from refusal
     return CellScan("%XMONITOR", radio, cells, notes=(*notes, "only the cell it is on is known"))
 

@@ -329,7 +329,8 @@ def locator_for(
     if kit is None and profile.location.wifi == "companion":
         raise NothingToSend(
             "Wi-Fi is to come from a kit's companion, and no kit is there to ask for its firmware",
-            hint="--port PORT names the kit; location.wifi = auto takes this host's own Wi-Fi",
+            hint="`--port PORT` names the kit; `cellagent config set location.wifi auto` takes "
+            "this host's own Wi-Fi",
         )
     by_module = profile.location.by == "module"
     if by_module and (modem is None or not is_module(modem)):

@@ -98,7 +98,10 @@ class OutboxFull(AgentError):
 def outbox_error(error: OSError) -> AgentError:
     """Return what a caller is told when the outbox cannot be written."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        return OutboxFull("the disk is full", hint="free some space: nothing was taken")
+        return OutboxFull(
+            "the disk is full: the outbox took nothing",
+            hint="free some space: `df -h` shows which disk has none",
+        )
     return AgentError(f"the outbox cannot be written: {error}")
 
 

@@ -112,7 +112,7 @@ async def serving(
     if not names and not is_loopback(host):
         raise RefusedByRule(
             f"page.listen: {host} is reached from other machines, and nothing is encrypted",
-            hint="listen on 127.0.0.1, or name a certificate in `page.certificate_file`",
+            hint="listen on 127.0.0.1, or `cellagent config set page.certificate_file FILE`",
         )
     listening = _listen(host, port)
     with contextlib.closing(listening):
@@ -274,7 +274,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.close()
         raise UsageError(
             f"the page cannot be served at {host}:{port}: {error.strerror}",
-            hint="name a free port, or 0 for any: --page 127.0.0.1:0",
+            hint="`--page 127.0.0.1:0` takes a free port",
         ) from error
     return listening
 

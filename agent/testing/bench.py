@@ -93,7 +93,7 @@ class TestBench:
             if not self._is_recorded:
                 raise UsageError(
                     f"there is no recording of this test: {self.file}",
-                    hint="record one: pytest --cellagent-kit=record",
+                    hint="record one: `pytest --cellagent-kit=record`",
                 )
             return ReplaySource(self.file, self._thread)
         fitting = [entry for entry in self._choice.kits if fits(entry, self._wish)]

@@ -57,7 +57,7 @@ class KitSource:
         if not self._console:
             raise UsageError(
                 f"the console of {self._at} is not known",
-                hint=f"pytest --cellagent-kit={self._at},console=PORT",
+                hint=f"`pytest --cellagent-kit={self._at},console=PORT`",
             )
         return transport_of(self._console)
 

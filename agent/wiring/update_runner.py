@@ -47,12 +47,16 @@ def owed_bytes(state_dir: Path, device_id: str) -> int:
 async def device_id_of(modem: Modem | None) -> str:
     """Return the modem's UUID, the device's id where the profile names none. Raises ConfigError."""
     if modem is None:
-        raise ConfigError("kit.device_id is not set, and no port is there to ask the modem")
+        raise ConfigError(
+            "kit.device_id is not set, and no port is there to ask the modem",
+            hint="`--port PORT`, or `cellagent config set kit.device_id ID`",
+        )
     try:
         return await read_device_uuid(modem)
     except (CommandRejected, ParseError) as untold:
         raise ConfigError(
-            "the modem does not tell its UUID", hint="name the device's id in kit.device_id"
+            "the modem does not tell its UUID",
+            hint="`cellagent config set kit.device_id ID` names the device",
         ) from untold
 
 
@@ -134,7 +138,7 @@ def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver
     from agent.fota.installers.serial_modem import SerialModemInstaller
 
     if modem is None:
-        raise ConfigError("installing over the AT port needs the kit's port", hint="--port PORT")
+        raise ConfigError("installing over the AT port needs the kit's port", hint="`--port PORT`")
     return SerialModemInstaller(modem, modem_fetches=fota.modem_fetches)
 
 

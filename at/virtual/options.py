@@ -132,7 +132,7 @@ class VirtualOptions:
         if self.dialect not in {"", own}:
             raise OptionError(
                 f"{self.firmware} speaks no dialect but its own, not {self.dialect}",
-                hint=f"leave out --dialect, or write --dialect {own}",
+                hint=f"`--dialect {own}`",
             )
         model = self.model or "nrf9151"  # the chip that it is released for
         return replace(self, firmware="", application=version, dialect=own, model=model)

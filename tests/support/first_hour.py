@@ -37,7 +37,9 @@ fcntl.flock(held, fcntl.LOCK_EX)
 print("held", flush=True)
 sys.stdin.read()
 """
-_SMALL_DISK = 'mount -t tmpfs -o size=256k disk "$1"; cat /dev/zero >"$1/film"; echo; read end'
+_SMALL_DISK = (
+    'mount -t tmpfs -o size=24m,mode=700 disk "$1"; cat /dev/zero >"$1/film"; echo; read end'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.names["folder"] = str(self.folder)
+        self.names["root"] = str(ROOT)
 
     def put(self, part: str) -> None:
         """Put a part around: its name, and its options."""
@@ -131,6 +134,7 @@ def _kit(world: World, *options: str) -> None:
 
     world.by_hand["the kit without its fault"] = mend
     world.names["kit"] = str(kits[0].port)
+    world.names["tty"] = str(Path(kits[0].port).resolve())
 
 
 def _holder(world: World) -> None:
@@ -178,6 +182,18 @@ def _small_disk(world: World) -> None:
     process = world.start(["unshare", *enter, "sh", "-c", _SMALL_DISK, "sh", str(disk)])
     world.inside = ["nsenter", "--user", "--mount", "-t", str(process.pid), "--preserve"]
     world.names["disk"] = world.environment["CELLAGENT_STATE_DIR"] = str(disk)
+
+
+def _plain_user(world: World) -> None:
+    """A person whom the rights of a file bind, as they do not bind root."""
+    if os.geteuid() == 0:
+        world.inside = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
+
+
+def _image(world: World) -> None:
+    """An image of the kit's application, version 2.0.1."""
+    world.names["image"] = str(world.folder / "app.bin")
+    assert world.type("cellagent demo --write-image app.bin").code == 0
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -239,7 +255,7 @@ def _tls(world: World, kind: str) -> None:
 
 PARTS: dict[str, Callable[..., None]] = {
     "kit": _kit, "holder": _holder, "agent": _agent, "server": _server, "cloud": _cloud,
-    "small-disk": _small_disk, "tls": _tls,
+    "small-disk": _small_disk, "tls": _tls, "plain-user": _plain_user, "image": _image,
 }  # fmt: skip
 
 

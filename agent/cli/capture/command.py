@@ -80,7 +80,7 @@ def encode(_session: Session, mtu: int) -> None:
     try:
         cut_up = cut(bytes.fromhex(text), mtu)
     except ValueError as exc:
-        raise UsageError(str(exc), hint="give hex digits, and --mtu 9 or more") from exc
+        raise UsageError(str(exc), hint="give hex digits, and `--mtu 9` or more") from exc
     for chunk in cut_up:
         emit({"chunk": chunk.hex()})
 

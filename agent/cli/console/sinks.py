@@ -66,8 +66,8 @@ async def outbox_sink(
     if not names.sender:
         raise UsageError(
             "the service needs a name for the device",
-            hint="--device-serial, or kit.device_id in the profile; or `cellagent run` once, which "
-            "asks the modem",
+            hint="`--device-serial ID`, or `cellagent config set kit.device_id ID`; or "
+            "`cellagent run` once, which asks the modem",
         )
     with open_outbox(session.configuration) as outbox:
         async with session.client(unattended=True) as client:

@@ -165,7 +165,7 @@ async def state(
     """
     if desired is None and reported is None:
         raise UsageError(
-            "there is nothing to change", hint="--desired JSON, --reported JSON, or both"
+            "there is nothing to change", hint="`--desired JSON`, or `--reported JSON`, or both"
         )
     await cloud.update_state(device_id, reported=reported, desired=desired, version=version)
 

@@ -69,7 +69,7 @@ async def registration_token(
     if not (await modem.send(ReadClock())).is_set:
         raise AgentError(
             "the module's clock is not set, so that it makes no token",
-            hint="--set-clock sets it from this host's, `cellagent modem on` from the network's",
+            hint="`--set-clock` sets it from this host's, `cellagent modem on` from the network's",
         )
     token = await modem.send(MakeRegistrationToken(team_id))
     if token.device_uuid.lower() != uuid.lower() or token.team_id != team_id:

@@ -56,13 +56,24 @@ async def offer(
 
 def _read(image: Path, version: str | None) -> tuple[bytes, str]:
     """Return the bytes of an image and its version. Raises UsageError."""
-    return image.read_bytes(), version or _version_of(image)
+    from agent.fota.versions import same_version
+
+    found = _version_of(image, version)
+    if version and not same_version(version, found):
+        note(
+            f"{image} says version {found}: `fota pull` and `run` will refuse it as {version}, "
+            f"which --version {found} mends"
+        )
+    return image.read_bytes(), version or found
 
 
-def _version_of(image: Path) -> str:
+def _version_of(image: Path, told: str | None) -> str:
+    """Return the version that an image states, what was told of one that states none."""
     from agent.fota.image import BadImage, is_mcuboot, read_image
 
     if not is_mcuboot(image):
+        if told:
+            return told
         raise UsageError(
             f"{image} is no MCUboot image, so its version is not known", hint="`--version 1.2.3`"
         )

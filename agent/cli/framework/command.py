@@ -262,15 +262,20 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 def _describe(error: Exception) -> tuple[int, str, str, str] | None:
     """Return exit code, kind, message and hint; None for an exception that is a defect of ours."""
-    from agent.cli.framework.hints import hold_hint
+    from agent.cli.framework.hints import hold_hint, usual_hint
     from agent.errors import AgentError, UsageError, exit_code_of  # only a failure pays for it
     from at.protocol.errors import AtError, PortBusy
 
     if isinstance(error, AgentError | AtError):
         hint = hold_hint() if isinstance(error, PortBusy) else ""
-        return exit_code_of(error), error.kind, str(error), hint or error.hint
+        return exit_code_of(error), error.kind, str(error), hint or error.hint or usual_hint(error)
     if isinstance(error, OSError) and (error.filename is not None or error.errno in _FULL):
-        return exit_code_of(error), "file", f"{error.filename or 'output'}: {error.strerror}", ""
+        return (
+            exit_code_of(error),
+            "file",
+            f"{error.filename or 'output'}: {error.strerror}",
+            usual_hint(error),
+        )
     if isinstance(error, UnicodeEncodeError):
         # A path may have any bytes; what is sent, or kept as text, may not.
         for word in sys.argv[1:]:

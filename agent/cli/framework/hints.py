@@ -6,10 +6,13 @@ asks whether another word was meant, and here the command becomes whole.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 import sys
 from difflib import get_close_matches
+from pathlib import Path
 
 import click
 
@@ -19,6 +22,9 @@ _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
 )
 _OPTION = re.compile(r"`(--[^`]+)`")
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_OF_A_PATH = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS})
+_KEY_FIRST = re.compile(r"([a-z_]+\.[a-z_.]+[a-z_])(?=:? )")
 _MEANT = re.compile(r"did you mean '([^']+)'\?")
 
 
@@ -30,11 +36,22 @@ def pasteable_hint(hint: str, message: str, session: Session) -> str:
     """
     from agent.daemon.status import pasteable
 
+    hint = hint or _of_the_key(message)
     hint = _OPTION.sub(lambda found: _typed_with(found[1]), hint)
     hint = _MEANT.sub(lambda found: _meant(found[1], message) or found[0], hint)
     if "loaded" in vars(session):
         hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(session.loaded.name)}", hint)
     return pasteable(named(hint, session), session.profile_name or "", session.port or "")
+
+
+def _of_the_key(message: str) -> str:
+    """Return the hint for a message that begins with a key of the profile, "" for any other."""
+    from agent.config.parse import all_keys
+
+    key = _KEY_FIRST.match(message)
+    if key is None or key[1] not in all_keys():
+        return ""
+    return f"`cellagent config set {key[1]} VALUE`, or `cellagent config unset {key[1]}`"
 
 
 def named(text: str, session: Session) -> str:
@@ -95,6 +112,28 @@ def _meant(right: str, message: str) -> str:
         typed[wrong[part]] = typed[wrong[part]].replace(part, right)
         return f"did you mean `{shlex.join(['cellagent', *typed])}`?"
     return ""
+
+
+def usual_hint(error: Exception) -> str:
+    """Return the hint for an error that brings none of its own, "" where nothing helps."""
+    from agent.errors import BadAnswer
+    from at.protocol.errors import LinkLost
+
+    if isinstance(error, LinkLost):
+        return "is it still plugged in? `cellagent ports` lists what is"
+    if isinstance(error, BadAnswer):
+        return "`cellagent doctor` checks the way to the service"
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if not isinstance(cause, OSError):
+        return ""
+    if cause.errno in _FULL:
+        return "free some space on that disk: `df -h` shows how much there is"
+    if cause.filename is None or cause.errno not in _OF_A_PATH:
+        return ""
+    path = Path(os.fsdecode(cause.filename))
+    if cause.errno == errno.ENOENT:
+        return f"`ls {shlex.quote(str(path.parent))}` shows what is there"
+    return f"`ls -ld {shlex.quote(str(path))}` shows whose it is and what this user may do there"
 
 
 def hold_hint() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, get_args
@@ -85,9 +86,14 @@ def usual_timeout_s(line: str) -> float:
 def _lines(commands: Iterable[str]) -> Iterator[str]:
     for line in commands:
         if line == "-":
-            yield from commands_in(sys.stdin)
+            yield from map(_without_shell, commands_in(sys.stdin))
         else:
-            yield line
+            yield _without_shell(line)
+
+
+def _without_shell(line: str) -> str:
+    """Return a command as typed at a kit's own shell, `at AT+CFUN?`, without the shell's word."""
+    return re.sub(r"(?i)^at\s+(?=at)", "", line)
 
 
 def commands_in(lines: Iterable[str]) -> Iterator[str]:

@@ -129,7 +129,7 @@ def _numbered_kits(
     if options.uuid:
         raise UsageError(
             f"{count} kits cannot have one UUID",
-            hint="leave out --uuid; --imei counts on by itself",
+            hint="leave out --uuid: each kit has one of its own",
         )
     kits = []
     for number in range(1, count + 1):

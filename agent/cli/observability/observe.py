@@ -111,7 +111,7 @@ def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> 
     for name, text in map(name_and_value, pairs):
         fields[name] = _field(name, text)
     if needed and not fields:
-        raise UsageError("no fields are given", hint="--field NAME=VALUE, or --from FILE")
+        raise UsageError("no fields are given", hint="`--field NAME=VALUE`, or `--from FILE`")
     return fields
 
 

@@ -78,9 +78,9 @@ def say_what_comes_next(ledger: LedgerReader) -> None:
         note(
             f"  its tables (version {ledger.older}) kept no runs; boards are in `provision status`"
         )
-        note("  next: cellagent provision migrate")
+        note("  next: `cellagent provision migrate`")
     else:
-        note("  next: cellagent provision run --all")
+        note("  next: `cellagent provision run --all`")
 
 
 def filter_options(command: F) -> F:

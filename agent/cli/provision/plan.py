@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.cli.framework.command import agent_command, emit, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import waiting
 from agent.cli.provision import bench_options
@@ -44,7 +45,7 @@ async def command(session: Session, **values: object) -> int:
         if session.json:
             emit(_as_json(board))
         else:
-            _show(board)
+            _show(board, session)
     if not session.json and len(boards) > 1:
         writes = sum(board.plan.writes for board in boards)
         say(f"{counted(len(boards), 'boards')}, {counted(writes, 'writes')}")
@@ -67,7 +68,7 @@ def _as_json(board: PlannedBoard) -> dict[str, object]:
     }
 
 
-def _show(board: PlannedBoard) -> None:
+def _show(board: PlannedBoard, session: Session) -> None:
     location, plan = board.location, board.plan
     say(": ".join(filter(None, [location.slot or location.port, board.device_id])))
     for number, one in enumerate(plan.steps, 1):
@@ -77,4 +78,4 @@ def _show(board: PlannedBoard) -> None:
     else:
         say(f"  {plan.writes} credential write{'' if plan.writes == 1 else 's'}")
     if plan.hint:
-        say(f"  try: {plan.hint}")
+        say(f"  try: {pasteable_hint(plan.hint, plan.refusal, session)}")

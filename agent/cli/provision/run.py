@@ -95,10 +95,7 @@ def command(
     from agent.provisioning.running.scans import require_pattern
 
     if scan and not watch:
-        raise UsageError(
-            "--scan binds labels to boards as they come",
-            hint="cellagent provision run --all --watch --scan",
-        )
+        raise UsageError("--scan binds labels to boards as they come", hint="`--watch`")
     given = msgspec.convert(values, bench_options.BenchOptions)
     settings = session.configuration
     bench_options.require_extras(settings.profile.provisioning)

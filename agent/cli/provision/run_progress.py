@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import emit, note, say
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.safe_text import drawing, ring
 from agent.cli.framework.terminal import draws
 from agent.cli.provision.tray_table import Below, drawn, result_of
@@ -46,6 +47,7 @@ class BenchView:
     def __init__(
         self, session: Session, tray: Tray, *, watches: bool = False, quiet: bool = False
     ) -> None:
+        self._session = session
         self._json = session.json
         self._watches = watches
         self._quiet = quiet
@@ -109,9 +111,9 @@ class BenchView:
             place = _name(outcome.location)
             say(f"{place}: {result_of(outcome)} ({outcome.step}, {slot.seconds:.1f} s)")
             if outcome.hint and not outcome.ok:
-                say(f"  try: {outcome.hint}")
+                say(f"  try: {pasteable_hint(outcome.hint, outcome.reason, self._session)}")
         elif self._watches and not outcome.ok:
-            _show_failure([slot.name], outcome)  # above the table: it may leave that
+            self._show_failure([slot.name], outcome)  # above the table: it may leave that
 
     def scan(self, scan: Scan) -> None:
         """Show what became of a line that was scanned."""
@@ -157,13 +159,12 @@ class BenchView:
                 alike = end.outcome, end.step, end.reason, end.hint
                 failed.setdefault(alike, []).append(end)
         for ends in failed.values():
-            _show_failure([_short_name(end.location) for end in ends], ends[0])
+            self._show_failure([_short_name(end.location) for end in ends], ends[0])
 
-
-def _show_failure(names: Sequence[str], end: Outcome) -> None:
-    note(f"{', '.join(names)}\n  {end.outcome} at {end.step}: {end.reason}")
-    if end.hint:
-        note(f"  try: {end.hint}")
+    def _show_failure(self, names: Sequence[str], end: Outcome) -> None:
+        note(f"{', '.join(names)}\n  {end.outcome} at {end.step}: {end.reason}")
+        if end.hint:
+            note(f"  try: {pasteable_hint(end.hint, end.reason, self._session)}")
 
 
 class _OncePerRun(logging.Filter):

@@ -57,7 +57,7 @@ def command(
     if board is not None and (runs or limit or page > 1 or any(wanted.values())):
         raise UsageError(
             "one board is shown whole, whatever else is asked for",
-            hint="name a board, or write options that choose some",
+            hint="leave out the other options, or the board",
         )
     if page > 1 and limit is None:
         limit = _SHOWN
@@ -167,7 +167,9 @@ def _uuid_of(ledger: LedgerReader, name: str) -> str:
     query = "SELECT uuid FROM boards WHERE uuid = :low OR :name IN (device_id, imei, label)"
     found = [str(uuid) for (uuid,) in ledger.query(query, {"name": name, "low": name.lower()})]
     if not found:
-        raise UsageError(f"the ledger knows no board {name}", hint="cellagent provision status")
+        raise UsageError(
+            f"the ledger knows no board {name}", hint="`cellagent provision status` lists them"
+        )
     if len(found) > 1:
         raise UsageError(
             f"{name} is {len(found)} boards: {', '.join(sorted(found))}",

@@ -169,7 +169,8 @@ class McubootInstaller:
         except _Silent as silent:
             raise NoAnswer(
                 f"no SMP server answers on {self.port}: {silent}",
-                hint="is the kit on, and is fota.mcuboot_port the port of its SMP server?",
+                hint="is the kit on? `cellagent config set fota.mcuboot_port PORT` names another "
+                "port of it",
             ) from None
 
     async def _images(self) -> list[ImageState]:

@@ -30,7 +30,9 @@ class WifiCompanion:
         except AtError as error:
             raise WifiUnavailable(
                 f"the Wi-Fi companion on {self.port}: {error}",
-                hint=error.hint or "an ESP-AT answers there: is kit.companion_port right?",
+                hint=error.hint
+                or "an ESP-AT answers there: `cellagent config set kit.companion_port PORT` names "
+                "another port",
             ) from error
         points = tuple(
             AccessPoint(

@@ -43,8 +43,7 @@ def chosen_boards(
     if bool(names) == all_kits:
         raise UsageError(
             "name the boards, or say --all",
-            hint="cellagent provision run /dev/ttyACM0 serial:1050934568 …; `cellagent ports` "
-            "lists them",
+            hint="`--all` takes every one, `cellagent ports` lists them",
         )
     return all_boards(slots, listing) if all_kits else named_boards(names, slots, listing)
 

@@ -60,7 +60,7 @@ def create_ca(
         if file.exists():
             raise UsageError(
                 f"{file} is there already: a CA is never overwritten",
-                hint="use that one, or name another folder: cellagent provision ca create FOLDER",
+                hint="use that one, or name another folder: `cellagent provision ca create FOLDER`",
             )
     key = ec.generate_private_key(ec.SECP256R1())
     encrypted = key.private_bytes(

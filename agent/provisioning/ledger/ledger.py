@@ -262,7 +262,7 @@ class Ledger(StationRuns):
                 raise LabelTaken(
                     f"{others[0]}: nothing was written to this one",
                     hint="scan the slot, then the right label; a label that was stuck on another "
-                    f"board, or anew, is bound by --relabel {quote(label)}",
+                    f"board, or anew, is bound by `--relabel {quote(label)}`",
                 )
             execute("UPDATE boards SET label = '' WHERE label = :label", {"label": label})
             self._set_board(execute, uuid, {"label": label})

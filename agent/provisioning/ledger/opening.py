@@ -141,7 +141,7 @@ def _versions(database: Database) -> tuple[str | None, str]:
     if found is not None and found > newest:
         raise LedgerError(
             f"the ledger was written by a newer version (schema {found}, ours is {newest})",
-            hint="update cellagent on this station",
+            hint="this station needs a newer version of the program",
         )
     return found, newest
 

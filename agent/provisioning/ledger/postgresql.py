@@ -276,7 +276,7 @@ def _checked(address: str) -> str:
     if "password" in parts:
         raise UsageError(
             "the ledger's address holds a password, which every user of this host could read",
-            hint="take it out and set CELLAGENT_LEDGER_PASSWORD",
+            hint="take it out; it comes from the environment: CELLAGENT_LEDGER_PASSWORD",
         )
     # A host in the query is a socket's folder, or a name: both are judged like one in the address.
     hosts = ",".join(str(parts.get(name, "")) for name in ("host", "hostaddr")).split(",")

@@ -263,6 +263,6 @@ def _locked(path: Path) -> ProcessLock:
         raise LedgerHeld(
             f"another bench on this host writes {path}: {held.holder}",
             # No other file: that knows no key, so the bench would end the life of those it made.
-            hint="wait for it; stations that work at once share a ledger on PostgreSQL "
-            "(provisioning.ledger)",
+            hint="wait for it; stations that work at once share a ledger: "
+            "`cellagent config set provisioning.ledger postgresql://USER@HOST/NAME`",
         ) from held

@@ -146,8 +146,8 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         return ProvisioningPlan(
             refusal="a claim gives the service no key, and this kit takes none of the commands by "
             "which a key follows: it has no provisioning client (#XNRFPROV of Serial Modem 2.0)",
-            hint="--no-proof claims it and stops there; --registration onboard or "
-            "--registration public-key registers its key",
+            hint="`--no-proof` claims it and stops there; `--registration onboard` or "
+            "`--registration public-key` registers its key",
             reason_code="no-provisioning-client",
         )
     draft = _Draft()

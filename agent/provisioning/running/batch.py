@@ -33,7 +33,7 @@ def require_count(locations: Sequence[BoardLocation], number: int | None) -> Non
         )
         raise RefusedByRule(
             f"{counted(len(locations), 'boards')} found, {number} expected: {names or 'none'}",
-            hint="check cables and power, or correct --expect; nothing was written",
+            hint="check cables and power, or the number of `--expect`; nothing was written",
         )
 
 

@@ -181,7 +181,7 @@ class CredentialSteps:
             allow = " ".join(f"--replace {tag}:{kind}" for kind in wrong)
             raise WrongAnswer(
                 "; ".join(wrong.values()),
-                hint=f"line ends may have been changed on the way; run again with {allow}",
+                hint=f"line ends may have been changed on the way; `{allow}` writes it again",
             )
 
     async def _on_this_board(

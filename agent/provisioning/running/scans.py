@@ -26,7 +26,7 @@ def require_pattern(pattern: str) -> None:
     except re.error as error:
         raise UsageError(
             f"provisioning.label_pattern: {pattern!r} is no regular expression: {error}",
-            hint="cellagent config set provisioning.label_pattern '[A-Z]{2}[0-9]{6}'",
+            hint="`cellagent config set provisioning.label_pattern '[A-Z]{2}[0-9]{6}'`",
         ) from error
 
 

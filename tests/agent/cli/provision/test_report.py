@@ -42,6 +42,6 @@ def test_failures_alone_and_a_period_without_a_run() -> None:
 def test_an_empty_ledger_says_what_comes_next() -> None:
     done = completed("provision", "report")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "next: cellagent provision run" in done.stderr
+    assert "next: `cellagent provision run" in done.stderr
     empty = json.loads(completed("provision", "report", "--json").stdout)
     assert empty["total"]["yield"] is None

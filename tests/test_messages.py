@@ -1,0 +1,69 @@
+"""Each message's way out can be pasted: `scripts/messages` lists them, to be read by a person."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from agent.cli.tree import root
+from agent.config.parse import all_keys
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "scripts"))
+from messages import messages
+
+MESSAGES = list(messages())
+_QUOTED = re.compile(r"`[^`]*`")
+_KEYS = sorted({key.replace(".NAME.", ".{name}.") for key in all_keys() if "." in key})
+_KEY = re.compile(rf"(?<![\w.{{`])({'|'.join(map(re.escape, _KEYS))})(?![\w.])")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+# What is there and may be left out, or is meant as a name, is none to paste.
+_NAMED = re.compile(
+    r"(?:leave out|without|leave|or|instead of|than|with|say) (?:--[\w-]+(?: and |, )?)+"
+)
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for message in MESSAGES:
+        for text in (message.text, message.hint):
+            for quoted in _QUOTED.findall(text):
+                if quoted.startswith("`cellagent "):
+                    yield f"{message.path}:{message.line}", quoted.strip("`")
+
+
+@pytest.mark.parametrize(("where", "line"), list(commands()))
+def test_each_command_that_a_message_names_exists_with_its_options(where: str, line: str) -> None:
+    command: click.Command = root
+    words = shlex.split(re.sub(r"\{[^}]*\}+", "WORD", line))[1:]
+    while words and isinstance(command, click.Group) and words[0].islower():
+        found = command.get_command(click.Context(command), words[0])
+        assert found is not None, f"{where}: no command {words[0]!r} in {line!r}"
+        command, words = found, words[1:]
+    known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    for word in words:
+        if word == "--":
+            break
+        if word.startswith("--"):
+            assert word.partition("=")[0] in known | {"--help"}, f"{where}: {word} in {line!r}"
+
+
+def _left_to_type(hint: str) -> str:
+    """Return what of a hint is to be typed and stands in no backticks, "" for nothing."""
+    text = _QUOTED.sub("", hint)
+    patterns = (re.compile(r"cellagent [a-z]+ "), _KEY, _OPTION)
+    found = (pattern.search(_NAMED.sub("", text)) for pattern in patterns)
+    return ", ".join(each[0] for each in found if each)
+
+
+def test_what_a_hint_says_to_type_stands_in_backticks() -> None:
+    wrong = [
+        f"{message.path}:{message.line}: {left}: {message.hint}"
+        for message in MESSAGES
+        if (left := _left_to_type(message.hint))
+    ]
+    assert not wrong, "\n".join(wrong)
