@@ -12,6 +12,7 @@ from agent.config.secrets import SECRETS, Secret
 from agent.errors import ConfigError, CredentialMissing, WrongCredential
 from agent.redact import hide
 
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
 # The hosts that each kind may be sent to, whatever a call declares: a second check.
 HOSTS: Mapping[Scheme, frozenset[Host]] = {
     Scheme.API_KEY: frozenset({Host.DEVICE_CLOUD, Host.PROVISIONING}),
@@ -73,10 +74,18 @@ class Keyring:
     def advice(self, credential: Credential, status: int, own: str) -> str:
         """Return what to do after a refusal: replace the secret, or check what it needs.
 
-        `own` is the call's own advice, "" where it has none.
+        After a 403 the secret may be good: to replace it is the other way out. `own` is the call's
+        own advice, "" where it has none.
         """
-        replacing = self._replacing.get(credential.scheme, "") if status in {401, 403} else ""
-        return "; ".join(filter(None, (replacing, own or credential.advice(status))))
+        own = own or credential.advice(status)
+        replacing = (
+            self._replacing.get(credential.scheme, "")
+            if status in {_UNAUTHORIZED, _FORBIDDEN}
+            else ""
+        )
+        if status == _FORBIDDEN:
+            return "; or use another: ".join(filter(None, (own, replacing)))
+        return "; ".join(filter(None, (replacing, own)))
 
     def __contains__(self, scheme: Scheme) -> bool:
         return scheme in self._by_scheme
@@ -175,7 +184,7 @@ class Basic:
 
     def advice(self, status: int) -> str:
         """Return what to check after a refusal."""
-        if status not in {401, 403}:
+        if status not in {_UNAUTHORIZED, _FORBIDDEN}:
             return ""
         return (
             "check email and key; a user key does not open an organization that requires single "
@@ -222,7 +231,7 @@ class ProjectKey:
 
     def advice(self, status: int) -> str:
         """Return what to check after a refusal."""
-        if status not in {401, 403}:
+        if status not in {_UNAUTHORIZED, _FORBIDDEN}:
             return ""
         return (
             f"check the project key, which ends at once when it is cycled (`cellagent observe "

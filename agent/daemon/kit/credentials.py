@@ -59,11 +59,13 @@ def _findings(security_tag: int, gone: Sequence[int]) -> tuple[Finding, ...]:
         return ()
     kinds = {kind.value: name for kind, name in _NAMES.items()}
     names = ", ".join(kinds.get(kind, f"the item of type {kind}") for kind in gone)
+    is_one = len(gone) == 1
     return (
         Finding(
-            f"{names} {'is' if len(gone) == 1 else 'are'} gone from security tag {security_tag},"
-            " where this agent saw them before: after an update of the modem's firmware, a loss of"
-            " power while it wrote, or a deletion",
-            f"provision it again: `cellagent provision run --security-tag {security_tag}`",
+            f"{names} {'is' if is_one else 'are'} gone from security tag {security_tag},"
+            f" where this agent saw {'it' if is_one else 'them'} before: after an update of the"
+            " modem's firmware, a loss of power while it wrote, or a deletion",
+            f"provision it again: `cellagent provision run --security-tag {security_tag}`, with"
+            " --rekey where a ledger knows its lost key",
         ),
     )

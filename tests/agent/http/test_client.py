@@ -74,8 +74,16 @@ async def test_json_is_sent_with_its_content_type() -> None:
     assert await client(answer).send(Write()) == 202
 
 
-@pytest.mark.parametrize("status", [401, 403])
-async def test_what_a_call_itself_advises_does_not_hide_which_key_was_refused(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [
+        (401, "api_key is of FILE: replace it; switch it on"),
+        (403, "switch it on; or use another: api_key is of FILE: replace it"),
+    ],
+)
+async def test_what_a_call_itself_advises_does_not_hide_which_key_was_refused(
+    status: int, hint: str
+) -> None:
     class ReadAdvising(Read):
         def advice(self, status: int, code: int | None) -> str:
             return "switch it on"
@@ -87,7 +95,7 @@ async def test_what_a_call_itself_advises_does_not_hide_which_key_was_refused(st
     http = HttpClient(refusing, {Host.DEVICE_CLOUD: BASE}, keyring)
     with pytest.raises(AgentError) as caught:
         await http.send(ReadAdvising())
-    assert caught.value.hint == "api_key is of FILE: replace it; switch it on"
+    assert caught.value.hint == hint
 
 
 STATUSES = [

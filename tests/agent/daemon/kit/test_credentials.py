@@ -45,7 +45,7 @@ async def test_what_vanishes_is_told_after_a_restart_and_until_it_is_back(
     assert await told(credentials, modem) == []  # listed once a start: nothing restarted
     credentials.expect_loss()
     (said,) = await told(credentials, modem)
-    assert f"the private key is gone from security tag {TAG}" in said
+    assert f"the private key is gone from security tag {TAG}, where this agent saw it" in said
     assert f"`cellagent provision run --security-tag {TAG}`" in said
     again = KitCredentials(KitStore(tmp_path, "kit"))
     assert await told(again, modem) == [said]
