@@ -36,16 +36,16 @@ def device_identity(session: Session, given: PartialIdentity) -> IdentityTracker
     Then come the kit's own events, its USB identity, and the id that `run` knows it by. Raises
     UsageError for a name that breaks its rule, UntrustedPlace.
     """
-    from agent.daemon.kit.identity import known_id_at
+    from agent.daemon.kit.identity import record_at
     from at.ports.usb import usb_kit_at
 
     configured_names = given | profile_identity(session.kit)
     configured_names.identity()  # raises before anything is opened
     port = session.kit.port
     usb = usb_kit_at(port, session.usb_ports)
+    record = record_at(session.configuration.state_dir, port, usb)
     known = PartialIdentity(
-        known_id_at(session.configuration.state_dir, port, usb),
-        usb.model.board if usb and usb.model else "",
+        record.known_id if record else "", usb.model.board if usb and usb.model else ""
     )
     return IdentityTracker(lambda: configured_names, lambda: known)
 

@@ -244,11 +244,11 @@ def _has_answered(port: str, listing: Listing) -> bool:
     """Return whether the agent has spoken to a kit on this port."""
     from agent.config.paths import state_dir
     from agent.config.trusted_places import UntrustedPlace
-    from agent.daemon.kit.identity import known_id_at
+    from agent.daemon.kit.identity import record_at
     from at.ports.usb import usb_kit_at
 
     try:
-        return bool(known_id_at(state_dir(), port, usb_kit_at(port, listing)))
+        return record_at(state_dir(), port, usb_kit_at(port, listing)) is not None
     except UntrustedPlace:
         return False
 

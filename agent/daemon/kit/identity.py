@@ -298,8 +298,8 @@ def _record_in(file: Path) -> KitRecord:
     return record
 
 
-def known_id_at(state_dir: Path, port: str, usb: UsbPort | None) -> str:
-    """Return the id of the kit that `run` last saw on a port, "" for none.
+def record_at(state_dir: Path, port: str, usb: UsbPort | None) -> KitRecord | None:
+    """Return the record of the kit that `run` last spoke to on a port, None for none.
 
     A kit with a known USB identity is found by that, whatever its port is called now. Raises
     UntrustedPlace where others could change the records.
@@ -315,5 +315,5 @@ def known_id_at(state_dir: Path, port: str, usb: UsbPort | None) -> str:
                 if by_usb
                 else same_port(record.port, port)
             ):
-                return record.known_id
-    return ""
+                return record
+    return None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.config.profile import KitSettings
 from agent.daemon.kit.first_contact import Contact
-from agent.daemon.kit.identity import DOUBT_S, IdOrigin, KitIdentity, KitStore, known_id_at
+from agent.daemon.kit.identity import DOUBT_S, IdOrigin, KitIdentity, KitStore, record_at
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import DeviceIdentity
 from at.checkup import Check
@@ -207,10 +207,15 @@ def test_a_console_finds_the_id_of_its_kit_by_usb_or_by_its_port(tmp_path: Path)
     names.set_usb(at_usb("001050912345"), 0.0)
     names.update(contact(IMEI, device_id="uuid-1"))
     names_in(tmp_path, right, "right").update(contact(OTHER, device_id="uuid-2"))
-    assert known_id_at(tmp_path, "/dev/ttyACM7", at_usb("001050912345")) == "uuid-1"
-    assert known_id_at(tmp_path, "/dev/ttyS1", None) == "uuid-2"
-    assert known_id_at(tmp_path, "/dev/ttyACM0", at_usb("001050967890")) == "", "another kit"
-    assert known_id_at(tmp_path, "/dev/ttyS9", None) == ""
+
+    def known_id_at(port: str, serial: str = "") -> str | None:
+        record = record_at(tmp_path, port, at_usb(serial) if serial else None)
+        return record and record.known_id
+
+    assert known_id_at("/dev/ttyACM7", "001050912345") == "uuid-1"
+    assert known_id_at("/dev/ttyS1") == "uuid-2"
+    assert known_id_at("/dev/ttyACM0", "001050967890") is None, "another kit"
+    assert known_id_at("/dev/ttyS9") is None
 
 
 def at(lat: float, lon: float) -> dict[str, object]:
