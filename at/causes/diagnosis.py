@@ -17,6 +17,8 @@ MOST = 5
 _MOST_FAILURES = 2
 _ORDER = {certainty: place for place, certainty in enumerate(Certainty)}
 _FACT = re.compile(r"\{([^{}]+)\}")
+_NO_SECRET = re.compile(r'[^"]*AT%CMNG=0,\d+,\d+,"\s*-----BEGIN [A-Z ]+-----', re.IGNORECASE)
+"""The first line of a write, whose content comes on the next ones."""
 _LIMITS = re.compile(r"([<>]) (-?\d+(?:\.\d+)?)")
 
 
@@ -88,7 +90,7 @@ def _cause(row: Row, facts: Mapping[str, Fact]) -> Cause | None:
         cause=_FACT.sub(value, row.cause),
         certainty=row.certainty.value,
         says=_FACT.sub(value, row.says),
-        evidence=without_secrets(fact.line),
+        evidence=fact.line if _NO_SECRET.fullmatch(fact.line) else without_secrets(fact.line),
         next=row.next,
         number=fact.number,
     )

@@ -85,6 +85,8 @@ class WordList:
         return sorted({at for text, places in self._with.items() if text in line for at in places})
 
 
+_ERROR = 100
+"""What +CME ERROR adds to the cause numbers of EMM and ESM that it knows."""
 _ALIKE = str.maketrans("123456789", "0" * 9)
 """Lines of a log that differ in numbers alone are looked up once."""
 
@@ -171,11 +173,14 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
     others: list[int | str] = [number for number in range(1, 256) if number not in causes]
     source, until = str(numbers["source"]), list(numbers["until"])
     notes = {str(number) for number in numbers.get("notes", ())}
+    of_errors = {int(code) for code in numbers["cme"]}
     for name, certainty in ((fact, "certain"), (str(numbers["old"]), "likely")):
         still: dict[str, Expected] = {"stat": ["-", 0, 2, 3, 4, 90]} if name != "esm" else {}
         for number, (title, plainly, step) in causes.items():
             says = f'The network\'s cause is {fact.upper()} {number}, "{title}": {plainly}.'
             when: list[dict[str, Expected]] = [{name: number, **still}]
+            if name == fact and _ERROR + number in of_errors:
+                when.append({"cme": _ERROR + number, **still})
             sure, ends = (
                 (certainty, until)
                 if str(number) not in notes
