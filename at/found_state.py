@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from at.causes.live import causes_of_modem
+from at.causes.live import likeliest_cause
 from at.commands.clock import ReadClock, SetClock, clock_text, read_clock
 from at.commands.functional_mode import (
     LTE_MODES,
@@ -94,7 +94,9 @@ async def put_back(modem: Modem, found: FoundState, settle_s: float, clock: Cloc
         is_back = await _is_back_within(modem, found, ONLINE_S, clock)
         await _restore_time(modem, found)
         if not is_back:
-            return f"{NOT_BACK}: {await _cause(modem)}"
+            cause = await likeliest_cause(modem)
+            says = cause.says if cause else f"it has not registered within {ONLINE_S:.0f} s"
+            return f"{NOT_BACK}: {says}"
     except LinkLost:
         raise
     except AtError as error:
@@ -142,15 +144,6 @@ async def _restore_time(modem: Modem, found: FoundState) -> None:
         if (instant := read_clock(found.clock).local_time).tzinfo is not None:
             with suppress(CommandRejected):
                 await modem.send(SetClock(clock_text(instant + since)))
-
-
-async def _cause(modem: Modem) -> str:
-    try:
-        first = (await causes_of_modem(modem, watch_s=0))[0]
-    except (IndexError, AtError):
-        return "the modem does not say why"
-    known = first.cause not in {"registered", "nothing-found"}
-    return first.says if known else f"it has not registered within {ONLINE_S:.0f} s"
 
 
 async def _setting(modem: Modem, name: str) -> str:

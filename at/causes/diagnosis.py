@@ -36,6 +36,11 @@ class Cause:
     next: str
     number: int
 
+    @property
+    def is_trouble(self) -> bool:
+        """Whether it says more than that all is well, or nothing known."""
+        return self.cause not in {row.cause for row in load().alone}
+
     def to_json(self) -> dict[str, str]:
         """Return it in the shape of `modem why --json`."""
         names = ("cause", "certainty", "says", "evidence", "next")

@@ -10,7 +10,7 @@ from at.causes.evidence import Evidence
 from at.causes.table import load
 from at.driver.modem import Modem
 from at.driver.stream import Stream
-from at.protocol.errors import AtError, CommandTimeout, NoAnswer
+from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer
 from at.protocol.notices import Notice
 
 _ALL_S, _EACH_S, _PUT_BACK_S = 10.0, 4.0, 2.0
@@ -46,6 +46,17 @@ async def causes_of_modem(modem: Modem, *, watch_s: float = WATCH_S) -> list[Cau
             if not asked.evidence.facts():
                 raise
         return causes(asked.evidence.facts(), load())
+
+
+async def likeliest_cause(modem: Modem) -> Cause | None:
+    """Return the first cause of trouble that a modem shows now, None for none. Raises LinkLost."""
+    try:
+        first = (await causes_of_modem(modem, watch_s=0))[0]
+    except LinkLost:
+        raise
+    except AtError:
+        return None
+    return first if first.is_trouble else None
 
 
 class _Asked:

@@ -227,7 +227,7 @@ async def look_at_kit(session: Session) -> Checks:
                 mended = "" if is_well else check.hint or "`cellagent modem why`"
                 yield Line(name.replace("_", " "), "ok" if is_well else "warn", check.shown, mended)
         for cause in (await causes_of_modem(modem, watch_s=0))[:3]:
-            if cause.cause in {"registered", "nothing-found"}:
+            if not cause.is_trouble:
                 yield Line("network", "ok", cause.says)
                 continue
             kind: Literal["warn", "fail"] = "warn" if cause.cause == "modem-off" else "fail"

@@ -8,7 +8,6 @@ from agent.cli.modem.why import as_objects, show
 from agent.errors import AgentError, RefusedByRule
 from at.checkup import Check, application_checks, check_modem, firmware_check
 
-_WELL = {"registered", "nothing-found"}
 # A kit that is off was not asked to work, and one that tells nothing may be no cellular one.
 _NEUTRAL = {"modem-off", "nothing-found"}
 
@@ -47,7 +46,7 @@ async def command(session: Session) -> int:
             )
         else:
             _show(modem.name, checks, session)
-            if {one.cause for one in causes}.isdisjoint(_WELL):
+            if causes[0].is_trouble:
                 show(causes, session)
     if not verdict.allowed:
         return RefusedByRule.exit_code

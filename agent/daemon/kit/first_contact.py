@@ -14,7 +14,7 @@ from agent.errors import CredentialError
 from agent.fota.installers.base import running_by_at
 from agent.fota.jobs import FirmwareType
 from at.causes.diagnosis import Cause
-from at.causes.live import causes_of_modem
+from at.causes.live import likeliest_cause
 from at.checkup import Check, check_modem
 from at.commands.functional_mode import LTE_MODES
 from at.commands.registration import ReadRegistration
@@ -30,7 +30,6 @@ _NEEDS_CAUSE = frozenset({3, 90})
 _ABOUT = {3: "the network denies registration", 90: "the SIM cannot be used"}
 _CERTAIN = "certain"
 _SEARCHES = frozenset({0, 2, 4})
-_NO_CAUSE = {"registered", "nothing-found", "modem-off"}
 SETTLE_S = 30.0
 """Seconds that a modem may search before that is reported."""
 
@@ -147,8 +146,9 @@ async def read_contact(modem: Modem, device_id: str, before: Contact | None = No
     still = contact.is_off or (before is not None and before.value("registration") in _SEARCHES)
     if stat not in _NEEDS_CAUSE and not (stat in _SEARCHES and still):
         return contact
-    cause = (await causes_of_modem(modem, watch_s=0))[0]
-    return replace(contact, cause=None if cause.cause in _NO_CAUSE else cause)
+    cause = await likeliest_cause(modem)
+    is_off = cause is not None and cause.cause == "modem-off"  # which is a finding of its own
+    return replace(contact, cause=None if is_off else cause)
 
 
 async def _application(modem: Modem) -> str:
