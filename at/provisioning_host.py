@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 
+from at.causes.live import likeliest_cause
 from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
 from at.commands.serial_modem import SerialModemNotice
 from at.commands.serial_modem_cloud import CloudState, ConnectCloud, ReadCloudState
@@ -101,9 +102,11 @@ async def go_online(modem: Modem) -> None:
                     return
                 await asyncio.sleep(_LOOK_S)
     except TimeoutError as error:
+        cause = await likeliest_cause(modem)
         raise ProvisioningFailed(
-            f"the kit is not on the network after {ONLINE_S:.0f} s, and cannot ask the service",
-            hint="`cellagent modem why` says what keeps it from it",
+            f"the kit is not on the network after {ONLINE_S:.0f} s, and cannot ask the service: "
+            + (cause.says if cause else "its modem does not say why"),
+            hint=cause.next if cause else "`cellagent modem why` watches what it does",
         ) from error
 
 

@@ -110,3 +110,11 @@ async def test_an_open_session_is_renewed_after_credentials_were_written() -> No
                 heard = [notices.queue.get().line for _ in range(len(notices.queue))]
             assert [line.partition(": ")[2] for line in heard] == said
             assert virtual.kit.session.cloud_ready
+
+
+async def test_a_kit_that_does_not_get_online_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provisioning_host, "ONLINE_S", 0.05)
+    async with kit(faults=("denied=8",)) as (modem, _):
+        with pytest.raises(ProvisioningFailed, match="The network's cause is EMM 8") as failed:
+            await provisioning_host.go_online(modem)
+    assert "Ask the SIM's provider" in failed.value.hint

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from agent.errors import AgentError, RefusedByRule
 from agent.provisioning.boards.limits import Quantity
+from at.causes.diagnosis import Cause
 from at.tokens.jwt import Jwt
 
 T = TypeVar("T")
@@ -125,6 +126,9 @@ class BoardPort(CredentialStore, Protocol):
 
     async def measure(self, quantity: Quantity) -> int | None:
         """Return a quantity in its unit, None where the modem does not know it."""
+
+    async def cause(self) -> Cause | None:
+        """Return why the modem does not do its work, None where it shows no trouble."""
 
     async def judged_key(self, text: str, tag: int) -> MadeKey:
         """Return the key of another's record of %KEYGEN's answer. Raises WrongAnswer as above."""

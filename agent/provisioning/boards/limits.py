@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from at.causes.diagnosis import Cause
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 from at.protocol.errors import CommandRejected, ParseError
 
@@ -42,6 +43,9 @@ class Quantity(Enum):
 
 Measure = Callable[[Quantity], Awaitable["int | None"]]
 """Reads a quantity of a board in its unit, None where the modem does not know it."""
+Why = Callable[[], Awaitable[Cause | None]]
+"""Returns why a board's modem does not do its work, None where it shows no trouble."""
+_OF_THE_NETWORK = frozenset({Quantity.RSRP, Quantity.SIM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +81,35 @@ class Judgement:
     hint: str = ""
 
 
-async def judge(measure: Measure, mode: int, limits: Sequence[Limit]) -> Judgement:
+async def judge(measure: Measure, mode: int, limits: Sequence[Limit], why: Why) -> Judgement:
     """Read what is limited, and nothing else, and judge it; `mode` is the functional mode.
 
-    A value that cannot be read breaks its limit. Raises AtError where the link is lost.
+    A value that cannot be read breaks its limit. Where SIM or signal break one, the modem is asked
+    for the cause. Raises AtError where the link is lost.
     """
     readings: list[str] = []
     breaches: list[str] = []
     hint = _MEND
+    is_of_network = False
     for limit in limits:
         quantity = limit.quantity
         if not quantity.readable_in(mode):
             hint = _TURN_ON
             breaches.append(_unread(limit, f"cannot be read in functional mode {mode}"))
             continue
-        value, why = await _read(measure, quantity)
+        value, reason = await _read(measure, quantity)
         if value is None:
             hint = _WAIT if quantity is Quantity.RSRP else hint
-            breaches.append(_unread(limit, why))
+            breaches.append(_unread(limit, reason))
+            is_of_network |= quantity in _OF_THE_NETWORK
             continue
         readings.append(f"{quantity.words} {quantity.shown(value)}")
         if breach := limit.breach(value):
             breaches.append(breach)
+            is_of_network |= quantity in _OF_THE_NETWORK
+    if is_of_network and (cause := await why()) is not None:
+        breaches.append(cause.says.removesuffix("."))
+        hint = cause.next
     return Judgement(", ".join(readings), "; ".join(breaches), hint if breaches else "")
 
 

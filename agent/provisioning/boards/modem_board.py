@@ -9,6 +9,8 @@ from datetime import datetime
 from agent.config.identity_keys import IdentityKeys, UntrustedSignature
 from agent.provisioning.boards import board
 from agent.provisioning.boards.limits import Quantity
+from at.causes.diagnosis import Cause
+from at.causes.live import likeliest_cause
 from at.causes.written_pem import defect_in
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
@@ -143,6 +145,10 @@ class ModemBoard:
         if quantity is Quantity.RSRP:
             return (await send(ReadSignalQuality())).rsrp_dbm
         return int((await send(ReadSimState())).state == 1)
+
+    async def cause(self) -> Cause | None:
+        """Return the likeliest cause of trouble, None where the modem shows none."""
+        return await likeliest_cause(self._modem)
 
     async def write(self, tag: int, kind: int, content: str) -> None:
         """Write a credential; a refusal names the defect of its content, if that has one."""

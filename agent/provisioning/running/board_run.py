@@ -322,7 +322,7 @@ async def plan_board(
     plan = make_plan(board, goal, history)
     if not plan.limits:
         return plan
-    judged = await judge(port.measure, board.mode, plan.limits)
+    judged = await judge(port.measure, board.mode, plan.limits, port.cause)
     if judged.refusal:
         return ProvisioningPlan(
             refusal=judged.refusal,

@@ -55,7 +55,7 @@ async def board(mode: int, *faults: str) -> AsyncIterator[Listening]:
 
 async def test_a_board_within_its_limits_tells_its_figures() -> None:
     async with board(1) as kit:
-        judged = await judge(kit.measure, 1, ALL)
+        judged = await judge(kit.measure, 1, ALL, kit.cause)
     assert (judged.refusal, judged.hint) == ("", "")
     assert judged.readings.startswith("supply voltage 5054 mV, temperature 24 °C, RSRP -1")
     assert judged.readings.endswith(" dBm, SIM ready")
@@ -68,26 +68,27 @@ async def test_a_board_within_its_limits_tells_its_figures() -> None:
         ("supply=5501", SUPPLY, "supply voltage 5501 mV, and the limit is"),
         ("temperature=-11", TEMPERATURE, "temperature -11 °C, and the limit is temperature at le"),
         ("temperature=61", TEMPERATURE, "temperature 61 °C, and the limit is"),
-        ("weak-signal=30", RSRP, "dBm, and the limit is RSRP at least -125 dBm"),
-        ("no-cells", RSRP, "RSRP is not known to the modem, and the limit is"),
-        ("no-sim", SIM, "SIM not ready, and the limit is a SIM that is ready"),
+        ("weak-signal=30", RSRP, "at least -125 dBm; The signal is very weak: RSRP -151 dBm"),
+        ("no-cells", RSRP, "RSRP at least -125 dBm; The modem searches LTE-M alone"),
+        ("no-sim", SIM, "SIM not ready, and the limit is a SIM that is ready; The modem sees no"),
     ],
 )  # fmt: skip
 async def test_each_limit_that_is_broken_is_told_with_the_figure(
     fault: str, limit: Limit, reason: str
 ) -> None:
     async with board(1, fault) as kit:
-        judged = await judge(kit.measure, 1, [limit])
+        judged = await judge(kit.measure, 1, [limit], kit.cause)
     assert reason in judged.refusal
     assert judged.hint
 
 
 async def test_all_that_is_wrong_is_told_at_once() -> None:
     async with board(1, "supply=2900", "no-sim") as kit:
-        judged = await judge(kit.measure, 1, ALL)
-    assert judged.refusal.count("; ") == 1
-    assert "2900 mV" in judged.refusal
-    assert "SIM not ready" in judged.refusal
+        judged = await judge(kit.measure, 1, ALL, kit.cause)
+    supply, sim, cause = judged.refusal.split("; ")
+    assert "2900 mV" in supply
+    assert "SIM not ready" in sim
+    assert cause == "The modem sees no SIM"
 
 
 @pytest.mark.parametrize("mode", [0, 4])
@@ -95,7 +96,7 @@ async def test_what_needs_the_radio_is_refused_where_that_is_off_and_told_how_to
     mode: int,
 ) -> None:
     async with board(mode) as kit:
-        judged = await judge(kit.measure, mode, ALL)
+        judged = await judge(kit.measure, mode, ALL, kit.cause)
         assert kit.asked == [Quantity.SUPPLY, Quantity.TEMPERATURE]
     assert f"RSRP cannot be read in functional mode {mode}, and the limit is" in judged.refusal
     assert f"SIM cannot be read in functional mode {mode}" in judged.refusal
@@ -129,7 +130,7 @@ async def test_an_answer_that_cannot_be_read_breaks_the_limit(
             raise error
 
         monkeypatch.setattr(kit, "measure", unreadable)
-        judged = await judge(kit.measure, 1, [SUPPLY])
+        judged = await judge(kit.measure, 1, [SUPPLY], kit.cause)
     assert f"supply voltage {says}" in judged.refusal
     assert "and the limit is supply voltage at least 3300 mV" in judged.refusal
 
