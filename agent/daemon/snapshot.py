@@ -140,6 +140,7 @@ class LinkStatus(PortStatus, tag="link"):
     model: str | None = None
     registration: int | None = None
     time: str | None = None
+    """The modem's clock at the last contact, ISO 8601, with its zone where that is known."""
     findings: list[Finding] | None = None
     cause: LikelyCause | None = None
     """Why it is not on the network, the best that is known."""

@@ -28,6 +28,7 @@ from agent.daemon.snapshot import Finding, LikelyCause
 from agent.daemon.status import AgentEventKind
 from agent.tasks import first_of, wait_for_event
 from at.causes.diagnosis import Cause
+from at.commands.clock import read_clock
 from at.commands.functional_mode import LTE_MODES, OFF_MODES, FunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
 from at.ports.usb import usb_kit_at
@@ -246,7 +247,8 @@ class KitConnection:
             status.imei = contact.text("imei")
             status.model = contact.text("model")
             status.registration = contact.number("registration")
-            status.time = contact.text("time")
+            clock = contact.text("time")
+            status.time = clock and read_clock(clock).local_time.isoformat()
             status.findings = self._findings.shown or None
             status.cause = self._likely(contact.cause)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,30 @@ async def test_a_kit_is_met_located_and_its_crash_delivered(tmp_path: Path, clou
         assert concern_of(status, "kit", "location")["position"]["with"] == "wifi"
         assert any(event["type"] == "trace" for event in await listed_events(cloud))
         assert await agent.stop() == 0
+
+
+async def test_a_kit_that_is_denied_tells_the_cause_and_a_command_that_names_its_port(
+    tmp_path: Path, cloud: Served
+):
+    async with kit_to_crash(tmp_path, "denied") as kit:
+        kit.receive(b"AT+CFUN=1\r")
+        async with agent_on(profile_with(tmp_path, cloud)) as agent:
+            status = await agent.until_status(
+                lambda now: bool(concern_of(now, "kit", "link").get("cause"))
+            )
+    cause = concern_of(status, "kit", "link")["cause"]
+    assert cause["cause"] == "emm-15"
+    assert f"--port {tmp_path / 'kit'}`" in cause["next"]
+
+
+async def test_the_clock_of_a_kit_is_shown_as_every_time_is(tmp_path: Path, cloud: Served):
+    async with kit_to_crash(tmp_path) as kit:
+        kit.receive(b"AT+CFUN=1\r")
+        async with agent_on(profile_with(tmp_path, cloud)) as agent:
+            status = await agent.until_status(
+                lambda now: bool(concern_of(now, "kit", "link").get("time"))
+            )
+    assert datetime.fromisoformat(concern_of(status, "kit", "link")["time"]).tzinfo is not None
 
 
 async def test_what_the_kit_said_survives_the_cloud_and_the_agent_being_killed(
