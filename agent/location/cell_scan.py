@@ -223,7 +223,7 @@ def monitor_to_json(monitor: Monitor) -> list[dict[str, object]]:
         return []
     entry = _identity(monitor.plmn, monitor.cell_id, monitor.tac)
     _add_level(entry, monitor.rsrp_dbm, None)
-    if monitor.earfcn is not None and monitor.earfcn in _EARFCN:
+    if monitor.earfcn is not None:
         entry["earfcn"] = monitor.earfcn
     if monitor.phys_cell_id is not None:
         entry["pci"] = monitor.phys_cell_id

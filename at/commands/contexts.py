@@ -355,7 +355,10 @@ def _event_context(event: str, parameters: Sequence[str]) -> int | None:
         return int(parameters[0]) if is_number[0] else None
     if not all(is_number):
         raise ParseError(f"+CGEV: what follows {event} is not numbers")
-    return int(parameters[place])
+    cid = int(parameters[place])
+    if cid > _CID_HIGH:
+        raise ParseError(f"+CGEV: {cid} is no context")
+    return cid
 
 
 register("+CGEV", _event)

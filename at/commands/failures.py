@@ -11,8 +11,7 @@ from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.values import Fields, Record, after_name, single_line
 
-_REPORT = re.compile(r"([A-Z]{2,8}) ([0-9]{1,5})", re.ASCII)
-_HIGHEST_CID = 255
+_REPORT = re.compile(r"(EMM|ESM|PDP|UICC|SMS|OTHER) ([0-9]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +50,24 @@ class ReadLastFailure(Command[LastFailure]):
         """Return the report."""
         text = after_name(single_line(lines, self.name), self.name)
         report = text[1:-1] if re.fullmatch(r'"[^"]*"', text) else text
-        if '"' in report or len(report) > 2041:  # TS 27.007, 6.10
+        if '"' in report:
             raise ParseError("+CEER: the report is no text")
         match = _REPORT.fullmatch(report)
         if match is None:
             return LastFailure(report)
-        return LastFailure(report, match.group(1), int(match.group(2)))
+        module, cause = match.group(1), int(match.group(2))
+        if cause > 255:  # an octet, TS 24.301
+            raise ParseError(f"+CEER: {cause} is no cause")
+        return LastFailure(report, module, cause)
 
 
-def _cause(fields: Fields) -> NetworkCause:
-    cause = fields.integer("cause", 0, 255)
-    return NetworkCause(cause, fields.further_integer("cid", 0, _HIGHEST_CID))
+def _device_cause(fields: Fields) -> NetworkCause:
+    return NetworkCause(fields.integer("cause", 0, 255))
 
 
-register_readers(NetworkCauseNotice, {"+CNEC_ESM": _cause, "+CNEC_EMM": _cause})
+def _context_cause(fields: Fields) -> NetworkCause:
+    cause = _device_cause(fields).cause
+    return NetworkCause(cause, fields.further_integer("cid", 0, 255))
+
+
+register_readers(NetworkCauseNotice, {"+CNEC_EMM": _device_cause, "+CNEC_ESM": _context_cause})

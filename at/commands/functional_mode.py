@@ -73,8 +73,8 @@ class TestFunctionalMode(Command[FunctionalModes]):
 
     def read(self, fields: Fields) -> FunctionalModes:
         """Return the modes that this modem has."""
-        modes = fields.integers("fun")
-        resets = None if fields.peek().absent else fields.integers("rst")
+        modes = fields.integers("fun", 0, 255)
+        resets = None if fields.peek().absent else fields.integers("rst", 0, 1)
         return FunctionalModes(modes, resets)
 
 

@@ -193,7 +193,7 @@ class TestSerialNumber(Command[SerialNumberTypes]):
 
     def read(self, fields: values.Fields) -> SerialNumberTypes:
         """Return the list of <snt>."""
-        return SerialNumberTypes(fields.integers("snt"))
+        return SerialNumberTypes(fields.integers("snt", 0, 3))
 
 
 def uuid_text(text: str, name: str) -> str:

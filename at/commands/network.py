@@ -173,7 +173,7 @@ class TestOperationMode(Command[OperationModes]):
 
     def read(self, fields: Fields) -> OperationModes:
         """Return the modes that this modem has."""
-        return OperationModes(fields.integers("mode"))
+        return OperationModes(fields.integers("mode", 0, 3))
 
 
 @at_command("AT+CGATT?")

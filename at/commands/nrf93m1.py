@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import ClassVar, Self
 
 from at.commands.identity import last_told, uuid_text
+from at.commands.system_mode import HIGHEST_BAND
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
@@ -144,7 +145,7 @@ class TestBands(Command[SupportedBands]):
 
     def read(self, fields: Fields) -> SupportedBands:
         """Return the bands."""
-        return SupportedBands(fields.integers("bands"))
+        return SupportedBands(fields.integers("bands", 1, HIGHEST_BAND))
 
 
 @at_command("AT%POWD=")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from at.commands.registration import HIGHEST_CELL_ID
+from at.commands.system_mode import HIGHEST_EARFCN
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
@@ -181,7 +182,7 @@ def _serving(fields: Fields) -> ServingCell:
 
 def _level(fields: Fields) -> tuple[int, int, int, int]:
     return (
-        fields.integer("earfcn", 0, 2**18 - 1),
+        fields.integer("earfcn", 0, HIGHEST_EARFCN),
         fields.integer("phys_cell_id", 0, 503),
         fields.integer("rsrp", -160, -20),
         fields.integer("rsrq", -43, 20),

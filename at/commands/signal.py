@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
-from at.commands.system_mode import HIGHEST_BAND
+from at.commands.system_mode import HIGHEST_BAND, HIGHEST_EARFCN
 from at.protocol.answer_or_notice import REGISTRATION_STATES
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
@@ -182,7 +182,7 @@ class ReadMonitor(Command[Monitor]):
         # Firmware before 1.2 has no Periodic-TAU; that for satellites has four numbers more.
         if fields_left not in {14, 15, 19}:
             raise fields.fail("the line", f"has {fields_left + 1} fields, not 15, 16 or 20")
-        if not fields.peek(min(fields_left, 15) - 1).quoted:
+        if fields_left != 19 and not fields.peek(fields_left - 1).quoted:
             raise fields.fail("the last timer", "is not in quotes")  # the line was cut
         return Monitor(
             reg_status=status,
@@ -194,7 +194,7 @@ class ReadMonitor(Command[Monitor]):
             band=fields.optional_integer("band", 0, HIGHEST_BAND),
             cell_id=fields.optional_hexadecimal("cell_id", 8),
             phys_cell_id=fields.optional_integer("phys_cell_id", 0, 503),
-            earfcn=fields.optional_integer("earfcn", 0, 2**31 - 1),
+            earfcn=fields.optional_integer("earfcn", 0, HIGHEST_EARFCN),
             rsrp=_optional_rsrp(fields),
             snr=_optional_snr(fields),
             nw_provided_edrx_value=fields.bits("nw_provided_edrx_value", 4),
@@ -219,17 +219,17 @@ class EvaluateConnection(Command[ConnectionEvaluation]):
         return ConnectionEvaluation(
             result=result,
             rrc_state=fields.integer("rrc_state", 0, 1),
-            energy_estimate=fields.integer("energy_estimate", 0, 255),
+            energy_estimate=fields.integer("energy_estimate", 5, 9),
             rsrp=_rsrp(fields),
             rsrq=_rsrq(fields),
             snr=_optional_snr(fields),
             cell_id=fields.hexadecimal("cell_id", 8),
             plmn=plmn(fields),
             phys_cell_id=fields.integer("phys_cell_id", 0, 503),
-            earfcn=fields.integer("earfcn", 0, 2**31 - 1),
+            earfcn=fields.integer("earfcn", 0, HIGHEST_EARFCN),
             band=fields.integer("band", 0, HIGHEST_BAND),
-            tau_triggered=fields.integer("tau_triggered", 0, 255),
-            ce_level=fields.integer("ce_level", 0, 255),
+            tau_triggered=_known(fields, "tau_triggered", 1),
+            ce_level=_known(fields, "ce_level", 3),
             tx_power=fields.integer("tx_power"),
             tx_repetitions=fields.integer("tx_repetitions"),
             rx_repetitions=fields.integer("rx_repetitions"),
@@ -283,6 +283,13 @@ def _optional_snr(fields: Fields) -> int | None:
     if not is_snr(index):
         raise fields.fail("snr", f"is {index}, not in 0..49 and not 127 or 255")
     return index
+
+
+def _known(fields: Fields, name: str, high: int) -> int:
+    number = fields.integer(name, 0, 255)
+    if high < number < 255:
+        raise fields.fail(name, f"is {number}, not in 0..{high} and not 255")
+    return number
 
 
 def _signal_band(fields: Fields) -> SignalBand:

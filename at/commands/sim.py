@@ -177,7 +177,8 @@ class AccessSim(Command[SimResponse]):
 
 
 def _state(fields: Fields) -> SimState:
-    return SimState(fields.integer("state", 0, 1), fields.further_integer("cause", 0, 255))
+    state = fields.integer("state", 0, 1)
+    return SimState(state, None if state else fields.further_integer("cause", 0, 255))
 
 
 def _retries(row: Fields) -> PinRetries:

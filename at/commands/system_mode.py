@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from at.protocol.command import Command, OkCommand, at_command
-from at.protocol.values import Fields, Record, only_row, single_line, split
+from at.protocol.values import Fields, Record, single_line, split
 
 _LOCK_BITS = re.compile("[01]{1,256}")
 _LOCK_LIST = re.compile("[1-9][0-9]{0,2}(?:,[1-9][0-9]{0,2})*")
 HIGHEST_BAND = 256
 """Bands 255 and 256 are satellites' (TS 36.101, table 5.5-1 and 36.102)."""
+HIGHEST_EARFCN = 2**18 - 1
+"""TS 36.101, 5.7.3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class SystemMode(Record):
     lte_m: int
     nb_iot: int
     gnss: int
-    preference: int | None = None
+    preference: int
     ntn_nb_iot: int | None = None
     """NB-IoT by satellite; None, and not in JSON, for firmware without it."""
 
@@ -97,7 +99,7 @@ class ReadSystemMode(Command[SystemMode]):
             fields.integer("lte_m", 0, 1),
             fields.integer("nb_iot", 0, 1),
             fields.integer("gnss", 0, 1),
-            fields.optional_integer("preference", 0, 4),
+            fields.integer("preference", 0, 4),
             fields.optional_integer("ntn_nb_iot", 0, 1),
         )
         if not (answer.lte_m or answer.nb_iot or answer.gnss or answer.ntn_nb_iot):
@@ -109,12 +111,9 @@ class ReadSystemMode(Command[SystemMode]):
 class ReadBand(Command[CurrentBand]):
     """AT%XCBAND."""
 
-    def parse(self, lines: Sequence[str]) -> CurrentBand:
+    def read(self, fields: Fields) -> CurrentBand:
         """Return the band in use."""
-        fields = only_row(lines, self.name)
-        answer = CurrentBand(fields.integer("band", 0, HIGHEST_BAND))
-        fields.end()
-        return answer
+        return CurrentBand(fields.integer("band", 0, HIGHEST_BAND))
 
 
 @at_command("AT%XCBAND=?")
@@ -123,7 +122,7 @@ class TestBand(Command[Bands]):
 
     def read(self, fields: Fields) -> Bands:
         """Return the bands that the modem has."""
-        return Bands(fields.integers("bands"))
+        return Bands(fields.integers("bands", 1, HIGHEST_BAND))
 
 
 @at_command("AT%XBANDLOCK?")

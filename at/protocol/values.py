@@ -199,8 +199,11 @@ class Fields:
             raise self.fail(name, f"is not {count} bits")
         return text
 
-    def integers(self, name: str) -> tuple[int, ...]:
-        """Return a list in parentheses of integers and ranges, such as (0-3) or (1,2,5)."""
+    def integers(self, name: str, low: int, high: int) -> tuple[int, ...]:
+        """Return a list in parentheses of integers and ranges, such as (0-3) or (1,2,5).
+
+        All are of `low`..`high`.
+        """
         value = self.next_value()
         if value.items is None:
             raise self.fail(name, "is not a list")
@@ -213,8 +216,8 @@ class Fields:
                 raise self.fail(name, "is not a list of integers")
             first = int(match[1])
             last = int(match[2] or match[1])
-            if not first <= last < first + 4096:
-                raise self.fail(name, "holds a range that does not ascend")
+            if not low <= first <= last <= high:
+                raise self.fail(name, f"holds {item.text}, which is no range within {low}..{high}")
             numbers += range(first, last + 1)
         return tuple(numbers)
 

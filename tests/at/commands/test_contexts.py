@@ -11,6 +11,8 @@ from at.commands.contexts import _EVENTS
 from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
 
+CONTEXT = {"cid": 0, "type": "", "apn": "", "address": "", "ipv4_alloc": 0}
+
 
 @pytest.mark.parametrize(
     ("command", "lines", "part"),
@@ -26,7 +28,35 @@ from at.protocol.notices import Malformed
                 ]
             },
         ),
-        ("AT+CGDCONT?", ['+CGDCONT: 0,"","","",0,0'], {}),
+        ("AT+CGDCONT?", ['+CGDCONT: 0,"","","",0,0'], {"contexts": [CONTEXT]}),
+        (
+            "AT+CGDCONT?",
+            ['+CGDCONT: 1,"IP","a.b",,0,0', '+CGDCONT: 2,"IPV6","c"'],
+            {
+                "contexts": [
+                    {**CONTEXT, "cid": 1, "type": "IP", "apn": "a.b", "address": None},
+                    {"cid": 2, "type": "IPV6", "apn": "c", "address": None, "ipv4_alloc": None},
+                ]
+            },
+        ),
+        (
+            "AT+CGPADDR",
+            [
+                '+CGPADDR: 0,"10.0.0.1 fe80::1"',
+                "+CGPADDR: 1,fe80::2",
+                '+CGPADDR: 2,"10.0.0.2",""',
+                "+CGPADDR: 3",
+            ],
+            {
+                "contexts": [
+                    {"cid": 0, "ipv4": "10.0.0.1", "ipv6": "fe80::1"},
+                    {"cid": 1, "ipv4": None, "ipv6": "fe80::2"},
+                    {"cid": 2, "ipv4": "10.0.0.2", "ipv6": None},
+                    {"cid": 3, "ipv4": None, "ipv6": None},
+                ]
+            },
+        ),
+        ("AT+CGEREP?", ["+CGEREP: 2"], {"mode": 2, "bfr": None}),
     ],
 )
 def test_an_answer_becomes_its_fields(command, lines, part):
@@ -37,6 +67,12 @@ def test_an_answer_becomes_its_fields(command, lines, part):
     ("command", "lines"),
     [
         ("AT+CGDCONT?", ["+CGDCONT: x"]),
+        ("AT+CGDCONT?", ['+CGDCONT: 0,"IP"']),
+        ("AT+CGDCONT?", ['+CGDCONT: 256,"IP","a"']),
+        ("AT+CGPADDR", ['+CGPADDR: 0,"10.0.0.1 fe80::1","fe80::2"']),
+        ("AT+CGPADDR", ['+CGPADDR: 0,"nowhere"']),
+        ("AT+CGPADDR", ['+CGPADDR: 0,"1"']),
+        ("AT+CGPADDR", [f'+CGPADDR: 0,"{"1" * 65}"']),
         ("AT+CGAUTH?", ["+CGAUTH: 0"]),
         ("AT+CGAUTH?", ['+CGAUTH: 0,4,"me"']),
         ("AT+CGAUTH?", ['+CGAUTH: 0,1,"me","word",1']),
@@ -51,6 +87,12 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
     ("line", "part"),
     [
         ("+CGEV: ME PDN ACT 0,1", {"event": "ME PDN ACT", "cid": 0}),
+        ("+CGEV: ME PDN ACT 255,3,4,1", {"event": "ME PDN ACT", "cid": 255}),
+        ("+CGEV: RESTR 1,0", {"event": "RESTR", "cid": None, "parameters": ["1", "0"]}),
+        ("+CGEV: ME OVERHEATED", {"event": "ME OVERHEATED", "cid": None, "parameters": []}),
+        ("+CGEV: ME PDN RESUMED 1", {"event": "ME PDN RESUMED", "cid": 1}),
+        ("+CGEV: NW CLASS CG", {"event": "NW CLASS", "parameters": ["CG"]}),
+        ('+CGEV: NW REACT "PPP",""', {"event": "NW REACT", "cid": None}),
         ("+CGEV: EXCE STATUS 0", {"event": "EXCE STATUS", "cid": None, "parameters": ["0"]}),
         ("+CGEV: NW DETACH", {"event": "NW DETACH", "cid": None}),
         ("+CGEV: NW ACT 3, 2, 1", {"event": "NW ACT", "cid": 2, "parameters": ["3", "2", "1"]}),
@@ -84,6 +126,15 @@ def test_a_notice_becomes_its_fields(line, part):
     "line",
     [
         "+CGEV: NW ACT 3, 2",
+        "+CGEV: NW ACT 3,256,1",
+        "+CGEV: ME PDN ACT 256",
+        "+CGEV: ME PDN ACT 1,2,3,4,5",
+        "+CGEV: NW DETACH 1,2",
+        "+CGEV: IPV6 0,1",
+        "+CGEV: NW REACT IP",
+        "+CGEV: ME OVERHEATED 1",
+        "+CGEV: RESTR 1,2,3",
+        "+CGEV: NW DEACT \"IP\",'x',1",
         "+CGEV: ME ACT",
         "+CGEV: NW DEACT 3,,1",
         "+CGEV: ME ACT 3,x,1",

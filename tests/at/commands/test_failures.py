@@ -18,13 +18,22 @@ from at.protocol.notices import Malformed
         ("No cause information available", {"module": None, "cause": None}),
         ("0,0,5,16,normal call clearing", {"report": "0,0,5,16,normal call clearing"}),
         ('"0 Unknown"', {"report": "0 Unknown", "module": None}),
+        ('"EMM 255"', {"module": "EMM", "cause": 255}),
+        ('"SM 15"', {"report": "SM 15", "module": None, "cause": None}),
     ],
 )
 def test_a_report_names_module_and_cause_where_it_has_them(text, part):
     assert_fields(value_of("AT+CEER", f"+CEER: {text}"), part)
 
 
-@pytest.mark.parametrize("lines", [[], ['+CEER: "EMM 15'], ['+CEER: EMM" 15'], ["+CEE: x"]])
+@pytest.mark.parametrize("module", ["EMM", "ESM", "PDP", "UICC", "SMS", "OTHER"])
+def test_the_modules_of_an_nrf91_are_known(module):
+    assert_fields(value_of("AT+CEER", f'+CEER: "{module} 1"'), {"module": module, "cause": 1})
+
+
+@pytest.mark.parametrize(
+    "lines", [[], ['+CEER: "EMM 15'], ['+CEER: EMM" 15'], ["+CEE: x"], ['+CEER: "EMM 256"']]
+)
 def test_a_malformed_report_is_refused_whole(lines):
     with pytest.raises(ParseError):
         value_of("AT+CEER", *lines)
@@ -32,14 +41,26 @@ def test_a_malformed_report_is_refused_whole(lines):
 
 @pytest.mark.parametrize(
     ("line", "part"),
-    [("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}), ("+CNEC_EMM: 15", {"cause": 15, "cid": None})],
+    [
+        ("+CNEC_ESM: 50,0", {"cause": 50, "cid": 0}),
+        ("+CNEC_ESM: 27,255", {"cause": 27, "cid": 255}),
+        ("+CNEC_EMM: 15", {"cause": 15, "cid": None}),
+    ],
 )
 def test_a_cause_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
 @pytest.mark.parametrize(
-    "line", ["+CNEC_EMM: ", "+CNEC_EMM: 256", "+CNEC_ESM: 33,", "+CNEC_ESM: 33,0,1"]
+    "line",
+    [
+        "+CNEC_EMM: ",
+        "+CNEC_EMM: 256",
+        "+CNEC_EMM: 15,0",
+        "+CNEC_ESM: 33,",
+        "+CNEC_ESM: 33,0,1",
+        "+CNEC_ESM: 33,256",
+    ],
 )
 def test_a_malformed_cause_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)

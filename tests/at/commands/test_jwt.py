@@ -5,10 +5,32 @@ from __future__ import annotations
 import pytest
 from answers import value_of
 
-from at.protocol.errors import ParseError
+from at.commands.jwt import MakeJwt
+from at.protocol.errors import ParseError, UnsafeArgument
 
 
 @pytest.mark.parametrize(("command", "lines"), [("AT%JWT=0,60", ['%JWT: "a.b"'])])
 def test_a_malformed_answer_is_refused_whole(command, lines):
     with pytest.raises(ParseError):
         value_of(command, *lines)
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (MakeJwt(), 'AT%JWT=0,0,"",""'),
+        (MakeJwt("s", "a", 1), 'AT%JWT=0,1,"s","a"'),
+        (MakeJwt(exp_delta_s=60, sec_tag=0), 'AT%JWT=0,60,"","",0,2'),
+        (MakeJwt(sec_tag=7, key_type=8), 'AT%JWT=0,0,"","",7,8'),
+    ],
+)
+def test_a_token_is_asked_for_by_life_texts_and_key(command, line):
+    assert command.encode() == line
+
+
+@pytest.mark.parametrize(
+    "command", [MakeJwt(exp_delta_s=0), MakeJwt(sec_tag=-1), MakeJwt(sec_tag=7, key_type=1)]
+)
+def test_a_token_without_life_or_key_is_not_asked_for(command):
+    with pytest.raises(UnsafeArgument):
+        command.encode()

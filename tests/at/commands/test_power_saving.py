@@ -59,6 +59,8 @@ def test_a_malformed_notice_is_refused_whole(line):
         (SetPowerSavingMode(1, "00101000", "00000101"), 'AT+CPSMS=1,,,"00101000","00000101"'),
         (SetEdrx(2, 5, "0011"), 'AT+CEDRXS=2,5,"0011"'),
         (SetEdrx(3, None), "AT+CEDRXS=3"),
+        (SetEdrx(), "AT+CEDRXS=2,4"),
+        (SetPowerSavingMode(), "AT+CPSMS=1"),
     ],
 )
 def test_sleep_is_asked_for_in_bits(command, line):
@@ -74,6 +76,10 @@ def test_what_is_no_bits_is_not_sent(command):
 def test_each_timer_has_its_own_table():
     assert active_time_seconds("00000101") == 10
     assert active_time_seconds("11100000") is None
+    units = [active_time_seconds(f"{unit:03b}00001") for unit in range(8)]
+    assert units == [2, 60, 360, None, None, None, None, None]
+    units = [periodic_tau_ext_seconds(f"{unit:03b}00001") for unit in range(8)]
+    assert units == [600, 3600, 36000, 2, 30, 60, 1152000, None]
     assert periodic_tau_ext_seconds("00010011") == 11400
     assert periodic_tau_ext_seconds("11000001") == 320 * 3600
     assert periodic_tau_seconds("01001001") == 3240

@@ -46,6 +46,16 @@ NTN_MONITOR = (
             {"act": 14, "band": 256, "earfcn": 229251, "further": [0, 12, -3, 7]},
         ),
         (
+            "AT%XMONITOR",
+            ['%XMONITOR: 5,,,"90198","0001",14,255,"00000002",10,262143,30,25,,,,,1,2,3,4'],
+            {"earfcn": 262143, "periodic_tau": None, "further": [1, 2, 3, 4]},
+        ),
+        (
+            "AT%CONEVAL",
+            ['%CONEVAL: 0,1,9,4,2,14,"0018A301","90198",113,229251,256,255,255,23,16,32,130'],
+            {"energy_estimate": 9, "tau_triggered": 255, "ce_level": 255},
+        ),
+        (
             "AT%CONEVAL",
             ['%CONEVAL: 0,1,5,4,2,14,"0018A301","90198",113,229251,256,1,1,23,16,32,130'],
             {"band": 256, "earfcn": 229251},
@@ -70,6 +80,7 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT%XMONITOR", [MONITOR + ",1,2,3,"]),
         ("AT%XMONITOR", [MONITOR + ',1,2,3,"4"']),
         ("AT%XMONITOR", [MONITOR.replace(",4,", ",257,")]),
+        ("AT%XMONITOR", [MONITOR.replace("2300", "262144")]),
         (
             "AT%CONEVAL",
             ['%CONEVAL: 0,1,5,8,2,14,"011B0780\u201d,"26295",7,1575,3,1,1,23,16,32,130'],

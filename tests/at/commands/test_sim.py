@@ -36,6 +36,6 @@ def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize("line", ["%XSIM: x", "%XSIM: 0,"])
+@pytest.mark.parametrize("line", ["%XSIM: x", "%XSIM: 0,", "%XSIM: 1,9"])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from answers import assert_fields, value_of
 
+from at.commands.system_mode import SetSystemMode
 from at.protocol.errors import ParseError
 
 
@@ -20,7 +21,11 @@ from at.protocol.errors import ParseError
             {"permanent": [4], "run_time": [1, 4, 13]},
         ),
         ("AT%XBANDLOCK?", ['%XBANDLOCK: "","23,255,256"'], {"run_time": [23, 255, 256]}),
+        ("AT%XBANDLOCK?", ['%XBANDLOCK: "","1"'], {"run_time": [1]}),
+        ("AT%XBANDLOCK?", ['%XBANDLOCK: "2","85"'], {"permanent": [2], "run_time": [85]}),
+        ("AT%XBANDLOCK?", [f'%XBANDLOCK: "1{"0" * 255}",""'], {"permanent": [256]}),
         ("AT%XCBAND=?", ["%XCBAND: (1,2,13)"], {"bands": [1, 2, 13]}),
+        ("AT%XCBAND=?", ["%XCBAND: (1-3,256)"], {"bands": [1, 2, 3, 256]}),
         ("AT%XCONNSTAT?", ["%XCONNSTAT: 2,3,45,60,708,650"], {"data_rx": 60}),
     ],
 )
@@ -39,8 +44,20 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT%XSYSTEMMODE?", ["%SYSTEMMODE: 1,0,1,0"]),
         ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 0,0,0,0"]),
         ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,1,0,2"]),
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,1"]),
+        ("AT%XSYSTEMMODE?", ["%XSYSTEMMODE: 1,0,1,,1"]),
+        ("AT%XBANDLOCK?", [f'%XBANDLOCK: "1{"0" * 256}",""']),
+        ("AT%XBANDLOCK?", ['%XBANDLOCK: "","023"']),
+        ("AT%XCBAND=?", ["%XCBAND: (0,1)"]),
+        ("AT%XCBAND=?", ["%XCBAND: (1,257)"]),
+        ("AT%XCBAND=?", ["%XCBAND: (3-1)"]),
     ],
 )
 def test_a_malformed_answer_is_refused_whole(command, lines):
     with pytest.raises(ParseError):
         value_of(command, *lines)
+
+
+def test_a_mode_is_set_with_a_flag_for_satellites_only_where_it_is_named():
+    assert SetSystemMode(1, 0, 1).encode() == "AT%XSYSTEMMODE=1,0,1,0"
+    assert SetSystemMode(0, 0, 0, ntn_nb_iot=1).encode() == "AT%XSYSTEMMODE=0,0,0,0,1"
