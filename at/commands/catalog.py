@@ -21,7 +21,7 @@ _FAMILIES = [
 
 def _types() -> Iterator[type[Command[object]]]:
     for family in _FAMILIES:
-        for command_type in vars(family).values():
+        for command_type in (*vars(family).values(), *getattr(family, "FURTHER_TYPES", ())):
             if (
                 isinstance(command_type, type)
                 and issubclass(command_type, Command)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
@@ -23,86 +22,37 @@ class CommandSyntax(Record):
 
 @dataclass(frozen=True, slots=True)
 class ReadSyntax(Command[CommandSyntax]):
-    """A test form. `grammar` matches each answer that some build of the firmware gives."""
-
-    grammar: ClassVar[str] = ""
+    """A test form, whose grammar matches each answer that some build of the firmware gives."""
 
     def parse(self, lines: Sequence[str]) -> CommandSyntax:
         """Return the parameters. Raises ParseError where they are not those of this command."""
         text = after_name(single_line(lines, self.name), self.name)
-        if not re.fullmatch(self.grammar, text, re.ASCII):
+        if not re.fullmatch(_GRAMMARS[self.name], text, re.ASCII):
             raise ParseError(f"{self.name}: these are not the parameters of this command")
         return CommandSyntax(text)
 
 
-@at_command("AT#XLOG=?")
-class ReadLogSyntax(ReadSyntax):
-    """AT#XLOG=?: mode 2 is listed by builds that log for debugging."""
-
-    grammar = r"\(0,1(?:,2)?\)"
-
-
-@at_command("AT#XTRACE=?")
-class ReadTraceSyntax(ReadSyntax):
-    """AT#XTRACE=?."""
-
-    grammar = r"\(0,1\)"
-
-
-@at_command("AT#XBOOTINFO=?")
-class ReadBootloaderSyntax(ReadSyntax):
-    """AT#XBOOTINFO=?."""
-
-    grammar = r"\(0,1\)"
+# What each answers; #XLOG lists mode 2 in builds that log for debugging.
+_GRAMMARS = {
+    "#XLOG": r"\(0,1(?:,2)?\)",
+    "#XTRACE": r"\(0,1\)",
+    "#XBOOTINFO": r"\(0,1\)",
+    "#XNRFCLOUD": r"\(0,1,2\),<send_location>",
+    "#XNRFCLOUDFOTA": rf"\(0,1,2,4,6\)\[,{_KEY}\]",
+    "#XNRFCLOUDOBSAUTO": rf"\(0,1\),\(60-86400\),{_KEY}",
+    "#XNRFCLOUDOBSUPLOAD": _KEY,
+    "#XNRFCLOUDOBSFORWARD": rf"<base64_chunk>,{_KEY}",
+    "#XNRFCLOUDOBSCOREDUMP": r"\(0,1\)",
+    "#XNRFCLOUDOBSCRASH": r"<type>",
+}
 
 
-@at_command("AT#XNRFCLOUD=?")
-class ReadCloudSyntax(ReadSyntax):
-    """AT#XNRFCLOUD=?."""
-
-    grammar = r"\(0,1,2\),<send_location>"
+def _test_form(name: str) -> type[ReadSyntax]:
+    return at_command(f"AT{name}=?")(type(f"ReadSyntax of {name}", (ReadSyntax,), {}))
 
 
-@at_command("AT#XNRFCLOUDFOTA=?")
-class ReadCloudUpdateSyntax(ReadSyntax):
-    """AT#XNRFCLOUDFOTA=?."""
-
-    grammar = rf"\(0,1,2,4,6\)\[,{_KEY}\]"
-
-
-@at_command("AT#XNRFCLOUDOBSAUTO=?")
-class ReadAutomaticUploadSyntax(ReadSyntax):
-    """AT#XNRFCLOUDOBSAUTO=?."""
-
-    grammar = rf"\(0,1\),\(60-86400\),{_KEY}"
-
-
-@at_command("AT#XNRFCLOUDOBSUPLOAD=?")
-class ReadUploadSyntax(ReadSyntax):
-    """AT#XNRFCLOUDOBSUPLOAD=?."""
-
-    grammar = _KEY
-
-
-@at_command("AT#XNRFCLOUDOBSFORWARD=?")
-class ReadForwardSyntax(ReadSyntax):
-    """AT#XNRFCLOUDOBSFORWARD=?."""
-
-    grammar = rf"<base64_chunk>,{_KEY}"
-
-
-@at_command("AT#XNRFCLOUDOBSCOREDUMP=?")
-class ReadCoredumpUploadSyntax(ReadSyntax):
-    """AT#XNRFCLOUDOBSCOREDUMP=?."""
-
-    grammar = r"\(0,1\)"
-
-
-@at_command("AT#XNRFCLOUDOBSCRASH=?")
-class ReadCrashSyntax(ReadSyntax):
-    """AT#XNRFCLOUDOBSCRASH=?."""
-
-    grammar = r"<type>"
+FURTHER_TYPES = tuple(map(_test_form, _GRAMMARS))
+"""The types of the table, for the catalogue."""
 
 
 @at_command("AT#XNRFPROV=?")
