@@ -1,7 +1,5 @@
 """A check-up of a modem for a person: identity, SIM, registration and time, one line each."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The shape is fixed (docs: `cellagent modem decode`): answer, notice, log, unknow
 line that breaks its grammar has `error` set and `value` None, never half a record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from at.commands.catalog import command_of, readers_of

@@ -1,7 +1,5 @@
 """The UUID of a modem: the device's id, where no configuration names another."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from at.commands.identity import ReadDeviceUuid

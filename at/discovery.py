@@ -1,7 +1,5 @@
 """Discovery of kits: which is on which port, which port answers AT, and why another does not."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The firmware gate: whether a modem's firmware may make calls in the kit's name (D1.3)."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What a restart clears and no read command tells (%XMODEMSLEEP, %MDMEV, %XTIME) c
 kit's own firmware subscribes to that again, and the driver to what it subscribed to itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field

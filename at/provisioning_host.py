@@ -4,8 +4,6 @@ The client on the kit turns the radio neither off nor on by itself: it asks its 
 writes credentials and after. What else it says is the end of the session.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress

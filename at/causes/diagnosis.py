@@ -1,7 +1,5 @@
 """From a modem's lines to the causes that the table names for them, best first. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

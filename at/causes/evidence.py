@@ -5,8 +5,6 @@ error stands under the command's name ("%CMNG!"), and firmware's own words are f
 of the table.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

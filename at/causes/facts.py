@@ -1,7 +1,5 @@
 """Facts of a modem's lines, the newest of each name, and what follows from one for others. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from at.commands.functional_mode import OFF_MODES

@@ -3,8 +3,6 @@
 People paste lines with all kinds of things around them, so a line is searched, not matched.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What a line must hold for a pattern to match it, so that most lines need no search. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 

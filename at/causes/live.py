@@ -1,7 +1,5 @@
 """Asks a modem what its causes rest on: reads alone, but for +CEREG's level, which is put back."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

@@ -1,7 +1,5 @@
 """The table of causes as it stands in `knowledge/`, whose first file explains its columns. Pure."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping

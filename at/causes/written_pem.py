@@ -1,7 +1,5 @@
 """What is wrong with the credential that a %CMNG command holds. Pure."""
 
-from __future__ import annotations
-
 import re
 
 _LONGEST = 4096

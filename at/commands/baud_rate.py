@@ -1,7 +1,5 @@
 """The speed of the serial port: +IPR (V.250 clause 6.2.10), as the Serial Modem has it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from at.protocol.command import Command, OkCommand, at_command

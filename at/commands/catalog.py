@@ -1,7 +1,5 @@
 """The typed command for a command text. Importing this registers every notice, too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pkgutil import iter_modules

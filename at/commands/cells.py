@@ -5,8 +5,6 @@ name and two shapes: the search type of the running measurement tells them apart
 unknown, the number of fields and the position of the next cell.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

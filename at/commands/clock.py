@@ -1,7 +1,5 @@
 """The modem's clock: +CCLK (local time with zone; TS 27.007, 8.15), the notice %XTIME."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Packet data: +CGDCONT +CGPADDR +CGACT +CGAUTH +CGCONTRDP +CGEREP; +CGEV (TS 27.007, 10)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

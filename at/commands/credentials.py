@@ -3,8 +3,6 @@
 The digest is of the exact bytes written.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Source: Nordic's AT reference.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import ClassVar

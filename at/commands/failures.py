@@ -1,7 +1,5 @@
 """Why the network refused: +CEER, +CNEC_EMM and +CNEC_ESM (TS 27.007; TS 24.301)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 +CFUN answers OK long before the modem is on a network.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

@@ -1,7 +1,5 @@
 """Identity of the modem: +CGMI +CGMM +CGMR %SHORTSWVER %HWVERSION +CGSN %XMODEMUUID %DEVICEUUID."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 It needs firmware 1.3.0, and the time for an expiry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 

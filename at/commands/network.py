@@ -1,7 +1,5 @@
 """Operators and connection: +COPS (read, scan), +CSCON, +CEMODE, +CGATT (TS 27.007)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

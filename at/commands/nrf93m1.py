@@ -1,7 +1,5 @@
 """nRF93M1: %CLOUDACCESSKEY %REGJWT %ICCID %BAND %POWD %SLEEPMODE (its AT reference)."""
 
-from __future__ import annotations
-
 import binascii
 import re
 from base64 import b64decode

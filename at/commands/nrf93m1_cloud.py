@@ -3,8 +3,6 @@
 One request at a time. Its steps towards the cloud are notices: at.commands.nrf93m1_coap.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ They come before the result of a command or after it. A word that is not known h
 one that is a known word with a byte turned, lost or doubled is refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Levels are in dBm and dB, not the indices of an nRF91.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

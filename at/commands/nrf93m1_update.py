@@ -4,8 +4,6 @@ OK comes first. Between UPGRADING and the line RDY the port is dead: that is no 
 an error are not known: another word is carried, and ends nothing.
 """
 
-from __future__ import annotations
-
 import binascii
 import re
 from base64 import b64decode

@@ -3,8 +3,6 @@
 And the timers that they and +CEREG give as bits (TS 24.008: T3324, T3412).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

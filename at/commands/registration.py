@@ -5,8 +5,6 @@ routing area in the middle, repeat fields, pad with blanks or zeros: `read_line`
 each field holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -3,8 +3,6 @@
 Sources: its own documentation. Failures are plain ERROR, or numbers in a later notice.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The Serial Modem's way to its cloud: #XNRFCLOUD #XNRFCLOUDPOS, as 1.x and 2.0 print them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

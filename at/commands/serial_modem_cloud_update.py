@@ -4,8 +4,6 @@ Its notices have two forms under one name: the result of a check, and the progre
 #XFOTA tells it. Builds before the release had #XNRFCLOUDFOTAAUTO, which is read and never sent.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Serial Modem 1 prints states and positions under one name, 2.0 positions as #XGNSSPOS.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from at.commands.serial_modem import SerialModemNotice

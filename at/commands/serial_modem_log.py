@@ -1,7 +1,5 @@
 """What the Serial Modem prints on its second UART: #XLOG #XTRACE, of which one is on at most."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from at.protocol.command import Command, OkCommand, at_command

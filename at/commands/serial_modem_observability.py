@@ -4,8 +4,6 @@ A project key in these commands overrides the server's choice of project. It is 
 `at.protocol.secret_parameters` hides it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from at.commands.serial_modem import SerialModemNotice

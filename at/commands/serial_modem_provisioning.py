@@ -4,8 +4,6 @@ The client asks its host to switch the radio off and on while it writes credenti
 than the nRF91M1 only some builds have it; the others answer ERROR.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

@@ -1,7 +1,5 @@
 """Test forms of the Serial Modem's commands (AT#X...=?): what each says of its parameters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Signal quality: +CESQ %CESQ +CSQ %XMONITOR %CONEVAL; JSON shows units besides indices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

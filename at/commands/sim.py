@@ -1,7 +1,5 @@
 """The SIM: +CPIN +CPINR +CIMI %XICCID %XSIM +CRSM (TS 27.007; Nordic's AT reference)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """System mode and band: %XSYSTEMMODE %XCBAND %XBANDLOCK %XCONNSTAT %XDATAPRFL (Nordic's)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Wi-Fi scan by a companion with ESP-AT: +CWMODE and +CWLAP."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

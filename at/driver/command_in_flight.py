@@ -1,7 +1,5 @@
 """The command in flight: its answer, told from another's that came twice, and how it fails."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace

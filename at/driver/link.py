@@ -1,7 +1,5 @@
 """The link to one modem: turns, time limits, what arrives. Cancel-safe at every await."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

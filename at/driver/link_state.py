@@ -1,7 +1,5 @@
 """What a link knows of the modem's end of the line, as a table: see at.driver.link."""
 
-from __future__ import annotations
-
 from at.protocol.state_machine import IdentityEnum, Transitions
 
 

@@ -3,8 +3,6 @@
 A measurement of the host's would break that one off, and its result is none of the host's.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

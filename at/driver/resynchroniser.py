@@ -1,7 +1,5 @@
 """Getting a link in step again: what is sent to the modem, and the time for that."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Turns: one task at a time has the line, the others wait in the order in which they asked."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from types import TracebackType

@@ -3,8 +3,6 @@
 The holder is found in /proc; where that hides it, in ModemManager's list.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

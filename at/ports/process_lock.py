@@ -1,7 +1,5 @@
 """A lock file that names its holder. The lock ends with the process, however that ends."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

@@ -4,8 +4,6 @@ Identities: the nRF91 kits' own documentation and Nordic's credential tool (USB 
 start of the serial number; a J-Link's product id only says which USB functions are on).
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable

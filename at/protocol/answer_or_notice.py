@@ -5,8 +5,6 @@ a level as a notice alone); the nRF91's subscriptions answer OK alone; and a mod
 in one piece, so that of two lines of one shape the last before OK is the reply.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ parameters are read by V.250; a secret one becomes `{redacted:NAME}` within its 
 everything else stays. What does not parse, or was cut, loses all that follows the name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache

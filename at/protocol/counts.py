@@ -1,7 +1,5 @@
 """Words for how many there are. Pure."""
 
-from __future__ import annotations
-
 import re
 
 

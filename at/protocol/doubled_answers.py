@@ -6,8 +6,6 @@ an answer that came already, or an OK for a command that needs a line, a moment 
 Nothing tells the OK of one command from that of the next where both answer OK alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 

@@ -1,7 +1,5 @@
 """Checks before anything is sent: no value breaks out of its quotes, no line out of its command."""
 
-from __future__ import annotations
-
 import re
 
 from at.protocol.command_redaction import without_secrets

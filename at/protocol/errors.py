@@ -18,8 +18,6 @@ AtError
 └── TranscriptError         the session does not fit the recording, or the file is malformed
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 

@@ -5,8 +5,6 @@ changed in one is written back in it. What a hex dump shows as text is hidden wh
 anywhere, so but for the first of a command none has the name that would tell.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Live, `start()` names the command and `feed()` classifies what comes back. Offli
 (`Exchange(offline=True)`) only an echo names it, if there is one; `finish()` ends the input.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

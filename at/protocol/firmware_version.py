@@ -4,8 +4,6 @@ Grammar, as Nordic names its releases: mfw[-<variant>]_<chip>[-<variant>]_<x.y.z
 Numbers are compared as numbers. A text that cannot be read is refused: it proves no version.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ are ignored; text in quotes may run over line ends; a Zephyr log line may stand 
 cut one in two; a prompt has no line end. The same bytes give the same events however they are cut.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What arrives from a modem, once it is classified: answers, notices, echoes, restarts."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

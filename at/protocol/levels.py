@@ -4,8 +4,6 @@ The formulas are those of the current SDK (modem_info.h): a level is the lower e
 None is "not known", also for an index outside the tables.
 """
 
-from __future__ import annotations
-
 RSRP_LOW, RSRP_HIGH = -17, 97
 RSRQ_LOW, RSRQ_HIGH = -30, 46
 SNR_HIGH = 49

@@ -10,8 +10,6 @@ references of nRF91 and nRF93M1; 3GPP TS 27.007 (+CGAUTH, +CLCK, +CPIN, +CPWD, +
 and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW...).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

@@ -8,8 +8,6 @@ beside its enumerations, under a name that ends in TRANSITIONS: so scripts/state
 in docs/architecture.md and holds that a test fails if any row is changed.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import NoReturn, TypeVar
 

@@ -1,7 +1,5 @@
 """A session as exchanges, each a command with what came of it, and which may come next. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

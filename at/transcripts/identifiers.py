@@ -3,8 +3,6 @@
 What was replaced once is replaced wherever it appears; else a text must look like an identifier.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from uuid import UUID

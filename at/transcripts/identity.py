@@ -5,8 +5,6 @@ lines that nobody knows, `identifiers` finds what looks like it. Each becomes a 
 same shape, and what was signed is signed anew, so that what could be decoded still can be.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Makes a transcript of a log that somebody kept: what was sent and received, redacted. Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

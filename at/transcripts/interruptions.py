@@ -3,8 +3,6 @@
 The rest of the modem's line stands on the next one, as the driver's framing has it.
 """
 
-from __future__ import annotations
-
 import re
 
 from at.protocol.dialect import PROMPTS

@@ -4,8 +4,6 @@ What may stand before every line of any shape (a time, a level, a channel of RTT
 `LEADS`; a kind of log that is not read is a row of `FOREIGN`, so that it is refused by its name.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import Enum, auto

@@ -1,7 +1,5 @@
 """Takes a log's text out of what it is wrapped in: HTML, a table, the literals of Python. Pure."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import html

@@ -5,8 +5,6 @@ back: the digits of a hash would be, since a model has only a million IMEIs. Eac
 that no real one does, so a made-up value is known as one and stays as it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

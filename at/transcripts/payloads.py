@@ -5,8 +5,6 @@ Serial Modem takes the bytes behind the OK of a command without its data as they
 +CMT is followed by one (3GPP TS 27.005).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto

@@ -6,8 +6,6 @@ Secret parameters (at.protocol.secret_parameters) become `{redacted:…}`, which
 for any text.
 """
 
-from __future__ import annotations
-
 import re
 
 from at.protocol.answer_or_notice import (

@@ -1,7 +1,5 @@
 """A transport whose far end is a recorded session."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

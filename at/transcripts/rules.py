@@ -3,8 +3,6 @@ r"""What varies in a step of a transcript of version 2: `{int}`, `{hex}`, `{imei
 A rule may give an example, `{int:19}`: what a replay prints of it in an answer. `\{` is a brace.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches

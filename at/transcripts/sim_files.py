@@ -3,8 +3,6 @@
 Identifiers and codings are those of 3GPP TS 31.102 and ETSI TS 102 221.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -25,8 +25,6 @@ In version 2 (`# transcript: 2`), a step may also have rules for what varies
 in any order.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Credentials that a recorded session writes with %CMNG, and their digests. Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """A two-way byte pipe to one modem: a port, a socket, a recording or the virtual modem."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

@@ -1,7 +1,5 @@
 """A serial port that is read and written on the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Opens a serial port for this process alone."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 

@@ -1,7 +1,5 @@
 """A modem behind a TCP port: ser2net, the virtual modem, a terminal server."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from urllib.parse import urlsplit

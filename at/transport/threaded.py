@@ -1,7 +1,5 @@
 """A serial port read and written by threads, where no event loop can wait for a port."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -6,8 +6,6 @@ but for the fault "provisioning-rounds". The host has to turn the radio off befo
 written, and on again before the results are sent.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A virtual kit on all its ports: AT, console and the Wi-Fi companion, each on a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
