@@ -14,7 +14,7 @@ from at.protocol.error_codes import describe
         (513, "not found", "AT%CMNG=1"),
         (514, "not allowed", "private key"),
         (515, "memory full", "delete"),
-        (518, "not allowed in active state", "AT+CFUN=4"),
+        (518, "not allowed in active state", "modem off --flight"),
         (519, "already exists", "delete"),
         (528, "power-off warning", "voltage"),
         (516, "radio connection is active", "idle"),
