@@ -113,7 +113,7 @@ class Deduplicator:
             body = self._index.read(entry)
             mark = body and self._follow(entry.lane[0], body, entry.id)[1]
             if mark:
-                self._seen[mark] = entry.head.added
+                self._seen[mark] = self._index.added_of(entry)
 
     def open_messages(self) -> set[int]:
         """Return the messages of which more chunks are to come."""

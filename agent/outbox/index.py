@@ -1,25 +1,24 @@
 """The index of an outbox: what is where in its segments, and the state of each item, in memory.
 
-It is read from the segments at each start. One thread at a time uses it; what a transaction changes
-is written by `commit`, and forgotten by `reload`.
+It is what a scan of the segments gives, at each start. One thread at a time uses it; what a
+transaction changes is written by `commit`, and forgotten by `reload`.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from agent.outbox.frames import HEADER_SIZE, FrameKind
+from agent.outbox.frames import HEADER_SIZE, FrameKind, Record
 from agent.outbox.items import TRANSITIONS, ItemEvent, ItemKind, ItemState, Lane
 from agent.outbox.records import (
-    BootClock,
-    ClockStep,
+    Boot,
     Entry,
     ItemHead,
     ItemNote,
@@ -27,12 +26,11 @@ from agent.outbox.records import (
     Note,
     Range,
     SegmentContents,
-    TakenOver,
     encode_record,
     expanded,
     ranges,
 )
-from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE, SegmentFiles
+from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE, Segment, SegmentFiles
 from at.protocol.counts import counted
 
 _MOST_RECENT = 10_000
@@ -66,7 +64,7 @@ class OutboxIndex:
         """The ids of what is in flight: only in memory, since it waits again after a crash."""
         self._in_flight_before: set[int] = set()
         self.damage: Damage | None = None
-        """What was found for the first time; None if nothing."""
+        """What was found; None if nothing."""
         self._load()
 
     def reload(self) -> None:
@@ -83,110 +81,101 @@ class OutboxIndex:
         self.lanes: dict[Lane, dict[int, Entry]] = {}
         """The entries of each lane, in order."""
         self.parked: set[int] = set()
-        self.in_doubt: dict[Lane, Range] = {}
-        """Lane whose last request may or may not have arrived -> its first and its last item."""
         self.size = 0
         """Bytes of all bodies."""
-        self.known = Note()
-        """What is known besides the items."""
         self._forget_changes()
         self._read()
         self.in_flight = self._in_flight_before & self.entries.keys()
 
     def _read(self) -> None:
-        found: dict[int, SegmentContents] = {}
-        destroyed = []
-        for path, scan in self.files.scan():
-            if not scan.frames:
-                destroyed.append(path)
-                continue
-            each = SegmentContents(path, scan)
-            other = found.get(each.segment.number)
-            if other is None or len(each.records) > len(other.records):  # else it is a copy
-                found[each.segment.number] = each
-        in_order = [found[number] for number in sorted(found)]
-        newest = in_order[-1] if in_order else None
-        lost = self._replay([record for each in in_order for record in each.records])
-        used = [each for each in in_order if each is newest or each.segment.items]
-        self._segments = {each.segment.number: each.segment for each in used}
-        new = [each for each in used if each.damaged and self._is_new(each)]
-        files = len(new) + len(destroyed)
-        if newest is None or newest.segment.number < self.files.saved_totals()[0]:
-            files = files or bool(self.files.paths)  # the newest one is gone
-        self.files.keep(self._segments.values(), destroyed)
+        """Read every segment; what is whole of a damaged one is moved to a new one."""
+        found: list[SegmentContents] = []
+        destroyed = 0
+        for path, segments in self.files.scan():
+            if segments is None:
+                self.files.release(path, is_damaged=True)
+                destroyed += 1
+            else:
+                found += [SegmentContents(path, *each) for each in segments.items()]
+        # Of two copies of a segment the longer one counts.
+        found.sort(key=lambda each: (each.segment.number, len(each.records)))
+        lost = self._replay([record for each in found for record in each.records])
+        newest = found[-1].segment if found else None
+        number, last_id, items = self.files.saved_totals()
+        behind = max(0, last_id - self.known.last_id)
+        lost += min(behind, items)
+        every = [each.segment for each in found]
+        self._segments = [each for each in every if each.items or each is newest]
+        used = {each.path for each in self._segments}
+        for path in self.files.paths:
+            if path not in used and path.exists():
+                self.files.release(path)
+        self.files.newest = max(number, newest.number if newest else 0)
+        damaged = [each for each in self._segments if not each.is_sound]
+        files = destroyed + len(damaged) + (newest is not None and newest.number < number)
         if files or lost:
-            self.known.last_id += SEGMENT_SIZE // HEADER_SIZE  # ids that may have been given
-            self.add_damage(Damage(files, sum(each.segment.items for each in new), lost))
-            self._is_changed = False  # it is written with the next segment
-        elif newest is not None and not newest.damaged:
-            self.files.begin(newest.segment)
-
-    def _is_new(self, contents: SegmentContents) -> bool:
-        number, crc = contents.segment.number, zlib.crc32(repr(contents.damaged).encode())
-        contents.segment.damaged = True
-        told, self.known.damage[number] = self.known.damage.get(number), crc
-        return told != crc
+            # Also ids that may have been given are not given again.
+            self.known.last_id += behind + SEGMENT_SIZE // HEADER_SIZE
+            self.count_damage(Damage(files, sum(each.items for each in damaged), lost))
+            with suppress(OSError):  # the disk is full: it is told again at the next start
+                for segment in damaged if damaged else [None]:
+                    self._begin_segment(segment)
+                self._release_unused()
+        elif newest is not None:
+            self.files.resume(newest)
 
     def _replay(self, records: list[Entry | Note]) -> int:
         """Let what was written happen again; return how many items are lost."""
-        notes = [(at, each) for at, each in enumerate(records) if isinstance(each, Note)]
-        start, self.known = next(
-            ((at + 1, note) for at, note in reversed(notes) if note.live is not None), (0, Note())
-        )
-        known = self.known
-        entries = {each.id: each for each in records[:start] if isinstance(each, Entry)}
-        if start:
-            live = expanded(known.live or [])
-            entries = {id_: entry for id_, entry in entries.items() if id_ in live}
-        missing = live - entries.keys() if start else set[int]()
+        whole = [isinstance(each, Note) and each.live is not None for each in records]
+        start = len(whole) - whole[::-1].index(True) if any(whole) else 0
+        known = records[start - 1] if start else Note()
+        assert isinstance(known, Note)
+        live, first_id = expanded(known.live or []), known.last_id
+        before = (each for each in records[:start] if isinstance(each, Entry))
+        entries = {each.id: each for each in before if each.id in live}
         gone: set[int] = set()
         for each in records[start:]:
             if isinstance(each, Entry):
-                if known.last_id:
-                    missing.update(range(known.last_id + 1, each.id))
-                missing.discard(each.id)
                 entries[each.id] = each
                 known.last_id = max(known.last_id, each.id)
                 if each.head.mark:
                     known.recent[each.head.mark] = each.head.added
-                continue
-            gone |= expanded(each.gone)
-            known.items.update(each.items)
-            known.counts.update(each.counts)
-            known.clock, known.steps = each.clock or known.clock, each.steps or known.steps
-            known.namings = each.namings or known.namings
-            known.taken_over.update(each.taken_over)
-            known.last_id = max(known.last_id, each.last_id)
+            else:
+                gone |= expanded(each.gone)
+                each.last_id = max(known.last_id, each.last_id)
+                each.items, each.recent = {**known.items, **each.items}, known.recent
+                known = each
+        told = entries.keys() | gone
+        first_id = first_id if start else min(told, default=1) - 1
+        lost = known.last_id - first_id - sum(id_ > first_id for id_ in told)
+        self.known = known
+        """What is known besides the items."""
         for id_ in sorted(entries.keys() - gone):
-            entry = entries[id_]
-            entry.head.added += sum(s.step_s for s in known.steps if s.first <= id_ <= s.last)
             for naming in known.namings:
-                if naming.unnamed == entry.lane[0] and id_ <= naming.last:
-                    entry.lane = (naming.device, entry.lane[1])
-            self._place(entry)
-        self.counts = Counter(known.counts)
+                if naming.unnamed == entries[id_].lane[0] and id_ <= naming.last:
+                    entries[id_].lane = (naming.device, entries[id_].lane[1])
+            self._place(entries[id_])
         known.items = {id_: note for id_, note in known.items.items() if id_ in self.entries}
-        self.parked = {id_ for id_, note in known.items.items() if note.parked}
-        in_doubt = {id_: note.in_doubt for id_, note in known.items.items() if note.in_doubt}
-        self.in_doubt = {self.entries[id_].lane: (first, id_) for id_, first in in_doubt.items()}
-        _, last_id, items = self.files.saved_totals()
-        behind = max(0, last_id - known.last_id)
-        known.last_id += behind
-        return len(missing - gone) + min(behind, items)
+        self.parked = {id_ for id_, note in known.items.items() if note.parked is not None}
+        return max(0, lost) + len(live - told)
 
     def read(self, entry: Entry) -> bytes | None:
         """Return the body of an item; None if that is damaged."""
-        if (added := self._added.get(entry.id)) is not None:  # it is not written yet
-            return added[entry.length - entry.size :]
-        frame = self.files.read(entry.segment, entry.offset, entry.length)
-        return frame and frame.body
+        if (record := self._added.get(entry.id)) is None:  # else it is not written yet
+            record = self.files.read(entry.segment, entry.offset, entry.length)
+        return record and record.body
+
+    def added_of(self, entry: Entry) -> float:
+        """Return when an item was added, by the clock as it was set last in that boot."""
+        boot = self.known.boots.get(entry.head.boot)
+        return entry.head.added if boot is None else boot.offset_s + entry.head.since_boot
 
     # Changing
 
     def begin(self) -> None:
         """Begin a transaction."""
         self._in_flight_before = self.in_flight.copy()
-        if self.files.current is None and (self._segments or self.damage):
+        if self.files.current is None and self._segments:
             with suppress(OSError):  # the disk is full: then nothing can be written
                 self._begin_segment()
 
@@ -196,24 +185,16 @@ class OutboxIndex:
             self._begin_segment()
         self.files.reserve(size + self._added_bytes)
 
-    def insert(self, id_: int, head: ItemHead, body: bytes) -> None:
-        """Add an item under an id that none had; `reserve` has found its room."""
+    def insert(self, head: ItemHead, body: bytes) -> int:
+        """Add an item; `reserve` has found its room. Returns its id, which none had."""
         segment = self.files.current
         assert segment is not None
-        at = segment.end + self._added_bytes
-        frame = self._frame(FrameKind.ITEM, self._added_bytes, id_, encode_record(head), body)
-        length = len(frame)
-        self._added[id_] = frame
+        self.known.last_id = id_ = self.known.last_id + 1
+        record = self._added[id_] = Record(FrameKind.ITEM, id_, encode_record(head), body)
+        at, length = segment.end + self._added_bytes, HEADER_SIZE + len(record.head) + len(body)
         self._added_bytes += length
-        self.known.last_id = max(self.known.last_id, id_)
         self._place(Entry(id_, head, (head.device, head.kind), len(body), segment, at, length))
-
-    def _frame(self, kind: FrameKind, behind: int, number: int, head: bytes, body: bytes) -> bytes:
-        """Return a frame for the place `behind` bytes behind the current segment's end."""
-        segment = self.files.current
-        assert segment is not None
-        at = segment.end + behind
-        return self.files.codec.encode(kind, segment.number, at, number, head, body)
+        return id_
 
     def _place(self, entry: Entry) -> None:
         self.entries[entry.id] = entry
@@ -241,7 +222,7 @@ class OutboxIndex:
         """Record what is known of an item."""
         self.known.items[id_] = note
         self._noted.add(id_)
-        (self.parked.add if note.parked else self.parked.discard)(id_)
+        (self.parked.discard if note.parked is None else self.parked.add)(id_)
 
     def state_of(self, id_: int) -> ItemState | None:
         """Return the state of an item, None for one that is gone or never was."""
@@ -267,8 +248,7 @@ class OutboxIndex:
             if after is ItemState.IN_FLIGHT:
                 self.in_flight.add(id_)
             elif after is ItemState.PARKED:
-                note = _changed(self.note_of(id_), parked=True, reason=reason[:500])
-                self.set_note(id_, note)
+                self.set_note(id_, _changed(self.note_of(id_), parked=reason[:500]))
             elif after is not ItemState.WAITING:
                 self._remove(id_)
                 self.count(after.value)
@@ -287,34 +267,25 @@ class OutboxIndex:
 
     def mark_in_doubt(self, lane: Lane, items: Range | None) -> None:
         """Record from which to which item a request may or may not arrive; None: it has."""
-        before = self.in_doubt.pop(lane, (0, 0))
+        if self.known.in_doubt.pop(lane, None) != items:
+            self._is_changed = True
         if items is not None:
-            self.in_doubt[lane] = items
-        for last, doubt in ((before[1], 0), *([(items[1], items[0])] if items else [])):
-            if before != items and last in self.entries:
-                self.set_note(last, _changed(self.note_of(last), in_doubt=doubt))
+            self.known.in_doubt[lane] = items
 
     def count(self, name: str, by: int = 1) -> None:
         """Add to a counter of the totals."""
-        self.counts[name] += by
+        self.known.counts[name] = self.known.counts.get(name, 0) + by
         self._is_changed = True
 
-    def add_damage(self, damage: Damage) -> None:
-        """Count what was found damaged, and tell it."""
-        before = self.damage or Damage()
-        self.damage = Damage(*map(sum, zip(before, damage, strict=True)))
-        names = ("damaged_files", "salvaged", "unreadable")
-        self.counts.update(dict(zip(names, damage, strict=True)))
-        self._is_changed = True
+    def count_damage(self, damage: Damage) -> None:
+        """Count what was found damaged."""
+        self.damage = Damage(*map(sum, zip(self.damage or Damage(), damage, strict=True)))
+        for name, by in zip(("damaged_files", "salvaged", "unreadable"), damage, strict=True):
+            self.count(name, by)
 
-    def set_clock(self, clock: BootClock, step: ClockStep | None = None) -> None:
-        """Record how the host's clock stands, and by how much that moves the times of items."""
-        self.known.clock = clock
-        if step is not None:
-            self.known.steps = [*self.known.steps, step]
-            for entry in self.entries.values():
-                if step.first <= entry.id <= step.last:
-                    entry.head.added += step.step_s
+    def set_boot(self, number: int, boot: Boot) -> None:
+        """Record a boot of the host, or that its clock was set."""
+        self.known.boots[number] = boot
         self._is_changed = True
 
     def name_device(self, unnamed: str, device: str) -> None:
@@ -327,14 +298,7 @@ class OutboxIndex:
             for entry in entries.values():
                 entry.lane = lane
             self.lanes[lane] = dict(sorted({**self.lanes.get(lane, {}), **entries}.items()))
-        naming = Naming(unnamed, self.known.last_id, device)
-        self.known.namings = [*self.known.namings, naming]
-        self._is_changed = True
-
-    def set_taken_over(self, name: str, taken: TakenOver) -> None:
-        """Record how far a file of the format before has been taken over."""
-        self.known.taken_over[name] = taken
-        self.known.last_id = max(self.known.last_id, taken.newest)
+        self.known.namings.append(Naming(unnamed, self.known.last_id, device))
         self._is_changed = True
 
     def remember(self, mark: bytes, added: float) -> None:
@@ -354,74 +318,73 @@ class OutboxIndex:
             return
         if self.files.current is None:
             self._begin_segment()
-        known = self.known
-        frames, size = list(self._added.values()), self._added_bytes
+        records = list(self._added.values())
         if is_noted:
-            known.counts = dict(self.counts)
-            gone, items = ranges(sorted(self._gone)), {id_: known.items[id_] for id_ in self._noted}
-            note = _changed(known, gone=gone, items=items, live=None, recent={}, damage={})
-            frames.append(self._frame(FrameKind.NOTE, size, 0, encode_record(note), b""))
-            size += len(frames[-1])
-        self.files.append(frames, size)
-        self.files.save_totals(known.last_id, len(self.entries))
+            gone, items = ranges(sorted(self._gone)), {n: self.known.items[n] for n in self._noted}
+            note = _changed(self.known, gone=gone, items=items, live=None, recent={})
+            records.append(Record(FrameKind.NOTE, 0, encode_record(note)))
+        self.files.append(records)
+        self.files.save_totals(self.known.last_id, len(self.entries))
         self._forget_changes()
         current = self.files.current
         if current and current.end > SEGMENT_SIZE - NOTES_SIZE:
             with suppress(OSError):  # the disk is full: this one is written to as far as it goes
-                self._begin_segment()
-                self._empty_sparsest()
+                self._begin_segment(self._sparsest())
             is_noted = True
-        for number, segment in list(self._segments.items()) if is_noted else ():
-            if not segment.items and segment is not self.files.current:
-                del self._segments[number]
-                self.files.release(segment)
+        if is_noted:
+            self._release_unused()
 
     def _forget_changes(self) -> None:
-        self._added: dict[int, bytes] = {}
-        """Id -> frame, for its place behind the current segment's end."""
+        self._added: dict[int, Record] = {}
         self._added_bytes = 0
         self._noted: set[int] = set()
         self._gone: set[int] = set()
         self._is_changed = False
 
-    def _begin_segment(self) -> None:
-        """Go on in another segment, which begins with all that is not the items themselves."""
-        known = self.known
-        oldest = next(iter(self.entries), known.last_id + 1)
-        none_gone = len(self.entries) == known.last_id + 1 - oldest
-        known.live = [(oldest, known.last_id)] if none_gone else ranges(self.entries)
-        known.counts = dict(self.counts)
-        known.steps = [step for step in known.steps if step.last >= oldest]
-        known.namings = [naming for naming in known.namings if naming.last >= oldest]
-        known.damage = {n: crc for n, crc in known.damage.items() if n in self._segments}
-        segment = self.files.begin_next(zlib.compress(encode_record(known), 1))
-        self._segments[segment.number] = segment
+    def _begin_segment(self, emptied: Segment | None = None) -> None:
+        """Go on in another segment, which begins with all that is not the items themselves.
 
-    def _empty_sparsest(self) -> None:
-        """Move the last items of a segment into the current one, if they are less than half."""
-        current = self.files.current
-        sparse = [
-            (each.live, number)
-            for number, each in self._segments.items()
-            if each.items and each is not current and each.live < min(each.end, SEGMENT_SIZE) // 2
-        ]
-        if not sparse or current is None:
-            return
-        segment = self._segments[min(sparse)[1]]
-        moved: list[tuple[Entry, bytes]] = []
-        size = 0
-        for entry in self.entries.values():
-            if entry.segment is segment and (
-                read := self.files.read(segment, entry.offset, entry.length)
+        The items of `emptied` are moved to it.
+        """
+        known, entries = self.known, self.entries
+        oldest = next(iter(entries), known.last_id + 1)
+        known.namings = [naming for naming in known.namings if naming.last >= oldest]
+        known.in_doubt = {lane: each for lane, each in known.in_doubt.items() if self.lanes[lane]}
+        if len(known.boots) > 1:
+            used = {max(known.boots), *(entry.head.boot for entry in entries.values())}
+            known.boots = {number: boot for number, boot in known.boots.items() if number in used}
+        note = encode_record(_changed(known, live=ranges(list(entries)), gone=[]))
+        records = [Record(FrameKind.NOTE, 0, b"", zlib.compress(note, 1))]
+        at = HEADER_SIZE + len(records[0].body)
+        moved: list[tuple[Entry, int]] = []
+        for entry in entries.values() if emptied else ():
+            if entry.segment is emptied and (
+                record := self.files.read(emptied, entry.offset, entry.length)
             ):
-                frame = self._frame(FrameKind.ITEM, size, entry.id, read.head, read.body)
-                moved.append((entry, frame))
-                size += len(frame)
-        at = current.end
-        self.files.append([frame for _, frame in moved], size)
-        for entry, frame in moved:
-            for place, change in ((segment, -1), (current, 1)):
+                records.append(record)
+                moved.append((entry, at))
+                at += entry.length
+        segment = self.files.begin(records)
+        self._segments.append(segment)
+        for entry, offset in moved:
+            for place, change in ((entry.segment, -1), (segment, 1)):
                 place.items += change
                 place.live += change * entry.length
-            entry.segment, entry.offset = current, at
-            at += len(frame)
+            entry.segment, entry.offset = segment, offset
+        self.files.save_totals(known.last_id, len(entries))
+
+    def _sparsest(self) -> Segment | None:
+        """Return the segment whose items are worth moving: few, beside what is gone of it."""
+        sparse = [
+            each
+            for each in self._segments
+            if 0 < each.live < SEGMENT_SIZE // 4 and each is not self.files.current
+        ]
+        return min(sparse, key=attrgetter("live"), default=None)
+
+    def _release_unused(self) -> None:
+        for segment in self._segments.copy():
+            if not segment.items and segment is not self.files.current:
+                self._segments.remove(segment)
+                if all(each.path != segment.path for each in self._segments):
+                    self.files.release(segment.path, is_damaged=not segment.is_sound)

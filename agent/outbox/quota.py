@@ -90,13 +90,14 @@ class Quota:
                     raise OutboxFull("the outbox is full of what is being sent or still coming in")
                 index.move(victims, ItemEvent.REMOVED)
         except (OutboxFull, OSError) as error:
-            index.counts["refused"] += count
+            counts = index.known.counts  # not noted: a refusal writes nothing
+            counts["refused"] = counts.get("refused", 0) + count
             raise outbox_error(error) if isinstance(error, OSError) else error from None
 
     def expire(self, now: float, max_age_s: float) -> None:
         """Delete the items that are older than `max_age_s`."""
         index, limit = self._index, now - max_age_s
-        old = [id_ for id_, entry in index.entries.items() if entry.head.added < limit]
+        old = [id_ for id_, entry in index.entries.items() if index.added_of(entry) < limit]
         index.move(index.allowing(ItemEvent.AGED, old), ItemEvent.AGED)
 
     def _oldest(self, open_messages: set[int]) -> list[int]:

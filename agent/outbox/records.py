@@ -1,16 +1,16 @@
-"""What is written in the frames of an outbox, and what is read of one of its segments."""
+"""What is written in the frames of an outbox, and what is read of its segments."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from agent.json_value import JSONValue
-from agent.outbox.frames import Frame, FrameKind, Scan
+from agent.outbox.frames import Frame, FrameKind, is_sound
 from agent.outbox.items import ItemKind, Lane
 from agent.outbox.segments import Segment
 
@@ -18,22 +18,12 @@ Range = tuple[int, int]
 """First and last."""
 
 
-class BootClock(NamedTuple):
-    """The host's clock in the boot of this name, when an item was last added."""
+class Boot(NamedTuple):
+    """A boot of the host in which items were added."""
 
-    boot: str
-    last_id_before: int
-    """The last id that was given in an earlier boot."""
+    name: str
     offset_s: float
-    """The time of the clock less the seconds since the boot."""
-
-
-class ClockStep(NamedTuple):
-    """The clock was set by `step_s` after the items of these ids were added."""
-
-    first: int
-    last: int
-    step_s: float
+    """The time of the clock less the seconds since the boot, as it was set last."""
 
 
 class Naming(NamedTuple):
@@ -44,19 +34,7 @@ class Naming(NamedTuple):
     device: str
 
 
-class TakenOver(NamedTuple):
-    """How far a file of the format before has been taken over."""
-
-    last: int
-    """The last id in that file."""
-    shift: int
-    """How much larger an id is here than there."""
-    newest: int
-    """The highest id here that it takes."""
-    whole: bool = False
-
-
-class ItemHead(msgspec.Struct, array_like=True):
+class ItemHead(msgspec.Struct, array_like=True, frozen=True):
     """What is written of an item besides its id and its body."""
 
     kind: ItemKind
@@ -65,6 +43,9 @@ class ItemHead(msgspec.Struct, array_like=True):
     """The id of the item that begins its message."""
     captured: float
     added: float
+    boot: int = 0
+    """The number of the boot in which it was added; 0 if that is not known."""
+    since_boot: float = 0.0
     meta: dict[str, JSONValue] = {}
     mark: bytes = b""
     """By which a duplicate is known; empty where none is looked for."""
@@ -75,32 +56,30 @@ class ItemHead(msgspec.Struct, array_like=True):
 class ItemNote(msgspec.Struct, omit_defaults=True, frozen=True):
     """What is known of an item since it was added; a new field only needs a default."""
 
-    parked: bool = False
     refusals: int = 0
-    reason: str = ""
-    in_doubt: int = 0
-    """The first item of the request that it ends, and that may or may not have arrived."""
+    parked: str | None = None
+    """Why it is parked; None while it waits."""
 
 
 class Note(msgspec.Struct, omit_defaults=True):
-    """What a transaction changed besides adding items; the first of a segment holds everything."""
+    """What is known besides the items; the first of a segment needs no earlier one."""
 
-    gone: list[Range] = []
-    items: dict[int, ItemNote] = {}
-    counts: dict[str, int] = {}
-    clock: BootClock | None = None
-    steps: list[ClockStep] = []
-    namings: list[Naming] = []
     last_id: int = 0
     """The highest id that was given."""
-    taken_over: dict[str, TakenOver] = {}
-    """By the name of the outbox of the format before."""
+    counts: dict[str, int] = {}
+    boots: dict[int, Boot] = {}
+    """By number; the last is the one of now."""
+    namings: list[Naming] = []
+    in_doubt: dict[Lane, Range] = {}
+    """The items of each lane's last request that may or may not have arrived."""
     live: list[Range] | None = None
-    """The items that are still there; None in a note of one transaction."""
+    """The items that are still there; None in the note of a transaction."""
+    gone: list[Range] = []
+    """Of one transaction."""
+    items: dict[int, ItemNote] = {}
+    """What a transaction changed; in the first of a segment all."""
     recent: dict[bytes, float] = {}
-    """Mark of an item -> when it was added."""
-    damage: dict[int, int] = {}
-    """Segment -> the CRC-32 of what is damaged in it and has been told."""
+    """Mark of an item -> when it was added; only in the first of a segment."""
 
 
 class Entry(msgspec.Struct, eq=False, gc=False):
@@ -118,38 +97,37 @@ class Entry(msgspec.Struct, eq=False, gc=False):
 
 
 encode_record = msgspec.msgpack.Encoder().encode
-decode_head = msgspec.msgpack.Decoder(ItemHead).decode
-decode_note = msgspec.msgpack.Decoder(Note).decode
+_decode_head = msgspec.msgpack.Decoder(ItemHead).decode
+_decode_note = msgspec.msgpack.Decoder(Note).decode
 
 
 class SegmentContents:
-    """What is read of one segment: its records, and the places that are damaged."""
+    """What is read of one segment in a file."""
 
-    def __init__(self, path: Path, scan: Scan) -> None:
-        last = scan.frames[-1]
-        end = last.offset if last.kind == FrameKind.END else last.end
-        self.segment = Segment(path, last.segment, end, path.stat().st_size)
-        self.damaged = scan.damaged
+    def __init__(self, path: Path, number: int, frames: Sequence[Frame]) -> None:
+        size, last = path.stat().st_size, frames[-1]
+        self.segment = Segment(path, number, size, last.offset, is_sound(frames))
         self.records: list[Entry | Note] = []
-        for frame in scan.frames:
+        for frame in frames:
             try:
-                if frame.kind != FrameKind.END:
+                if frame.record.kind != FrameKind.END:
                     self.records.append(self._record(frame))
-            except (msgspec.DecodeError, zlib.error):
-                self.damaged.append((frame.offset, frame.end))
+            except (ValueError, zlib.error):
+                self.segment.is_sound = False
 
     def _record(self, frame: Frame) -> Entry | Note:
-        if frame.kind == FrameKind.NOTE:
-            return decode_note(zlib.decompress(frame.body) if frame.body else frame.head)
-        head, place = (
-            decode_head(frame.head),
-            (self.segment, frame.offset, frame.end - frame.offset),
-        )
-        return Entry(frame.number, head, (head.device, head.kind), len(frame.body), *place)
+        kind, number, content, body = frame.record
+        if kind == FrameKind.NOTE:
+            return _decode_note(zlib.decompress(body) if body else content)
+        head = _decode_head(content)
+        place = self.segment, frame.offset, frame.end - frame.offset
+        return Entry(number, head, (head.device, head.kind), len(body), *place)
 
 
-def ranges(ids: Iterable[int]) -> list[Range]:
+def ranges(ids: Sequence[int]) -> list[Range]:
     """Return ascending ids as ranges."""
+    if ids and ids[-1] - ids[0] == len(ids) - 1:
+        return [(ids[0], ids[-1])]
     found: list[Range] = []
     for number in ids:
         if found and number == found[-1][1] + 1:
@@ -159,6 +137,6 @@ def ranges(ids: Iterable[int]) -> list[Range]:
     return found
 
 
-def expanded(found: list[Range]) -> set[int]:
+def expanded(found: Iterable[Range]) -> set[int]:
     """Return the ids of ranges."""
     return {id_ for first, last in found for id_ in range(first, last + 1)}

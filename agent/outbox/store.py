@@ -34,7 +34,7 @@ from agent.outbox.items import (
     is_unnamed,
 )
 from agent.outbox.quota import Quota
-from agent.outbox.records import BootClock, ClockStep, ItemHead
+from agent.outbox.records import Boot, ItemHead
 
 SMALLEST_STEP_S = 30.0
 """Less is drift, or a correction by the network."""
@@ -67,13 +67,13 @@ class Store:
         `offset_s` is the time of the clock less the seconds since the `boot` of that name. Items of
         an earlier boot are left: its clock may have been right.
         """
-        index = self.index
-        known = index.known.clock
-        if known is None or known.boot != boot:
-            index.set_clock(BootClock(boot, index.known.last_id, offset_s))
-        elif abs(step_s := offset_s - known.offset_s) > SMALLEST_STEP_S:
-            step = ClockStep(known.last_id_before + 1, index.known.last_id, step_s)
-            index.set_clock(known._replace(offset_s=offset_s), step)
+        boots = self.index.known.boots
+        number = max(boots, default=0)
+        if not number or boots[number].name != boot:
+            number += 1
+        elif abs(offset_s - boots[number].offset_s) <= SMALLEST_STEP_S:
+            return
+        self.index.set_boot(number, Boot(boot, offset_s))
 
     def name_device(self, unnamed: str, device: str) -> None:
         """Give to `device` what waits as `unnamed`, and what is still added as it.
@@ -129,7 +129,9 @@ class Store:
         self._quota.make_room(items, limits, dedup.open_messages)
         ids: list[int] = []
         recalled: set[int] = set()
-        added = float(now)
+        added, boots = float(now), index.known.boots
+        boot = max(boots, default=0)
+        since_boot = added - boots[boot].offset_s if boot else 0.0
         for item in items:
             kind, mark = item.kind, b""
             # Most of what comes is a chunk without a key: nothing is looked up for it.
@@ -148,9 +150,9 @@ class Store:
                 message = assigned
             captured = added if item.captured_s is None else float(item.captured_s)
             meta = dict(item.meta)
-            head = ItemHead(kind, item.device, message, captured, added, meta, mark)
-            index.insert(number, head, item.body)
-            ids.append(number)
+            times = captured, added, boot, since_boot
+            head = ItemHead(kind, item.device, message, *times, meta, mark)
+            ids.append(index.insert(head, item.body))
         kept = tuple([id_ for id_ in ids if id_ not in recalled]) if recalled else tuple(ids)
         # Those that were recalled have been counted when they were moved.
         if duplicates := len(items) - len(ids):
@@ -227,7 +229,7 @@ class Store:
         items again and no more: the service recognises the request by its id.
         """
         items = self.take(device, kind, selection)
-        first, last = self.index.in_doubt.get((device, kind), (1, 0))
+        first, last = self.index.known.in_doubt.get((device, kind), (1, 0))
         again = [item for item in items if first <= item.id <= last]
         if again:
             self.release([item.id for item in items if not first <= item.id <= last])
@@ -238,7 +240,8 @@ class Store:
 
     def remove_delivered(self, ids: Sequence[int]) -> None:
         """Delete what the service has accepted."""
-        for lane in [lane for lane, (_, last) in self.index.in_doubt.items() if last in ids]:
+        in_doubt = self.index.known.in_doubt
+        for lane in [lane for lane, (_, last) in in_doubt.items() if last in ids]:
             self.index.mark_in_doubt(lane, None)
         self.index.move(ids, ItemEvent.ACCEPTED)
 
@@ -280,7 +283,7 @@ class Store:
                 entry.size,
                 datetime.fromtimestamp(entry.head.captured, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 notes(entry.id).refusals,
-                notes(entry.id).reason if notes(entry.id).parked else None,
+                notes(entry.id).parked,
             )
             for entry in islice(
                 self.index.entries.values(), limit if 0 <= limit < sys.maxsize else None
@@ -291,7 +294,9 @@ class Store:
         """Return how full the outbox is and what has become of its items."""
         index = self.index
         parked = len(index.parked)
-        return OutboxTotals(len(index.entries) - parked, parked, index.size, dict(index.counts))
+        return OutboxTotals(
+            len(index.entries) - parked, parked, index.size, index.known.counts.copy()
+        )
 
     def drop(self, ids: Sequence[int]) -> int:
         """Delete items as a person asked, except those in flight; return how many."""

@@ -55,7 +55,7 @@ def test_the_idempotency_key_outlives_a_restart(tmp_path: Path):
 def test_an_outbox_that_others_may_write_is_refused_until_that_is_mended(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put([chunk(1)])
-        (file,) = box.folder.glob("*.segment")
+        file = next(box.folder.glob("*.segment"))
     for place, right in ((file, 0o600), (file.parent, 0o700)):
         place.chmod(right | 0o022)
         with pytest.raises(UntrustedPlace, match=f"may change {place},"):
