@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from itertools import islice
-from typing import NamedTuple
 
 from agent.observability.ingest.chunk_codec import decode_varint
 from agent.outbox.index import OutboxIndex
@@ -21,74 +20,62 @@ _MORE = 0x40
 _CRC_SIZE = 2
 
 
-class ChunkPosition(NamedTuple):
-    """Where a chunk stands in its message.
-
-    `fingerprint` is a digest of the message; None until the message is complete and sound.
-    """
-
-    begins: bool
-    ends: bool
-    fingerprint: bytes | None = None
-
-
-_ALONE = ChunkPosition(begins=True, ends=True)
-
-
 class MessageTracker:
     """Follows the chunks of one device. Chunks that break the format are each their own message.
 
-    A message has the same fingerprint however it was cut.
+    A message has the same digest however it was cut.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.message: int | None = None
+        """The number of the first chunk of the message that is open; None between messages."""
         self._digest = blake2b(digest_size=_SIZE)
         self._total = 0
         self._next = -1  # the offset at which the message continues; -1 when none is open
 
-    def feed(self, chunk: bytes) -> ChunkPosition:
-        """Return the position of the next chunk of the device."""
-        if not chunk:
-            return _ALONE
-        header = chunk[0]
+    def feed(self, chunk: bytes, number: int) -> tuple[int, bytes | None]:
+        """Return the message of the next chunk of the device, of this number, and its mark.
+
+        The mark is None until the message is complete and sound.
+        """
+        begins, ends, digest = self._place(chunk)
+        if begins or self.message is None:
+            self.message = number
+        message = self.message
+        if ends:
+            self.message = None
+        return message, digest and digest + self.device.encode()
+
+    def _place(self, chunk: bytes) -> tuple[bool, bool, bytes | None]:
+        """Return whether a message begins and ends here, and its digest once it is whole."""
+        header = chunk[0] if chunk else 0
         more = header & _MORE != 0
         if not header & _CONTINUATION and not more:
             self._next = -1
-            if len(chunk) < 1 + _CRC_SIZE:
-                return _ALONE
-            return ChunkPosition(True, True, blake2b(chunk[1:], digest_size=_SIZE).digest())
+            whole = len(chunk) > _CRC_SIZE
+            return True, True, blake2b(chunk[1:], digest_size=_SIZE).digest() if whole else None
         try:
             number, start = decode_varint(chunk, 1)
         except ValueError:
             self._next = -1
-            return _ALONE
+            return True, True, None
         data = memoryview(chunk)[start:]
         if not header & _CONTINUATION:
             self._digest = blake2b(data, digest_size=_SIZE)
             self._total, self._next = number, len(data)
-            return ChunkPosition(begins=True, ends=False)
+            return True, False, None
         known = number == self._next
         self._next = number + len(data) if more and known else -1
         rest = self._total - number + (0 if more else _CRC_SIZE)  # padding may stand behind it
         if known:
             self._digest.update(data[: max(rest, 0)])
-        if more or not known or len(data) < rest:
-            return ChunkPosition(begins=False, ends=not more)
-        return ChunkPosition(begins=False, ends=True, fingerprint=self._digest.digest())
+        whole = known and not more and len(data) >= rest
+        return False, not more, self._digest.digest() if whole else None
 
 
 _MAX_STARTS = 10_000  # marks whose crashes and starts are remembered
 _REPLAYED = 1000  # chunks: what a kit prints in seconds; an older message is taken as new
-
-
-class _Incoming:
-    """The messages of one device's chunks as they come in."""
-
-    def __init__(self, device: str) -> None:
-        self.device = device.encode()
-        self.tracker = MessageTracker()
-        self.message: int | None = None
-        """The first id of the message that is open; None between messages."""
 
 
 class Deduplicator:
@@ -103,7 +90,7 @@ class Deduplicator:
 
     def reload(self) -> None:
         """Replay the newest chunks: which messages are open, and which are recent."""
-        self._incoming: dict[str, _Incoming] = {}
+        self._incoming: dict[str, MessageTracker] = {}
         self._seen: dict[bytes, float] = {}
         # Crashes and starts of the kit are counted from here on: 0 for what came before.
         self._starts: dict[bytes, int] = {}
@@ -123,7 +110,7 @@ class Deduplicator:
         """Know the messages of `unnamed` as those of `device`, also one that is still open."""
         before, after = unnamed.encode(), device.encode()
         if (incoming := self._incoming.pop(unnamed, None)) is not None:
-            incoming.device = after
+            incoming.device = device
             self._incoming[device] = incoming
         for mark in [mark for mark in self._seen if mark.endswith(before)]:
             named = mark.removesuffix(before) + after
@@ -191,18 +178,9 @@ class Deduplicator:
 
     def _follow(self, device: str, chunk: bytes, number: int) -> tuple[int, bytes | None]:
         """Return the message that a chunk belongs to, and its mark once it is complete."""
-        incoming = self._incoming.get(device)
-        if incoming is None:
-            incoming = self._incoming[device] = _Incoming(device)
-        position = incoming.tracker.feed(chunk)
-        if position.begins or incoming.message is None:
-            incoming.message = number
-        message = incoming.message
-        if position.ends:
-            incoming.message = None
-        if position.fingerprint is None:
-            return message, None
-        return message, position.fingerprint + incoming.device
+        if device not in self._incoming:
+            self._incoming[device] = MessageTracker(device)
+        return self._incoming[device].feed(chunk, number)
 
     def _recall(self, device: str, message: int, last: int) -> int | list[int]:
         """Return the ids of a duplicate message; the message itself if part of it was sent."""

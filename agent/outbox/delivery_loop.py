@@ -7,7 +7,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import AgentError
@@ -31,16 +30,6 @@ class Sender(Protocol):
         """Return once the service has accepted all of them. Raises AgentError."""
 
 
-@dataclass(slots=True)
-class DeliveryCounts:
-    """Counts of one run of the loop."""
-
-    items: int = 0
-    requests: int = 0
-    refusals: int = 0
-    parked: int = 0
-
-
 class Delivery:
     """Delivers what the outbox holds. `clock`, `wait` and `jitter` are replaced by tests."""
 
@@ -56,7 +45,8 @@ class Delivery:
     ) -> None:
         """`on_ended` is called after each request, when `schedule` knows how it went."""
         self.schedule = Schedule()
-        self.done = DeliveryCounts()
+        self.delivered = 0
+        """Items that the service has accepted."""
         self._outbox = outbox
         self._sender = sender
         self._clock = clock
@@ -78,25 +68,21 @@ class Delivery:
 
     async def run(self) -> None:
         """Deliver until cancelled; what is in flight then waits for the next start."""
-        try:
-            while True:
-                lanes = await self._start_ready()
-                due = self.schedule.next_time(lanes)
-                seconds = IDLE_S if due is None else due - self._clock()
-                await self._wait(self._changed, min(max(seconds, 0.0), IDLE_S))
-        finally:
-            await self._stop()
+        await self._deliver_until(None)
 
-    async def flush(self, *, patience_s: float = 0.0) -> DeliveryCounts:
-        """Deliver what may be sent now, or within `patience_s` seconds; return the counts."""
-        deadline = self._clock() + patience_s
+    async def flush(self, *, patience_s: float = 0.0) -> int:
+        """Deliver what may be sent now, or within `patience_s` seconds; return how many items."""
+        await self._deliver_until(self._clock() + patience_s)
+        return self.delivered
+
+    async def _deliver_until(self, deadline: float | None) -> None:
         try:
             while True:
-                lanes = await self._start_ready()
-                due = self.schedule.next_time(lanes)
-                if not self._running and (due is None or due > max(deadline, self._clock())):
-                    return self.done
+                due = self.schedule.next_time(await self._start_ready())
                 seconds = IDLE_S if due is None else due - self._clock()
+                is_late = due is None or due > max(deadline or 0.0, self._clock())
+                if deadline is not None and is_late and not self._running:
+                    return
                 await self._wait(self._changed, min(max(seconds, 0.0), IDLE_S))
         finally:
             await self._stop()
@@ -157,7 +143,6 @@ class Delivery:
             self.schedule.gone(lane, selection)
             return
         ids = [item.id for item in items]
-        self.done.requests += 1
         try:
             await self._sender.send(items)
         except Exception as error:  # noqa: BLE001 - a defect of ours may be one item's, too
@@ -167,7 +152,7 @@ class Delivery:
             raise
         else:
             await self._outbox.atransact(lambda store: store.remove_delivered(ids))
-            self.done.items += len(ids)
+            self.delivered += len(ids)
             self.schedule.delivered(lane, _messages(items))
 
     async def _failed(self, lane: Lane, items: list[Item], error: Exception) -> None:
@@ -178,13 +163,11 @@ class Delivery:
         if kind is not FailureKind.REFUSED or items[-1].message != message:
             await self._outbox.atransact(lambda store: store.release(ids))
             return
-        self.done.refusals += 1
         reason, at_fault = str(error), self.schedule.at_fault(lane, message)
         if await self._outbox.atransact(
             lambda store: store.count_refusal(ids, reason, at_fault=at_fault)
         ):
             self.schedule.forget(lane, message)
-            self.done.parked += 1
             _log.error("%s of %s is parked after its last refusal: %s", lane[1], lane[0], error)
 
 

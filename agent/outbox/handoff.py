@@ -7,12 +7,12 @@ removes the file: if a crash comes in between, the items' keys show the second c
 
 from __future__ import annotations
 
-import base64
 import logging
 import shutil
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -21,8 +21,7 @@ from agent.config.private_files import make_private_folder, write_private
 from agent.config.profile import OutboxSettings
 from agent.config.trusted_places import require_trusted_folder
 from agent.errors import AgentError, UsageError
-from agent.json_value import JSONValue
-from agent.outbox.items import ItemKind, NewItem, TooLarge
+from agent.outbox.items import NewItem, TooLarge
 from agent.outbox.outbox import Outbox
 from agent.outbox.quota import check_quota
 
@@ -31,15 +30,6 @@ _SUFFIX = ".items"
 _REFUSED = ".refused"
 
 _log = logging.getLogger(__name__)
-
-
-class _HandoffItem(msgspec.Struct):
-    kind: ItemKind
-    device: str
-    body: str
-    captured_s: float
-    key: str
-    meta: dict[str, JSONValue] = {}
 
 
 def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now: float) -> None:
@@ -51,22 +41,20 @@ def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now
     size = sum(len(item.body) for item in items)
     check_quota(limits, len(items), size, shutil.disk_usage(folder).free, str(folder))
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex}"
-    records = [
-        _HandoffItem(
-            item.kind,
-            item.device,
-            base64.b64encode(item.body).decode(),
-            now if item.captured_s is None else item.captured_s,
+    left = [
+        replace(
+            item,
+            captured_s=now if item.captured_s is None else item.captured_s,
             # With its own key it would be a duplicate of the item before the crash.
-            (not item.starts and item.key) or f"{name}-{number}",
-            dict(item.meta),
+            key=(not item.starts and item.key) or f"{name}-{number}",
+            starts=None,
         )
         for number, item in enumerate(items)
     ]
     inbox = folder / FOLDER
     try:
         make_private_folder(inbox)
-        write_private(inbox / f"{name}{_SUFFIX}", msgspec.json.encode(records))
+        write_private(inbox / f"{name}{_SUFFIX}", msgspec.json.encode(left))
     except OSError as exc:
         raise AgentError(f"{inbox}: {exc.strerror}") from exc
 
@@ -90,7 +78,7 @@ def collect(outbox: Outbox) -> int:
 
 def _take_over(path: Path, outbox: Outbox) -> int:
     try:
-        items = _read(path)
+        items = msgspec.json.decode(path.read_bytes(), type=list[NewItem])
         outbox.put(items)
     except (OSError, ValueError, TooLarge, UsageError) as exc:
         path.rename(path.with_suffix(_REFUSED))
@@ -98,18 +86,3 @@ def _take_over(path: Path, outbox: Outbox) -> int:
         return 0
     path.unlink()
     return len(items)
-
-
-def _read(path: Path) -> list[NewItem]:
-    records = msgspec.json.decode(path.read_bytes(), type=list[_HandoffItem])
-    return [
-        NewItem(
-            each.kind,
-            each.device,
-            base64.b64decode(each.body, validate=True),
-            each.captured_s,
-            each.key,
-            each.meta,
-        )
-        for each in records
-    ]

@@ -118,7 +118,8 @@ class OutboxIndex:
             self.known.last_id += behind + SEGMENT_SIZE // HEADER_SIZE
             self.count_damage(Damage(files, sum(each.items for each in damaged), lost))
             with suppress(OSError):  # the disk is full: it is told again at the next start
-                for segment in damaged if damaged else [None]:
+                emptied: list[Segment | None] = [*damaged] or [None]
+                for segment in emptied:
                     self._begin_segment(segment)
                 self._release_unused()
         elif newest is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,8 +14,8 @@ from agent.errors import AgentError, ResourceUnavailable, UsageError
 from agent.json_value import JSONValue
 from at.protocol.state_machine import Transitions
 
-_DEEPEST = 32
-"""Levels of an item's metadata: any caller of the outbox can read it again on its stack."""
+_Plain = str | int | float | bool | None
+_read_meta = msgspec.json.Decoder(dict[str, _Plain | list[_Plain] | dict[str, _Plain]]).decode
 
 
 class ItemKind(StrEnum):
@@ -120,7 +119,7 @@ class NewItem:
     """An item to deliver. `captured_s` is when it was captured, in unix seconds; None is now.
 
     Raises UsageError if `device` or `key` is no text in UTF-8, `captured_s` no time of a calendar,
-    `meta` no JSON of at most 64 bits a number and 32 levels.
+    `meta` no JSON of at most 64 bits a number and one object or list in another.
 
     An item whose `key` is known is a duplicate and is not added again; so is a core dump
     of the same content, and a message of chunks that ended within the last ten minutes.
@@ -149,27 +148,11 @@ class NewItem:
                 datetime.fromtimestamp(self.captured_s, UTC)
             what = "meta"
             if self.meta:
-                _check_json(dict(self.meta), _DEEPEST)
-        except (TypeError, ValueError, OverflowError, OSError) as error:
+                msgspec.msgpack.encode(self.meta)  # of a number, at most 64 bits
+                if _read_meta(msgspec.json.encode(self.meta)) != self.meta:
+                    raise TypeError("it would be read as another value")
+        except (TypeError, ValueError, OverflowError, OSError, RecursionError) as error:
             raise UsageError(f"an item's {what} cannot be kept: {error}") from error
-
-
-def _check_json(value: object, levels: int) -> None:
-    """Check that what is written of a value is read as the same. Raises TypeError, ValueError."""
-    if isinstance(value, dict | list | tuple):
-        if not levels:
-            raise ValueError("it is nested too deeply")
-        if isinstance(value, dict) and not all(isinstance(name, str) for name in value):
-            raise TypeError("a name in it is no text")
-        for each in (*value, *(value.values() if isinstance(value, dict) else ())):
-            _check_json(each, levels - 1)
-    elif isinstance(value, str):
-        value.encode()
-    elif isinstance(value, int):
-        if not -(1 << 63) <= value < 1 << 64:
-            raise ValueError("it holds a whole number of more than 64 bits")
-    elif value is not None and not (isinstance(value, float) and math.isfinite(value)):
-        raise TypeError(f"it holds a {type(value).__name__} that is no JSON")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +172,6 @@ class Item:
     device: str
     body: bytes
     captured_s: float
-    refusals: int
     meta: Mapping[str, JSONValue]
     idempotency_key: str
     """The same at every try, also after a crash: the service can recognise a second delivery."""

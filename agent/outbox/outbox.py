@@ -6,8 +6,9 @@ import asyncio
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -54,11 +55,12 @@ class StoreCall(Generic[T_co]):
         return self._results[-1]
 
 
-def resolve(calls: Sequence[StoreCall[object]]) -> None:
-    """Wake the tasks that wait for `calls`; called in the event loop."""
+def resolve(loop: asyncio.AbstractEventLoop, calls: Sequence[StoreCall[object]]) -> None:
+    """Wake the tasks of this event loop, in which it is called, that wait for `calls`."""
     for call in calls:
-        if call.future is not None and not call.future.done():  # done: it was cancelled
-            call.future.set_result(None)
+        future = call.future
+        if future and future.get_loop() is loop and not future.done():  # done: it was cancelled
+            future.set_result(None)
 
 
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
@@ -123,10 +125,8 @@ class Outbox:
         self.damage = self._store.index.damage
         self._using = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "outbox")
-        self._last: Future[None] | None = None  # of what was submitted to the thread
+        self._pending: deque[StoreCall[object]] = deque()
         self._closed = False
-        self._gathered: list[StoreCall[object]] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -142,6 +142,7 @@ class Outbox:
     def close(self) -> None:
         """Finish what was submitted, then release the folder to other processes."""
         self._thread.shutdown()
+        self._run_pending()
         with self._using:
             if not self._closed:
                 self._closed = True
@@ -170,70 +171,43 @@ class Outbox:
     def transact(self, action: Callable[[Store], T]) -> T:
         """Run `action` in a transaction; return its result once that is on disk."""
         call = StoreCall(action)
-        if self._last is not None and not self._last.done():
-            self._submit([call]).result()
-        else:
-            self._run([call])  # handing it to the thread costs as much as the sync of a fast disk
+        self._pending.append(call)
+        self._run_pending()  # handing it to the thread costs as much as the sync of a fast disk
         return call.result()
 
     def submit(self, action: Callable[[Store], object]) -> None:
-        """Run `action` in a transaction without waiting for it; `close` waits for it.
-
-        In an event loop it runs after all that was passed to `atransact` there before.
-        """
-        self._submit_gathered()
-        self._submit([StoreCall(action)])
+        """Run `action` in a transaction without waiting for it; `close` waits for it."""
+        self._submit(StoreCall(action))
 
     async def atransact(self, action: Callable[[Store], T]) -> T:
         """Run `action` as `transact` does, without blocking the event loop.
 
         If the caller is cancelled, `action` still runs.
         """
-        loop = asyncio.get_running_loop()
-        call = StoreCall(action, loop.create_future())
+        call = StoreCall(action, asyncio.get_running_loop().create_future())
         assert call.future is not None
-        if self._loop is not None and self._loop.is_closed():
-            self._submit_gathered()  # of an earlier loop, which ended before it did this
-        if not self._gathered:
-            self._loop = loop
-            loop.call_soon(self._submit_gathered)
-        elif self._loop is not loop:
-            raise AgentError("the outbox is used by two event loops at the same time")
-        self._gathered.append(call)
+        self._submit(call)
         await call.future
         return call.result()
 
-    def _submit_gathered(self) -> None:
-        """Submit together what the tasks have passed in one turn of the loop."""
-        calls, self._gathered = self._gathered, []
-        if calls:
+    def _submit(self, call: StoreCall[object]) -> None:
+        """Have the thread run a call, after all that were made before."""
+        self._pending.append(call)
+        if len(self._pending) == 1:  # else whoever runs the first one runs this one, too
             try:
-                self._submit(calls)
-            except AgentError as error:
-                for call in calls:
-                    call.error = error
-                resolve(calls)
+                self._thread.submit(self._run_pending)
+            except RuntimeError:  # it is closed: the call is told so
+                self._run_pending()
 
-    def _submit(self, calls: Sequence[StoreCall[object]]) -> Future[None]:
-        """Run the calls in the thread, after all that were submitted before."""
-        try:
-            self._last = self._thread.submit(self._run_submitted, calls)
-        except RuntimeError:
-            raise AgentError("the outbox is closed") from None
-        return self._last
-
-    def _run_submitted(self, calls: Sequence[StoreCall[object]]) -> None:
-        for at in range(0, len(calls), MAX_CALLS_PER_COMMIT):
-            self._run(calls[at : at + MAX_CALLS_PER_COMMIT])
-        if (future := calls[0].future) is not None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                future.get_loop().call_soon_threadsafe(resolve, calls)
-
-    def _run(self, calls: Sequence[StoreCall[object]]) -> None:
+    def _run_pending(self) -> None:
+        """Run what is pending: calls that come together share a commit."""
         with self._using:
-            if self._closed:
-                raise AgentError("the outbox is closed")
-            self._commit(calls)
+            while count := min(len(self._pending), MAX_CALLS_PER_COMMIT):
+                calls = [self._pending.popleft() for _ in range(count)]
+                self._commit(calls)
+                for loop in {call.future.get_loop() for call in calls if call.future}:
+                    with suppress(RuntimeError):  # it is closed: nobody waits any more
+                        loop.call_soon_threadsafe(resolve, loop, calls)
 
     def _commit(self, calls: Sequence[StoreCall[object]]) -> None:
         try:
@@ -247,6 +221,8 @@ class Outbox:
                 self._commit([call])
 
     def _transaction(self, calls: Sequence[StoreCall[object]]) -> None:
+        if self._closed:
+            raise AgentError("the outbox is closed")
         try:
             self._store.begin()
             for call in calls:

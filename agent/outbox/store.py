@@ -49,8 +49,10 @@ class Store:
         self._limits = limits
         self.index = OutboxIndex(folder)
         self._before = FormatBefore(folder)
-        with suppress(OSError):  # the disk is full: the rest comes later
+        try:
             self._before.take_over(self.index)
+        except OSError:  # the disk is full: it comes later
+            self.index.reload()
         self._dedup = Deduplicator(self.index)
         self._quota = Quota(self.index, folder)
         self._expired_at = float("-inf")
@@ -211,10 +213,9 @@ class Store:
                 continue
             size += len(body)
             taken = max(taken, 1)
-            refusals = index.note_of(number).refusals
             head = entry.head
             key = head.key or f"{index.files.name}-{number}"
-            details = head.captured, refusals, head.meta, key, message
+            details = head.captured, head.meta, key, message
             batch.append(Item(number, kind, device, body, *details))
         if damaged:
             index.count("unreadable", len(damaged))

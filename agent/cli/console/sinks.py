@@ -88,7 +88,7 @@ async def outbox_sink(
                     note(f"lost, as it could not be kept: {counted(lost, 'items')} (chunks, dumps)")
                 await delivery.flush()
                 totals = await outbox.atransact(lambda store: store.totals())
-                note(f"{delivery.done.items} delivered, {totals.waiting} waiting in the outbox")
+                note(f"{delivery.delivered} delivered, {totals.waiting} waiting in the outbox")
 
 
 class TroubleNotes:

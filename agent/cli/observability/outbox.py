@@ -80,9 +80,9 @@ async def flush(session: Session, retry_parked: bool) -> None:
     with outbox:
         if retry_parked:
             await queries.retry_items(outbox, parked=True)
-        delivery, done = await send(session, outbox)
+        delivery, delivered = await send(session, outbox)
         result = await queries.retry_items(outbox, parked=False)
-    _show_flushed(session, done.items, result.totals)
+    _show_flushed(session, delivered, result.totals)
     raise_trouble(delivery)
 
 

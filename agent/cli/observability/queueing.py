@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent.cli.framework.session import Session
     from agent.config import Configuration
     from agent.outbox import NewItem, Outbox
-    from agent.outbox.delivery_loop import Delivery, DeliveryCounts
+    from agent.outbox.delivery_loop import Delivery
 
 
 def open_outbox(configuration: Configuration) -> Outbox:
@@ -57,7 +57,7 @@ async def queue_and_send(
             _show(session, counts)
             return
         async with waiting("sending", session):
-            delivery, done = await flush(session, outbox)
+            delivery, delivered = await flush(session, outbox)
         totals, listed = await outbox.atransact(
             lambda store: (store.totals(), store.list_items(1 << 40))
         )
@@ -65,7 +65,7 @@ async def queue_and_send(
     parked = [item.parked for item in mine if item.parked]
     _show(
         session,
-        {**counts, "delivered": done.items, "waiting": totals.waiting, "parked": len(parked)},
+        {**counts, "delivered": delivered, "waiting": totals.waiting, "parked": len(parked)},
     )
     if parked:
         raise AgentError(
@@ -76,8 +76,8 @@ async def queue_and_send(
         raise_trouble(delivery)
 
 
-async def flush(session: Session, outbox: Outbox) -> tuple[Delivery, DeliveryCounts]:
-    """Deliver what can be delivered now; return the delivery and what it has delivered."""
+async def flush(session: Session, outbox: Outbox) -> tuple[Delivery, int]:
+    """Deliver what can be delivered now; return the delivery and how many items."""
     from agent.outbox.delivery_loop import Delivery
     from agent.outbox.delivery_requests import ServiceSender
 

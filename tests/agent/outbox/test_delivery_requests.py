@@ -53,7 +53,7 @@ class RecordingTransport(HttpTransport):
 async def test_the_same_items_have_the_same_request_id_and_others_have_another():
     def items(kind: ItemKind, *numbers: int) -> list[Item]:
         meta = {"form": FileKind.ELF_COREDUMP.name}
-        return [Item(n, kind, "kit", b"{}", 0.0, 0, meta, f"box-{n}", n) for n in numbers]
+        return [Item(n, kind, "kit", b"{}", 0.0, meta, f"box-{n}", n) for n in numbers]
 
     transport = RecordingTransport()
     keyring = Keyring([ProjectKey(Secret("a test project key"))])

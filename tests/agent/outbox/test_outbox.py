@@ -175,10 +175,11 @@ async def test_what_is_handed_in_comes_after_what_was_awaited_before(tmp_path: P
         assert box.transact(lambda store: store.drop([1])) == 1
 
 
-async def test_an_outbox_that_closes_tells_who_waits(tmp_path: Path):
+async def test_an_outbox_that_closes_finishes_what_was_handed_in_and_takes_no_more(tmp_path: Path):
     box = outbox(tmp_path)
     putting = asyncio.ensure_future(box.aput([chunk(1)]))
     await asyncio.sleep(0)
     box.close()
+    assert (await putting).ids == (1,)
     with pytest.raises(AgentError, match="closed"):
-        await putting
+        await box.aput([chunk(2)])
