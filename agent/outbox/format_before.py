@@ -65,18 +65,24 @@ class FormatBefore:
         size = path.stat().st_size
         os.truncate(path, size + -size % _PAGE)  # the part of a page that was cut off is read
         about = {_text(name): _text(value) for name, value in self._read("name, value FROM about")}
-        found = list(self._rows())
+        name, found = about.get("id", "unreadable"), list(self._rows())
         index.begin()
-        self._add([row for row in found if row is not None], about, index)
-        for name, value in self._read("name, value FROM counts"):
-            if isinstance(value, int):
-                index.count(_text(name), value)
-        for mark, added in self._read("mark, at FROM recent"):
-            if isinstance(mark, bytes) and isinstance(added, float):
-                index.remember(mark_of(mark), added)
-        lost = found.count(None)
-        if self._is_damaged or lost:
-            index.count_damage(Damage(1, len(found) - lost, lost))
+        ids = {entry.head.key: entry.id for entry in index.entries.values() if entry.head.key}
+        if not ids:  # else an earlier start was killed before it gave the file another name
+            for what, value in self._read("name, value FROM counts"):
+                if isinstance(value, int):
+                    index.count(_text(what), value)
+            for mark, added in self._read("mark, at FROM recent"):
+                if isinstance(mark, bytes) and isinstance(added, float):
+                    index.remember(mark_of(mark), added)
+            lost = found.count(None)
+            if self._is_damaged or lost:
+                index.count_damage(Damage(1, len(found) - lost, lost))
+        self._add({f"{name}-{row.id}": row for row in found if row is not None}, ids, index)
+        for what, value in about.items():
+            *first, last = [ids.get(f"{name}-{word}", 0) for word in value.split()] or [0]
+            if what.startswith("in doubt ") and last in index.entries:
+                index.mark_in_doubt(index.entries[last].lane, (first[0] if first else 0, last))
         index.commit()
         path.rename(path.with_name(_TAKEN))
 
@@ -88,16 +94,14 @@ class FormatBefore:
                 self._path.with_name(FILE + part).unlink(missing_ok=True)
             taken.unlink()
 
-    def _add(self, rows: list[_Row], about: dict[str, str], index: OutboxIndex) -> None:
-        """Add items, but for those that an earlier start added."""
-        name = about.get("id", "unreadable")
-        ids = {entry.head.key: entry.id for entry in index.entries.values()}
-        index.reserve(sum(len(row.body) + len(row.meta) + 1024 for row in rows))
-        for row in rows:
-            key = f"{name}-{row.id}"
+    def _add(self, rows: dict[str, _Row], ids: dict[str, int], index: OutboxIndex) -> None:
+        """Add items by their keys, but for those with known `ids`; then all are known."""
+        index.reserve(sum(len(row.body) + len(row.meta) + 1024 for row in rows.values()))
+        for key, row in rows.items():
             if key in ids:
                 continue
-            message = ids.get(f"{name}-{row.message}", index.known.last_id + 1)
+            first = f"{key.rpartition('-')[0]}-{row.message}"
+            message = ids.get(first, index.known.last_id + 1)
             meta = json.loads(row.meta or "{}")
             times = row.captured, row.added
             head = ItemHead(row.kind, row.device, message, *times, meta=meta, key=key)
@@ -105,10 +109,6 @@ class FormatBefore:
             if row.state == 1 or row.refusals:
                 note = ItemNote(row.refusals, row.reason if row.state == 1 else None)
                 index.set_note(ids[key], note)
-        for what, value in about.items():
-            *first, last = [ids.get(f"{name}-{word}", 0) for word in value.split()] or [0]
-            if what.startswith("in doubt ") and last in index.entries:
-                index.mark_in_doubt(index.entries[last].lane, (first[0] if first else 0, last))
 
     def _rows(self) -> Iterator[_Row | None]:
         """Yield the items in order; None for one that is damaged."""
