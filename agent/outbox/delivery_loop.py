@@ -125,8 +125,7 @@ class Delivery:
             lane,
             kind,
             error,
-            messages=_messages(items),
-            items=len(items),
+            messages=[item.message for item in items],
             now=self._clock(),
             jitter=self._jitter(),
         )
@@ -153,7 +152,7 @@ class Delivery:
         else:
             await self._outbox.atransact(lambda store: store.remove_delivered(ids))
             self.delivered += len(ids)
-            self.schedule.delivered(lane, _messages(items))
+            self.schedule.delivered(lane, [item.message for item in items])
 
     async def _failed(self, lane: Lane, items: list[Item], error: Exception) -> None:
         kind = classify_failure(error, len(items))
@@ -169,7 +168,3 @@ class Delivery:
         ):
             self.schedule.forget(lane, message)
             _log.error("%s of %s is parked after its last refusal: %s", lane[1], lane[0], error)
-
-
-def _messages(items: Sequence[Item]) -> list[int]:
-    return list(dict.fromkeys(item.message for item in items))

@@ -224,10 +224,10 @@ class Outbox:
         if self._closed:
             raise AgentError("the outbox is closed")
         try:
-            self._store.begin()
+            self._store.index.begin()
             for call in calls:
                 call.run(self._store)
-            self._store.commit()
+            self._store.index.commit()
         except Exception:
             self._store.reload()
             raise

@@ -1,4 +1,4 @@
-"""What commands and the control socket ask of an outbox; the results are what --json prints."""
+"""What commands and the control socket ask of a store; the results are what --json prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from agent.errors import UsageError
 from agent.outbox.items import ListedItem, OutboxTotals
 
 if TYPE_CHECKING:
-    from agent.outbox.outbox import Outbox
     from agent.outbox.store import Store
 
 EVERYTHING = 1 << 40
@@ -38,37 +37,23 @@ class OutboxRetried(msgspec.Struct, frozen=True):
 Result = OutboxListing | OutboxDropped | OutboxRetried
 
 
-async def list_items(outbox: Outbox, limit: int) -> OutboxListing:
+def list_items(store: Store, limit: int) -> OutboxListing:
     """Return what waits and what is parked, the oldest first, and the totals."""
-
-    def query(store: Store) -> OutboxListing:
-        return OutboxListing(store.list_items(limit), store.totals())
-
-    return await outbox.atransact(query)
+    return OutboxListing(store.list_items(limit), store.totals())
 
 
-async def drop_items(
-    outbox: Outbox, ids: list[int], *, parked: bool, everything: bool
-) -> OutboxDropped:
+def drop_items(store: Store, ids: list[int], *, parked: bool, everything: bool) -> OutboxDropped:
     """Remove items for good; return how many. Raises UsageError unless one choice was made."""
     if sum(map(bool, (ids, parked, everything))) != 1:
         raise UsageError("name the items to drop, or --parked, or --all")
-
-    def drop(store: Store) -> int:
-        if ids:
-            return store.drop(ids)
-        listed = store.list_items(EVERYTHING)
-        return store.drop([item.id for item in listed if everything or item.parked])
-
-    return OutboxDropped(await outbox.atransact(drop))
+    listed = store.list_items(EVERYTHING) if parked or everything else []
+    return OutboxDropped(
+        store.drop(ids or [item.id for item in listed if everything or item.parked is not None])
+    )
 
 
-async def retry_items(outbox: Outbox, *, parked: bool) -> OutboxRetried:
+def retry_items(store: Store, *, parked: bool) -> OutboxRetried:
     """Return the totals; with `parked` all parked items wait again first."""
-
-    def query(store: Store) -> OutboxRetried:
-        if parked:
-            store.retry_parked()
-        return OutboxRetried(store.totals())
-
-    return await outbox.atransact(query)
+    if parked:
+        store.retry_parked()
+    return OutboxRetried(store.totals())

@@ -212,7 +212,7 @@ class Schedule:
         """Record a success: the lane may send at once, and larger requests again."""
         record = self._record(lane)
         record.state = TRANSITIONS[record.state, LaneEvent.TAKEN]
-        fresh = [number for number in messages if record.held.pop(number, None) is None]
+        fresh = [n for n in dict.fromkeys(messages) if record.held.pop(n, None) is None]
         record.taken += 1
         record.failures = record.tries = record.waits = 0
         record.not_before, record.error = 0.0, None
@@ -227,16 +227,16 @@ class Schedule:
         error: BaseException,
         *,
         messages: Sequence[int] = (),
-        items: int = 1,
         now: float,
         jitter: float,
     ) -> None:
-        """Record the failure of a request of `items` items of these `messages`.
+        """Record the failure of a request; `messages` are those of its items, one by one.
 
         It sets when the lane may send again, and what. `jitter` (0..1) lengthens a wait by up to a
         quarter.
         """
-        record = self._record(lane)
+        record, items = self._record(lane), len(messages)
+        messages = list(dict.fromkeys(messages))
         asked_s = getattr(error, "retry_after_s", None) or 0.0
         record.not_before = max(record.not_before, now + asked_s)
         held = record.held.get(messages[0]) if len(messages) == 1 else None

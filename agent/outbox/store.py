@@ -89,14 +89,6 @@ class Store:
 
     # Around a transaction
 
-    def begin(self) -> None:
-        """Begin a transaction."""
-        self.index.begin()
-
-    def commit(self) -> None:
-        """Write and sync what has changed. Raises OSError."""
-        self.index.commit()
-
     def reload(self) -> None:
         """Forget what has changed since the last commit."""
         self.index.reload()

@@ -275,7 +275,7 @@ async def look_at_agent(session: Session) -> Checks:
         return
     listing = await on_outbox(
         session,
-        lambda outbox: queries.list_items(outbox, 1),
+        lambda store: queries.list_items(store, 1),
         OutboxRequest("list", limit=1),
         OutboxAnswer[queries.OutboxListing],
     )

@@ -13,12 +13,13 @@ from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
 from at.protocol.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from agent.cli.framework.session import Session
     from agent.config import Configuration
-    from agent.outbox import Outbox, OutboxHeld
+    from agent.outbox import OutboxHeld
     from agent.outbox.items import ListedItem, OutboxTotals
+    from agent.outbox.store import Store
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ async def list_command(session: Session, limit: int) -> None:
 
     found = await on_outbox(
         session,
-        lambda outbox: queries.list_items(outbox, limit),
+        lambda store: queries.list_items(store, limit),
         OutboxRequest("list", limit=limit),
         OutboxAnswer[queries.OutboxListing],
     )
@@ -79,10 +80,10 @@ async def flush(session: Session, retry_parked: bool) -> None:
         return
     with outbox:
         if retry_parked:
-            await queries.retry_items(outbox, parked=True)
+            await outbox.atransact(lambda store: store.retry_parked())
         delivery, delivered = await send(session, outbox)
-        result = await queries.retry_items(outbox, parked=False)
-    _show_flushed(session, delivered, result.totals)
+        totals = await outbox.atransact(lambda store: store.totals())
+    _show_flushed(session, delivered, totals)
     raise_trouble(delivery)
 
 
@@ -96,7 +97,7 @@ async def drop(session: Session, ids: tuple[int, ...], parked: bool, everything:
 
     result = await on_outbox(
         session,
-        lambda outbox: queries.drop_items(outbox, list(ids), parked=parked, everything=everything),
+        lambda store: queries.drop_items(store, list(ids), parked=parked, everything=everything),
         OutboxRequest("drop", ids=list(ids), parked=parked, everything=everything),
         OutboxAnswer[queries.OutboxDropped],
     )
@@ -114,7 +115,7 @@ def _show_flushed(session: Session, delivered: int | None, totals: OutboxTotals)
 
 async def on_outbox(
     session: Session,
-    work: Callable[[Outbox], Awaitable[T]],
+    work: Callable[[Store], T],
     request: OutboxRequest,
     kind: type[OutboxAnswer[T]],
 ) -> T:
@@ -128,7 +129,7 @@ async def on_outbox(
     except OutboxHeld as held:
         return await _ask_agent(configuration, held, request, kind)
     with outbox:
-        return await work(outbox)
+        return await outbox.atransact(work)
 
 
 async def _ask_agent(

@@ -152,14 +152,15 @@ class ControlServer:
         outbox, parked = self._agent.outbox, request.parked is True
         if request.what == "list":
             limit = _MOST_LISTED if request.limit is None else request.limit
-            return await queries.list_items(outbox, limit)
+            return await outbox.atransact(lambda store: queries.list_items(store, limit))
         if request.what == "drop":
-            everything = request.everything is True
-            ids = request.ids or []
-            return await queries.drop_items(outbox, ids, parked=parked, everything=everything)
-        totals = await queries.retry_items(outbox, parked=parked)
+            ids, everything = request.ids or [], request.everything is True
+            return await outbox.atransact(
+                lambda store: queries.drop_items(store, ids, parked=parked, everything=everything)
+            )
+        result = await outbox.atransact(lambda store: queries.retry_items(store, parked=parked))
         self._agent.deliver_now()
-        return totals
+        return result
 
 
 class _Client:

@@ -61,9 +61,7 @@ class Lane:
     def fail(self, kind: FailureKind, error: AgentError, times: int = 1) -> list[int]:
         for _ in range(times):
             batch = self.request()
-            self.schedule.failed(
-                self.lane, kind, error, messages=batch, items=len(batch), now=self.now, jitter=0.0
-            )
+            self.schedule.failed(self.lane, kind, error, messages=batch, now=self.now, jitter=0.0)
         return batch
 
     def take(self) -> list[int]:
