@@ -2,7 +2,9 @@
 
 import contextlib
 import signal
+import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -137,8 +139,9 @@ async def serve(
 ) -> int:
     """Serve the device cloud and the observability service until SIGTERM or Ctrl-C.
 
-    Prints one line of JSON once it is ready: the URLs, the slugs and made-up credentials. With a
-    command after `--` it runs that with CELLAGENT_PROFILE set, and ends with its exit code.
+    Prints one line of JSON once it is ready: the URLs, the slugs and made-up credentials; on a
+    terminal, without --json, a summary without secrets. With a command after `--` it runs that
+    with CELLAGENT_PROFILE set, and ends with its exit code.
     """
     require("the stand-in cloud", *STANDIN)
     if "help" in faults:
@@ -149,7 +152,7 @@ async def serve(
     given = msgspec.convert(values, _ServeOptions)
     if (given.connect_proxy is None) is not (given.ca_file is None):
         raise UsageError("--connect-proxy and --ca-file go together")
-    return await _serve(given)
+    return await _serve(session, given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ class _ServeOptions:
     program: tuple[str, ...]
 
 
-async def _serve(given: _ServeOptions) -> int:
+async def _serve(session: Session, given: _ServeOptions) -> int:
     from agent.cli.framework.signals import HANG_UP, first_signal, not_ignored, run_program
     from agent.standin.faults import set_faults
     from agent.standin.ready_line import ready_line
@@ -207,12 +210,30 @@ async def _serve(given: _ServeOptions) -> int:
             port = await _start(opened, proxy, f"127.0.0.1:{given.connect_proxy}")
             note(f"proxy for unmodified tools: HTTPS_PROXY=http://127.0.0.1:{port}")
         environment = _profile(given, ready, folder)
-        emit(ready)
+        if session.json or not sys.stdout.isatty():
+            emit(ready)
+        else:
+            say("\n".join(_summary(given, ready)))
         if given.program:
             # Ctrl-C reaches the program as well: SIGTERM ends a program that ignores it.
             return await run_program(given.program, environment, stopped, sends=signal.SIGTERM)
         await stopped
     return 0
+
+
+def _summary(given: _ServeOptions, ready: dict[str, Any]) -> Iterator[str]:
+    """Yield what a person is shown in place of the line: no secret, and what to try."""
+    urls = sorted(set(ready["urls"].values()))
+    yield f"a stand-in for both services, on this machine alone: {' '.join(urls)}"
+    yield f"organization {ready['organization']}, project {ready['project']}"
+    if given.program:
+        yield f"{given.program[0]} uses it; with its end the stand-in ends"
+        return
+    if given.profile is None:
+        yield "`--json` prints its secrets, `--write-profile standin` keeps them in a profile"
+    else:
+        yield f"elsewhere: `cellagent device list --profile {given.profile}`"
+    yield "Ctrl-C ends it"
 
 
 def _profile(given: _ServeOptions, ready: dict[str, Any], folder: Path) -> dict[str, str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import completed
+from on_a_terminal import ROOT, on_a_terminal
 
 from agent.cli.cloud import write_standin_profile
 from agent.config import load
@@ -107,3 +109,28 @@ def test_the_profile_has_the_hosts_the_account_and_the_secrets(tmp_path: Path) -
     token = loaded.secrets.get("organization_token")
     assert token is not None
     assert token.reveal() == "canary-organization_auth_token"
+
+
+def test_on_a_terminal_it_shows_a_summary_without_secrets(tmp_path: Path) -> None:
+    arguments = ("-m", "agent", "cloud", "serve", "--write-profile", "standin")
+    code, written = on_a_terminal(*arguments, "--", "true")
+    said = written.decode().replace("\r\n", "\n")
+    assert code == 0, said
+    secrets = load("standin").secrets
+    assert "organization acme, project kits" in said
+    assert '"ready"' not in said
+    for name in ("api_key", "organization_token", "project_key", "user_password"):
+        secret = secrets.get(name)
+        assert secret is not None
+        assert secret.reveal() not in said
+
+
+def test_a_profile_names_the_keys_of_a_state_file_by_their_whole_paths(tmp_path: Path) -> None:
+    state = os.path.relpath(tmp_path / "cloud.db", ROOT)  # where the command runs
+    done = completed("cloud", "serve", "--write-profile", "standin", "--state", state, "--", "true")
+    assert done.returncode == 0, done.stderr
+    files = load("standin").profile.credentials.service_key_files
+    for file in files.values():
+        assert Path(file).is_absolute()
+        assert Path(file).is_file()
+        assert tmp_path / "cloud.db.keys" in Path(file).resolve().parents
