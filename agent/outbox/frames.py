@@ -59,11 +59,11 @@ class FrameCodec:
         """Return the frames of records that follow one another from this offset of the segment."""
         parts: list[bytes] = []
         for kind, number, head, body in records:
-            sizes = len(head), len(body)
-            header = _HEADER.pack(_MAGIC, kind, segment, offset, number, *sizes)
+            head_size, body_size = len(head), len(body)
+            header = _HEADER.pack(_MAGIC, kind, segment, offset, number, head_size, body_size)
             crc = zlib.crc32(body, zlib.crc32(head, zlib.crc32(header, self._seed)))
             parts += (header, _CRC.pack(crc), head, body)
-            offset += HEADER_SIZE + sum(sizes)
+            offset += HEADER_SIZE + head_size + body_size
         return b"".join(parts)
 
     def decode(self, data: bytes, at: int, offset: int) -> Frame | None:

@@ -352,7 +352,7 @@ class OutboxIndex:
         known.namings = [naming for naming in known.namings if naming.last >= oldest]
         known.in_doubt = {lane: each for lane, each in known.in_doubt.items() if self.lanes[lane]}
         if len(known.boots) > 1:
-            used = {max(known.boots), *(entry.head.boot for entry in entries.values())}
+            used = {next(reversed(known.boots)), *(entry.head.boot for entry in entries.values())}
             known.boots = {number: boot for number, boot in known.boots.items() if number in used}
         note = encode_record(_changed(known, live=ranges(list(entries)), gone=[]))
         records = [Record(FrameKind.NOTE, 0, b"", zlib.compress(note, 1))]

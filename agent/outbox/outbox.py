@@ -202,8 +202,10 @@ class Outbox:
     def _run_pending(self) -> None:
         """Run what is pending: calls that come together share a commit."""
         with self._using:
-            while count := min(len(self._pending), MAX_CALLS_PER_COMMIT):
-                calls = [self._pending.popleft() for _ in range(count)]
+            while self._pending:
+                calls = [self._pending.popleft()]
+                while self._pending and len(calls) < MAX_CALLS_PER_COMMIT:
+                    calls.append(self._pending.popleft())
                 self._commit(calls)
                 for loop in {call.future.get_loop() for call in calls if call.future}:
                     with suppress(RuntimeError):  # it is closed: nobody waits any more

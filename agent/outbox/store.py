@@ -69,7 +69,7 @@ class Store:
         an earlier boot are left: its clock may have been right.
         """
         boots = self.index.known.boots
-        number = max(boots, default=0)
+        number = next(reversed(boots), 0)
         if not number or boots[number].name != boot:
             number += 1
         elif abs(offset_s - boots[number].offset_s) <= SMALLEST_STEP_S:
@@ -123,7 +123,7 @@ class Store:
         ids: list[int] = []
         recalled: set[int] = set()
         added, boots = float(now), index.known.boots
-        boot = max(boots, default=0)
+        boot = next(reversed(boots), 0)
         since_boot = added - boots[boot].offset_s if boot else 0.0
         for item in items:
             kind, mark = item.kind, b""
