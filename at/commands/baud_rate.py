@@ -1,8 +1,10 @@
 """The speed of the serial port: +IPR (V.250 clause 6.2.10), as the Serial Modem has it."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from at.protocol.command import Command, OkCommand, at_command
+from at.protocol.record_fields import within
 from at.protocol.values import Fields, Record
 
 _HIGHEST = 10_000_000
@@ -12,7 +14,7 @@ _HIGHEST = 10_000_000
 class BaudRate(Record):
     """Answer of +IPR?: bits a second."""
 
-    rate: int
+    rate: Annotated[int, within(0, _HIGHEST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,6 @@ class BaudRates(Record):
 @at_command("AT+IPR?")
 class ReadBaudRate(Command[BaudRate]):
     """AT+IPR?."""
-
-    def read(self, fields: Fields) -> BaudRate:
-        """Return the rate."""
-        return BaudRate(fields.integer("rate", 0, _HIGHEST))
 
 
 @at_command("AT+IPR=?")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from at.commands.registration import HIGHEST_CELL_ID
-from at.commands.signal import plmn
+from at.commands.signal import plmn_code
 from at.protocol.command import Command, Form, OkCommand, at_command, read_command
 from at.protocol.errors import UnsafeArgument
 from at.protocol.levels import HasRsrp, HasRsrq
@@ -200,7 +200,7 @@ def _global(fields: Fields, status: int) -> CellMeasurement:
 def _identity(fields: Fields) -> tuple[str, str, str]:
     if not fields.peek().quoted:
         raise fields.fail("cell_id", "is not in quotes")
-    return fields.hexadecimal("cell_id", 8), plmn(fields), fields.hexadecimal("tac", 4)
+    return fields.hexadecimal("cell_id", 8), plmn_code(fields), fields.hexadecimal("tac", 4)
 
 
 def _timing_advance(fields: Fields) -> int:

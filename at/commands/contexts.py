@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
+from at.protocol.record_fields import optional, record, within
 from at.protocol.values import Fields, Record, after_name, read_rows
 
 _CID_HIGH = 255
@@ -85,8 +87,8 @@ class ContextLogins(Record):
 class ContextState(Record):
     """One line of +CGACT?: 0 inactive, 1 active."""
 
-    cid: int
-    state: int
+    cid: Annotated[int, within(0, _CID_HIGH)]
+    state: Annotated[int, within(0, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ class ContextsParameters(Record):
 class EventReporting(Record):
     """Answer of +CGEREP?."""
 
-    mode: int
-    bfr: int | None = None
+    mode: Annotated[int, within(0, 2)]
+    bfr: Annotated[int | None, optional(0, 1)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ class ReadContextStates(Command[ContextStates]):
 
     def parse(self, lines: Sequence[str]) -> ContextStates:
         """Return which contexts are active."""
-        return ContextStates(read_rows(lines, self.name, _state))
+        return ContextStates(read_rows(lines, self.name, record(ContextState)))
 
 
 @at_command("AT+CGCONTRDP")
@@ -214,20 +216,12 @@ class ReadOneContextParameters(ReadContextParameters):
 class ReadEventReporting(Command[EventReporting]):
     """AT+CGEREP?."""
 
-    def read(self, fields: Fields) -> EventReporting:
-        """Return mode and buffering."""
-        return EventReporting(fields.integer("mode", 0, 2), fields.optional_integer("bfr", 0, 1))
-
 
 def _login(row: Fields) -> ContextLogin:
     cid, protocol = row.integer("cid", 0, _CID_HIGH), row.integer("protocol", 0, 3)
     login = ContextLogin(cid, protocol, row.optional_text("user"))
     row.optional_text("password")
     return login
-
-
-def _state(row: Fields) -> ContextState:
-    return ContextState(row.integer("cid", 0, _CID_HIGH), row.integer("state", 0, 1))
 
 
 def _definition(row: Fields) -> ContextDefinition:

@@ -5,35 +5,38 @@ Source: Nordic's AT reference.
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from at.protocol.answer_or_notice import is_temperature_reply
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register, register_readers
+from at.protocol.record_fields import optional, record, within
 from at.protocol.values import Fields, Record, after_name
+
+_DEGREES = within(-100, 300)
 
 
 @dataclass(frozen=True, slots=True)
 class Supply(Record):
     """Answer of %XVBAT."""
 
-    vbat_mv: int
+    vbat_mv: Annotated[int, within(0, 100000)]
 
 
 @dataclass(frozen=True, slots=True)
 class Temperature(Record):
     """Answer of %XTEMP?."""
 
-    temperature_c: int
+    temperature_c: Annotated[int, _DEGREES]
 
 
 @dataclass(frozen=True, slots=True)
 class TemperatureLevel(Record):
     """%XTEMP as a notice: level 1 normal, 2 high, 3 critical, which switches the radio off."""
 
-    level: int
-    temperature_c: int
+    level: Annotated[int, within(1, 3)]
+    temperature_c: Annotated[int, _DEGREES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class LowSupplyNotice(Notice):
 class PowerOffWarning(Record):
     """%XPOFWARN: the modem went offline, for its supply fell below 3.0 to 3.3 V (30 to 33)."""
 
-    voltage: int | None = None
+    voltage: Annotated[int | None, optional(30, 33)] = None
 
     derived: ClassVar[tuple[str, ...]] = ("level_mv",)
 
@@ -113,10 +116,6 @@ class ReleaseAssistanceNotice(Notice):
 class ReadSupply(Command[Supply]):
     """AT%XVBAT: in millivolts."""
 
-    def read(self, fields: Fields) -> Supply:
-        """Return the voltage."""
-        return Supply(fields.integer("vbat", 0, 100_000))
-
 
 @at_command("AT%XTEMP?")
 class ReadTemperature(Command[Temperature]):
@@ -125,10 +124,6 @@ class ReadTemperature(Command[Temperature]):
     def owns(self, line: str) -> bool:
         """Return whether a line has no level; a notice, which has one, may come between."""
         return is_temperature_reply(line)
-
-    def read(self, fields: Fields) -> Temperature:
-        """Return degrees Celsius."""
-        return Temperature(_degrees(fields))
 
 
 @at_command("AT%XVBATLOWLVL?")
@@ -147,14 +142,6 @@ class SetModemEvents(OkCommand):
     n: int = 2
 
 
-def _degrees(fields: Fields) -> int:
-    return fields.integer("temperature", -100, 300)
-
-
-def _temperature_level(fields: Fields) -> TemperatureLevel:
-    return TemperatureLevel(fields.integer("level", 1, 3), _degrees(fields))
-
-
 def _low_supply(fields: Fields, lowest: int) -> LowSupply:
     answer = LowSupply(fields.integer("supply", 0, 5000))
     if answer.supply_mv < lowest and (answer.supply_mv or lowest > 3000):
@@ -164,10 +151,6 @@ def _low_supply(fields: Fields, lowest: int) -> LowSupply:
 
 def _low_supply_notice(fields: Fields) -> LowSupply:
     return _low_supply(fields, 3000)
-
-
-def _power_off(fields: Fields) -> PowerOffWarning:
-    return PowerOffWarning(fields.optional_integer("voltage", 30, 33))
 
 
 def _event(line: str, _context: str | None) -> ModemEventNotice:
@@ -188,8 +171,8 @@ def _release(fields: Fields) -> ReleaseAssistance:
     return ReleaseAssistance(tuple(values))
 
 
-register_readers(TemperatureNotice, {"%XTEMP": _temperature_level})
+register_readers(TemperatureNotice, {"%XTEMP": record(TemperatureLevel)})
 register_readers(LowSupplyNotice, {"%XVBATLOWLVL": _low_supply_notice})
-register_readers(PowerOffNotice, {"%XPOFWARN": _power_off})
+register_readers(PowerOffNotice, {"%XPOFWARN": record(PowerOffWarning)})
 register_readers(ReleaseAssistanceNotice, {"%RAI": _release})
 register("%MDMEV", _event)

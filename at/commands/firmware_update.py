@@ -5,11 +5,12 @@ Sources: its own documentation. Failures are plain ERROR, or numbers in a later 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 from at.commands.serial_modem import SerialModemNotice
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.notices import Notice, register_readers
+from at.protocol.record_fields import optional, record, within
 from at.protocol.values import Fields, Record, Value
 
 _INFO = 2**32
@@ -19,8 +20,8 @@ _INFO = 2**32
 class UpdateArea(Record):
     """Answer of #XFOTA=7: 2621440 as offset means that the area must be erased first."""
 
-    size: int
-    offset: int
+    size: Annotated[int, within(0, _INFO)]
+    offset: Annotated[int, within(0, _INFO)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +31,18 @@ class UpdateProgress(Record):
     `status` is 0 ok, 1 error, 2 cancelled, 3 reverted; `info` a percentage or an error.
     """
 
-    stage: int
-    status: int
-    info: int | None = None
+    stage: Annotated[int, within(0, 5)]
+    status: Annotated[int, within(0, 3)]
+    info: Annotated[int | None, optional(-_INFO, _INFO)] = None
 
 
 @dataclass(frozen=True, slots=True)
 class WiredUpdate(Record):
     """#XDFU: operation 1 write, 2 apply; status 0 done, -1 failed."""
 
-    type: int
-    operation: int
-    status: int
+    type: Annotated[int, within(0, 3)]
+    operation: Annotated[int, within(1, 2)]
+    status: Annotated[int, Fields.integer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,6 @@ class ReadUpdateArea(Command[UpdateArea]):
     def parameters(self) -> Parameters:
         """Return the operation."""
         return (7,)
-
-    def read(self, fields: Fields) -> UpdateArea:
-        """Return size and offset."""
-        return UpdateArea(fields.integer("size", 0, _INFO), fields.integer("offset", 0, _INFO))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
@@ -118,10 +115,6 @@ class ReadBootloader(Command[BootloaderInfo]):
 class ReadUpdateProgress(Command[UpdateProgress]):
     """AT#XFOTA?."""
 
-    def read(self, fields: Fields) -> UpdateProgress:
-        """Return how far it is."""
-        return _progress(fields)
-
 
 @at_command("AT#XDFUINIT=", timeout_s=60.0)
 class BeginWiredUpdate(OkCommand):
@@ -147,19 +140,5 @@ class ApplyWiredUpdate(OkCommand):
     type: int
 
 
-def _progress(fields: Fields) -> UpdateProgress:
-    return UpdateProgress(
-        fields.integer("stage", 0, 5),
-        fields.integer("status", 0, 3),
-        fields.optional_integer("info", -_INFO, _INFO),
-    )
-
-
-def _wired(fields: Fields) -> WiredUpdate:
-    return WiredUpdate(
-        fields.integer("type", 0, 3), fields.integer("operation", 1, 2), fields.integer("status")
-    )
-
-
-register_readers(UpdateProgressNotice, {"#XFOTA": _progress})
-register_readers(SerialModemNotice, {"#XDFU": _wired})
+register_readers(UpdateProgressNotice, {"#XFOTA": record(UpdateProgress)})
+register_readers(SerialModemNotice, {"#XDFU": record(WiredUpdate)})

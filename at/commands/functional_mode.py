@@ -5,8 +5,10 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Annotated
 
 from at.protocol.command import Command, OkCommand, at_command
+from at.protocol.record_fields import optional, within
 from at.protocol.values import Fields, Record
 
 
@@ -37,8 +39,8 @@ OFF_MODES = frozenset({0, 4, 20, 44})
 class Functionality(Record):
     """Answer of +CFUN?; other vendors add <rst>, and modes that FunctionalMode does not name."""
 
-    fun: int
-    rst: int | None = None
+    fun: Annotated[int, within(0, 255)]
+    rst: Annotated[int | None, optional(0, 1)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,6 @@ class SetFunctionalMode(OkCommand):
 class ReadFunctionalMode(Command[Functionality]):
     """AT+CFUN?."""
 
-    def read(self, fields: Fields) -> Functionality:
-        """Return the mode."""
-        return Functionality(fields.integer("fun", 0, 255), fields.optional_integer("rst", 0, 1))
-
 
 @at_command("AT+CFUN=?")
 class TestFunctionalMode(Command[FunctionalModes]):
@@ -80,7 +78,7 @@ class TestFunctionalMode(Command[FunctionalModes]):
 class ErrorFormat(Record):
     """0 plain ERROR, 1 numbers; 2, texts, is refused by an nRF91."""
 
-    n: int
+    n: Annotated[int, within(0, 2)]
 
 
 @at_command("AT+CMEE=")
@@ -93,7 +91,3 @@ class SetErrorFormat(OkCommand):
 @at_command("AT+CMEE?")
 class ReadErrorFormat(Command[ErrorFormat]):
     """AT+CMEE?."""
-
-    def read(self, fields: Fields) -> ErrorFormat:
-        """Return <n>."""
-        return ErrorFormat(fields.integer("n", 0, 2))

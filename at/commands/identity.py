@@ -3,11 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 from at.protocol import values
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
+from at.protocol.record_fields import listed
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _CREATING = re.compile(r"creating [a-z ]+\.*", re.ASCII | re.IGNORECASE)
@@ -72,7 +73,7 @@ class SerialNumber(values.Record):
 class SerialNumberTypes(values.Record):
     """Answer of +CGSN=?."""
 
-    snts: tuple[int, ...]
+    snts: Annotated[tuple[int, ...], listed(0, 3)]
 
 
 @at_command("AT+CGMI", prefix="")
@@ -188,10 +189,6 @@ class ReadImei(Command[SerialNumber]):
 @at_command("AT+CGSN=?")
 class TestSerialNumber(Command[SerialNumberTypes]):
     """AT+CGSN=?."""
-
-    def read(self, fields: values.Fields) -> SerialNumberTypes:
-        """Return the list of <snt>."""
-        return SerialNumberTypes(fields.integers("snt", 0, 3))
 
 
 def uuid_text(text: str, name: str) -> str:

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from at.protocol.answer_or_notice import is_connection_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
+from at.protocol.record_fields import listed, within
 from at.protocol.values import Fields, Record, Value, after_name, split
 
 # Some phones close a network before its access technology: (2,"T","T","310260"),2)
@@ -56,21 +58,21 @@ class ConnectionStatus(Record):
 class OperationMode(Record):
     """Answer of +CEMODE?."""
 
-    mode: int
+    mode: Annotated[int, within(0, 3)]
 
 
 @dataclass(frozen=True, slots=True)
 class OperationModes(Record):
     """Answer of +CEMODE=?."""
 
-    modes: tuple[int, ...]
+    modes: Annotated[tuple[int, ...], listed(0, 3)]
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment(Record):
     """Answer of +CGATT?: 0 detached, 1 attached."""
 
-    state: int
+    state: Annotated[int, within(0, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,27 +162,15 @@ class SetConnectionNotices(OkCommand):
 class ReadOperationMode(Command[OperationMode]):
     """AT+CEMODE?."""
 
-    def read(self, fields: Fields) -> OperationMode:
-        """Return the mode of operation."""
-        return OperationMode(fields.integer("mode", 0, 3))
-
 
 @at_command("AT+CEMODE=?")
 class TestOperationMode(Command[OperationModes]):
     """AT+CEMODE=?."""
 
-    def read(self, fields: Fields) -> OperationModes:
-        """Return the modes that this modem has."""
-        return OperationModes(fields.integers("mode", 0, 3))
-
 
 @at_command("AT+CGATT?")
 class ReadAttachment(Command[Attachment]):
     """AT+CGATT?."""
-
-    def read(self, fields: Fields) -> Attachment:
-        """Return whether the modem is attached."""
-        return Attachment(fields.integer("state", 0, 1))
 
 
 def _without_name(line: str, name: str) -> str:

@@ -6,13 +6,14 @@ from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from at.commands.identity import last_told, uuid_text
 from at.commands.system_mode import HIGHEST_BAND
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
+from at.protocol.record_fields import listed, record, within
 from at.protocol.values import Fields, Record, Value, only_row
 from at.tokens.jwt import Jwt, read_jwt
 
@@ -68,14 +69,14 @@ class Iccid(Record):
 class SupportedBands(Record):
     """Answer of %BAND=?."""
 
-    bands: tuple[int, ...]
+    bands: Annotated[tuple[int, ...], listed(1, HIGHEST_BAND)]
 
 
 @dataclass(frozen=True, slots=True)
 class SleepMode(Record):
     """%SLEEPMODE: 0 on, 2 on and idle, saving power, 3 on and in deep idle, 4 off."""
 
-    mode: int
+    mode: Annotated[int, within(0, 4)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +142,6 @@ class ReadIccid(Command[Iccid]):
 class TestBands(Command[SupportedBands]):
     """AT%BAND=?: the bands that the module supports."""
 
-    def read(self, fields: Fields) -> SupportedBands:
-        """Return the bands."""
-        return SupportedBands(fields.integers("bands", 1, HIGHEST_BAND))
-
 
 @at_command("AT%POWD=")
 class PowerDown(OkCommand):
@@ -165,8 +162,4 @@ def read_registration_token(token: str) -> RegistrationToken:
     return RegistrationToken(read.header, read.claims, read.token)
 
 
-def _sleep_mode(fields: Fields) -> SleepMode:
-    return SleepMode(fields.integer("mode", 0, 4))
-
-
-register_readers(SleepModeNotice, {"%SLEEPMODE": _sleep_mode})
+register_readers(SleepModeNotice, {"%SLEEPMODE": record(SleepMode)})

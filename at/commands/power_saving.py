@@ -5,11 +5,12 @@ And the timers that they and +CEREG give as bits (TS 24.008: T3324, T3412).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import Notice, register_readers
+from at.protocol.record_fields import further, record, within
 from at.protocol.values import Fields, Record, read_rows
 
 # A timer has 8 bits: a unit in the first three, a count in the last five. TS 24.008, 10.5.7.3 (GPRS
@@ -67,7 +68,6 @@ def _seconds(bits: str | None, units: dict[int, int]) -> int | None:
     return None if unit is None else unit * int(bits[3:], 2)
 
 
-_SLEEP_HIGH_MS = 2**63
 _T3412_HIGH_MS = 35_712_000_000
 _ACT_TYPES = frozenset({0, 4, 5})
 
@@ -126,8 +126,8 @@ class Sleep(Record):
     `time_ms` > 0 while the modem goes to sleep, 0 when it wakes, None when it is not told.
     """
 
-    type: int
-    time_ms: int | None = None
+    type: Annotated[int, within(1, 7)]
+    time_ms: Annotated[int | None, further(0, 2**63)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class SleepNotice(Notice):
 class NextUpdate(Record):
     """%XT3412: the time to the next tracking area update."""
 
-    time_ms: int
+    time_ms: Annotated[int, within(0, _T3412_HIGH_MS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +232,6 @@ def _edrx(fields: Fields) -> EdrxSetting:
     )
 
 
-def _sleep(fields: Fields) -> Sleep:
-    return Sleep(fields.integer("type", 1, 7), fields.further_integer("time_ms", 0, _SLEEP_HIGH_MS))
-
-
-def _next_update(fields: Fields) -> NextUpdate:
-    return NextUpdate(fields.integer("time_ms", 0, _T3412_HIGH_MS))
-
-
 register_readers(EdrxNotice, {"+CEDRXP": _edrx, "+CEDRXS": _edrx})
-register_readers(SleepNotice, {"%XMODEMSLEEP": _sleep})
-register_readers(NextUpdateNotice, {"%XT3412": _next_update})
+register_readers(SleepNotice, {"%XMODEMSLEEP": record(Sleep)})
+register_readers(NextUpdateNotice, {"%XT3412": record(NextUpdate)})

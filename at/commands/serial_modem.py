@@ -6,11 +6,12 @@ Sources: its own documentation. Failures are plain ERROR, or numbers in a later 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from at.commands.identity import Uuid, uuid_text
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import Notice, register_readers
+from at.protocol.record_fields import record, within
 from at.protocol.values import Fields, Record, after_name, single_line
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?![.\d]).*", re.ASCII | re.DOTALL)
@@ -26,9 +27,9 @@ class SerialModemVersion(Record):
 
     derived: ClassVar[tuple[str, ...]] = ("major",)
 
-    git_describe: str
-    ncs: str
-    customer: str | None = None
+    git_describe: Annotated[str, Fields.quoted]
+    ncs: Annotated[str, Fields.quoted]
+    customer: Annotated[str | None, Fields.optional_quoted] = None
 
     @property
     def major(self) -> int | None:
@@ -50,8 +51,8 @@ class SerialModemVersion(Record):
 class ModemResetResult(Record):
     """Answer of #XMODEMRESET: `step` 0 is success; the modem is then in functional mode 0."""
 
-    step: int
-    err: int | None = None
+    step: Annotated[int, within(0, 99)]
+    err: Annotated[int | None, Fields.optional_integer] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class ModemReport(Record):
 class DataModeEnd(Record):
     """#XDATAMODE: 0 if all data was accepted, -1 if not."""
 
-    status: int
+    status: Annotated[int, Fields.integer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,6 @@ class SerialModemNotice(Notice):
 @at_command("AT#XSMVER")
 class ReadSerialModemVersion(Command[SerialModemVersion]):
     """AT#XSMVER: an AT host answers ERROR to it."""
-
-    def read(self, fields: Fields) -> SerialModemVersion:
-        """Return the versions."""
-        return SerialModemVersion(
-            fields.quoted("git_describe"), fields.quoted("ncs"), fields.optional_quoted("customer")
-        )
 
 
 @at_command("AT#XSLMVER")
@@ -111,14 +106,6 @@ class ResetSerialModem(OkCommand):
 class ResetModem(Command[ModemResetResult]):
     """AT#XMODEMRESET."""
 
-    def read(self, fields: Fields) -> ModemResetResult:
-        """Return the step that was reached."""
-        return _reset(fields)
-
-
-def _reset(fields: Fields) -> ModemResetResult:
-    return ModemResetResult(fields.integer("step", 0, 99), fields.optional_integer("err"))
-
 
 def _report(fields: Fields) -> ModemReport:
     event = fields.text("event")
@@ -135,10 +122,11 @@ def _report(fields: Fields) -> ModemReport:
     return ModemReport(event, tuple(values))
 
 
-def _data_mode(fields: Fields) -> DataModeEnd:
-    return DataModeEnd(fields.integer("status"))
-
-
 register_readers(
-    SerialModemNotice, {"#XMODEM": _report, "#XDATAMODE": _data_mode, "#XMODEMRESET": _reset}
+    SerialModemNotice,
+    {
+        "#XMODEM": _report,
+        "#XDATAMODE": record(DataModeEnd),
+        "#XMODEMRESET": record(ModemResetResult),
+    },
 )

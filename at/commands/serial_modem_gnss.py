@@ -4,10 +4,12 @@ Serial Modem 1 prints states and positions under one name, 2.0 positions as #XGN
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from at.commands.serial_modem import SerialModemNotice
 from at.protocol.command import Command, at_command
 from at.protocol.notices import register_readers
+from at.protocol.record_fields import decimal, record, within
 from at.protocol.values import Fields, Record
 
 
@@ -15,30 +17,26 @@ from at.protocol.values import Fields, Record
 class GnssPosition(Record):
     """#XGNSSPOS: degrees, metres, metres a second; `datetime` is UTC as text."""
 
-    lat: float
-    lon: float
-    alt: float
-    acc: float
-    speed: float
-    heading: float
-    datetime: str
+    lat: Annotated[float, decimal(90)]
+    lon: Annotated[float, decimal(180)]
+    alt: Annotated[float, decimal()]
+    acc: Annotated[float, decimal()]
+    speed: Annotated[float, decimal()]
+    heading: Annotated[float, decimal()]
+    datetime: Annotated[str, Fields.quoted]
 
 
 @dataclass(frozen=True, slots=True)
 class GnssState(Record):
     """#XGNSS: state 0 stopped, 1 started, 2 wake-up, 3 sleep on time-out, 4 sleep on a fix."""
 
-    service: int
-    state: int
+    service: Annotated[int, within(0, 9)]
+    state: Annotated[int, within(0, 4)]
 
 
 @at_command("AT#XGNSS?")
 class ReadGnssState(Command[GnssState]):
     """AT#XGNSS?."""
-
-    def read(self, fields: Fields) -> GnssState:
-        """Return the state."""
-        return _state(fields)
 
 
 @at_command("AT#XGPS?")
@@ -46,20 +44,7 @@ class ReadOldGnssState(ReadGnssState):
     """AT#XGPS?, the name before the firmware was renamed."""
 
 
-def _position(fields: Fields) -> GnssPosition:
-    return GnssPosition(
-        fields.decimal("lat", 90),
-        fields.decimal("lon", 180),
-        fields.decimal("alt"),
-        fields.decimal("acc"),
-        fields.decimal("speed"),
-        fields.decimal("heading"),
-        fields.quoted("datetime"),
-    )
-
-
-def _state(fields: Fields) -> GnssState:
-    return GnssState(fields.integer("service", 0, 9), fields.integer("state", 0, 4))
+_position, _state = record(GnssPosition), record(GnssState)
 
 
 def _either(fields: Fields) -> GnssPosition | GnssState:

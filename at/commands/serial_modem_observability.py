@@ -5,10 +5,12 @@ A project key in these commands overrides the server's choice of project. It is 
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from at.commands.serial_modem import SerialModemNotice
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import register_readers
+from at.protocol.record_fields import record, within
 from at.protocol.values import Fields, Record
 
 
@@ -16,9 +18,9 @@ from at.protocol.values import Fields, Record
 class AutomaticUpload(Record):
     """Answer of #XNRFCLOUDOBSAUTO?: `interval_seconds` 60-86400."""
 
-    enable: int
-    interval_seconds: int
-    project_key: str
+    enable: Annotated[int, within(0, 1)]
+    interval_seconds: Annotated[int, within(60, 86400)]
+    project_key: Annotated[str, Fields.quoted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +35,29 @@ class UploadResult(Record):
 class ForwardResult(Record):
     """#XNRFCLOUDOBSFORWARD: `result` 0 sent; -1 failed, and the chunk is not kept."""
 
-    result: int
+    result: Annotated[int, within(-1, 0)]
 
 
 @dataclass(frozen=True, slots=True)
 class CoredumpUpload(Record):
     """Answer of #XNRFCLOUDOBSCOREDUMP?: whether an upload includes the stored core dump."""
 
-    enable: int
+    enable: Annotated[int, within(0, 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedDevice(Record):
     """Answer of #XNRFCLOUDOBSDEVINFO: what the service knows the device by."""
 
-    device_serial: str
-    software_type: str
-    software_version: str
-    hardware_version: str
+    device_serial: Annotated[str, Fields.quoted]
+    software_type: Annotated[str, Fields.quoted]
+    software_version: Annotated[str, Fields.quoted]
+    hardware_version: Annotated[str, Fields.quoted]
 
 
 @at_command("AT#XNRFCLOUDOBSAUTO?")
 class ReadAutomaticUpload(Command[AutomaticUpload]):
     """AT#XNRFCLOUDOBSAUTO?."""
-
-    def read(self, fields: Fields) -> AutomaticUpload:
-        """Return the settings."""
-        return AutomaticUpload(
-            fields.integer("enable", 0, 1),
-            fields.integer("interval_seconds", 60, 86400),
-            fields.quoted("project_key"),
-        )
 
 
 @at_command("AT#XNRFCLOUDOBSAUTO=")
@@ -83,10 +77,6 @@ class UploadObservations(OkCommand):
 @at_command("AT#XNRFCLOUDOBSCOREDUMP?")
 class ReadCoredumpUpload(Command[CoredumpUpload]):
     """AT#XNRFCLOUDOBSCOREDUMP?."""
-
-    def read(self, fields: Fields) -> CoredumpUpload:
-        """Return the setting."""
-        return CoredumpUpload(fields.integer("enable", 0, 1))
 
 
 @at_command("AT#XNRFCLOUDOBSCOREDUMP=")
@@ -113,25 +103,13 @@ class ForwardChunk(OkCommand):
 class ReadObservedDevice(Command[ObservedDevice]):
     """AT#XNRFCLOUDOBSDEVINFO, of builds for debugging."""
 
-    def read(self, fields: Fields) -> ObservedDevice:
-        """Return the four names."""
-        return ObservedDevice(
-            fields.quoted("device_serial"),
-            fields.quoted("software_type"),
-            fields.quoted("software_version"),
-            fields.quoted("hardware_version"),
-        )
-
 
 def _upload(fields: Fields) -> UploadResult:
     result = fields.integer("result", -1, 0)
     return UploadResult(result, None if result else fields.integer("bytes", 0, 2**32 - 1))
 
 
-def _forward(fields: Fields) -> ForwardResult:
-    return ForwardResult(fields.integer("result", -1, 0))
-
-
 register_readers(
-    SerialModemNotice, {"#XNRFCLOUDOBSUPLOAD": _upload, "#XNRFCLOUDOBSFORWARD": _forward}
+    SerialModemNotice,
+    {"#XNRFCLOUDOBSUPLOAD": _upload, "#XNRFCLOUDOBSFORWARD": record(ForwardResult)},
 )

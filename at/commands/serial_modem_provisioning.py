@@ -6,11 +6,13 @@ than the nRF91M1 only some builds have it; the others answer ERROR.
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Annotated
 
 from at.commands.serial_modem import SerialModemNotice
 from at.protocol.command import OkCommand, at_command
 from at.protocol.notices import register_readers
-from at.protocol.values import Fields, Record
+from at.protocol.record_fields import record, within
+from at.protocol.values import Record
 
 
 class ProvisioningEvent(IntEnum):
@@ -32,7 +34,7 @@ class ProvisioningEvent(IntEnum):
 class ProvisioningStatus(Record):
     """#XNRFPROV: one of `ProvisioningEvent`."""
 
-    status: int
+    status: Annotated[int, within(min(ProvisioningEvent), max(ProvisioningEvent))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,4 @@ class StartProvisioning(OkCommand):
     """AT#XNRFPROV: OK at once; what follows comes as ProvisioningNotice."""
 
 
-def _status(fields: Fields) -> ProvisioningStatus:
-    return ProvisioningStatus(
-        fields.integer("status", min(ProvisioningEvent), max(ProvisioningEvent))
-    )
-
-
-register_readers(ProvisioningNotice, {"#XNRFPROV": _status})
+register_readers(ProvisioningNotice, {"#XNRFPROV": record(ProvisioningStatus)})

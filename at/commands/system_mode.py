@@ -3,9 +3,10 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, at_command
+from at.protocol.record_fields import listed, optional, record, within
 from at.protocol.values import Fields, Record, single_line, split
 
 _LOCK_BITS = re.compile("[01]{1,256}")
@@ -14,17 +15,19 @@ HIGHEST_BAND = 256
 """Bands 255 and 256 are satellites' (TS 36.101, table 5.5-1 and 36.102)."""
 HIGHEST_EARFCN = 2**18 - 1
 """TS 36.101, 5.7.3."""
+_FLAG = within(0, 1)
+_COUNT = within(0, 2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemMode(Record):
     """%XSYSTEMMODE: flags 0/1; preference 0 automatic, 1 LTE-M, 2 NB-IoT, 3 and 4 network first."""
 
-    lte_m: int
-    nb_iot: int
-    gnss: int
-    preference: int
-    ntn_nb_iot: int | None = None
+    lte_m: Annotated[int, _FLAG]
+    nb_iot: Annotated[int, _FLAG]
+    gnss: Annotated[int, _FLAG]
+    preference: Annotated[int, within(0, 4)]
+    ntn_nb_iot: Annotated[int | None, optional(0, 1)] = None
     """NB-IoT by satellite; None, and not in JSON, for firmware without it."""
 
     hidden: ClassVar[frozenset[str]] = frozenset({"ntn_nb_iot"})
@@ -38,41 +41,54 @@ class SystemMode(Record):
 class CurrentBand(Record):
     """Answer of %XCBAND; 0 while no band is in use."""
 
-    band: int
+    band: Annotated[int, within(0, HIGHEST_BAND)]
 
 
 @dataclass(frozen=True, slots=True)
 class Bands(Record):
     """Answer of %XCBAND=?."""
 
-    bands: tuple[int, ...]
+    bands: Annotated[tuple[int, ...], listed(1, HIGHEST_BAND)]
+
+
+def _locked_bands(fields: Fields, name: str) -> tuple[int, ...] | None:
+    """Return the bands of bits, the last of which is band 1, or of a list, as for satellites."""
+    text = fields.quoted(name)
+    if not text:
+        return None
+    if _LOCK_BITS.fullmatch(text):
+        return tuple(band for band, bit in enumerate(reversed(text), 1) if bit == "1")
+    bands = tuple(map(int, text.split(","))) if _LOCK_LIST.fullmatch(text) else ()
+    if not bands or max(bands) > HIGHEST_BAND:
+        raise fields.fail(name, "is neither bits nor a list of bands")
+    return bands
 
 
 @dataclass(frozen=True, slots=True)
 class BandLock(Record):
     """Answer of %XBANDLOCK?: the bands that are left of a lock, None where it is not set."""
 
-    permanent: tuple[int, ...] | None
-    run_time: tuple[int, ...] | None
+    permanent: Annotated[tuple[int, ...] | None, _locked_bands]
+    run_time: Annotated[tuple[int, ...] | None, _locked_bands]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionStatistics(Record):
     """Answer of %XCONNSTAT?: messages, then kilobytes, then packet sizes in bytes."""
 
-    sms_tx: int
-    sms_rx: int
-    data_tx: int
-    data_rx: int
-    packet_max: int
-    packet_average: int
+    sms_tx: Annotated[int, _COUNT]
+    sms_rx: Annotated[int, _COUNT]
+    data_tx: Annotated[int, _COUNT]
+    data_rx: Annotated[int, _COUNT]
+    packet_max: Annotated[int, _COUNT]
+    packet_average: Annotated[int, _COUNT]
 
 
 @dataclass(frozen=True, slots=True)
 class DataProfile(Record):
     """Answer of %XDATAPRFL?."""
 
-    profile: int
+    profile: Annotated[int, within(0, 4)]
 
 
 @at_command("AT%XSYSTEMMODE=")
@@ -93,13 +109,7 @@ class ReadSystemMode(Command[SystemMode]):
 
     def read(self, fields: Fields) -> SystemMode:
         """Return the system mode."""
-        answer = SystemMode(
-            fields.integer("lte_m", 0, 1),
-            fields.integer("nb_iot", 0, 1),
-            fields.integer("gnss", 0, 1),
-            fields.integer("preference", 0, 4),
-            fields.optional_integer("ntn_nb_iot", 0, 1),
-        )
+        answer = record(SystemMode)(fields)
         if not (answer.lte_m or answer.nb_iot or answer.gnss or answer.ntn_nb_iot):
             raise fields.fail("the line", "has no radio switched on")
         return answer
@@ -109,40 +119,15 @@ class ReadSystemMode(Command[SystemMode]):
 class ReadBand(Command[CurrentBand]):
     """AT%XCBAND."""
 
-    def read(self, fields: Fields) -> CurrentBand:
-        """Return the band in use."""
-        return CurrentBand(fields.integer("band", 0, HIGHEST_BAND))
-
 
 @at_command("AT%XCBAND=?")
 class TestBand(Command[Bands]):
     """AT%XCBAND=?."""
 
-    def read(self, fields: Fields) -> Bands:
-        """Return the bands that the modem has."""
-        return Bands(fields.integers("bands", 1, HIGHEST_BAND))
-
 
 @at_command("AT%XBANDLOCK?")
 class ReadBandLock(Command[BandLock]):
     """AT%XBANDLOCK?."""
-
-    def read(self, fields: Fields) -> BandLock:
-        """Return both locks."""
-        return BandLock(_locked_bands(fields, "permanent"), _locked_bands(fields, "run_time"))
-
-
-def _locked_bands(fields: Fields, name: str) -> tuple[int, ...] | None:
-    """Return the bands of bits, the last of which is band 1, or of a list, as for satellites."""
-    text = fields.quoted(name)
-    if not text:
-        return None
-    if _LOCK_BITS.fullmatch(text):
-        return tuple(band for band, bit in enumerate(reversed(text), 1) if bit == "1")
-    bands = tuple(map(int, text.split(","))) if _LOCK_LIST.fullmatch(text) else ()
-    if not bands or max(bands) > HIGHEST_BAND:
-        raise fields.fail(name, "is neither bits nor a list of bands")
-    return bands
 
 
 @at_command("AT%XCONNSTAT?")
@@ -156,8 +141,7 @@ class ReadConnectionStatistics(Command[ConnectionStatistics]):
             fields = Fields(split(line.partition("=")[2]), self.name)
         else:
             fields = Fields.of(line, self.name)
-        names = ("sms_tx", "sms_rx", "data_tx", "data_rx", "packet_max", "packet_average")
-        answer = ConnectionStatistics(*(fields.integer(name, 0, 2**63) for name in names))
+        answer = record(ConnectionStatistics)(fields)
         fields.end()
         return answer
 
@@ -165,7 +149,3 @@ class ReadConnectionStatistics(Command[ConnectionStatistics]):
 @at_command("AT%XDATAPRFL?")
 class ReadDataProfile(Command[DataProfile]):
     """AT%XDATAPRFL?."""
-
-    def read(self, fields: Fields) -> DataProfile:
-        """Return the profile."""
-        return DataProfile(fields.integer("profile", 0, 4))

@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, dataclass_transform
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Generic,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+)
 
 from at.protocol.encoding import quoted
-from at.protocol.values import only_row
+from at.protocol.record_fields import record
+from at.protocol.values import Record, only_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,6 +62,7 @@ class Command(Generic[T_co]):
     `wraps`: what follows the prefix may stand on a line of its own behind it.
     `opaque`: what follows the sign is one text without quotes, whatever it holds (JSON).
     `name` and `form` say which captured command texts are of this type.
+    `answer` is T_co.
     """
 
     timeout_s: ClassVar[float] = 5.0
@@ -61,6 +72,7 @@ class Command(Generic[T_co]):
     opaque: ClassVar[bool] = False
     name: ClassVar[str] = ""
     form: ClassVar[Form] = Form.EXECUTE
+    answer: ClassVar[type[Record]] = Record
     __test__: ClassVar[bool] = False  # pytest takes a class of the name TestBand for a test
 
     def parameters(self) -> Parameters:
@@ -85,8 +97,11 @@ class Command(Generic[T_co]):
         return value
 
     def read(self, fields: Fields) -> T_co:
-        """Return the value of the only line of an answer. Raises ParseError."""
-        raise NotImplementedError
+        """Return the value of the only line of an answer. Raises ParseError.
+
+        By default a record, as its fields are annotated (`at.protocol.record_fields`).
+        """
+        return cast("T_co", record(self.answer)(fields))
 
     def owns(self, line: str) -> bool:
         """Return whether a body line that starts with `prefix` is of the answer, not a notice.
@@ -124,6 +139,7 @@ def at_command(
         kind.name, kind.form = parts.name, parts.form
         if not issubclass(kind, OkCommand):
             kind.prefix = parts.name if prefix is None else prefix
+            (kind.answer,) = get_args(kind.__orig_bases__[0])  # type: ignore[attr-defined]
         if timeout_s is not None:
             kind.timeout_s = timeout_s
         return dataclass(frozen=True, slots=True)(kind)

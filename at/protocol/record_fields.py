@@ -1,0 +1,54 @@
+"""How the fields of a record are read, by their annotations: `mode: Annotated[int, within(0, 2)]`.
+
+What stands behind the type is called with the cursor and the field's name: one of these, a method
+of `Fields` such as `Fields.quoted`, or a function of the record's own family.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TypeVar, get_type_hints
+
+from at.protocol.values import Fields, Record
+
+R = TypeVar("R", bound=Record)
+
+
+def within(low: int, high: int | None = None) -> Callable[[Fields, str], int]:
+    """Return what reads an integer of `low`..`high`."""
+    return lambda line, name: line.integer(name, low, high)
+
+
+def optional(low: int, high: int) -> Callable[[Fields, str], int | None]:
+    """Return what reads an integer of `low`..`high`, None where it is absent."""
+    return lambda line, name: line.optional_integer(name, low, high)
+
+
+def further(low: int, high: int) -> Callable[[Fields, str], int | None]:
+    """Return what reads an integer of `low`..`high`, None where the line has ended."""
+    return lambda line, name: line.further_integer(name, low, high)
+
+
+def decimal(limit: float | None = None) -> Callable[[Fields, str], float]:
+    """Return what reads a decimal number of -`limit`..`limit`."""
+    return lambda line, name: line.decimal(name, limit)
+
+
+def listed(low: int, high: int) -> Callable[[Fields, str], tuple[int, ...]]:
+    """Return what reads a list in parentheses of integers and ranges."""
+    return lambda line, name: line.integers(name, low, high)
+
+
+def record(kind: type[R]) -> Callable[[Fields], R]:
+    """Return what reads a record of this kind, whose fields stand in the order of the line."""
+    return lambda line: kind(*(read(line, name) for name, read in _readers(kind)))
+
+
+_known: dict[type[Record], tuple[tuple[str, Callable[[Fields, str], object]], ...]] = {}
+
+
+def _readers(kind: type[Record]) -> tuple[tuple[str, Callable[[Fields, str], object]], ...]:
+    if kind not in _known:
+        hints = get_type_hints(kind, include_extras=True)
+        names = [field.name for field in fields(kind)]
+        _known[kind] = tuple((name, hints[name].__metadata__[0]) for name in names)
+    return _known[kind]
