@@ -18,6 +18,7 @@ from at.protocol.notices import Malformed
         ("No cause information available", {"module": None, "cause": None}),
         ("0,0,5,16,normal call clearing", {"report": "0,0,5,16,normal call clearing"}),
         ('"0 Unknown"', {"report": "0 Unknown", "module": None}),
+        ('"EMM "', {"report": "EMM ", "module": None}),
         ('"EMM 255"', {"module": "EMM", "cause": 255}),
         ('"SM 15"', {"report": "SM 15", "module": None, "cause": None}),
     ],

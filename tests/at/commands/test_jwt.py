@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from answers import value_of
+from typed_answers import ANSWERS
 
 from at.commands.jwt import MakeJwt
-from at.protocol.errors import ParseError, UnsafeArgument
+from at.protocol.errors import NoModemTime, ParseError, UnsafeArgument
 
 
 @pytest.mark.parametrize(("command", "lines"), [("AT%JWT=0,60", ['%JWT: "a.b"'])])
@@ -34,3 +35,13 @@ def test_a_token_is_asked_for_by_life_texts_and_key(command, line):
 def test_a_token_without_life_or_key_is_not_asked_for(command):
     with pytest.raises(UnsafeArgument):
         command.encode()
+
+
+TOKEN = ANSWERS["AT%JWT"][0]  # it never expires
+
+
+def test_a_token_that_should_expire_and_does_not_tells_of_the_clock():
+    assert value_of('AT%JWT=0,0,"",""', TOKEN) == value_of("AT%JWT=0", TOKEN)
+    assert value_of("AT%JWT=0,x", TOKEN) == value_of("AT%JWT=", TOKEN)
+    with pytest.raises(NoModemTime, match="does not know the time"):
+        value_of("AT%JWT=0,60", TOKEN)

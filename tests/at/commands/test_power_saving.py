@@ -20,6 +20,7 @@ from at.protocol.notices import Malformed
     ("command", "lines", "part"),
     [
         ("AT+CPSMS?", ['+CPSMS: 1,,,"00000110","00100001"'], {"requested_active_time_s": 60}),
+        ("AT+CPSMS?", ["+CPSMS: 0"], {"mode": 0, "requested_active_time": None}),
         ("AT+CEDRXRDP", ['+CEDRXRDP: 4,"0011","0010","1001"'], {"paging_time_window": "1001"}),
     ],
 )
@@ -28,7 +29,12 @@ def test_an_answer_becomes_its_fields(command, lines, part):
 
 
 @pytest.mark.parametrize(
-    ("command", "lines"), [("AT+CEDRXRDP", ['+CEDRXRDP: 2,"0011","0010","1001"'])]
+    ("command", "lines"),
+    [
+        ("AT+CEDRXRDP", ['+CEDRXRDP: 2,"0011","0010","1001"']),
+        ("AT+CPSMS?", ['+CPSMS: 1,,,"00000110"']),
+        ("AT+CPSMS?", ['+CPSMS: 1,"00000110"']),
+    ],
 )
 def test_a_malformed_answer_is_refused_whole(command, lines):
     with pytest.raises(ParseError):
@@ -47,7 +53,7 @@ def test_a_notice_becomes_its_fields(line, part):
     assert_fields(notice_value(line), part)
 
 
-@pytest.mark.parametrize("line", ["%XMODEMSLEEP: 9", "%XT3412: -1"])
+@pytest.mark.parametrize("line", ["%XMODEMSLEEP: 9", "%XT3412: -1", "%XT3412: 35712000001"])
 def test_a_malformed_notice_is_refused_whole(line):
     assert isinstance(notice_of(line), Malformed)
 

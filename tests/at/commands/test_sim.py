@@ -24,7 +24,15 @@ def test_an_answer_becomes_its_fields(command, lines, part):
 
 
 @pytest.mark.parametrize(
-    ("command", "lines"), [("AT%XICCID", ["%XICCID: 12345"]), ("AT+CRSM=1", ["+CRSM: 144,0,0FF"])]
+    ("command", "lines"),
+    [
+        ("AT%XICCID", ["%XICCID: 12345"]),
+        ("AT+CRSM=1", ["+CRSM: 144,0,0FF"]),
+        ("AT+CPIN?", ["+CPIN: SIM"]),
+        ('AT+CPINR="SIM PIN"', []),
+        ("AT+CIMI", ["12345"]),
+        ("AT+CIMI", ["1234567890123456"]),
+    ],
 )
 def test_a_malformed_answer_is_refused_whole(command, lines):
     with pytest.raises(ParseError):
