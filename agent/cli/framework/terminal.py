@@ -24,16 +24,20 @@ if TYPE_CHECKING:
     from agent.cli.framework.session import Session
 
 
+_BLANK = "\N{NO-BREAK SPACE}"
+
+
 def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
     """Return `text` behind `first` as lines of at most `width`; a path or a command stays whole."""
-    return textwrap.wrap(
-        text,
+    lines = textwrap.wrap(
+        re.sub("`[^`]+`", lambda command: command[0].replace(" ", _BLANK), text),
         width,
         initial_indent=first,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace(_BLANK, " ") for line in lines]
 
 
 def draws(stream: TextIO) -> bool:

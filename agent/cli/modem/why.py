@@ -6,7 +6,6 @@ import io
 import os
 import re
 import sys
-import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +13,7 @@ import click
 from agent.cli.framework.command import AgentCommand, emit, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import show_progress, waiting
+from agent.cli.framework.terminal import show_progress, waiting, wrapped
 from at.transport.base import labelled
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ _AT_ONCE = 1 << 20
 _WIDTH = 80
 _INDENT = " " * 10
 _COMMAND = re.compile(r"`[^`]+`")
-_BLANK = "\N{NO-BREAK SPACE}"
 
 
 @click.command(
@@ -108,29 +106,10 @@ def describe(cause: Cause, step: str) -> list[str]:
     where = f"line {cause.number}" if cause.number else "line"
     return [
         "",
-        *textwrap.wrap(
-            f"{cause.certainty:<9} {cause.cause}: {cause.says}",
-            _WIDTH,
-            subsequent_indent=_INDENT,
-            break_long_words=False,
-        ),
+        *wrapped(f"{cause.certainty:<9} {cause.cause}: {cause.says}", _WIDTH, "", _INDENT),
         *([f"{_INDENT}{where}: {_cut(cause.evidence)}"] if cause.evidence else []),
-        *_wrapped(f"try: {step}"),
+        *wrapped(f"try: {step}", _WIDTH, _INDENT, _INDENT),
     ]
-
-
-def _wrapped(step: str) -> list[str]:
-    """Return a step as lines; a command in it stays on one, so that it can be copied."""
-    kept = _COMMAND.sub(lambda match: match[0].replace(" ", _BLANK), step)
-    lines = textwrap.wrap(
-        kept,
-        _WIDTH,
-        initial_indent=_INDENT,
-        subsequent_indent=_INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(_BLANK, " ") for line in lines]
 
 
 def _cut(line: str) -> str:

@@ -164,6 +164,16 @@ def test_the_headline_comes_first_and_a_command_to_paste_is_a_line_of_its_own() 
     assert command in [line.strip() for line in lines]
 
 
+def test_each_command_of_a_hint_with_two_stays_whole() -> None:
+    off, on = (
+        f"cellagent modem {verb} --profile lab --port serial:1050934568" for verb in ("off", "on")
+    )
+    finding = {"what": "no SIM", "try": f"`{off}`, then put the SIM in as drawn, then `{on}`"}
+    lines = list(lines_of(status(concern("link", "well", findings=[finding])), NOW))
+    assert any(off in line for line in lines)
+    assert any(on in line for line in lines)
+
+
 @pytest.mark.parametrize("zone", ["Etc/GMT+12", "Etc/GMT-14", "UTC"])
 @pytest.mark.parametrize("year", [1, 1969, 9999])
 def test_times_at_the_ends_of_the_calendar_are_shown(
