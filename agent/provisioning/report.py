@@ -273,5 +273,14 @@ def _group(run: RunRecord, by: Grouping) -> str:
     return run.station if by == "station" else run.lot
 
 
+def percent(share: float | None) -> str:
+    """Return a share in percent, never rounded up to a perfect one."""
+    if share is None:
+        return "-"
+    if share == 1:
+        return "100 %"
+    return f"{min(round(100 * share, 1), 99.9):.1f} %"
+
+
 def _rounded(value: float | None, digits: int) -> float | None:
     return round(value, digits) if value is not None else None

@@ -106,9 +106,11 @@ def _show_steps(steps: dict[str, Times]) -> None:
 
 
 def _cells(counts: Counts) -> tuple[str, ...]:
+    from agent.provisioning.report import percent
+
     return (
-        str(counts.boards), str(counts.passed), _percent(counts.yield_),
-        _percent(counts.first_pass_yield), str(counts.attempts),
+        str(counts.boards), str(counts.passed), percent(counts.yield_),
+        percent(counts.first_pass_yield), str(counts.attempts),
         _seconds(counts.cycle.median), _seconds(counts.cycle.p95),
     )  # fmt: skip
 
@@ -127,15 +129,6 @@ def _short(name: str) -> str:
 
 def _bar(value: float | None, most: float) -> str:
     return bar(value, 0.0, most) if most > 0 else ""
-
-
-def _percent(share: float | None) -> str:
-    """Return a share in percent, never rounded up to a perfect one."""
-    if share is None:
-        return "-"
-    if share == 1:
-        return "100 %"
-    return f"{min(round(100 * share, 1), 99.9):.1f} %"
 
 
 def _seconds(value: float | None) -> str:

@@ -63,7 +63,7 @@ class Scans:
 
     def is_label(self, text: str) -> bool:
         """Tell whether a line is to be taken for a label: it names no slot."""
-        return self._slot_named(text) is None
+        return self._tray.named(text) is None
 
     def update(self, came: Sequence[Slot]) -> Scan | None:
         """Have the boards that have no label wait for theirs; `came` are those just plugged in.
@@ -91,7 +91,7 @@ class Scans:
 
     def scan(self, text: str, holder: BoardRecord | None = None) -> Scan:
         """Take a line; `holder` is the board that has it as its label, by the ledger."""
-        slot = self._slot_named(text)
+        slot = self._tray.named(text)
         return self._label(text, holder) if slot is None else self._slot(text, slot)
 
     def _slot(self, text: str, slot: Slot) -> Scan:
@@ -172,16 +172,3 @@ class Scans:
             self._lost = slot.name
         waiting = (one for one in self._tray.ordered() if one.state is SlotState.UNLABELLED)
         self._expect(next(waiting, None), chosen=False)
-
-    def _slot_named(self, text: str) -> Slot | None:
-        """Return the slot that a line names, in capitals or not where that is clear."""
-        slots = self._tray.slots.values()
-        for same in (str, str.casefold):
-            named = [
-                slot
-                for slot in slots
-                if same(text) in {same(name) for name in (slot.location.slot, slot.key) if name}
-            ]
-            if len(named) == 1:
-                return named[0]
-        return None

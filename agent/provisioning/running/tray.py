@@ -154,6 +154,19 @@ class Tray:
                 came.append(slot)
         return came
 
+    def named(self, text: str) -> Slot | None:
+        """Return the slot that a line names, in capitals or not where that is clear."""
+        slots = self.slots.values()
+        for same in (str, str.casefold):
+            named = [
+                slot
+                for slot in slots
+                if same(text) in {same(name) for name in (slot.location.slot, slot.key) if name}
+            ]
+            if len(named) == 1:
+                return named[0]
+        return None
+
     def waiting(self) -> Sequence[Slot]:
         """Return the slots whose boards may begin."""
         return [slot for slot in self.slots.values() if slot.state is SlotState.WAITING]
