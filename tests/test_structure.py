@@ -46,7 +46,7 @@ ROOMS = {
     "standin": {"json_value"},
     "wiring": _WIRED,
     "daemon": {*_WIRED, "location", "wiring"},
-    "page": {*BASE, "console", "daemon"},
+    "page": {*BASE, "console", "daemon", "provisioning"},
     "demo": {*BASE, *PARTS, "wiring", "standin"},
     "testing": {*BASE, "standin", "cli"},
     "cli": {*BASE, *PARTS, "wiring", "standin", "daemon", "page", "demo"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 
     from agent.config import Configuration
     from agent.config.profile import PageSettings
+    from agent.page.bench_feed import RunningBench
     from agent.page.server import ServedPage
 
 DEFAULT_LISTEN = "127.0.0.1:8642"
+BENCH_LISTEN = "127.0.0.1:8643"
+"""Beside the agent's page, on the same machine."""
 
 
 @agent_command("cellagent page", ProfileCommand)
@@ -52,12 +56,20 @@ def page_settings(configuration: Configuration, listen: str | None) -> PageSetti
 
 
 def served_page(
-    configuration: Configuration, settings: PageSettings
+    configuration: Configuration,
+    settings: PageSettings,
+    running: RunningBench | None = None,
+    *,
+    control: bool = False,
 ) -> AbstractAsyncContextManager[ServedPage]:
-    """Return what serves the page while it is entered."""
+    """Return what serves the page while it is entered; `running` is the bench of this process."""
+    from agent.cli.provision.bench_options import ledger_of
     from agent.page.server import serving
+    from agent.page.views import Subject
 
-    return serving(settings, configuration.state_dir, configuration.name)
+    read = partial(ledger_of, configuration, writes=False)
+    subject = Subject(configuration.name, read, running, control)
+    return serving(settings, configuration.state_dir, subject)
 
 
 def show_link(session: Session, link: str) -> None:

@@ -1,7 +1,8 @@
 """Who may see the page: the host that is named, the origin, a link that works once, a cookie.
 
 A link's token is exchanged for a cookie, and is worth nothing from then on. The cookie is signed
-with a key in the state folder, so that a page stays open while the agent is started again.
+with a key in the state folder, so that a page stays open while the agent is started again. Acts
+need a second token: a link has it behind its #, which no browser sends, and the script keeps it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ LINK_S = 60.0
 """Seconds for which a link works."""
 COOKIE_S = 30 * 86400
 """Seconds for which a browser that has opened a link may come back."""
+_SEES, _ACTS = "", "acts "
+"""What a signature is for."""
+ACT_HEADER = "x-cellagent-act"
+"""The header with the second token."""
 _MOST_LINKS = 8
 _KEY_BYTES = 32
 _HEADERS = {
@@ -68,13 +73,27 @@ class Links:
         known = [each for each in self._open if hmac.compare_digest(each.encode(), given)]
         if not known or self._open.pop(known[0]) < self._clock():
             return None
-        until = f"{self._calendar() + COOKIE_S:.0f}"
-        return f"{until}.{self._sign(until)}"
+        return self._sealed(_SEES)
+
+    def act_token(self) -> str:
+        """Return a token that allows acts to who has a cookie as well."""
+        return self._sealed(_ACTS)
 
     def knows(self, cookie: str) -> bool:
         """Return whether a cookie is one of ours, and not too old."""
-        until, _, signature = cookie.partition(".")
-        expected = self._sign(until).encode()
+        return self._is_ours(_SEES, cookie)
+
+    def may_act(self, token: str) -> bool:
+        """Return whether a token allows acts: it is one of ours, and not too old."""
+        return self._is_ours(_ACTS, token)
+
+    def _sealed(self, purpose: str) -> str:
+        until = f"{self._calendar() + COOKIE_S:.0f}"
+        return f"{until}.{self._sign(purpose + until)}"
+
+    def _is_ours(self, purpose: str, sealed: str) -> bool:
+        until, _, signature = sealed.partition(".")
+        expected = self._sign(purpose + until).encode()
         if not hmac.compare_digest(signature.encode(errors="replace"), expected):
             return False
         return float(until) > self._calendar()
@@ -139,15 +158,21 @@ class Guard:
             return Response("the Origin is another site\n", 403)
         if scope["path"] == "/" and scope["method"] == "GET" and scope["query_string"]:
             return self._exchanged(scope["query_string"].decode("latin-1"))
-        if scope["path"].startswith("/static/") or self._is_known(headers.get(b"cookie", "")):
+        if scope["path"].startswith("/static/"):
             return None
-        return self._refused()
+        if not self._is_known(headers.get(b"cookie", "")):
+            return self._refused()
+        if scope["method"] in {"GET", "HEAD"}:
+            return None
+        if b"origin" in headers and self._links.may_act(headers.get(ACT_HEADER.encode(), "")):
+            return None
+        return Response("this browser may look, and do nothing: it has not opened the link\n", 403)
 
     def _exchanged(self, query: str) -> Response:
         cookie = self._links.exchange(parse_qs(query).get("token", [""])[0])
         if cookie is None:
             return self._refused()
-        answer = RedirectResponse("/kits", 303)
+        answer = RedirectResponse("/", 303)
         answer.set_cookie(
             self._cookie,
             cookie,

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import uvicorn
@@ -33,10 +34,11 @@ from agent.config.urls import host_and_port, is_loopback
 from agent.daemon.control.socket import control_socket_of
 from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.page.access import Guard, Links, signing_key
+from agent.page.bench_feed import RunningBench
 from agent.page.feed import AgentFeed
 from agent.page.markup import tag
-from agent.page.view import Surroundings, View, live, plain_page, whole_page
-from agent.page.views import Unknown, Views
+from agent.page.view import Surroundings, View, plain_page, whole_page
+from agent.page.views import Subject, Unknown, Views
 from agent.tasks import cancel_and_wait, wait_for_event
 
 PUSH_S = 0.1
@@ -47,6 +49,7 @@ ORDER_S = 10.0
 """The shortest time between two changes of the order of what is shown."""
 _MOST_CONNECTIONS = 128
 _STOP_S = 1
+Word = Annotated[str, msgspec.Meta(max_length=256)]
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -57,6 +60,41 @@ class Difference(msgspec.Struct, omit_defaults=True):
     parts: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     says: list[str] = []
+
+
+class ScanAct(msgspec.Struct, forbid_unknown_fields=True):
+    """A line of the scan field."""
+
+    line: Word
+
+    async def do(self, running: RunningBench) -> None:
+        """Give it to the bench."""
+        await running.scan(self.line)
+
+
+class OrderAct(msgspec.Struct, forbid_unknown_fields=True):
+    """Who is at work, and on which lot."""
+
+    operator: Word
+    lot: Word
+
+    async def do(self, running: RunningBench) -> None:
+        """Have it recorded with each run from now on."""
+        running.set_order(self.operator, self.lot)
+
+
+_ACTS = {"/bench/scan": ScanAct, "/bench/order": OrderAct}
+_LONGEST_ACT = 4096  # bytes
+
+
+async def _bounded(request: Request) -> bytes:
+    """Return what was sent, not much more than _LONGEST_ACT bytes of it."""
+    sent = b""
+    async for chunk in request.stream():
+        sent += chunk
+        if len(sent) > _LONGEST_ACT:
+            break
+    return sent[:_LONGEST_ACT]
 
 
 class Seen:
@@ -93,17 +131,19 @@ class ServedPage:
     links: Links
     end: Callable[[], None]
     """Ends every stream."""
+    control: bool = False
 
     def link(self) -> str:
         """Return a link that works once, for a minute."""
-        return f"{self.url}/?token={self.links.new()}"
+        act = f"#act={self.links.act_token()}" if self.control else ""
+        return f"{self.url}/?token={self.links.new()}{act}"
 
 
 @contextlib.asynccontextmanager
 async def serving(
-    settings: PageSettings, state_dir: Path, profile: str
+    settings: PageSettings, state_dir: Path, subject: Subject
 ) -> AsyncIterator[ServedPage]:
-    """Serve the page of a profile's agent until the block ends.
+    """Serve the page of a profile's agent and bench until the block ends.
 
     Raises UsageError where the address cannot be listened on, RefusedByRule, ConfigError.
     """
@@ -119,10 +159,10 @@ async def serving(
         port = listening.getsockname()[1]
         scheme = "https" if names else "http"
         hosts = [_host_header(name, port) for name in (*names, *_own_names(host))]
-        control_socket = control_socket_of(state_dir, profile)
+        control_socket = control_socket_of(state_dir, subject.profile)
         feed = AgentFeed(control_socket)
         links = Links(signing_key(state_dir / "page.key"))
-        views = Views(feed, control_socket, profile)
+        views = Views(subject, feed, control_socket)
         page = _Page(views)
         app = Guard(page.app(), links, hosts, scheme, page.refused)
         config = _config(app, settings)
@@ -135,11 +175,11 @@ async def serving(
             ) from error
         server = _Server(config)
         works = [
-            asyncio.ensure_future(feed.run()),
+            asyncio.ensure_future(views.run()),
             asyncio.ensure_future(server.serve(sockets=[listening])),
         ]
         try:
-            yield ServedPage(f"{scheme}://{hosts[0]}", links, page.end)
+            yield ServedPage(f"{scheme}://{hosts[0]}", links, page.end, subject.control)
         finally:
             page.end()
             await views.close()
@@ -161,6 +201,7 @@ class _Page:
             Route("/", self._home),
             Route("/events", self._events),
             Route("/static/{name}", _static),
+            *(Route(path, self._act, methods=["POST"]) for path in _ACTS),
             Route("/{path:path}", self._show),
         ]
         return Starlette(routes=routes)
@@ -184,19 +225,33 @@ class _Page:
         )
 
     async def _home(self, _request: Request) -> Response:
-        return RedirectResponse("/kits", 303)
+        return RedirectResponse(self._views.home, 303)
+
+    async def _act(self, request: Request) -> Response:
+        """Do what a person asks for; what became of it is shown by the stream."""
+        running = self._views.running
+        if running is None or not self._views.control:
+            return PlainTextResponse("this page acts on nothing\n", 403)
+        try:
+            asked = msgspec.json.decode(await _bounded(request), type=_ACTS[request.url.path])
+        except msgspec.DecodeError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        await asked.do(running)
+        self._views.wake()
+        return Response(status_code=204)
 
     async def _show(self, request: Request) -> Response:
         path, query = request.url.path, dict(request.query_params)
         try:
-            if (file := self._views.file(path)) is not None:
+            if (file := self._views.file(path, query)) is not None:
                 return PlainTextResponse(file, headers={"Content-Disposition": "attachment"})
             view = self._views.view(path, query)
         except Unknown as error:
             return HTMLResponse(plain_page("Not here", str(error)), 404)
         address = path if not request.url.query else f"{path}?{request.url.query}"
-        shown, gone = live(self._views.now(), self._views.lost_at, self._views.trouble)
-        around = Surroundings(address, self._views.about, shown, gone)
+        around = Surroundings(
+            address, self._views.about, self._views.control, *self._views.live(path)
+        )
         return HTMLResponse(whole_page(view, around, self._views.keys(path)))
 
     async def _events(self, request: Request) -> Response:
@@ -216,7 +271,7 @@ class _Page:
                 view = self._views.view(path, query)
             except Unknown:
                 return
-            shown, gone = live(self._views.now(), self._views.lost_at, self._views.trouble)
+            shown, gone = self._views.live(path)
             view = View(
                 view.headline, {**view.parts, "live": shown, "gone": gone}, view.lists, view.says
             )  # fmt: skip

@@ -14,7 +14,7 @@ from agent.page.markup import Child, Html, escaped, tag
 from agent.page.words import icon, iso
 
 _MOST_PAINTED = 4096
-VIEWS = {"/kits": "Kits"}
+VIEWS = {"/kits": "Kits", "/bench": "Bench", "/report": "Report"}
 _SHAPES = {
     "ok": '<circle cx="8" cy="8" r="7.5"/><path class="cut" d="m4.6 8.4 2.3 2.3 4.5-5"/>',
     "attn": '<path d="M8 1 15.5 15H.5z"/><path class="cut" d="M8 6v4m0 2.6v.01"/>',
@@ -72,25 +72,36 @@ class Surroundings:
 
     path: str
     about: str
+    control: bool
     live: Html
     gone: Html
 
 
-def live(at: datetime, since: datetime | None, trouble: str) -> tuple[Html, Html]:
-    """Return the words of the header, and the bar of what is not live since `since`."""
-    clock = tag("time", f"{at:%H:%M:%S} UTC", datetime=iso(at), id="clock")
+def live(
+    at: datetime, since: datetime | None, trouble: str, *, local: bool = False
+) -> tuple[Html, Html]:
+    """Return the words of the header, and the bar of what is not live since `since`.
+
+    Times are in UTC, or here, with the name of the zone.
+    """
+    clock = tag("time", _clock(at, local=local), datetime=iso(at), id="clock")
     state = ("ok", "Live ") if since is None else ("unk", "Not live ")
     shown = tag("span", icon(state[0]), state[1], clock, id="live", class_=f"st {state[0]}")
     words = None
     if since is not None:
         words = (
-            tag("strong", f"Not live since {since:%H:%M:%S} UTC."),
+            tag("strong", f"Not live since {_clock(since, local=local)}."),
             f" {trouble[:1].upper()}{trouble[1:]}; asked again every second.",
         )
     bar = tag(
         "section", words, id="gone", class_="gone", aria_label="Connection", hidden=since is None
     )
     return shown, bar
+
+
+def _clock(at: datetime, *, local: bool) -> str:
+    shown = at.astimezone() if local else at
+    return f"{shown:%H:%M:%S %Z}"
 
 
 def whole_page(view: View, around: Surroundings, keys: Sequence[tuple[str, str]]) -> Html:
@@ -134,7 +145,7 @@ def _document(title: str, body: Child, **attributes: str) -> Html:
         tag("meta", name="viewport", content="width=device-width,initial-scale=1"),
         tag("title", f"{title} · cellagent"),
         tag("link", rel="icon", href="/static/icon.svg"),
-        tag("link", rel="stylesheet", href="/static/page.css"),
+        [tag("link", rel="stylesheet", href=f"/static/{name}.css") for name in ("page", "bench")],
         tag("script", type="module", src="/static/page.js"),
         tag("noscript", tag("meta", http_equiv="refresh", content="5")),
     )
@@ -144,11 +155,12 @@ def _document(title: str, body: Child, **attributes: str) -> Html:
 
 def _header(around: Surroundings) -> Html:
     current = around.path.partition("?")[0]
+    mode = "Control on" if around.control else "Read only"
     links = [
         tag("li", tag("a", name, href=path, aria_current=_current(path, current)))
         for path, name in VIEWS.items()
     ]
-    state = tag("p", tag("span", around.about), tag("span", "Read only"), around.live, class_="now")
+    state = tag("p", tag("span", around.about), tag("span", mode), around.live, class_="now")
     navigation = tag("nav", tag("ul", links), aria_label="Views")
     return tag("header", tag("b", "cellagent"), navigation, state, class_="top")
 
@@ -186,7 +198,9 @@ _ALL_KEYS = (
     ("Enter", "open"),
     ("Esc", "back"),
     ("/", "filter"),
-    ("g k", "kits"),
+    ("g k, g b, g r", "kits, bench, report"),
+    ("F2", "scan field"),
+    ("m", "sound of the bench on, off"),
     ("d", "cards or rows"),
     ("p", "pause the console"),
     ("s", "say the newest line"),

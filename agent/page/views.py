@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from agent.daemon.control.socket import ControlSocket
 from agent.daemon.snapshot import KitStatus
-from agent.page import kit, kits
+from agent.page import bench, kit, kits, report
+from agent.page.bench_feed import LOOK_S, PERIODS, LedgerFeed, RunningBench
 from agent.page.console_feed import ConsoleFeed
 from agent.page.feed import AgentFeed
-from agent.page.markup import tag
-from agent.page.view import Painted, View
+from agent.page.markup import Html, tag
+from agent.page.view import Painted, View, live
+from agent.provisioning.ledger import Ledger
 from agent.tasks import cancel_and_wait
 
 _LONGEST_FILTER = 200  # characters
 _STARTING = "No agent is heard"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a page is about: a profile, the ledger of its bench, and the run that shows it, if any.
+
+    With `control` who has opened a link may scan, and say who is at work.
+    """
+
+    profile: str
+    open_ledger: Callable[[], Ledger]
+    running: RunningBench | None = None
+    control: bool = False
 
 
 class Unknown(Exception):
@@ -26,26 +41,37 @@ class Unknown(Exception):
 class Views:
     """Paints the view of an address; what all browsers show of a kit is painted once."""
 
-    def __init__(self, feed: AgentFeed, control_socket: ControlSocket, profile: str) -> None:
-        self.about = f"profile {profile}"
+    def __init__(self, subject: Subject, feed: AgentFeed, control_socket: ControlSocket) -> None:
+        self.about = f"profile {subject.profile}"
+        self.control = subject.control
+        self.running = subject.running
         self._feed = feed
+        self._ledger = LedgerFeed(subject.open_ledger, self.wake, feed.now)
         self._socket = control_socket
         self._painted = Painted()
         self._consoles: dict[str, tuple[ConsoleFeed, asyncio.Task[None]]] = {}
 
-    def now(self) -> datetime:
-        """Return the time."""
-        return self._feed.now()
+    async def run(self) -> None:
+        """Follow what is shown until cancelled."""
+        await asyncio.gather(self._feed.run(), self._ledger.run(), self._look())
+
+    async def _look(self) -> None:
+        while self.running is not None:
+            self.running.look()
+            self.wake()
+            await asyncio.sleep(LOOK_S)
 
     @property
-    def lost_at(self) -> datetime | None:
-        """Since when what is shown is not live; None while it is."""
-        return self._feed.lost_at
+    def home(self) -> str:
+        """The address of what is worth seeing first."""
+        return "/kits" if self.running is None else "/bench"
 
-    @property
-    def trouble(self) -> str:
-        """Why it is not live."""
-        return self._feed.trouble
+    def live(self, path: str) -> tuple[Html, Html]:
+        """Return whether what is shown at an address is live, for the header and as a bar."""
+        now = self._feed.now()
+        if path.startswith("/kits"):
+            return live(now, self._feed.lost_at, self._feed.trouble)
+        return live(now, self._ledger.lost_at, self._ledger.trouble, local=True)
 
     @property
     def next_change(self) -> asyncio.Event:
@@ -62,10 +88,19 @@ class Views:
 
     def keys(self, path: str) -> Sequence[tuple[str, str]]:
         """Return the keys of a view, for its last line."""
-        return kits.KEYS if path == "/kits" else kit.KEYS
+        of = {"/kits": kits.KEYS, "/bench": bench.KEYS, "/report": report.KEYS}
+        return of.get(path, kit.KEYS)
 
     def view(self, path: str, query: Mapping[str, str]) -> View:
         """Return the view of an address. Raises Unknown."""
+        if path == "/bench":
+            records = self._ledger.records("today")
+            now = self._feed.now()
+            return bench.bench_view(self.running, records, now, self._painted, control=self.control)
+        if path == "/report":
+            period = _period(query)
+            records = self._ledger.records(period)
+            return report.report_view(records, period, self._feed.now(), self._painted)
         name = path.removeprefix("/kits/")
         if path != "/kits" and (name == path or "/" in name):
             raise Unknown(f"there is no page {path}")
@@ -75,20 +110,22 @@ class Views:
         if path == "/kits":
             chosen = query.get("state", ""), query.get("density", "")
             return kits.kits_view(
-                status, self.now(), self._painted, state=chosen[0], density=chosen[1]
+                status, self._feed.now(), self._painted, state=chosen[0], density=chosen[1]
             )
         opened = self._kit(name)
         return kit.kit_view(
             opened,
             self._console(opened.name),
-            self.now(),
+            self._feed.now(),
             self._painted,
             match=query.get("match", "")[:_LONGEST_FILTER],
             level=query.get("level", ""),
         )
 
-    def file(self, path: str) -> str | None:
+    def file(self, path: str, query: Mapping[str, str]) -> str | None:
         """Return the file to download at an address, None where that is a view. Raises Unknown."""
+        if path == "/report/runs.csv":
+            return report.runs_csv(self._ledger.records(_period(query)))
         if not path.startswith("/kits/"):
             return None
         name, _, what = path.removeprefix("/kits/").rpartition("/")
@@ -109,9 +146,14 @@ class Views:
     def _console(self, name: str) -> ConsoleFeed:
         """Return the console of a kit, which is followed from the first time on."""
         if name not in self._consoles:
-            feed = ConsoleFeed(self._socket, name, self.now, self._feed.notify_changed)
+            feed = ConsoleFeed(self._socket, name, self._feed.now, self._feed.notify_changed)
             self._consoles[name] = feed, asyncio.ensure_future(feed.run())
         return self._consoles[name][0]
+
+
+def _period(query: Mapping[str, str]) -> str:
+    period = query.get("period", "today")
+    return period if period in PERIODS else "today"
 
 
 def _no_agent(trouble: str) -> View:

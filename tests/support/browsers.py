@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image, ImageChops, ImageStat
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
@@ -17,6 +20,7 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE_S = 60.0
+_PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 AXE = Path(__file__).resolve().parents[2] / ".peers/npm/node_modules/axe-core/axe.min.js"
 _QUIET = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -89,3 +93,24 @@ def violations(driver: WebDriver) -> list[str]:
 def complaints(driver: WebDriver) -> list[str]:
     """Return what the browser logged: blocked by the policy, not found, thrown."""
     return [str(each["message"]) for each in driver.get_log("browser")]
+
+
+def first_paint(driver: WebDriver, address: str) -> Image.Image:
+    """Return the picture of a page in which no script is run."""
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get(address)
+        return Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def assert_as_recorded(taken: Image.Image, name: str) -> None:
+    """Compare a picture to that of the documentation, or write that with WRITE_PAGE_PICTURES."""
+    file = _PICTURES / f"{name}.png"
+    if os.environ.get("WRITE_PAGE_PICTURES"):
+        taken.quantize(64).save(file, optimize=True)
+    recorded = Image.open(file).convert("RGB")
+    assert taken.size == recorded.size
+    difference = ImageStat.Stat(ImageChops.difference(taken, recorded)).mean
+    assert max(difference) < 4, "of 255, on average: fonts differ a little from machine to machine"

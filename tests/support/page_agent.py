@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 from statuses import kit, status
@@ -16,7 +17,10 @@ from agent.console.log_line import LogLine
 from agent.daemon.control import protocol
 from agent.daemon.control.socket import control_socket_of
 from agent.daemon.snapshot import AgentStatus
+from agent.page.bench_feed import RunningBench
 from agent.page.server import ServedPage, serving
+from agent.page.views import Subject
+from agent.provisioning.ledger import Ledger, open_ledger
 
 ANY_PORT = PageSettings(listen="127.0.0.1:0")
 
@@ -73,7 +77,19 @@ class FakeAgent:
 
 
 @contextlib.asynccontextmanager
-async def page_of(state_dir: Path, settings: PageSettings = ANY_PORT) -> AsyncIterator[ServedPage]:
-    """Serve the page of that agent."""
-    async with serving(settings, state_dir, "lab") as page:
+async def page_of(
+    state_dir: Path,
+    settings: PageSettings = ANY_PORT,
+    running: RunningBench | None = None,
+    *,
+    control: bool = False,
+) -> AsyncIterator[ServedPage]:
+    """Serve the page of that agent, and of a bench whose ledger is in the same folder."""
+    subject = Subject("lab", partial(ledger_in, state_dir, writes=False), running, control)
+    async with serving(settings, state_dir, subject) as page:
         yield page
+
+
+def ledger_in(folder: Path, *, writes: bool) -> Ledger:
+    """Open the ledger of that bench."""
+    return open_ledger(str(folder / "ledger.sqlite"), "line-2", writes=writes)

@@ -15,6 +15,7 @@ import msgspec
 
 from agent.cli.framework.command import agent_command, note
 from agent.cli.framework.session import Session
+from agent.cli.page import BENCH_LISTEN, page_settings, served_page, show_link
 from agent.cli.provision import bench_options
 from agent.cli.provision.keyboard import Keyboard
 from agent.errors import AgentError, UsageError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from agent.cli.provision.run_progress import BenchView
     from agent.config.load import Configuration
+    from agent.config.profile import PageSettings
     from agent.provisioning.boards.board import BoardLocation
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.exports import Labels
@@ -68,6 +70,17 @@ _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start mu
     metavar="S",
     help="End CMD after S seconds; else the profile's.",
 )
+@click.option(
+    "--page",
+    "listen",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value=BENCH_LISTEN,
+    help=f"Serve the live page of the tray. Without HOST:PORT: {BENCH_LISTEN}.",
+)
+@click.option(
+    "--page-control", is_flag=True, help="With --watch --page: scan, and say who works, there too."
+)
 @click.option("--labels", type=click.Path(path_type=Path), help="Write labels into this folder.")
 def command(
     session: Session,
@@ -82,6 +95,8 @@ def command(
     product: str | None,
     on_board: str | None,
     on_board_timeout: float | None,
+    listen: str | None,
+    page_control: bool,
     **values: object,
 ) -> Coroutine[None, None, int]:
     """Provision boards; what is right already is left alone, and a rerun resumes.
@@ -96,8 +111,13 @@ def command(
 
     if scan and not watch:
         raise UsageError("--scan binds labels to boards as they come", hint="`--watch`")
+    if page_control and not (watch and listen):
+        raise UsageError(
+            "--page-control is of the page of a bench that goes on", hint="`--watch --page`"
+        )
     given = msgspec.convert(values, bench_options.BenchOptions)
     settings = session.configuration
+    page = page_settings(settings, listen) if listen else None
     bench_options.require_extras(settings.profile.provisioning)
     require_pattern(settings.profile.provisioning.label_pattern)
     if labels is not None:
@@ -118,7 +138,7 @@ def command(
     authority = load_operator_ca(goal, settings)
     order = work_order(settings, operator, lot, product)
     tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
-    wanted = Wanted(tray, watch, scan, frozenset(relabel), quiet, labels)
+    wanted = Wanted(tray, watch, scan, frozenset(relabel), quiet, labels, page, page_control)
     return _provision(session, goal, order, registrar, authority, locations, find, wanted, program)
 
 
@@ -132,6 +152,8 @@ class Wanted:
     relabel: frozenset[str]
     quiet: bool
     label_folder: Path | None
+    page: PageSettings | None
+    page_control: bool
 
 
 def work_order(
@@ -188,7 +210,15 @@ async def _provision(
         tray = wanted.tray
         view = BenchView(session, tray, watches=wanted.watch, quiet=wanted.quiet)
         scans = Scans(tray, settings.profile.provisioning.label_pattern) if wanted.scan else None
-        bench = Bench(tray, scans, ledger, view.scan)
+        bench = Bench(tray, scans, ledger, view.scan, "--rekey" if goal.rekey else "")
+        if wanted.page is not None:
+            from agent.page.bench_feed import RunningBench
+
+            running = RunningBench(bench, station, wanted.quiet)
+            page = await stack.enter_async_context(
+                served_page(settings, wanted.page, running, control=wanted.page_control)
+            )
+            show_link(session, page.link())
         if wanted.watch:
             keyboard = await stack.enter_async_context(_typing(bench, scans))
             view.prompt = partial(_prompt, keyboard, scans)

@@ -1,6 +1,6 @@
 // Keys of the page. Single letters do nothing in fields, and can be switched off (WCAG 2.1.4).
 
-const GO = { k: "/kits" };
+const GO = { k: "/kits", b: "/bench", r: "/report" };
 const OPENABLE = "main article a[href]";
 
 function step(by) {
@@ -23,6 +23,7 @@ export function keys(stored) {
     k: () => step(-1),
     d: () => document.querySelector("a.density")?.click(),
     p: () => document.getElementById("pause")?.click(),
+    m: () => document.getElementById("sound")?.click(),
     s: () => {
       const line = document.querySelector("#lines > :last-child");
       if (line) document.getElementById("says").textContent = line.textContent;

@@ -2,6 +2,7 @@
 // rules: what is shown is painted on the server. All that comes is parsed without running anything.
 
 import { keys } from "./keys.js";
+import { showSound, watchBench } from "./bench.js";
 import { followConsole, isPaused, showPause } from "./console.js";
 
 const root = document.documentElement;
@@ -47,6 +48,7 @@ function apply({ title, parts = {}, lists = {}, says = [] }) {
     if (old) morph(old, fragment(markup));
   }
   showPause();
+  showSound();
   for (const [name, ids] of Object.entries(lists)) {
     const container = document.getElementById(name.split("/").pop());
     if (container?.id === "lines" && isPaused()) continue;
@@ -189,6 +191,7 @@ if (theme) {
 }
 
 root.dataset.script = "";
+watchBench(stored);
 keys(stored);
 followConsole(() => {
   disconnect();

@@ -10,13 +10,15 @@ from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.scans import RETRY, Scan, Scans
-from agent.provisioning.running.tray import Slot, Tray, key_of
+from agent.provisioning.running.tray import Slot, SlotEvent, SlotState, Tray, key_of
 
 
 class Bench:
     """A tray whose boards come, run, fail, are tried again and go. Calls `on_scan` with each scan.
 
     With `scans`, no board begins before its label was scanned; `ledger` knows whose a label is.
+    `rekeys` is the option that allows another key: then a scan that has a board tried again is
+    asked for twice.
     """
 
     def __init__(
@@ -25,19 +27,25 @@ class Bench:
         scans: Scans | None = None,
         ledger: AsyncLedger | None = None,
         on_scan: Callable[[Scan], None] = lambda _: None,
+        rekeys: str = "",
     ) -> None:
         self.tray = tray
         self.scans = scans
         self.changed = asyncio.Event()
         """Set when there is something to do: a board was scanned, or is to be tried again."""
+        self.last_scan: Scan | None = None
+        self.scanned = 0
+        """How many scans were told."""
         self._ledger = ledger
         self._on_scan = on_scan
+        self._rekeys = rekeys
+        self._doubted = ""
 
     def look(self, connected: Mapping[str, tuple[BoardLocation, object]]) -> None:
         """Take note of what is plugged in now, by port, each with a mark that changes with it."""
         came = self.tray.look(connected)
         if self.scans is not None and (told := self.scans.update(came)):
-            self._on_scan(told)
+            self._tell(told)
 
     def begin(self, location: BoardLocation) -> None:
         """Take note that the run of a board begins."""
@@ -58,23 +66,43 @@ class Bench:
         self._tell(Scan(RETRY, bool(names), words))
 
     async def scan(self, line: str) -> None:
-        """Take a line of the scanner; an empty one is none, and RETRY has the failed ones tried."""
+        """Take a line of the scanner; an empty one is none, and RETRY has the failed ones tried.
+
+        Without `scans` it names a slot that is to be tried again.
+        """
         text = line.strip()
-        if not text or self.scans is None:
+        if not text:
             return
-        is_label = self.scans.is_label(text)
-        if is_label and text == RETRY:
+        slot = self.tray.named(text)
+        failed = slot is not None and slot.state in {SlotState.FAIL, SlotState.BUSY}
+        doubted, self._doubted = self._doubted, ""
+        if self._rekeys and doubted != text and (failed or (slot is None and text == RETRY)):
+            self._doubted = text
+            words = f"{self._rekeys} allows another key: scan {text} once more to try it again"
+            self._tell(Scan(text, taken=False, words=words))
+        elif slot is None and text == RETRY:
             self.retry()
-            return
+        elif self.scans is not None:
+            self._tell(await self._scanned(text, self.scans, is_label=slot is None))
+        elif slot is not None and failed:
+            slot.enter(SlotEvent.RETRY)
+            words = f"{slot.name} is tried again"
+            self._tell(Scan(text, taken=True, words=words, slot=slot.name))
+        else:
+            words = f"{text} is no slot of this tray" if slot is None else f"{text} has not failed"
+            self._tell(Scan(text, taken=False, words=words))
+
+    async def _scanned(self, text: str, scans: Scans, *, is_label: bool) -> Scan:
         try:
             holder = None
             if self._ledger is not None and is_label:
                 holder = await self._ledger.call(lambda opened: opened.labelled(text))
-            scan = self.scans.scan(text, holder)
+            return scans.scan(text, holder)
         except AgentError as error:
-            scan = Scan(text, taken=False, words=f"{text} was not taken, scan it again: {error}")
-        self._tell(scan)
+            return Scan(text, taken=False, words=f"{text} was not taken, scan it again: {error}")
 
     def _tell(self, scan: Scan) -> None:
+        self.last_scan = scan
+        self.scanned += 1
         self._on_scan(scan)
         self.changed.set()

@@ -61,10 +61,6 @@ class Scans:
             return f"plug in the board of label {self._ahead}"
         return "slot, or the label of the next board"
 
-    def is_label(self, text: str) -> bool:
-        """Tell whether a line is to be taken for a label: it names no slot."""
-        return self._tray.named(text) is None
-
     def update(self, came: Sequence[Slot]) -> Scan | None:
         """Have the boards that have no label wait for theirs; `came` are those just plugged in.
 

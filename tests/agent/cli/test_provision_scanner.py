@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 from tray_trial import Trial, slot_of, tray_trial
 from typed_bench import TypedBench, typed_bench
+
+from agent.provisioning.ledger import RunRecord
+from agent.provisioning.ledger.listing import Listing, RecordFilter
 
 SLOTS = [slot_of(number) for number in range(4)]
 pytestmark = pytest.mark.timeout(600)
@@ -103,4 +108,52 @@ def test_a_key_tries_the_failed_board_again_and_quiet_rings_no_bell(tmp_path: Pa
         with typed_bench(*begun(trial, "--scan"), environment=trial.environment) as bench:
             bench.until("scan the label of A1")
             scanned(bench, "r", "no board failed")
+            bench.end()
+
+
+def test_the_page_of_a_run_shows_its_tray_and_has_a_failed_board_tried_again(
+    tmp_path: Path,
+) -> None:
+    with tray_trial(tmp_path / "tray", range(1)) as trial:
+        trial.cloud.stop()
+        words = begun(trial, "--page", "127.0.0.1:0", "--page-control")
+        with typed_bench(*words, environment=trial.environment) as bench:
+            found = bench.until(r"(http://127\.0\.0\.1:\d+)/(\?token=\S+)#act=(\S+)")
+            bench.until("A1\r\n  failed at ")
+            with httpx.Client(base_url=found[1], follow_redirects=True) as browser:
+                text = browser.get(f"/{found[2]}").text
+                assert "1 of 1 slot needs a hand" in text
+                assert "failed at" in text
+                act = {"origin": found[1], "x-cellagent-act": found[3]}
+                order = {"operator": "op 9", "lot": "L9"}
+                assert browser.post("/bench/order", json=order, headers=act).is_success
+                trial.cloud.start()
+                scan = {"line": "A1"}
+                assert browser.post("/bench/scan", json=scan, headers=act).is_success
+                bench.until(r"1 \S*PASS")
+                assert "1 of 1 slot passes" in browser.get("/bench").text
+            assert bench.end() == 130
+        with closing(trial.open_ledger()) as ledger:
+            (run,) = Listing(ledger, RunRecord, RecordFilter(outcome="done")).every()
+        assert (run.operator, run.lot) == ("op 9", "L9")
+
+
+def test_page_control_wants_a_page_of_a_bench_that_goes_on() -> None:
+    refused = subprocess.run(
+        [sys.executable, "-m", "agent", "provision", "run", "--all", "--page-control"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "--watch --page" in refused.stderr
+
+
+def test_a_slot_is_scanned_twice_where_another_key_is_allowed(tmp_path: Path) -> None:
+    with tray_trial(tmp_path / "tray", range(1)) as trial:
+        trial.cloud.stop()
+        words = begun(trial, "--scan", "--rekey")
+        with typed_bench(*words, environment=trial.environment) as bench:
+            bench.until("scan the label of A1")
+            scanned(bench, "L1", "failed at ")
+            scanned(bench, "A1", "not taken: --rekey allows another key: scan A1 once more")
+            scanned(bench, "A1", "A1 is tried again")
             bench.end()

@@ -80,7 +80,7 @@ async def test_a_link_becomes_a_cookie_that_scripts_and_other_sites_do_not_get()
     token = links.new()
     async with client(links) as browser:
         answer = await browser.get("/", params={"token": token})
-        assert (answer.status_code, answer.headers["location"]) == (303, "/kits")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
         cookie = answer.headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie

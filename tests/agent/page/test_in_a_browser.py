@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import os
 import subprocess
@@ -16,8 +15,10 @@ from typing import Any
 
 import pytest
 from browsers import (
+    assert_as_recorded,
     browser,
     complaints,
+    first_paint,
     needs_axe,
     needs_chromium,
     prefer,
@@ -28,7 +29,7 @@ from browsers import (
 )
 from page_agent import FakeAgent, page_of
 from page_fleet import fleet
-from PIL import Image, ImageChops, ImageStat
+from PIL import Image
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.keys import Keys
 from statuses import NOW, kit, status
@@ -51,7 +52,6 @@ from agent.page.feed import AgentFeed
 from agent.page.server import ServedPage
 
 pytestmark = [needs_chromium, pytest.mark.timeout(300)]
-PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"
 WIDTHS = (320, 360, 1280, 1920, 3840)
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\x1b[31m\u202e"
 CAUSE = LikelyCause(
@@ -286,23 +286,10 @@ async def test_without_a_script_the_first_paint_is_the_recorded_picture(
     def take(page: ServedPage) -> Image.Image:
         enter(driver, page, path)
         until_text(driver, "BUS FAULT" if name == "kit" else "need you")
-        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        try:
-            driver.get(page.url + path)
-            return Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
-        finally:
-            driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        return first_paint(driver, page.url + path)
 
     async with page_of(tmp_path) as page:
-        taken = await looked(take, page)
-    file = PICTURES / f"page-{name}.png"
-    if os.environ.get("WRITE_PAGE_PICTURES"):
-        file.parent.mkdir(exist_ok=True)
-        taken.quantize(64).save(file, optimize=True)
-    recorded = Image.open(file).convert("RGB")
-    assert taken.size == recorded.size
-    difference = ImageStat.Stat(ImageChops.difference(taken, recorded)).mean
-    assert max(difference) < 4, "of 255, on average: fonts differ a little from machine to machine"
+        assert_as_recorded(await looked(take, page), f"page-{name}")
 
 
 def test_a_fleet_with_faults_is_shown_by_the_agent_itself(

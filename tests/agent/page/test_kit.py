@@ -133,7 +133,7 @@ def test_the_whole_page_stands_without_any_script() -> None:
     one = kit("a", state=State.TROUBLE)
     one.concerns[3].track = [Place(63.4, 10.4)]  # type: ignore[union-attr]
     view = kit_view(one, console("hello"), NOW, Painted())
-    text = whole_page(view, Surroundings("/kits/a", "profile lab", *live(NOW, None, "")), ())
+    text = whole_page(view, Surroundings("/kits/a", "profile lab", False, *live(NOW, None, "")), ())
     assert text.count("<h1>") == 1
     for words in ("hello", "its port went away", "No position yet", 'role="log"', "noscript"):
         assert words in text

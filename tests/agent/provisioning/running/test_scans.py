@@ -186,11 +186,10 @@ def test_a_pattern_that_is_none_is_refused_with_the_way_out() -> None:
 def test_a_name_that_two_slots_have_is_no_slot() -> None:
     tray = Tray()
     tray.know([BoardLocation("", "", "A1", "/dev/a"), BoardLocation("", "", "a1", "/dev/b")])
-    scans = Scans(tray)
-    assert not scans.is_label("A1")
-    assert not scans.is_label("/DEV/B")
+    assert tray.named("A1") is not None
+    assert tray.named("/DEV/B") is not None
     tray.know([BoardLocation("", "", "A1", "/dev/c")])
-    assert scans.is_label("A1")
+    assert tray.named("A1") is None
 
 
 ACTS = st.one_of(

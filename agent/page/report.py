@@ -1,0 +1,209 @@
+"""What the bench has made, from the ledger: yield, cycle times, failures, and the newest runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+
+from agent.page.bench_feed import PERIODS, Records
+from agent.page.markup import Child, Html, tag
+from agent.page.view import Painted, View
+from agent.page.words import counted, icon, iso, moment
+from agent.provisioning.exports import neutral
+from agent.provisioning.ledger import RunRecord
+from agent.provisioning.ledger.records import UNFINISHED
+from agent.provisioning.report import Report, percent
+
+KEYS = ()
+_MADE = {"done", "unchanged"}
+_SHOWN = 100
+_COLUMNS = (
+    *("began_at", "ended_at", "station", "slot", "uuid", "imei", "device_id", "label"),
+    *("operator", "lot", "product", "outcome", "step", "reason_code", "reason"),
+)
+
+
+def failed(run: RunRecord) -> bool:
+    """Return whether a run ended otherwise than well."""
+    return run.outcome not in {*_MADE, UNFINISHED, "busy"}
+
+
+def report_view(records: Records | None, period: str, now: datetime, painted: Painted) -> View:
+    """Return the report of a period; `records` None while the ledger is read."""
+    parts = {"period": _periods(period)}
+    if records is None:
+        parts["nothing"] = tag("p", "The ledger is being read.", id="nothing", class_="muted")
+        return View("Report", parts, {"heading": ["period"], "columns": ["nothing"]})
+    made = records.made
+    if not records.runs:
+        parts["nothing"] = _nothing(period)
+        return View("No run yet", parts, {"heading": ["period"], "columns": ["nothing"]})
+    headline = f"{counted(made.total.passed, 'board')} of {made.total.boards} passed"
+    paints = {
+        "head": partial(tag, "h1", headline, id="head"),
+        "numbers": partial(_numbers, made),
+        "hours": partial(_hours, made),
+        "failures": partial(_failures, made),
+        "steps": partial(_steps, made),
+        "runs": partial(_runs, records.runs, now),
+    }
+    parts |= {
+        name: painted.part(f"{period} {name}", (records, now.date()), paint)
+        for name, paint in paints.items()
+    }
+    lists = {
+        "heading": ["head", "period", "numbers"],
+        "halves": ["hours", "failures", "steps"],
+        "whole": ["runs"],
+    }
+    return View(headline, parts, lists)
+
+
+def numbers(made: Report) -> Iterator[Html]:
+    """Yield what is counted of the boards of a report, as terms and values."""
+    total = made.total
+    rows = {
+        "Boards": str(total.boards),
+        "Yield": percent(total.yield_),
+        "First pass": percent(total.first_pass_yield),
+        "Cycle, median": _time(total.cycle.median),
+        "95 of 100 within": _time(total.cycle.p95),
+    }
+    for name, value in rows.items():
+        yield tag("div", tag("dt", name), tag("dd", value))
+
+
+def _numbers(made: Report) -> Html:
+    return tag("dl", numbers(made), id="numbers", class_="panel pace")
+
+
+def _periods(period: str) -> Html:
+    links = [
+        tag("a", name, href=f"/report?period={name}", aria_current=name == period and "true")
+        for name in PERIODS
+    ]
+    file = tag("a", "Download the runs as CSV", href=f"/report/runs.csv?period={period}",
+               download=True)  # fmt: skip
+    return tag("p", links, file, id="period", class_="periods")
+
+
+def _nothing(period: str) -> Html:
+    words = "No run is recorded yet. Begin one: " if period == "all" else "No run in this period. "
+    act = tag("code", "cellagent provision run --all", class_="command")
+    if period != "all":
+        act = tag("a", "Show all", href="/report?period=all")
+    return tag("p", words, act, id="nothing")
+
+
+def _hours(made: Report) -> Html:
+    most = max((each.boards for each in made.groups.values()), default=1)
+    rows = []
+    for name, counts in sorted(made.groups.items(), reverse=True):
+        hour = datetime.fromisoformat(name) if name else None
+        bars = (
+            tag("rect", class_="f-edge", width=_share(counts.passed, most), height="100%"),
+            tag("rect", class_="f-bad", x=_share(counts.passed, most),
+                width=_share(counts.failed, most), height="100%"),
+        )  # fmt: skip
+        rows.append(
+            (
+                f"{hour:%d %b %H:%M}" if hour else "not known",
+                str(counts.boards),
+                str(counts.failed),
+                percent(counts.yield_),
+                tag("svg", bars, class_="ch bar", aria_hidden="true"),
+            )
+        )
+    return _panel("hours", "By the hour", ("Hour", "Boards", "Failed", "Yield", ""), rows)
+
+
+def _failures(made: Report) -> Html:
+    most = max((each.attempts for each in made.failures.values()), default=1)
+    rows = [
+        (
+            tag("span", icon("bad"), reason or "not known", class_="st bad"),
+            str(each.attempts),
+            str(each.boards),
+            str(each.passed_later),
+            _bar(each.attempts, most, "f-bad"),
+        )
+        for reason, each in made.failures.items()
+    ]
+    heading = ("Failed for", "Attempts", "Boards", "Passed later", "")
+    return _panel("failures", "Failures", heading, rows, "No attempt failed in this period.")
+
+
+def _steps(made: Report) -> Html:
+    longest = max((each.median or 0.0 for each in made.steps.values()), default=0.0)
+    rows = [
+        (name, _time(each.median), _time(each.p95), _bar(each.median or 0.0, longest, "f-edge"))
+        for name, each in made.steps.items()
+    ]
+    heading = ("Step", "Median", "95 of 100 within", "")
+    return _panel("steps", "Time by step", heading, rows, "No board passed in this period.")
+
+
+def _runs(runs: Sequence[RunRecord], now: datetime) -> Html:
+    rows = [
+        (
+            moment(run.began_at, local=True, date=now),
+            run.slot or run.usb_place or run.port,
+            run.device_id or run.imei,
+            " · ".join(filter(None, (run.operator, run.lot))),
+            tag("span", icon(_kind(run)), run.outcome, class_=f"st {_kind(run)}"),
+            run.step,
+            run.reason,
+            _time((run.ended_at - run.began_at).total_seconds()) if run.ended_at else "",
+        )
+        for run in runs[:_SHOWN]
+    ]
+    heading = ("Began", "Slot", "Board", "Operator, lot", "Outcome", "Step", "Reason", "Took")
+    return _panel("runs", f"The newest {counted(len(rows), 'run')}", heading, rows)
+
+
+def _kind(run: RunRecord) -> str:
+    if failed(run):
+        return "bad"
+    return "ok" if run.outcome in _MADE else "work" if run.outcome == UNFINISHED else "attn"
+
+
+def runs_csv(records: Records | None) -> str:
+    """Return the newest runs as CSV, which a spreadsheet opens without running any of it."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for run in records.runs if records is not None else ():
+        cells = (getattr(run, name) for name in _COLUMNS)
+        writer.writerow(
+            iso(cell) if isinstance(cell, datetime) else neutral(str(cell or "")) for cell in cells
+        )
+    return file.getvalue()
+
+
+def _panel(
+    name: str, title: str, heading: Sequence[str], rows: Iterable[Sequence[Child]], empty: str = ""
+) -> Html:
+    lines = [tag("tr", [tag("td", cell) for cell in row]) for row in rows]
+    cells = [tag("th", each, scope="col") if each else tag("td") for each in heading]
+    head = tag("thead", tag("tr", cells))
+    table = tag("div", tag("table", head, tag("tbody", lines)), class_="scroll", tabindex="0",
+                role="region", aria_label=title)  # fmt: skip
+    shown = table if lines or not empty else tag("p", empty, class_="muted")
+    return tag("section", tag("h2", title), shown, id=name, class_="panel")
+
+
+def _bar(value: float, most: float, kind: str) -> Html:
+    width = _share(value, most)
+    part = tag("rect", class_=kind, width=width, height="100%")
+    return tag("svg", part, class_="ch bar", aria_hidden="true")
+
+
+def _share(value: float, most: float) -> str:
+    return f"{100 * value / most if most else 0:.1f}%"
+
+
+def _time(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds:.1f} s"

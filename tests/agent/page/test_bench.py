@@ -1,0 +1,393 @@
+"""The bench on the page: the tray as it lies, who needs a hand, sound, the ledger, and acts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from browsers import (
+    assert_as_recorded,
+    browser,
+    complaints,
+    first_paint,
+    needs_axe,
+    needs_chromium,
+    prefer,
+    resize,
+    until,
+    until_text,
+    violations,
+)
+from page_agent import page_of
+from page_bench import BUSY, FAILED, REFUSED, bench_of, end, ledger_in, morning, place, plug, record
+from PIL import Image
+from selenium.webdriver.common.keys import Keys
+
+from agent.page.bench import bench_view
+from agent.page.bench_feed import LedgerFeed, Records, RunningBench
+from agent.page.feed import AgentFeed
+from agent.page.report import report_view, runs_csv
+from agent.page.server import ServedPage
+from agent.page.view import Painted, View
+from agent.provisioning.running.tray import SlotState
+
+NOW = datetime(2026, 11, 22, 6, 10, 2, tzinfo=UTC)
+HOSTILE = "=cmd()<script>document.title='owned'</script>\x1b[31m"
+ENDED = {name: value for name, value in FAILED.items() if name != "hint"}
+
+
+def shown(running: RunningBench | None, *, control: bool = False) -> View:
+    return bench_view(running, None, NOW, Painted(), control=control)
+
+
+async def records_of(folder: Path, period: str = "today") -> Records:
+    """Return what the feed has read of a ledger."""
+    read = asyncio.Event()
+    feed = LedgerFeed(partial(ledger_in, folder, writes=False), read.set, lambda: NOW)
+    assert feed.records(period) is None
+    reading = asyncio.ensure_future(feed.run())
+    await asyncio.wait_for(read.wait(), 60)
+    reading.cancel()
+    found = feed.records(period)
+    assert found is not None
+    return found
+
+
+def test_the_tray_lies_as_the_profile_says_and_each_slot_has_shape_word_and_reason() -> None:
+    view = shown(morning())
+    assert [len(view.lists[f"floor/tray/row-{row}"]) for row in range(4)] == [4] * 4
+    assert view.headline == "3 of 16 slots need a hand"
+    failed = view.parts["slot-1-2.2"]
+    for words in ("B2", "FAIL", "#i-bad", "refused at gate · 4.2 s", "old firmware"):
+        assert words in failed
+    assert "10 of 16" in view.parts["slot-1-3.2"]
+    assert "EMPTY" in view.parts["slot-1-4.4"]
+    hands = view.parts["hands"]
+    assert hands.index("B2") < hands.index("C4") < hands.index("D1"), "failures first"
+    assert "is older than 1.3.0" in hands
+    assert "cellagent run --print-udev</code>" in hands
+
+
+def test_without_a_layout_the_slots_lie_by_their_place_and_rows_are_equally_wide() -> None:
+    running = bench_of(1, 5)
+    running.bench.tray.layout = None
+    view = shown(running)
+    assert view.lists["floor/tray/row-0"] == ["slot-1-1.1", "slot-1-1.2", "slot-1-1.3"]
+    assert view.lists["floor/tray/row-1"] == ["slot-1-1.4", "slot-1-1.5", "gap-2"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [({}, "Every board passed"), (REFUSED, "Hands needed: 1"), (BUSY, "Hands needed: 1")],
+)
+def test_what_is_to_be_done_next_is_said(ends: dict[str, Any], words: str) -> None:
+    running = bench_of(1, 1)
+    assert "Plug boards in" in shown(running).parts["hands"]
+    plug(running, [place(1, 1)])
+    assert "No hand is needed" in shown(running).parts["hands"]
+    end(running, place(1, 1), **ends)
+    assert words in shown(running).parts["hands"]
+
+
+def test_a_page_without_a_run_says_how_to_begin_one() -> None:
+    assert "cellagent provision run --all --watch --page" in shown(None).parts["none"]
+
+
+async def test_each_failure_and_each_wrong_scan_is_an_alarm_once() -> None:
+    running = bench_of(1, 2)
+    plug(running, [place(1, 1), place(1, 2)])
+    end(running, place(1, 1), **FAILED)
+    end(running, place(1, 2), **BUSY)
+    for _ in range(2):
+        running.look()
+    assert (running.failures, running.alarm) == (1, f"A1 failed: {FAILED['reason']}")
+    running.bench.tray.retry()
+    running.look()
+    assert running.failures == 1
+    end(running, place(1, 1), **FAILED)
+    running.look()
+    await running.scan("Z9")
+    running.look()
+    assert (running.failures, running.alarm) == (3, "Z9 is no slot of this tray")
+
+
+async def test_a_failed_slot_is_tried_again_by_its_scan_and_no_other_is() -> None:
+    running = bench_of(1, 3)
+    plug(running, [place(1, 1), place(1, 2)])
+    end(running, place(1, 1), **FAILED)
+    end(running, place(1, 2))
+    await running.scan("a1")
+    states = [slot.state for slot in running.bench.tray.ordered()]
+    assert states == [SlotState.WAITING, SlotState.PASS, SlotState.EMPTY]
+    assert running.bench.changed.is_set()
+    await running.scan("A2")
+    assert running.bench.last_scan is not None
+    assert running.bench.last_scan.words == "A2 has not failed"
+
+
+async def test_the_ledger_is_read_while_somebody_looks_and_its_trouble_is_told(
+    tmp_path: Path,
+) -> None:
+    for minute in range(3):
+        record(tmp_path, NOW - timedelta(minutes=minute), **({} if minute else ENDED))
+    record(tmp_path, NOW - timedelta(days=2))
+    today, week = await records_of(tmp_path), await records_of(tmp_path, "week")
+    assert (today.made.total.boards, today.made.total.passed) == (3, 2)
+    assert week.made.total.boards == 4
+    view = report_view(today, "today", NOW, Painted())
+    assert view.headline == "2 boards of 3 passed"
+    for words in ("66.7 %", "First pass", "no-answer", "key", "1.2 s"):
+        assert words in "".join(view.parts.values())
+    folder = tmp_path / "is-a-folder"
+    (folder / "ledger.sqlite").mkdir(parents=True)
+    feed = LedgerFeed(partial(ledger_in, folder, writes=False), (told := asyncio.Event()).set)
+    feed.records("all")
+    reading = asyncio.ensure_future(feed.run())
+    await asyncio.wait_for(told.wait(), 60)
+    reading.cancel()
+    assert "cannot be opened" in feed.trouble
+    assert feed.lost_at is not None
+
+
+async def test_a_period_without_a_run_says_what_to_do(tmp_path: Path) -> None:
+    none = report_view(await records_of(tmp_path, "all"), "all", NOW, Painted())
+    assert "cellagent provision run --all" in none.parts["nothing"]
+    record(tmp_path, NOW - timedelta(days=9))
+    week = report_view(await records_of(tmp_path, "week"), "week", NOW, Painted())
+    assert "Show all" in week.parts["nothing"]
+
+
+async def test_a_file_of_runs_runs_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
+    record(tmp_path, NOW, **{**ENDED, "reason": HOSTILE})
+    heading, row = runs_csv(await records_of(tmp_path)).splitlines()
+    assert heading.startswith("began_at,ended_at,station,slot")
+    assert "'=cmd()<script>" in row
+
+
+class Bench:
+    """A page with a running bench, and a browser that opened its link."""
+
+    def __init__(self, page: ServedPage, client: httpx.AsyncClient) -> None:
+        self.page, self.client = page, client
+        self.token = page.link().partition("#act=")[2]
+
+    async def act(self, path: str, body: object, **headers: str) -> httpx.Response:
+        sent = {"origin": self.page.url, "x-cellagent-act": self.token, **headers}
+        return await self.client.post(path, json=body, headers=sent)
+
+
+@pytest.fixture
+async def controlled(tmp_path: Path) -> AsyncIterator[tuple[Bench, RunningBench]]:
+    running = bench_of(1, 1)
+    plug(running, [place(1, 1)])
+    end(running, place(1, 1), **FAILED)
+    async with (
+        page_of(tmp_path, running=running, control=True) as page,
+        httpx.AsyncClient(base_url=page.url, follow_redirects=True) as client,
+    ):
+        answer = await client.get(page.link().partition("#")[0])
+        assert answer.url.path == "/bench"
+        assert "Control on" in answer.text
+        yield Bench(page, client), running
+
+
+async def test_acts_need_the_second_token_the_origin_and_the_cookie(
+    controlled: tuple[Bench, RunningBench],
+) -> None:
+    bench, running = controlled
+    cookie = next(iter(bench.client.cookies.values()))
+    for headers in (
+        {"x-cellagent-act": ""},
+        {"x-cellagent-act": cookie},
+        {"x-cellagent-act": bench.token[:-1]},
+        {"origin": "http://127.0.0.1:1"},
+    ):
+        answer = await bench.act("/bench/scan", {"line": "A1"}, **headers)
+        assert answer.status_code == 403, headers
+    sent = {"x-cellagent-act": bench.token}
+    bare = await bench.client.post("/bench/scan", json={"line": "A1"}, headers=sent)
+    assert bare.status_code == 403, "no Origin"
+    async with httpx.AsyncClient(base_url=bench.page.url) as stranger:
+        origin = {"origin": bench.page.url, **sent}
+        refused = await stranger.post("/bench/scan", json={"line": "A1"}, headers=origin)
+        assert refused.status_code == 401
+    assert running.bench.tray.tally() == {SlotState.FAIL: 1}
+    assert (await bench.act("/bench/scan", {"line": "A1"})).status_code == 204
+    assert running.bench.tray.tally() == {SlotState.WAITING: 1}
+
+
+async def test_operator_and_lot_are_recorded_from_then_on(
+    controlled: tuple[Bench, RunningBench],
+) -> None:
+    bench, running = controlled
+    answer = await bench.act("/bench/order", {"operator": "op 8", "lot": "L-0418"})
+    assert answer.status_code == 204
+    order = running.station.order
+    assert (order.operator, order.lot) == ("op 8", "L-0418")
+    assert 'value="op 8"' in (await bench.client.get("/bench")).text
+
+
+@pytest.mark.parametrize("body", [{}, {"line": 1}, {"line": "x" * 300}, {"line": "a", "b": 1}, []])
+async def test_what_is_no_act_is_refused(
+    controlled: tuple[Bench, RunningBench], body: object
+) -> None:
+    bench, running = controlled
+    assert (await bench.act("/bench/scan", body)).status_code == 400
+    assert running.bench.last_scan is None
+
+
+async def test_a_page_without_control_offers_no_act(tmp_path: Path) -> None:
+    running = bench_of(1, 1)
+    async with page_of(tmp_path, running=running) as page:
+        assert "#" not in page.link()
+        async with httpx.AsyncClient(base_url=page.url, follow_redirects=True) as client:
+            text = (await client.get(page.link())).text
+            assert "Read only" in text
+            assert "data-act" not in text
+            sent = {"origin": page.url, "x-cellagent-act": page.links.act_token()}
+            refused = await client.post("/bench/scan", json={"line": "A1"}, headers=sent)
+            assert refused.status_code == 403
+
+
+# --- in a browser
+
+
+@needs_chromium
+@needs_axe
+@pytest.mark.timeout(300)
+async def test_an_operator_hears_a_failure_and_scans_from_anywhere(tmp_path: Path) -> None:
+    running = bench_of(2, 2)
+    plug(running, [place(1, 1), place(1, 2)])
+    tones = "performance.getEntriesByName('tone').length"
+
+    def opened(driver: Any, page: ServedPage) -> None:
+        resize(driver, 1280)
+        driver.get(page.link())
+        until_text(driver, "Control on")
+        until(driver, "location.hash === '' && location.pathname === '/bench'")
+        until_text(driver, "Sound on")
+        driver.find_element("tag name", "h1").click()
+
+    def scanned(driver: Any) -> None:
+        driver.execute_script("document.activeElement.blur()")
+        driver.find_element("tag name", "body").send_keys("m" + "a1" + Keys.ENTER)
+        until_text(driver, "ma1 is no slot of this tray")
+        until_text(driver, "Sound on")  # m was no key of the page's
+        driver.switch_to.active_element.send_keys("a1" + Keys.ENTER)
+        until_text(driver, "A1 is tried again")
+
+    with browser() as driver:
+        async with page_of(tmp_path, running=running, control=True) as page:
+            await asyncio.to_thread(opened, driver, page)
+            end(running, place(1, 1), **FAILED)
+            await asyncio.to_thread(until, driver, f"{tones} === 1")
+            await asyncio.to_thread(until_text, driver, "1 of 4 slots needs a hand")
+            await asyncio.to_thread(scanned, driver)
+            assert complaints(driver) == []
+
+
+@needs_chromium
+@pytest.mark.timeout(300)
+async def test_a_board_that_came_from_nowhere_is_shown_and_what_it_says_does_nothing(
+    tmp_path: Path,
+) -> None:
+    running = bench_of(1, 1)
+    running.bench.tray.layout = None
+    record(tmp_path, datetime.now(UTC), **{**ENDED, "reason": HOSTILE})
+
+    def look(driver: Any, page: ServedPage) -> None:
+        driver.get(page.link())
+        until_text(driver, "1 slot, none needs a hand")
+
+    def hostile(driver: Any, page: ServedPage) -> None:
+        until_text(driver, "4 slots")
+        until_text(driver, "=cmd()<script>")
+        driver.get(f"{page.url}/report")
+        until_text(driver, "=cmd()<script>document.title='owned'</script>␛[31m")
+        assert "owned" not in driver.title
+        assert complaints(driver) == []
+
+    with browser() as driver:
+        async with page_of(tmp_path, running=running) as page:
+            await asyncio.to_thread(look, driver, page)
+            plug(running, [place(2, 1), place(2, 2), place(2, 3)])
+            end(running, place(2, 2), **{**FAILED, "reason": HOSTILE})
+            await asyncio.to_thread(hostile, driver, page)
+
+
+@needs_chromium
+@needs_axe
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("size", [(4, 4), (8, 8)])
+async def test_the_bench_and_its_report_break_no_rule_of_accessibility_at_any_size(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    running = morning() if size == (4, 4) else bench_of(*size)
+    record(tmp_path, datetime.now(UTC), **ENDED)
+
+    def look(page: ServedPage) -> None:
+        with browser() as driver:
+            driver.get(page.link())
+            for path in ("/bench", "/report", "/report?period=all"):
+                for scheme in ("light", "dark"):
+                    driver.get(page.url + path)
+                    prefer(driver, prefers_color_scheme=scheme)
+                    until_text(driver, "Yield")
+                    assert violations(driver) == [], path
+                    for width in (320, 360, 1280, 1920, 3840):
+                        resize(driver, width)
+                        wide = driver.execute_script("return document.documentElement.scrollWidth")
+                        assert wide <= width, f"{path} at {width} px"
+            assert complaints(driver) == []
+
+    async with page_of(tmp_path, running=running, control=True) as page:
+        await asyncio.to_thread(look, page)
+
+
+@needs_chromium
+@pytest.mark.timeout(300)
+async def test_names_and_words_of_a_tray_are_read_from_two_metres(tmp_path: Path) -> None:
+    """16 minutes of arc at 2 m are 47 px of a 24 inch screen of 1920x1080 (ISO 9241-303)."""
+
+    def sizes(page: ServedPage) -> list[float]:
+        with browser() as driver:
+            resize(driver, 1920, 1080)
+            driver.get(page.link())
+            until_text(driver, "PASS")
+            read = "[...document.querySelectorAll('.slot h2, .slot .w')].map("
+            read += "(each) => parseFloat(getComputedStyle(each).fontSize))"
+            found: list[float] = driver.execute_script(f"return {read}")
+            tall = driver.execute_script("return document.documentElement.scrollHeight")
+            assert tall <= 1080, "the whole tray is seen without scrolling"
+            return found
+
+    record(tmp_path, datetime.now(UTC))
+    async with page_of(tmp_path, running=morning()) as page:
+        assert min(await asyncio.to_thread(sizes, page)) >= 47
+
+
+@needs_chromium
+@pytest.mark.timeout(300)
+async def test_without_a_script_the_tray_is_the_recorded_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.page.server.AgentFeed", partial(AgentFeed, now=lambda: NOW))
+    for number in range(40, 0, -1):
+        ends = ENDED if number in {7, 23} else {}
+        record(tmp_path, NOW - timedelta(minutes=number), **ends)
+
+    def take(page: ServedPage) -> Image.Image:
+        with browser() as driver:
+            resize(driver, 1280, 800)
+            driver.get(page.link())
+            until_text(driver, "Yield")
+            return first_paint(driver, f"{page.url}/bench")
+
+    async with page_of(tmp_path, running=morning()) as page:
+        assert_as_recorded(await asyncio.to_thread(take, page), "page-bench")
