@@ -214,7 +214,69 @@ class _Stream:
         self._scanned = end
 
 
-class RecordingTransport:
+class TappedTransport:
+    """Another transport whose steps are given away as they become whole, before they pass."""
+
+    def __init__(
+        self,
+        inner: Transport,
+        recorder: Recorder,
+        take: Callable[[list[TranscriptStep]], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._inner = inner
+        self._recorder = recorder
+        self._take = take
+        self._clock = clock
+        self._began = clock()
+        self._receiver: Receiver | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the port behind."""
+        return self._inner.name
+
+    async def open(self, receiver: Receiver) -> None:
+        """Open the port. Raises PortError."""
+        self._receiver = receiver
+        await self._inner.open(self)
+
+    def write(self, data: bytes) -> None:
+        """Note and send bytes. Raises LinkLost once closed."""
+        self._note(Direction.SENT, data)
+        self._inner.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the port behind has room again. Raises LinkLost."""
+        await self._inner.drain()
+
+    async def close(self) -> None:
+        """Close the port."""
+        await self._inner.close()
+        self._end(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Note and deliver bytes."""
+        self._note(Direction.RECEIVED, data)
+        if self._receiver is not None:
+            self._receiver.data_received(data)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Report the end of the link; an unexpected one is a step."""
+        if reason is not None:
+            self._end(self._clock() - self._began)
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.connection_lost(reason)
+
+    def _note(self, direction: Direction, data: bytes) -> None:
+        self._take(self._recorder.add(direction, data, self._clock() - self._began))
+
+    def _end(self, at_s: float | None) -> None:
+        self._take(self._recorder.finish(at_s))
+
+
+class RecordingTransport(TappedTransport):
     """Records another transport to a file (0600); a line is written before the next one passes.
 
     Tokens, keys and passwords are redacted before they are written, and unless `keep_identity` also
@@ -230,30 +292,21 @@ class RecordingTransport:
         keep_identity: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._inner = inner
         self._path = Path(path)
         self._header = {"origin": "recorded", **(header or {})}
         self._terminator = Transcript((), self._header).terminator
         redactor = Redactor(identity=not keep_identity)
-        self._recorder = Recorder(redactor, terminator=self._terminator)
-        self._clock = clock
-        self._began = 0.0
+        recorder = Recorder(redactor, terminator=self._terminator)
+        super().__init__(inner, recorder, self._put_steps, clock)
         self._file = -1
-        self._receiver: Receiver | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the port behind."""
-        return self._inner.name
 
     async def open(self, receiver: Receiver) -> None:
         """Open the port and begin the file. Raises PortError; TranscriptError if it exists."""
         begins = self._file < 0
         if begins:
             self._begin()
-        self._receiver = receiver
         try:
-            await self._inner.open(self)
+            await super().open(receiver)
         except BaseException:
             if begins:  # nothing was recorded: the name is free for another try
                 self._end(None)
@@ -272,45 +325,17 @@ class RecordingTransport:
         self._began = self._clock()
         self._put(format_transcript(Transcript((), self._header)))
 
-    def write(self, data: bytes) -> None:
-        """Record and send bytes. Raises LinkLost once closed."""
-        self._record(Direction.SENT, data)
-        self._inner.write(data)
-
-    async def drain(self) -> None:
-        """Wait until the port behind has room again. Raises LinkLost."""
-        await self._inner.drain()
-
-    async def close(self) -> None:
-        """Close the port and the file."""
-        await self._inner.close()
-        self.finish()
-
     def finish(self) -> None:
         """End the recording; bytes pass as before."""
         self._end(None)
 
-    def data_received(self, data: bytes) -> None:
-        """Record and deliver bytes."""
-        self._record(Direction.RECEIVED, data)
-        if self._receiver is not None:
-            self._receiver.data_received(data)
-
-    def connection_lost(self, reason: Exception | None) -> None:
-        """Report the end of the link; an unexpected one is recorded."""
-        if reason is not None:
-            self._end(self._clock() - self._began)
-        receiver, self._receiver = self._receiver, None
-        if receiver is not None:
-            receiver.connection_lost(reason)
-
-    def _record(self, direction: Direction, data: bytes) -> None:
+    def _note(self, direction: Direction, data: bytes) -> None:
         if self._file >= 0:
-            self._put_steps(self._recorder.add(direction, data, self._clock() - self._began))
+            super()._note(direction, data)
 
     def _end(self, at_s: float | None) -> None:
         if self._file >= 0:
-            self._put_steps(self._recorder.finish(at_s))
+            super()._end(at_s)
             os.close(self._file)
             self._file = -1
 
