@@ -19,9 +19,11 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
+from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, Phase, State
 from agent.daemon.states import row_of
 from agent.errors import RateLimited, Unavailable, Untrusted
+from agent.redact import redact
 
 _log = logging.getLogger(__name__)
 
@@ -182,6 +184,9 @@ class Concern(Generic[S_co]):
 
     def _write(self, level: int, text: str) -> None:
         _log.log(level, "%s", text, extra={"kit": self.kit, "concern": self.name})
+        if self.kit:
+            named = logging.getLevelName(level).lower()
+            self._registry.recent(self.kit).add(DECISIONS, redact(f"{self.name}: {text}"), named)
 
     def publish(
         self, kind: AgentEventKind, detail: str, *, at: datetime | None = None, key: str = ""
@@ -231,6 +236,11 @@ class StatusRegistry:
         """The port of each kit."""
         self.on_service_back: Callable[[], None] = lambda: None
         self._subscribers: dict[str, Callable[[AgentEvent], None]] = {}
+        self._recent: dict[str, RecentMoments] = {}
+
+    def recent(self, kit: str) -> RecentMoments:
+        """Return what happened to a kit lately."""
+        return self._recent.setdefault(kit, RecentMoments(self.clock))
 
     def now(self) -> datetime:
         """Return the time, in UTC, in milliseconds' steps."""
@@ -258,6 +268,7 @@ class StatusRegistry:
         """Remove the concerns of a kit and the subscriber to its events."""
         self.concerns = [concern for concern in self.concerns if concern.kit != kit]
         self._subscribers.pop(kit, None)
+        self._recent.pop(kit, None)
         self.notify_changed()
 
     def subscribe(self, kit: str, subscriber: Callable[[AgentEvent], None]) -> None:

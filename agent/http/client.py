@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from types import TracebackType
 from typing import Self, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
@@ -29,6 +29,8 @@ from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
 from at.protocol.errors import FirmwareRefused
 
 KitGate = Callable[[], Awaitable[None]]
+OnExchange = Callable[[str, int, float], None]
+"""Is told of each request: method and path, the status of its answer or 0, and the seconds."""
 """Returns where calls may be made in the kit's name (D1.3). Raises FirmwareRefused, AtError."""
 
 T = TypeVar("T")
@@ -60,6 +62,10 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _tell_nobody(_what: str, _status: int, _seconds: float) -> None:
+    """Is told of each request of a client of which nobody wants to know."""
+
+
 async def refuse_any_kit() -> None:
     """Refuse: the gate of a client that was given no kit."""
     raise FirmwareRefused(
@@ -74,7 +80,7 @@ class HttpClient:
     `hosts` are the base URLs; a call to a host that has none is a ConfigError. Clients made by
     `acting_as` share the transport; closing any of them closes it. `kit_gate` is awaited before
     each call in a kit's name, and before each token of a kit. `addresses` says of a base URL what
-    helps where it cannot be reached.
+    helps where it cannot be reached. `on_exchange` is told of each request that was sent.
     """
 
     def __init__(
@@ -89,6 +95,7 @@ class HttpClient:
         addresses: Mapping[Host, str] | None = None,
         jitter: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        on_exchange: OnExchange = _tell_nobody,
     ) -> None:
         self.transport = transport
         self.keyring = keyring or Keyring()
@@ -99,6 +106,7 @@ class HttpClient:
         self._now = now
         self._jitter = jitter
         self._sleep = sleep
+        self._on_exchange = on_exchange
         for host, url in self._hosts.items():
             checked_url(url, f"hosts.{host.value}")
 
@@ -117,7 +125,9 @@ class HttpClient:
         """Close the connections."""
         await self.transport.close()
 
-    def acting_as(self, *credentials: Credential, kit_gate: KitGate) -> HttpClient:
+    def acting_as(
+        self, *credentials: Credential, kit_gate: KitGate, on_exchange: OnExchange = _tell_nobody
+    ) -> HttpClient:
         """Return a client for a kit, with these credentials in place of others of their kinds."""
         return HttpClient(
             self.transport,
@@ -129,6 +139,7 @@ class HttpClient:
             addresses=self._addresses,
             jitter=self._jitter,
             sleep=self._sleep,
+            on_exchange=on_exchange,
         )
 
     def base_url(self, host: Host) -> str:
@@ -234,13 +245,7 @@ class HttpClient:
         url = prepared.url
         headers: Mapping[str, str] = {**prepared.headers, **secret}
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self.transport.exchange(
-                prepared.method,
-                url,
-                headers=headers,
-                content=prepared.content,
-                max_bytes=call.max_bytes,
-            )
+            response = await self._exchanged(prepared, url, headers, call.max_bytes)
             location = response.headers.get("location", "")
             follows = call.follows and prepared.method == "GET"
             if not (follows and location and response.status in REDIRECTS):
@@ -250,6 +255,21 @@ class HttpClient:
                 # Once away it stays away: a hop back home may be the other host's doing.
                 headers = prepared.headers
         raise BadAnswer(f"{call.title}: more than {MAX_REDIRECTS} redirects")
+
+    async def _exchanged(
+        self, prepared: _Prepared, url: str, headers: Mapping[str, str], max_bytes: int
+    ) -> Response:
+        began, status = time.monotonic(), 0
+        try:
+            response = await self.transport.exchange(
+                prepared.method, url, headers=headers, content=prepared.content, max_bytes=max_bytes
+            )
+            status = response.status
+        finally:
+            # A query may hold what is signed, or names somebody.
+            what = f"{prepared.method} {urlsplit(url).path}"
+            self._on_exchange(what, status, time.monotonic() - began)
+        return response
 
     def _accepted(
         self, call: Call[object], response: Response, credential: Credential | None

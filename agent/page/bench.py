@@ -20,7 +20,6 @@ from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.tray import Slot, SlotState
 
-KEYS = (("F2", "scan field"), ("m", "sound on, off"))
 _KINDS = {
     SlotState.FAIL: "bad",
     SlotState.BUSY: "attn",

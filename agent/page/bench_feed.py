@@ -19,8 +19,6 @@ from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.tray import SlotState
 
-LOOK_S = 0.5
-"""Seconds between two looks at the tray."""
 _READ_S = 5.0
 _SHARE = 20
 """A ledger is read for at most one part of so many of the time, however large it is."""

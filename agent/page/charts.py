@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from agent.daemon.snapshot import LastPosition, Place, Reading
 from agent.page.markup import Html, tag
-from agent.page.words import number
+from agent.page.words import metres, number
 
 HOUR = timedelta(hours=1)
 _GAP = timedelta(seconds=150)
@@ -150,7 +150,7 @@ def plan(position: LastPosition | None, track: Sequence[Place] = ()) -> Html:
     step = _round_step(half / 2)
     ticks = [n * step for n in range(-int(half / step), int(half / step) + 1)]
     grid = "".join(f"M{x:g} {-half:g}V{half:g}M{-half:g} {x:g}H{half:g}" for x in ticks)
-    around = None if position.uncertainty is None else f"±{position.uncertainty:.0f} m"
+    around = None if position.uncertainty is None else f"±{metres(position.uncertainty)}"
     inner = tag(
         "svg",
         tag("path", class_="grid", d=grid),
@@ -162,7 +162,7 @@ def plan(position: LastPosition | None, track: Sequence[Place] = ()) -> Html:
     return tag(
         "svg",
         inner,
-        tag("text", f"{step:g} m", x=4, y="96%"),
+        tag("text", metres(step), x=4, y="96%"),
         around and tag("text", around, x="96%", y="14%", text_anchor="end"),
         class_="ch plan",
         role="img",
@@ -174,11 +174,11 @@ def _around(lat0: float, lon0: float) -> Callable[[float, float], tuple[float, f
     """Return what turns a place into metres east and north of one: on a plane, for a plan."""
     per_degree_east = _METRES_PER_DEGREE * math.cos(math.radians(lat0))
 
-    def metres(lat: float, lon: float) -> tuple[float, float]:
+    def east_north(lat: float, lon: float) -> tuple[float, float]:
         degrees_east = (lon - lon0 + 180) % 360 - 180
         return degrees_east * per_degree_east, (lat - lat0) * _METRES_PER_DEGREE
 
-    return metres
+    return east_north
 
 
 def _round_step(length: float) -> float:

@@ -14,7 +14,7 @@ import msgspec
 from agent.daemon.control.client import open_request
 from agent.daemon.control.protocol import StatusAnswer, WatchRequest
 from agent.daemon.control.socket import ControlSocket
-from agent.daemon.snapshot import AgentStatus, State
+from agent.daemon.snapshot import AgentStatus, KitStatus, State
 from agent.errors import AgentError
 
 RETRY_S = 1.0
@@ -42,20 +42,29 @@ class AgentFeed:
         """Set at the next change; another one stands here from then on."""
         self.now = now
         self._socket = control_socket
+        self._kits: dict[str, KitStatus] = {}
 
     async def run(self) -> None:
         """Follow the agent until cancelled."""
         while True:
             try:
-                async with open_request(self._socket, WatchRequest()) as connection:
+                async with open_request(
+                    self._socket, WatchRequest(changed_only=True)
+                ) as connection:
+                    self._kits.clear()
                     while True:
-                        self._take((await connection.answer(StatusAnswer, None)).status)
+                        self._take(await connection.answer(StatusAnswer, None))
             except AgentError as error:
                 self._lose(error)
             await asyncio.sleep(RETRY_S)
 
-    def _take(self, status: AgentStatus) -> None:
-        self.status, self.lost_at, self.trouble = status, None, ""
+    def _take(self, answer: StatusAnswer) -> None:
+        # A kit that has not changed is the same object: it is not painted again.
+        known = {**self._kits, **{kit.name: kit for kit in answer.status.kits}}
+        self._kits = {name: known[name] for name in answer.names or [] if name in known}
+        kits = answer.status.kits if answer.names is None else list(self._kits.values())
+        self.status = msgspec.structs.replace(answer.status, kits=kits)
+        self.lost_at, self.trouble = None, ""
         self.notify_changed()
 
     def _lose(self, error: AgentError) -> None:

@@ -8,52 +8,70 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 
+from agent.daemon.recent import CONSOLE, Moment, RecentMoments
 from agent.daemon.snapshot import FotaStatus, KitStatus, LinkStatus, LocationStatus, Reading
-from agent.page import charts, kits
-from agent.page.console_feed import ConsoleFeed, ConsoleLine
+from agent.page import charts, kits, timeline
 from agent.page.markup import Child, Html, tag
+from agent.page.moment_feed import MomentFeed
 from agent.page.view import Painted, View
-from agent.page.words import age, iso, moment, number, state_word
+from agent.page.words import age, iso, metres, moment, number, state_word
 
 KEYS = (("p", "pause the console"), ("/", "filter"), ("Esc", "back"))
 LEVELS = ("debug", "info", "warning", "error")
 _SHOWN = 200
 """Lines of the console in the page; more are in its download."""
+_LANES_S = 5.0
+"""The shortest time between two pictures of the lanes."""
 _COLOURS = {"error": "bad", "warning": "attn", "note": "work"}
 
 
 def kit_view(
     kit: KitStatus,
-    console: ConsoleFeed,
+    feed: MomentFeed,
     now: datetime,
     painted: Painted,
     *,
     match: str = "",
     level: str = "",
+    at: datetime | None = None,
 ) -> View:
-    """Return the view of a kit; the console shows lines with `match` in them, from `level` on."""
+    """Return the view of a kit; the console shows lines with `match` in them, from `level` on.
+
+    `at` is the moment that is opened, None for none.
+    """
+    recent = feed.recent
     minute = kits.end_of_minute(now)
+    lately = int(now.timestamp() / _LANES_S)
     paints = {
         "head": partial(_head, kit, now),
         "facts": partial(_facts, kit, now),
         "troubles": partial(_troubles, kit, now),
-        "signal": partial(_signal, kit, now),
+        "signal": partial(_signal, kit, recent, now),
+        "decisions": partial(timeline.decisions, kit, recent, now),
         "identity": partial(_identity, kit),
         "position": partial(_position, kit, now),
     }
     parts = {
-        name: painted.part(f"{kit.name} {name}", (kit, minute), paint)
+        name: painted.part(
+            f"{kit.name} {name}",
+            (kit, minute, lately if name in {"signal", "decisions"} else None),
+            paint,
+        )
         for name, paint in paints.items()
     }
-    lines = [each for each in console.lines if _is_shown(each, match, level)]
-    parts["console"] = _console(kit, console, len(lines), match, level)
+    every = recent.of(CONSOLE)
+    lines = [each for each in every if _is_shown(each, match, level)]
+    parts["console"] = _console(kit, feed.trouble, len(lines), len(every), match, level)
     shown = {f"line-{each.number}": each for each in lines[-_SHOWN:]}
     for name, line in shown.items():
         parts[name] = painted.part(f"{kit.name} {name}", line, partial(_line, name, line))
+    opened = []
+    if at is not None:
+        opened, parts["around"] = ["around"], timeline.around(kit, recent, at)
     lists = {
         "heading": ["head"],
         "columns": [],
-        "columns/wide": ["facts", "troubles", "signal", "console"],
+        "columns/wide": ["facts", "troubles", "signal", *opened, "decisions", "console"],
         "columns/wide/lines": list(shown),
         "columns/side": ["position", "identity"],
     }
@@ -83,23 +101,34 @@ def _troubles(kit: KitStatus, now: datetime) -> Html:
     return tag("div", boxes, id="troubles", class_="troubles", hidden=not boxes)
 
 
-def _signal(kit: KitStatus, now: datetime) -> Html:
+def _signal(kit: KitStatus, recent: RecentMoments, now: datetime) -> Html:
     link = kit.concern(LinkStatus)
     until = kits.end_of_minute(now)
-    rsrp = charts.RSRP.value(link.reading)
+    rsrp, address = charts.RSRP.value(link.reading), kits.address(kit)
     return tag(
         "section",
-        tag("h2", "Signal", tag("span", " the last hour, UTC", class_="muted")),
+        tag("h2", "Time line", tag("span", " the last hour, UTC", class_="muted")),
         tag("p", f"RSRP {number(rsrp)} dBm, {charts.quality(rsrp)}"),
         charts.signal(charts.RSRP, link.history, until, axis=True),
         tag("p", f"SNR {number(charts.SNR.value(link.reading))} dB, weak below {number(-3)}"),
         charts.signal(charts.SNR, link.history, until, axis=True),
+        timeline.lanes(recent, until),
         tag(
             "details",
             tag("summary", "as table"),
             tag("div", _table(link.history), class_="scroll", tabindex="0"),
         ),
-        tag("a", "Download as CSV", href=f"{kits.address(kit)}/signal.csv", download=True),
+        tag(
+            "p",
+            tag("a", "Download the signal as CSV", href=f"{address}/signal.csv", download=True),
+            tag(
+                "a",
+                "Download the AT lines, redacted",
+                href=f"{address}/recording.txt",
+                download=True,
+            ),
+            class_="tools",
+        ),
         id="signal",
         class_="panel" if link.reading else "panel stale",
     )
@@ -137,7 +166,7 @@ def _position(kit: KitStatus, now: datetime) -> Html:
     position = found.position
     words: Child = "No position yet. It is looked for once the kit is heard."
     if position is not None and position.lat is not None and position.lon is not None:
-        around = "" if position.uncertainty is None else f", ±{position.uncertainty:.0f} m"
+        around = "" if position.uncertainty is None else f", ±{metres(position.uncertainty)}"
         at = moment(datetime.fromisoformat(position.at), date=now)
         where = f"{number(position.lat, 5)}, {number(position.lon, 5)}{around} by {position.method}"
         words = (where, ", ", at)
@@ -173,7 +202,7 @@ def _identity(kit: KitStatus) -> Html:
 # --- the console
 
 
-def _is_shown(line: ConsoleLine, match: str, level: str) -> bool:
+def _is_shown(line: Moment, match: str, level: str) -> bool:
     if match.lower() not in line.text.lower():
         return False
     if level not in LEVELS or line.level == "note":
@@ -181,17 +210,16 @@ def _is_shown(line: ConsoleLine, match: str, level: str) -> bool:
     return line.level in LEVELS[LEVELS.index(level) :]
 
 
-def _console(kit: KitStatus, console: ConsoleFeed, count: int, match: str, level: str) -> Html:
-    total = len(console.lines)
+def _console(kit: KitStatus, trouble: str, count: int, total: int, match: str, level: str) -> Html:
     of_all = f"{count} of {total}" if match or level else str(total)
-    state = f"not live: {console.trouble}" if console.trouble else "live"
+    state = f"not live: {trouble}" if trouble else "live"
     options = [
         tag("option", name or "all levels", value=name, selected=name == level)
         for name in ("", *LEVELS)
     ]
     empty = None
     if not total:
-        empty = tag("p", "Nothing was printed since this page was opened.", class_="muted")
+        empty = tag("p", "Nothing was printed since the agent started.", class_="muted")
     elif not count:
         empty = tag("p", f"0 of {total} lines; ", tag("a", "clear", href=kits.address(kit)))
     return tag(
@@ -220,16 +248,16 @@ def _console(kit: KitStatus, console: ConsoleFeed, count: int, match: str, level
     )
 
 
-def _line(name: str, line: ConsoleLine) -> Html:
+def _line(name: str, line: Moment) -> Html:
     colour = _COLOURS.get(line.level, "")
     return tag("div", moment(line.at), " ", tag("span", line.text, class_=colour), id=name)
 
 
-def console_text(console: ConsoleFeed) -> Iterator[str]:
+def console_text(feed: MomentFeed) -> Iterator[str]:
     """Yield what is kept of a console, with times, without secrets and identities."""
     from at.transcripts.redaction import Redactor
 
     redactor = Redactor(identity=True)
-    for line in console.lines:
+    for line in feed.recent.of(CONSOLE):
         cleaned = redactor.clean(line.text.encode(errors="backslashreplace"))
         yield f"{iso(line.at)} {cleaned.decode('utf-8', 'backslashreplace')}\n"

@@ -25,7 +25,7 @@ from agent.daemon.states import meaning
 from agent.page import charts
 from agent.page.markup import Child, Html, tag
 from agent.page.view import Painted, View
-from agent.page.words import CLASS_OF, age, counted, moment, number, state_word
+from agent.page.words import CLASS_OF, age, counted, metres, moment, number, state_word
 from at.checkup import REGISTRATION
 
 KEYS = (("j k", "next, previous kit"), ("Enter", "open"), ("d", "cards or rows"))
@@ -340,7 +340,7 @@ def _location_facts(location: ConcernStatus, now: datetime) -> dict[str, Child]:
     if position is None:
         return {"Position": "off" if location.phase is Phase.OFF else "none yet"}
     at = datetime.fromisoformat(position.at)
-    around = "" if position.uncertainty is None else f", ±{position.uncertainty:.0f} m"
+    around = "" if position.uncertainty is None else f", ±{metres(position.uncertainty)}"
     return {"Position": (f"{position.method}, ", moment(at, date=now), around)}
 
 

@@ -17,7 +17,6 @@ from agent.provisioning.ledger import RunRecord
 from agent.provisioning.ledger.records import UNFINISHED
 from agent.provisioning.report import Report, percent
 
-KEYS = ()
 _MADE = {"done", "unchanged"}
 _SHOWN = 100
 _COLUMNS = (

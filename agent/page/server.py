@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import uvicorn
@@ -34,12 +34,14 @@ from agent.config.urls import host_and_port, is_loopback
 from agent.daemon.control.socket import control_socket_of
 from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.page.access import Guard, Links, signing_key
-from agent.page.bench_feed import RunningBench
 from agent.page.feed import AgentFeed
 from agent.page.markup import tag
 from agent.page.view import Surroundings, View, plain_page, whole_page
 from agent.page.views import Subject, Unknown, Views
 from agent.tasks import cancel_and_wait, wait_for_event
+
+if TYPE_CHECKING:
+    from agent.page.bench_feed import RunningBench
 
 PUSH_S = 0.1
 """The shortest time between two differences for one browser."""
@@ -83,7 +85,7 @@ class OrderAct(msgspec.Struct, forbid_unknown_fields=True):
         running.set_order(self.operator, self.lot)
 
 
-_ACTS = {"/bench/scan": ScanAct, "/bench/order": OrderAct}
+_ACTS: dict[str, type[ScanAct | OrderAct]] = {"/bench/scan": ScanAct, "/bench/order": OrderAct}
 _LONGEST_ACT = 4096  # bytes
 
 

@@ -5,18 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from agent.daemon.control.socket import ControlSocket
 from agent.daemon.snapshot import KitStatus
-from agent.page import bench, kit, kits, report
-from agent.page.bench_feed import LOOK_S, PERIODS, LedgerFeed, RunningBench
-from agent.page.console_feed import ConsoleFeed
+from agent.page import kit, kits, timeline
 from agent.page.feed import AgentFeed
 from agent.page.markup import Html, tag
+from agent.page.moment_feed import MomentFeed
 from agent.page.view import Painted, View, live
-from agent.provisioning.ledger import Ledger
 from agent.tasks import cancel_and_wait
 
+if TYPE_CHECKING:
+    from agent.page.bench_feed import LedgerFeed, RunningBench
+    from agent.provisioning.ledger import Ledger
+
+_LOOK_S = 0.5  # between two looks at a tray
+_KEYS = {
+    "/kits": kits.KEYS,
+    "/bench": (("F2", "scan field"), ("m", "sound on, off")),
+    "/report": (),
+}
 _LONGEST_FILTER = 200  # characters
 _STARTING = "No agent is heard"
 
@@ -46,20 +56,22 @@ class Views:
         self.control = subject.control
         self.running = subject.running
         self._feed = feed
-        self._ledger = LedgerFeed(subject.open_ledger, self.wake, feed.now)
+        self._open_ledger = subject.open_ledger
+        self._ledger: LedgerFeed | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._socket = control_socket
         self._painted = Painted()
-        self._consoles: dict[str, tuple[ConsoleFeed, asyncio.Task[None]]] = {}
+        self._followed: dict[str, tuple[MomentFeed, asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
         """Follow what is shown until cancelled."""
-        await asyncio.gather(self._feed.run(), self._ledger.run(), self._look())
+        await asyncio.gather(self._feed.run(), self._look())
 
     async def _look(self) -> None:
         while self.running is not None:
             self.running.look()
             self.wake()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(_LOOK_S)
 
     @property
     def home(self) -> str:
@@ -71,7 +83,8 @@ class Views:
         now = self._feed.now()
         if path.startswith("/kits"):
             return live(now, self._feed.lost_at, self._feed.trouble)
-        return live(now, self._ledger.lost_at, self._ledger.trouble, local=True)
+        ledger = self._ledger_feed()
+        return live(now, ledger.lost_at, ledger.trouble, local=True)
 
     @property
     def next_change(self) -> asyncio.Event:
@@ -83,24 +96,18 @@ class Views:
         self._feed.notify_changed()
 
     async def close(self) -> None:
-        """End what follows consoles."""
-        await cancel_and_wait(*(task for _, task in self._consoles.values()))
+        """End what follows kits."""
+        reading = [] if self._reading is None else [self._reading]
+        await cancel_and_wait(*(task for _, task in self._followed.values()), *reading)
 
     def keys(self, path: str) -> Sequence[tuple[str, str]]:
         """Return the keys of a view, for its last line."""
-        of = {"/kits": kits.KEYS, "/bench": bench.KEYS, "/report": report.KEYS}
-        return of.get(path, kit.KEYS)
+        return _KEYS.get(path, kit.KEYS)
 
     def view(self, path: str, query: Mapping[str, str]) -> View:
         """Return the view of an address. Raises Unknown."""
-        if path == "/bench":
-            records = self._ledger.records("today")
-            now = self._feed.now()
-            return bench.bench_view(self.running, records, now, self._painted, control=self.control)
-        if path == "/report":
-            period = _period(query)
-            records = self._ledger.records(period)
-            return report.report_view(records, period, self._feed.now(), self._painted)
+        if path in {"/bench", "/report"}:
+            return self._of_bench(path, query)
         name = path.removeprefix("/kits/")
         if path != "/kits" and (name == path or "/" in name):
             raise Unknown(f"there is no page {path}")
@@ -115,25 +122,50 @@ class Views:
         opened = self._kit(name)
         return kit.kit_view(
             opened,
-            self._console(opened.name),
+            self._moments(opened.name),
             self._feed.now(),
             self._painted,
             match=query.get("match", "")[:_LONGEST_FILTER],
             level=query.get("level", ""),
+            at=_time(query.get("at", "")),
         )
 
     def file(self, path: str, query: Mapping[str, str]) -> str | None:
         """Return the file to download at an address, None where that is a view. Raises Unknown."""
         if path == "/report/runs.csv":
-            return report.runs_csv(self._ledger.records(_period(query)))
+            from agent.page.report import runs_csv
+
+            return runs_csv(self._ledger_feed().records(_period(query)))
         if not path.startswith("/kits/"):
             return None
         name, _, what = path.removeprefix("/kits/").rpartition("/")
         if what == "signal.csv":
             return kit.signal_csv(self._kit(name))
+        if what == "recording.txt":
+            stretch = _time(query.get("from", "")), _time(query.get("to", ""))
+            opened = self._kit(name)
+            return timeline.recording(opened, self._moments(opened.name).recent, *stretch)
         if what == "console.txt":
-            return "".join(kit.console_text(self._console(self._kit(name).name)))
+            return "".join(kit.console_text(self._moments(self._kit(name).name)))
         return None
+
+    def _of_bench(self, path: str, query: Mapping[str, str]) -> View:
+        from agent.page import bench, report
+
+        period = _period(query) if path == "/report" else "today"
+        records, now = self._ledger_feed().records(period), self._feed.now()
+        if path == "/report":
+            return report.report_view(records, period, now, self._painted)
+        return bench.bench_view(self.running, records, now, self._painted, control=self.control)
+
+    def _ledger_feed(self) -> LedgerFeed:
+        """Return what reads the ledger; an agent whose page shows kits alone does without it."""
+        if self._ledger is None:
+            from agent.page.bench_feed import LedgerFeed
+
+            self._ledger = LedgerFeed(self._open_ledger, self.wake, self._feed.now)
+            self._reading = asyncio.ensure_future(self._ledger.run())
+        return self._ledger
 
     def _kit(self, name: str) -> KitStatus:
         known = self._feed.status.kits if self._feed.status is not None else []
@@ -143,15 +175,26 @@ class Views:
         names = ", ".join(each.name for each in known) or "none yet"
         raise Unknown(f"there is no kit {name}; there are: {names}")
 
-    def _console(self, name: str) -> ConsoleFeed:
-        """Return the console of a kit, which is followed from the first time on."""
-        if name not in self._consoles:
-            feed = ConsoleFeed(self._socket, name, self._feed.now, self._feed.notify_changed)
-            self._consoles[name] = feed, asyncio.ensure_future(feed.run())
-        return self._consoles[name][0]
+    def _moments(self, name: str) -> MomentFeed:
+        """Return what happens to a kit, which is followed from the first time on."""
+        if name not in self._followed:
+            feed = MomentFeed(self._socket, name, self._feed.notify_changed)
+            self._followed[name] = feed, asyncio.ensure_future(feed.run())
+        return self._followed[name][0]
+
+
+def _time(text: str) -> datetime | None:
+    """Return a time of an address, in UTC where it names no zone; None where it is none."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _period(query: Mapping[str, str]) -> str:
+    from agent.page.bench_feed import PERIODS
+
     period = query.get("period", "today")
     return period if period in PERIODS else "today"
 

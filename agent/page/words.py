@@ -34,6 +34,11 @@ def number(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
+def metres(length: float) -> str:
+    """Return a length in metres, in kilometres from ten of them on."""
+    return f"{length:.0f} m" if length < 10_000 else f"{length / 1000:.0f} km"
+
+
 def moment(at: datetime, *, local: bool = False, date: datetime | None = None) -> Html:
     """Return a clock time, in UTC or here; with its day where that is not the day of `date`."""
     shown = at.astimezone() if local else at.astimezone(UTC)

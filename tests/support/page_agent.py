@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from statuses import kit, status
 
 from agent.config.profile import PageSettings
-from agent.console.line_classifier import encode_item
-from agent.console.log_line import LogLine
+from agent.console.log_line import parse_line
 from agent.daemon.control import protocol
 from agent.daemon.control.socket import control_socket_of
+from agent.daemon.recent import CONSOLE, Moment, RecentMoments
 from agent.daemon.snapshot import AgentStatus
 from agent.page.bench_feed import RunningBench
 from agent.page.server import ServedPage, serving
@@ -33,7 +35,8 @@ class FakeAgent:
         self._watchers: list[asyncio.StreamWriter] = []
         self._windows: list[asyncio.StreamWriter] = []
         self._status = status(kit("a"))
-        self._lines: list[str] = []
+        self._names: list[str] | None = None
+        self.recent = RecentMoments(time.time)
 
     async def start(self) -> None:
         self._server = await self._socket.listen(self._connected, "", limit=65536)
@@ -47,12 +50,9 @@ class FakeAgent:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = json.loads(await reader.readline() or b"{}").get("do")
-        if asked == "console":
+        if asked == "recent":
             self._windows.append(writer)
-            answer = protocol.ConsoleAnswer(True, kit="a", port="", pid=1)
-            writer.write(protocol.encode(answer))
-            for line in self._lines:
-                writer.write(encode_item(LogLine(line, line=line)))
+            self._tell_moments([writer], self.recent.after(0))
         elif asked == "watch":
             self._watchers.append(writer)
             self._send(writer)
@@ -60,20 +60,31 @@ class FakeAgent:
             writer.write(b"{}\n")
             writer.close()
 
-    def tell(self, new: AgentStatus) -> None:
-        """Have a new status."""
-        self._status = new
+    def tell(self, new: AgentStatus, names: list[str] | None = None) -> None:
+        """Have a new status; with `names` of all kits it holds those that have changed."""
+        self._status, self._names = new, names
         for writer in self._watchers:
             self._send(writer)
 
     def print(self, line: str) -> None:
         """Have a kit print a line."""
-        self._lines.append(line)
-        for writer in self._windows:
-            writer.write(encode_item(LogLine(line, line=line)))
+        self.happen(CONSOLE, line, parse_line(line.encode()).level or "")
+
+    def happen(self, lane: str, text: str, level: str = "") -> None:
+        """Have something happen to a kit."""
+        before = self.recent.count
+        self.recent.add(lane, text, level)
+        self._tell_moments(self._windows, self.recent.after(before))
+
+    def _tell_moments(self, windows: list[asyncio.StreamWriter], moments: list[Moment]) -> None:
+        answer = msgspec.json.encode(protocol.MomentsAnswer(True, moments=moments)) + b"\n"
+        for writer in windows:
+            writer.write(answer)
 
     def _send(self, writer: asyncio.StreamWriter) -> None:
-        writer.write(protocol.encode(protocol.StatusAnswer(True, status=self._status)))
+        writer.write(
+            protocol.encode(protocol.StatusAnswer(True, status=self._status, names=self._names))
+        )
 
 
 @contextlib.asynccontextmanager

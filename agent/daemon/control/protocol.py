@@ -19,6 +19,7 @@ from typing import Annotated, Generic, Literal, NoReturn, TypeVar, get_args
 import msgspec
 
 from agent.console.line_classifier import ConsoleCounts, ConsoleItem, decode_item
+from agent.daemon.recent import Moment
 from agent.daemon.snapshot import AgentStatus
 
 T = TypeVar("T")
@@ -35,8 +36,13 @@ class StatusRequest(Request, tag="status"):
     """The status, once: StatusAnswer."""
 
 
-class WatchRequest(Request, tag="watch"):
-    """The status now and at each change: StatusAnswers."""
+class WatchRequest(Request, tag="watch", omit_defaults=True):
+    """The status now and at each change: StatusAnswers.
+
+    With `changed_only` each answer after the first has only the kits that have changed.
+    """
+
+    changed_only: bool = False
 
 
 class ReloadRequest(Request, tag="reload"):
@@ -73,6 +79,12 @@ class ConsoleRequest(Request, tag="console"):
     kit: str = ""
 
 
+class RecentRequest(Request, tag="recent"):
+    """What happened to a kit lately, and what comes: MomentsAnswers."""
+
+    kit: str = ""
+
+
 class PageRequest(Request, tag="page"):
     """A link to the page that the agent serves: PageAnswer."""
 
@@ -85,6 +97,7 @@ AnyRequest = (
     | HoldRequest
     | LeaseRequest
     | ConsoleRequest
+    | RecentRequest
     | PageRequest
 )
 REQUESTS = frozenset(kind.__struct_config__.tag for kind in get_args(AnyRequest))
@@ -100,10 +113,11 @@ class Answer(msgspec.Struct):
     ok: Literal[True]
 
 
-class StatusAnswer(Answer, kw_only=True):
-    """The status."""
+class StatusAnswer(Answer, kw_only=True, omit_defaults=True):
+    """The status; with `names` those of all kits, in their order, where some are left out."""
 
     status: AgentStatus
+    names: list[str] | None = None
 
 
 class OutboxAnswer(Answer, Generic[T], kw_only=True):
@@ -133,6 +147,12 @@ class ConsoleAnswer(Answer, kw_only=True):
     kit: str
     port: str
     pid: int
+
+
+class MomentsAnswer(Answer, kw_only=True):
+    """Moments, the oldest first; a gap in their numbers is what was not kept."""
+
+    moments: list[Moment]
 
 
 class PageAnswer(Answer, kw_only=True):

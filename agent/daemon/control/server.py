@@ -20,6 +20,7 @@ from agent.daemon.control.console import show_console
 from agent.daemon.control.socket import ControlSocket
 from agent.daemon.kit.kit import KitAgent
 from agent.daemon.kit.link import hold, lease
+from agent.daemon.recent import RecentMoments
 from agent.daemon.snapshot import AgentStatus
 from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError, UsageError, exit_code_of
@@ -31,6 +32,8 @@ LONGEST_REQUEST = 65536
 """Bytes of a request's line."""
 _REQUEST_S = 10.0  # until a connection must have sent its request
 _POLL_S = 1.0  # the longest between two states for `watch`: the outbox signals no change
+_MOST_MOMENTS = 100  # in one message
+_PAGE_PAUSE_S = 0.5  # the shortest between two states for a page
 _PAUSE_S = 0.2  # the shortest between two states for `watch`
 _HANG_UP_S = 1.0  # for the last answer to be read
 _LONGEST_NAME = 80  # characters of the name of a program, for `status`
@@ -111,8 +114,9 @@ class ControlServer:
         match request:
             case protocol.StatusRequest():
                 await client.send(protocol.StatusAnswer(True, status=await self._agent.status()))
-            case protocol.WatchRequest():
-                await first_of(client.reader.read(), self._send_changes(client))
+            case protocol.WatchRequest(changed_only=changed_only):
+                send = self._send_changed_kits if changed_only else self._send_changes
+                await first_of(client.reader.read(), send(client))
             case protocol.ReloadRequest():
                 await self._agent.reload()
                 await client.send(protocol.Answer(True))
@@ -131,6 +135,9 @@ class ControlServer:
             case protocol.ConsoleRequest(kit=name):
                 kit = self._agent.kit(name)
                 await show_console(kit, self._agent.registry, client.reader, client.writer)
+            case protocol.RecentRequest(kit=name):
+                recent = self._agent.kit(name).recent
+                await first_of(client.reader.read(), _send_moments(recent, client))
             case protocol.PageRequest():
                 link = self._agent.page_link
                 await client.send(protocol.PageAnswer(True, link=link and link()))
@@ -146,6 +153,24 @@ class ControlServer:
                 await client.send_line(line)
             await wait_for_event(change, _POLL_S)
             await asyncio.sleep(_PAUSE_S)
+
+    async def _send_changed_kits(self, client: _Client) -> None:
+        """Send what a page shows: an agent has many kits, and few of them change at a time."""
+        sent: dict[str, bytes] = {}
+        while True:
+            change = self._agent.registry.next_change  # of before the status is read
+            status = await self._agent.status()
+            names = [kit.name for kit in status.kits]
+            found = {kit.name: _encoded(kit) for kit in status.kits}
+            kits = [kit for kit in status.kits if found[kit.name] != sent.get(kit.name)]
+            status = msgspec.structs.replace(status, kits=kits)
+            found[""] = _encoded(msgspec.structs.replace(status, kits=[]))  # what all share
+            if found != sent:
+                answer = protocol.StatusAnswer(True, status=status, names=names)
+                await client.send_line(_encoded(answer) + b"\n")
+            sent = found
+            await wait_for_event(change, _POLL_S)
+            await asyncio.sleep(_PAGE_PAUSE_S)
 
     async def _query_outbox(self, request: protocol.OutboxRequest) -> queries.Result:
         """List, drop or flush for a command that cannot open the outbox itself."""
@@ -227,6 +252,28 @@ class _Client:
     def connection_lost(self, _reason: Exception | None) -> None:
         """Close: the modem's link is lost."""
         self.writer.close()
+
+
+def _encoded(message: msgspec.Struct) -> bytes:
+    """Return a message as JSON: at once, unless a port has what is no character in its name."""
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        return protocol.encode(message).rstrip(b"\n")
+
+
+async def _send_moments(recent: RecentMoments, client: _Client) -> None:
+    """Send what is kept, and then what comes; a client that reads slowly misses what is dropped."""
+    after = 0
+    while True:
+        change = recent.next_change  # of before they are read: no later one is missed
+        if moments := recent.after(after)[:_MOST_MOMENTS]:
+            after = moments[-1].number
+            answer = protocol.MomentsAnswer(True, moments=moments)
+            await client.send_line(_encoded(answer) + b"\n")
+        else:
+            await change.wait()
+            await asyncio.sleep(_PAUSE_S)
 
 
 async def _hang_up(writer: asyncio.StreamWriter) -> None:

@@ -28,6 +28,7 @@ from agent.daemon.snapshot import Finding, LikelyCause
 from agent.daemon.status import AgentEventKind
 from agent.tasks import first_of, wait_for_event
 from at.causes.diagnosis import Cause
+from at.checkup import REGISTRATION
 from at.commands.clock import read_clock
 from at.commands.functional_mode import LTE_MODES, OFF_MODES, FunctionalMode, SetFunctionalMode
 from at.driver.modem import Modem
@@ -238,6 +239,9 @@ class KitConnection:
 
     def _show(self, modem: Modem, contact: first_contact.Contact) -> None:
         with self._link.concern.changing() as status:
+            if (registration := contact.number("registration")) != status.registration:
+                words = REGISTRATION.get(-1 if registration is None else registration, "not heard")
+                self._link.on_registration(words)
             status.dialect = modem.dialect.value
             status.terminator = modem.terminator.value
             status.baud = self._settings.baud
@@ -246,7 +250,7 @@ class KitConnection:
             status.application = contact.application or None
             status.imei = contact.text("imei")
             status.model = contact.text("model")
-            status.registration = contact.number("registration")
+            status.registration = registration
             clock = contact.text("time")
             status.time = clock and read_clock(clock).local_time.isoformat()
             status.findings = self._findings.shown or None

@@ -26,6 +26,7 @@ from agent.console.log_line import LogLine
 from agent.console.port import ByteQueue, console_transport, own_port
 from agent.console.zephyr_registers import frame_registers, registers
 from agent.daemon.kit.held_port import HeldPort
+from agent.daemon.recent import CONSOLE, RecentMoments
 from agent.daemon.snapshot import ConsoleStatus, Crash, Phase
 from agent.daemon.status import Concern
 from agent.errors import AgentError
@@ -93,6 +94,8 @@ class ConsoleWatchers:
         self._published = replace(counts)
         self._watchers: list[ConsoleWatcher] = []
         self._dump_in_progress = False
+        self.recent: RecentMoments | None = None
+        """Keeps the newest lines also while nobody watches."""
 
     @contextlib.contextmanager
     def subscribed(self) -> Iterator[ConsoleWatcher]:
@@ -107,6 +110,8 @@ class ConsoleWatchers:
     def publish(self, items: Sequence[ConsoleItem]) -> None:
         """Pass items to all watchers; never blocks. They count what was read up to here."""
         self._published = replace(self._counts)
+        if self.recent is not None:
+            self.recent.add_console(items)
         if self._watchers and items:
             self._put([line_classifier.encode_item(item) for item in items])
 
@@ -114,6 +119,8 @@ class ConsoleWatchers:
         """Pass on that a core dump began, of which so much was received, or that it is over (0)."""
         if bool(dump_bytes) != self._dump_in_progress:
             self._dump_in_progress = bool(dump_bytes)
+            if dump_bytes and self.recent is not None:
+                self.recent.add(CONSOLE, "a core dump is coming; its lines are kept apart", "note")
             self._put([b'{"coming":%d}\n' % dump_bytes])
 
     def _put(self, lines: Sequence[bytes]) -> None:

@@ -20,6 +20,7 @@ from agent.daemon.kit.identity import KitIdentity, KitStore
 from agent.daemon.kit.link import EXCLUSIVE_WAIT_S, KitAway, KitBusy, KitLink
 from agent.daemon.kit.positions import KitPositions
 from agent.daemon.kit.updates import KitUpdates
+from agent.daemon.recent import HTTP, NETWORK
 from agent.daemon.snapshot import (
     ConsoleStatus,
     EventsStatus,
@@ -85,6 +86,10 @@ class KitAgent:
             wake_delivery,
             self.link.up_s,
         )
+        self.recent = registry.recent(name)
+        self.link.on_steps = self.recent.add_steps
+        self.link.on_registration = partial(self.recent.add, NETWORK)
+        self.console.watchers.recent = self.recent
         self.link.on_new_software = self._identity.forget_software
         registry.subscribe(name, self.events.add)
         self._positions = KitPositions(
@@ -228,7 +233,13 @@ class KitAgent:
 
     def _speaking_for_kit(self, client: HttpClient) -> HttpClient:
         own_token = ModemJwt(self._ask_modem, self.settings.device_id)
-        return client.acting_as(own_token, kit_gate=self._require_firmware)
+        return client.acting_as(
+            own_token, kit_gate=self._require_firmware, on_exchange=self._on_exchange
+        )
+
+    def _on_exchange(self, what: str, status: int, seconds: float) -> None:
+        told = f"{status}, {1000 * seconds:.0f} ms" if status else "no answer"
+        self.recent.add(HTTP, f"{what} {told}", "error" if status >= 400 or not status else "")
 
     async def _require_firmware(self) -> None:
         await require_firmware(await self.link.wait_available())

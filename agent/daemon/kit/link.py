@@ -27,6 +27,9 @@ from at.driver.modem import Modem
 from at.driver.opening import transport_of
 from at.protocol.errors import AtError, LinkLost, ModemReset
 from at.protocol.state_machine import Transitions
+from at.transcripts.recorder import Recorder, TappedTransport
+from at.transcripts.redaction import Redactor
+from at.transcripts.steps import TranscriptStep
 from at.transport.base import Receiver
 
 EXCLUSIVE_WAIT_S = 90.0
@@ -119,6 +122,10 @@ class KitLink:
         """Called when a lease has ended."""
         self.owed_bytes: Callable[[], int] = lambda: 0
         """Return how many bytes a silent kit may wait for, of an install that was killed."""
+        self.on_steps: Callable[[list[TranscriptStep]], None] = lambda _steps: None
+        """Called with what passes on the AT port, line by line, without secrets."""
+        self.on_registration: Callable[[str], None] = lambda _words: None
+        """Called when the registration has changed."""
         self.on_new_software: Callable[[], None] = lambda: None
         """Called when the kit may run other software than before: updated, or flashed by hand."""
         self.at_port = HeldPort(concern, settings.port)
@@ -147,7 +154,8 @@ class KitLink:
 
     async def _connection(self) -> None:
         """Serve one connection. Returns when the port is released, else raises what ended it."""
-        transport = transport_of(self.settings.port, baud=self.settings.baud)
+        port = transport_of(self.settings.port, baud=self.settings.baud)
+        transport = TappedTransport(port, Recorder(Redactor()), self.on_steps)
         modem = Modem(transport, dialect=self.settings.dialect)
         self._go(KitLinkEvent.OPEN)
         try:

@@ -359,7 +359,7 @@ async def test_names_and_words_of_a_tray_are_read_from_two_metres(tmp_path: Path
         with browser() as driver:
             resize(driver, 1920, 1080)
             driver.get(page.link())
-            until_text(driver, "PASS")
+            until_text(driver, "Yield")
             read = "[...document.querySelectorAll('.slot h2, .slot .w')].map("
             read += "(each) => parseFloat(getComputedStyle(each).fontSize))"
             found: list[float] = driver.execute_script(f"return {read}")

@@ -34,6 +34,7 @@ from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.keys import Keys
 from statuses import NOW, kit, status
 
+from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK
 from agent.daemon.snapshot import (
     AgentStatus,
     Cell,
@@ -280,6 +281,12 @@ async def test_without_a_script_the_first_paint_is_the_recorded_picture(
     path: str,
 ) -> None:
     monkeypatch.setattr("agent.page.server.AgentFeed", partial(AgentFeed, now=lambda: NOW))
+    agent.recent.clock = NOW.timestamp
+    for text in ("> AT%XMONITOR", "< %XMONITOR: 1", "< OK"):
+        agent.happen(AT, text)
+    agent.happen(HTTP, "POST /v1/location/ground-fix 200, 38 ms")
+    agent.happen(NETWORK, "registered, home network")
+    agent.happen(DECISIONS, "console: the kit crashed: hard fault", "warning")
     agent.print("<inf> sensor: temperature 31.4 C, signal -119 dBm")
     agent.print("<err> os: ***** BUS FAULT *****")
 
@@ -313,4 +320,9 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
             until_text(driver, "EMM 15")
             until_text(driver, "the kit crashed: hard fault")
             until_text(driver, "there is no port")
+            driver.get(driver.current_url.replace("/kits", "/kits/lift-4"))
+            until_text(driver, "***** HARD FAULT *****")  # from before the page was looked at
+            until(driver, "/AT [1-9]/.test(document.getElementById('lane-at').textContent)")
+            driver.find_element("css selector", "#decisions a").click()
+            until_text(driver, "Around ")
         until_text(driver, "Not live since")

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from statuses import NOW, kit
 
-from agent.console.line_classifier import OverlongLine
 from agent.console.log_line import LogLine, parse_line
-from agent.daemon.control.protocol import DumpNotice, LostNotice, TroubleNotice
 from agent.daemon.control.socket import ControlSocket
+from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK, RecentMoments
 from agent.daemon.snapshot import Place, Reading, State
-from agent.page.console_feed import LIMIT, ConsoleFeed
 from agent.page.kit import console_text, kit_view, signal_csv
+from agent.page.moment_feed import MomentFeed
+from agent.page.timeline import recording
 from agent.page.view import Painted, Surroundings, View, live, whole_page
+from at.transcripts.steps import Direction
+from at.transcripts.transcript import parse_transcript
 
 
-def console(*lines: str) -> ConsoleFeed:
-    feed = ConsoleFeed(ControlSocket(Path("none.sock")), "a", lambda: NOW, lambda: None)
-    for line in lines:
-        feed.take(parse_line(line.encode()))
+def console(*lines: str) -> MomentFeed:
+    feed = MomentFeed(ControlSocket(Path("none.sock")), "a", lambda: None)
+    feed.recent = RecentMoments(NOW.timestamp)
+    feed.recent.add_console([parse_line(line.encode()) for line in lines])
     return feed
 
 
-def shown(feed: ConsoleFeed, **chosen: str) -> View:
+def shown(feed: MomentFeed, **chosen: Any) -> View:
     return kit_view(kit("a"), feed, NOW, Painted(), **chosen)
 
 
@@ -59,52 +60,60 @@ def test_the_console_is_filtered_by_text_and_by_level() -> None:
 )
 def test_what_a_kit_prints_gives_no_orders(hostile: str) -> None:
     feed = console()
-    feed.take(LogLine(hostile, line=hostile))
+    feed.recent.add_console([LogLine(hostile, line=hostile)])
     (line,) = lines_of(shown(feed))
     inside = line.partition('<span class="">')[2].removesuffix("</span></div>")
     assert "<" not in inside
     assert all(each.isprintable() for each in inside)
 
 
-def test_a_line_of_ten_megabytes_is_cut_and_told() -> None:
-    feed = console()
-    feed.take(LogLine("x", line="x" * 10_000_000))
-    feed.take(OverlongLine(b"y" * 256, 10_000_000))
-    first, second = lines_of(shown(feed))
-    assert len(first) < 5000
-    assert "a line of 10000000 characters" in first
-    assert "a line of 10000000 bytes" in second
+def test_a_console_that_is_not_live_says_why() -> None:
+    feed = console("hello")
+    feed.trouble = "it went away"
+    assert "not live: it went away" in shown(feed).parts["console"]
 
 
-@given(st.lists(st.integers(0, 60_000), max_size=30))
-def test_the_newest_lines_are_kept_within_the_limit(sizes: list[int]) -> None:
-    feed = console()
-    for size in sizes:
-        feed.take(LogLine("", line="z" * size))
-    assert sum(len(each.text) for each in feed.lines) <= LIMIT
-    numbers = [each.number for each in feed.lines]
-    assert numbers == list(range(len(sizes) - len(numbers) + 1, len(sizes) + 1))
-
-
-def test_a_week_of_lines_does_not_grow() -> None:
-    feed, painted = console(), Painted()
-    for number in range(50_000):
-        feed.take(LogLine("", line=f"line {number} " + "x" * 40))
-    assert len(lines_of(kit_view(kit("a"), feed, NOW, painted))) == 200
-    assert sum(len(each.text) for each in feed.lines) <= LIMIT
-
-
-def test_what_was_lost_or_taken_out_is_a_line_and_trouble_is_told() -> None:
-    feed = console()
-    feed.take(LostNotice(3))
-    feed.take(DumpNotice(100))
-    feed.take(DumpNotice(0))
-    feed.take(TroubleNotice("it went away"))
+def test_what_happened_stands_in_lanes_on_the_time_axis_of_the_signal() -> None:
+    feed = console("<err> os: BUS FAULT", "<inf> a: well")
+    feed.recent.add(AT, "> AT+CESQ")
+    feed.recent.add(DECISIONS, "link: the modem is turned on again", "warning")
+    feed.recent.add(NETWORK, "registered, home network")
     view = shown(feed)
-    assert ["3 lines" in line or "core dump" in line for line in lines_of(view)] == [True, True]
-    assert "not live: it went away" in view.parts["console"]
-    feed.take(TroubleNotice(""))
-    assert "not live" not in shown(feed).parts["console"]
+    for words in ("Console: 2 in the last hour, 1 of trouble", "AT: 1 in the last hour",
+                  "HTTP: 0 in the last hour"):  # fmt: skip
+        assert words in view.parts["signal"]
+    decided = view.parts["decisions"]
+    assert decided.index("registration: registered") < decided.index("turned on"), "newest first"
+    assert "/kits/a?at=2026-11-22T06:10:02Z" in decided
+    assert "around" not in view.parts
+
+
+def test_a_moment_that_is_opened_has_what_happened_within_three_seconds_lane_by_lane() -> None:
+    feed, now = console(), NOW.timestamp()
+    times = iter([now - 4, now - 3, now + 3, now + 4])
+    feed.recent = RecentMoments(lambda: next(times))
+    for text in ("too early", "the first", "the last", "too late"):
+        feed.recent.add(HTTP, text)
+    part = shown(feed, at=NOW).parts["around"]
+    assert "the first" in part
+    assert "the last" in part
+    assert "too" not in part
+    assert "at=2026-11-22T06:09:56Z" in part
+
+
+def test_the_recording_of_a_stretch_is_a_transcript_without_secrets_and_identities() -> None:
+    feed, now = console(), NOW.timestamp()
+    times = iter([now - 60, now, now + 1, now + 2])
+    feed.recent = RecentMoments(lambda: next(times))
+    for text in ("> AT", "> AT+CGSN=1", '< +CGSN: "352656100367872"', "< OK"):
+        feed.recent.add(AT, text)
+    text = recording(kit("a"), feed.recent, NOW, None)
+    steps = parse_transcript(text).steps
+    assert [(step.direction, step.at_s) for step in steps] == [
+        (Direction.SENT, 0.0), (Direction.RECEIVED, 1.0), (Direction.RECEIVED, 2.0)
+    ]  # fmt: skip
+    assert steps[0].data == b"AT+CGSN=1\r"
+    assert "352656100367872" not in text
 
 
 def test_the_download_has_no_secret() -> None:

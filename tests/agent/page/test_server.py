@@ -109,6 +109,19 @@ async def test_an_agent_that_ends_and_comes_back_is_told(agent: FakeAgent, tmp_p
         await until_shown(browser, "1 kit, all well")
 
 
+async def test_kits_that_have_not_changed_are_sent_once_and_those_that_went_are_gone(
+    agent: FakeAgent, tmp_path: Path
+) -> None:
+    agent.tell(status(kit("a"), kit("b")), ["a", "b"])
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        await until_shown(browser, "2 kits, all well")
+        agent.tell(status(kit("b", state=State.TROUBLE)), ["a", "b"])
+        text = await until_shown(browser, "1 of 2 kits needs you")
+        assert text.index("kit-b") < text.index("kit-a")
+        agent.tell(status(), ["a"])
+        assert "kit-b" not in await until_shown(browser, "1 kit, all well")
+
+
 async def test_without_an_agent_it_says_what_to_start(tmp_path: Path) -> None:
     async with page_of(tmp_path) as page, browser_at(page) as browser:
         assert "cellagent run" in await until_shown(browser, "the agent does not run")
