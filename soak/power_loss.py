@@ -49,7 +49,8 @@ def wrongs_after(station: StationFolder, board: int) -> list[str]:
     outcome = asyncio.run(station.provision(board))
     held = json.loads(station.state(board).read_text())["credentials"]
     types = sorted(place for place in held if place.startswith(f"{TAG},"))
-    ledger = open_ledger(str(station.folder / "ledger.sqlite"), "judge", writes=False)
+    address = station.ledger or str(station.folder / "ledger.sqlite")
+    ledger = open_ledger(address, "judge", writes=False)
     try:
         record = ledger.board(outcome.uuid)
         notes = ledger.steps(outcome.uuid)

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.ledger import Ledger, open_ledger
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.batch import run_board
-from agent.provisioning.running.board_ledger import AsyncLedger
+from agent.provisioning.running.board_ledger import AsyncLedger, Work
 from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.registrar import Registrar
@@ -69,7 +70,14 @@ class InstrumentedLedger(AsyncLedger):
 
     async def call(self, work: Callable[[Ledger], T]) -> T:
         self.edge()
-        result = await super().call(work)
+        return await super().call(work)
+
+    def note(self, work: Work[T]) -> Future[T]:
+        self.edge()
+        return super().note(work)
+
+    async def kept(self, noted: Future[T]) -> T:
+        result = await super().kept(noted)
         self.edge()
         return result
 

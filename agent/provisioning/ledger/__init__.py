@@ -1,6 +1,7 @@
 """The ledger: each step is on disk before the next; SQLite, or PostgreSQL where it is shared."""
 
-from agent.provisioning.ledger.ledger import BoardBusy, LabelTaken, Ledger
+from agent.provisioning.ledger.claims import BoardBusy
+from agent.provisioning.ledger.ledger import LabelTaken, Ledger
 from agent.provisioning.ledger.opening import LedgerError, Migration, migrate_ledger, open_ledger
 from agent.provisioning.ledger.reader import LedgerReader
 from agent.provisioning.ledger.records import (

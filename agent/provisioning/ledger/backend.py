@@ -14,7 +14,10 @@ from agent.errors import AgentError, ResourceUnavailable
 
 Rows = Sequence[Sequence[Any]]
 Execute = Callable[[str, Mapping[str, object]], Rows]
-"""Runs one statement with its `:names` filled in; returns the rows, () for a change."""
+"""Runs one statement with its `:names` filled in; returns its rows, for which the first look waits.
+
+A change has none to look at. What is looked at after the transaction has come with its end.
+"""
 
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -27,17 +30,21 @@ CREATE TABLE alembic_version (
 
 
 class DatabaseFailed(AgentError):
-    """The database refused or cannot be reached; the message is its own, without values."""
+    """The database refused or cannot be reached; the message is its own, without values.
+
+    `busy`: another program has it, so that whatever else is asked fails as well.
+    """
 
     kind = "ledger"
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, busy: bool = False) -> None:
         super().__init__(
             f"the ledger cannot be used: {reason}",
             hint="what was done so far is kept: see that its disk has room, or that its server "
             "runs and is reached, then run the same command again",
         )
         self.reason = reason
+        self.busy = busy
 
 
 class StationsAtWork(ResourceUnavailable):
@@ -60,7 +67,7 @@ class Database(Protocol):
     def transaction(self, *, writes: bool = False) -> AbstractContextManager[Execute]:
         """Begin a transaction; it is on disk when the block ends, undone when the block raises.
 
-        `writes` says that it changes something.
+        `writes` says that it changes something. A block within another takes part in that one's.
         """
 
     def version(self) -> str | None:
@@ -81,11 +88,15 @@ class Database(Protocol):
     def time_out(self, value: Any) -> datetime:
         """Return the time of a column's value, aware."""
 
-    def try_lock(self, uuid: str) -> bool:
-        """Lock a board for this process, as long as it lives; False where another one holds it."""
+    def try_lock(self, *names: str) -> Callable[[], int]:
+        """Lock boards for this process, as long as it lives, one after the other until one is not.
 
-    def unlock(self, uuid: str) -> None:
-        """Unlock a board."""
+        What is returned tells, once the transaction ended, how many are ours: another process has
+        the one behind them.
+        """
+
+    def unlock(self, name: str) -> None:
+        """Unlock a board, once the transaction that was begun is on disk."""
 
     def unclaimed(self, uuid: str) -> str:
         """Return the condition, in SQL, that nobody has claimed the board of a `uuid` column."""

@@ -1,26 +1,18 @@
 """The ledger of a station: its claims of boards, and what it records about them."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from shlex import quote
 
-from agent.errors import RefusedByRule, ResourceUnavailable
+from agent.errors import RefusedByRule
 from agent.provisioning.ledger import records
-from agent.provisioning.ledger.backend import Database, DatabaseFailed, Execute
-from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY
-from agent.provisioning.ledger.registrations import HELD_BY_ANOTHER, DeviceKey
-from agent.provisioning.ledger.station_runs import StationRuns, insert
+from agent.provisioning.ledger.backend import Execute
+from agent.provisioning.ledger.claims import Claim, StationClaims
+from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY, BoardKnowledge
+from agent.provisioning.ledger.registrations import HELD_BY_ANOTHER, LIVE_KEY, DeviceKey
+from agent.provisioning.ledger.station_runs import insert
 
-_IDENTITY = ("imei", "device_id", "serial", "usb_place", "slot", "firmware")
+_IDENTITY = ("imei", "serial", "usb_place", "slot", "firmware")
 _REACHED = {"done", "unchanged"}
-
-
-class BoardBusy(ResourceUnavailable):
-    """Another station works on this board."""
-
-    kind = "busy"
 
 
 class LabelTaken(RefusedByRule):
@@ -29,49 +21,22 @@ class LabelTaken(RefusedByRule):
     kind = "label"
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """A claimed board: the session of the database that holds it, and the run that it is for."""
-
-    session: int
-    run: str
-    security_tag: int | None
-    device_id: str
-
-
-def _lock_of(device_id: str) -> str:
-    """Return the name of a device id's lock; a board's lock has the name of its UUID."""
-    return f"device {device_id}"
-
-
 # All names in statements are those of the records' fields; all values are bound.
 _NEW_BOARD = insert("boards", tuple(name for name in OF_THE_BOARD if name != "change"))
 _NEW_STEP = insert("steps", ("run", "uuid", "at", "station", "step", "state", "detail"))
 _NEW_KEY = insert("keys", ("uuid", *OF_THE_KEY, "made_at", "run", "retired_because"))
-_LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
 _HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE uuid = :uuid AND retired_at IS NULL)"
 _KEY_COLUMNS = frozenset(records.KEY_COLUMNS) - {"public_key", "key_digest"}
 _BOARD_COLUMNS = frozenset({"attestation", "conflict"})
 
 
-class Ledger(StationRuns):
+class Ledger(StationClaims):
     """The open ledger of a station, to be read and written.
 
     Every method returns after its change is on disk. Between `claim` and `release` of a board its
     methods record what is done to it; they raise DatabaseFailed where the claim was lost. Not for
     two threads.
     """
-
-    def __init__(
-        self, database: Database, station: str, now: Callable[[], datetime], older: str = ""
-    ) -> None:
-        super().__init__(database, station, now, older)
-        self._claimed: dict[str, _Claim] = {}
-
-    def close(self) -> None:
-        """Release every claim and close the database."""
-        self._claimed.clear()
-        super().close()
 
     def abort(self) -> None:
         """Abort, from any thread, the call that waits for the database: it fails."""
@@ -82,43 +47,38 @@ class Ledger(StationRuns):
     def claim(self, run: records.RunRecord) -> records.BoardRecord:
         """Claim the board of a run for this station, and record that the run has begun.
 
-        Its device id is claimed with it; a board that has a live key, or whose device id is that of
-        another, gets it with its registration, or at the end. Returns the board with its live key
-        of the run's tag. Raises BoardBusy.
+        Returns the board with its live key of the run's tag. Raises BoardBusy.
         """
-        uuid = run.uuid
-        if uuid in self._claimed:
-            raise BoardBusy(f"board {uuid} is on two ports of this station")
-        if run.device_id in {claim.device_id for claim in self._claimed.values()} - {""}:
-            raise BoardBusy(f"device id {run.device_id} is being given to another board here")
-        if not self._database.try_lock(uuid):
-            raise BoardBusy(f"board {uuid} is being worked on {self._holder(uuid)}")
-        locked = [uuid]
+        self.lock(run)()
         try:
-            if run.device_id not in {"", uuid}:
-                if not self._database.try_lock(_lock_of(run.device_id)):
-                    raise BoardBusy(
-                        f"device id {run.device_id} is being given to another board at another "
-                        "station"
-                    )
-                locked.append(_lock_of(run.device_id))
-            record = self._claim_row(run)
+            return self.begin_run(run)().record
         except BaseException:
-            for name in locked:
-                self._database.unlock(name)
+            self.release(run.uuid)
             raise
-        self._claimed[uuid] = _Claim(
-            self._database.session, run.id, run.security_tag, run.device_id
-        )
-        return record
 
-    def release(self, uuid: str) -> None:
-        """Release the board, and its device id."""
-        claim = self._claimed.pop(uuid, None)
-        if claim is not None and claim.session == self._database.session:
-            if claim.device_id not in {"", uuid}:
-                self._database.unlock(_lock_of(claim.device_id))
-            self._database.unlock(uuid)
+    def begin_run(self, run: records.RunRecord) -> Callable[[], BoardKnowledge]:
+        """Record that the run of a claimed board has begun; return how to know the board.
+
+        A board that has a live key, or whose device id is that of another, gets its device id with
+        its registration, or at the end.
+        """
+        texts = dict.fromkeys(OF_THE_BOARD, "")
+        none = {"made_at": None, "made_run": None, "updated_at": self._time(), "writes": 0}
+        new = {**texts, **none, "uuid": run.uuid}
+        begun = {"station": self.station, "reason": ""}
+        begun |= {"outcome": records.UNFINISHED, "last_outcome": records.UNFINISHED}
+        identity = {name: getattr(run, name) for name in _IDENTITY}
+        with self._change(run.uuid) as (execute, _):
+            execute(f"{_NEW_BOARD} ON CONFLICT DO NOTHING", new)
+            self._end_lost(execute, "runs.uuid = :uuid", {"uuid": run.uuid})
+            self._insert_run(execute, run)
+            execute(
+                "UPDATE boards SET device_id = :device_id WHERE uuid = :uuid "  # noqa: S608
+                f"AND NOT ({HELD_BY_ANOTHER} OR {_HAS_KEY})",
+                {"uuid": run.uuid, "device_id": run.device_id},
+            )
+            self._set_board(execute, run.uuid, {**identity, **begun})
+            return self.know(run.uuid, run.device_id, run.security_tag)
 
     def conclude(self, run: records.RunRecord) -> None:
         """Record how the run of a claimed board ended. Its writes are counted already."""
@@ -177,8 +137,7 @@ class Ledger(StationRuns):
         """Record that the service is about to be given the key of the run's tag."""
         with self._change(uuid) as (execute, claim):
             self._note(execute, uuid, step, records.BEGUN, detail)
-            for key in self._device_key(execute, uuid, claim):
-                key.begin(method)
+            self._device_key(execute, uuid, claim).begin(method)
 
     def finish_registration(
         self, uuid: str, step: str, detail: str, method: str, **columns: str
@@ -191,8 +150,7 @@ class Ledger(StationRuns):
         with self._change(uuid) as (execute, claim):
             self._note(execute, uuid, step, records.DONE, detail)
             self._set(execute, uuid, columns)
-            for key in self._device_key(execute, uuid, claim):
-                key.finish(method)
+            self._device_key(execute, uuid, claim).finish(method)
             self._give_device_id(execute, uuid, claim)
 
     def hold_device_id(self, uuid: str, method: str) -> None:
@@ -201,8 +159,7 @@ class Ledger(StationRuns):
         Every other board loses it.
         """
         with self._change(uuid) as (execute, claim):
-            for key in self._device_key(execute, uuid, claim):
-                key.hold(method)
+            self._device_key(execute, uuid, claim).hold(method)
             self._give_device_id(execute, uuid, claim)
 
     def finish_key(
@@ -241,17 +198,31 @@ class Ledger(StationRuns):
                 {"tag": security_tag, "key": key},
             )
 
-    def bind_label(self, uuid: str, label: str, *, replaces: bool) -> str:
-        """Bind a label to the board; return what had to be allowed for that, "" for nothing.
+    def bind_label(self, uuid: str, label: str, *, replaces: bool) -> Callable[[], str]:
+        """Bind a label to the board, if it is free and the board has none.
 
         `replaces` allows to take it from another board, and to take the place of the board's own.
-        Raises LabelTaken.
+        What is returned tells what had to be allowed for that, "" for nothing. It raises LabelTaken
+        where the label was not bound.
         """
+        values = {"uuid": uuid, "label": label, "at": self._time()}
+        query = "SELECT uuid, label FROM boards WHERE uuid = :uuid OR label = :label"
+        free = "label = '' AND NOT EXISTS (SELECT 1 FROM boards WHERE label = :label)"
         with self._change(uuid) as (execute, _):
-            query = "SELECT uuid, label FROM boards WHERE uuid = :uuid OR label = :label"
-            found = {
-                str(of): str(its) for of, its in execute(query, {"uuid": uuid, "label": label})
-            }
+            rows = execute(query, values)
+            if replaces:
+                free = "label <> :label"
+                execute(
+                    "UPDATE boards SET label = '' WHERE label = :label AND uuid <> :uuid", values
+                )
+            execute(
+                "UPDATE boards SET label = :label, updated_at = :at "  # noqa: S608
+                f"WHERE uuid = :uuid AND {free}",
+                values,
+            )
+
+        def bound() -> str:
+            found = {str(of): str(its) for of, its in rows}
             own = found.pop(uuid)
             if own == label:
                 return ""
@@ -264,44 +235,11 @@ class Ledger(StationRuns):
                     hint="scan the slot, then the right label; a label that was stuck on another "
                     f"board, or anew, is bound by `--relabel {quote(label)}`",
                 )
-            execute("UPDATE boards SET label = '' WHERE label = :label", {"label": label})
-            self._set_board(execute, uuid, {"label": label})
-        return f"--relabel {label}: {others[0]}" if others else ""
+            return f"--relabel {label}: {others[0]}" if others else ""
+
+        return bound
 
     # --- within a transaction
-
-    @contextmanager
-    def _change(self, uuid: str) -> Iterator[tuple[Execute, _Claim]]:
-        """Begin a transaction on a board. Raises DatabaseFailed where its claim was lost."""
-        claim = self._claimed.get(uuid)
-        # Before a connection is opened anew, which may take long, for each board in turn.
-        if claim is None or claim.session != self._database.session:
-            raise DatabaseFailed("its connection was lost, and this board's claim with it")
-        with self._database.transaction(writes=True) as execute:
-            yield execute, claim
-
-    def _claim_row(self, run: records.RunRecord) -> records.BoardRecord:
-        uuid = run.uuid
-        begun = {"station": self.station, "reason": ""}
-        begun |= {"outcome": records.UNFINISHED, "last_outcome": records.UNFINISHED}
-        with self._database.transaction(writes=True) as execute:
-            texts = dict.fromkeys(OF_THE_BOARD, "")
-            none = {"made_at": None, "made_run": None, "updated_at": self._time(), "writes": 0}
-            execute(f"{_NEW_BOARD} ON CONFLICT DO NOTHING", {**texts, **none, "uuid": uuid})
-        ours = " FOR UPDATE SKIP LOCKED" if self._database.shared else ""
-        with self._database.transaction(writes=True) as execute:
-            query = f"SELECT 1 FROM boards WHERE uuid = :uuid{ours}"  # noqa: S608
-            if not execute(query, {"uuid": uuid}):
-                raise BoardBusy(f"board {uuid} is being worked on at another station")
-            self._end_lost(execute, "runs.uuid = :uuid", {"uuid": uuid})
-            self._insert_run(execute, run)
-            identity = {name: getattr(run, name) for name in _IDENTITY}
-            device = {"uuid": uuid, "device_id": run.device_id}
-            if execute(f"SELECT 1 WHERE {HELD_BY_ANOTHER} OR {_HAS_KEY}", device):
-                del identity["device_id"]
-            self._set_board(execute, uuid, {**identity, **begun})
-            where, values = "WHERE boards.uuid = :uuid", {"uuid": uuid, "tag": run.security_tag}
-            return self._read(execute, records.BoardRecord, where, values)[0]
 
     def _note(self, execute: Execute, uuid: str, step: str, state: str, detail: str) -> None:
         values = {
@@ -331,7 +269,7 @@ class Ledger(StationRuns):
         if of_key:
             execute(
                 f"UPDATE keys SET {', '.join(f'{name} = :{name}' for name in of_key)} "  # noqa: S608
-                f"WHERE {_LIVE_KEY}",
+                f"WHERE {LIVE_KEY}",
                 {**of_key, "uuid": uuid, "tag": self._claimed[uuid].security_tag},
             )
         self._set_board(
@@ -369,15 +307,11 @@ class Ledger(StationRuns):
             {"at": self._time(), "because": because, "uuid": uuid, "tag": tag},
         )
 
-    def _device_key(self, execute: Execute, uuid: str, claim: _Claim) -> list[DeviceKey]:
-        """Return the board's key in the run's tag, as the run's device; [] where there is none."""
-        live = {"uuid": uuid, "tag": claim.security_tag}
-        return [
-            DeviceKey(execute, self._time(), key, uuid, claim.security_tag, claim.device_id)
-            for (key,) in execute(f"SELECT id FROM keys WHERE {_LIVE_KEY}", live)  # noqa: S608
-        ]
+    def _device_key(self, execute: Execute, uuid: str, claim: Claim) -> DeviceKey:
+        """Return the board's key in the run's tag, as the run's device."""
+        return DeviceKey(execute, self._time(), uuid, claim.security_tag, claim.device_id)
 
-    def _give_device_id(self, execute: Execute, uuid: str, claim: _Claim) -> None:
+    def _give_device_id(self, execute: Execute, uuid: str, claim: Claim) -> None:
         """Give the board its device id; another board that has it still is told so."""
         when = f"{self._now():%Y-%m-%d %H:%M} UTC"
         text = f"device {claim.device_id} was given to board {uuid} on {when}"
@@ -387,8 +321,3 @@ class Ledger(StationRuns):
             {"uuid": uuid, "device_id": claim.device_id, "text": text},
         )
         self._set_board(execute, uuid, {"device_id": claim.device_id, "conflict": ""})
-
-    def _holder(self, uuid: str) -> str:
-        known = self.board(uuid)
-        station = known.station if known is not None else ""
-        return f"at station {station}" if station else "at another station"

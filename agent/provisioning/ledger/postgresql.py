@@ -3,10 +3,10 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from socket import SHUT_RDWR, socket
 from typing import Any
 
@@ -36,9 +36,11 @@ _ADVISORY = (
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 """Of pg_locks: advisory locks with two numbers, in this database."""
+_UNLOCK = f"SELECT pg_advisory_unlock({_LOCK_CLASS}, hashtext(:name))"
+_VERSION = "SELECT version_num FROM alembic_version"
 _PAGE = 1000
 _TABLES_WITHIN_S = 10
-_NAMED = re.compile(r"(?<![:\w]):([a-z_]+)")
+_NAMED = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 """A value's name in a statement; `::` is a cast."""
 
 
@@ -59,18 +61,37 @@ class PostgresqlDatabase:
             **({"password": password} if password else {}),
         }
         self._connection: psycopg.Connection | None = None
+        self._begun: backend.Execute | None = None
+        self._unlocking: list[str] = []
         self.session = 0
 
     @contextmanager
-    def transaction(self, *, writes: bool = False) -> Iterator[backend.Execute]:  # noqa: ARG002
-        """Begin a transaction."""
-        with self._begun() as connection:
-            yield partial(_executed, connection)
+    def transaction(self, *, writes: bool = False) -> Iterator[backend.Execute]:
+        """Begin a transaction, or take part in the one that was begun.
+
+        Its statements are one message, whose answer is waited for at the end, or where a row is
+        looked at: a round trip for all.
+        """
+        if self._begun is not None:
+            yield self._begun
+            return
+        with self._pipeline(writes=writes) as connection:
+            self._begun = partial(_executed, connection)
+            try:
+                yield self._begun
+            finally:
+                self._begun = None
 
     def version(self) -> str | None:
         """Return the newest migration that was run."""
-        with self.transaction() as execute:
-            return _version(execute)
+        try:
+            with self.transaction() as execute:
+                found = execute(_VERSION, {})
+        except backend.DatabaseFailed as error:
+            if isinstance(error.__cause__, psycopg.errors.UndefinedTable):
+                return None
+            raise
+        return str(found[0][0]) if found else None
 
     def migrate(self, version: str | None = None) -> None:
         """Run the migrations that are missing up to a version. Raises StationsAtWork."""
@@ -106,7 +127,8 @@ class PostgresqlDatabase:
             "AND pid <> pg_backend_pid() AND backend_type = 'client backend' ORDER BY 1, 2"
         )
         with self.transaction() as execute:
-            return [f"{name or 'a program'} on {host}" for name, host in execute(query, {})]
+            rows = execute(query, {})
+        return [f"{name or 'a program'} on {host}" for name, host in rows]
 
     def _pages(self, table: str, key: str) -> Iterator[Sequence[Mapping[str, object]]]:
         """Yield the rows of a table in the order of its key, as SQLite has their times."""
@@ -114,16 +136,16 @@ class PostgresqlDatabase:
         while True:
             rest = "" if after is None else f"WHERE {key} > :after"
             query = f"SELECT * FROM {table} {rest} ORDER BY {key} LIMIT {_PAGE}"  # noqa: S608
-            with self._begun() as connection:
+            with self._pipeline() as connection:
                 found = connection.execute(_driver_form(query), {"after": after})
-                names = [column.name for column in found.description or ()]
-                rows = [
-                    {
-                        name: sqlite_time(value) if isinstance(value, datetime) else value
-                        for name, value in zip(names, row, strict=True)
-                    }
-                    for row in found
-                ]
+            names = [column.name for column in found.description or ()]
+            rows = [
+                {
+                    name: sqlite_time(value) if isinstance(value, datetime) else value
+                    for name, value in zip(names, row, strict=True)
+                }
+                for row in found
+            ]
             if not rows:
                 return
             yield rows
@@ -137,17 +159,21 @@ class PostgresqlDatabase:
         """Return the time as it is."""
         return value
 
-    def try_lock(self, uuid: str) -> bool:
-        """Lock a board by an advisory lock of this process's session."""
-        query = f"SELECT pg_try_advisory_lock({_LOCK_CLASS}, hashtext(:uuid))"
+    def try_lock(self, *names: str) -> Callable[[], int]:
+        """Lock boards by advisory locks of this process's session; see Database."""
+        locked = str(len(names))
+        for index in reversed(range(len(names))):
+            lock = f"pg_try_advisory_lock({_LOCK_CLASS}, hashtext(:name{index}))"
+            locked = f"CASE WHEN {lock} THEN {locked} ELSE {index} END"
+        values = {f"name{index}": name for index, name in enumerate(names)}
         with self.transaction() as execute:
-            return bool(execute(query, {"uuid": uuid})[0][0])
+            rows = execute(f"SELECT {locked}", values)
+        return lambda: int(rows[0][0])
 
-    def unlock(self, uuid: str) -> None:
-        """Unlock a board."""
-        query = f"SELECT pg_advisory_unlock({_LOCK_CLASS}, hashtext(:uuid))"
-        with self.transaction() as execute:
-            execute(query, {"uuid": uuid})
+    def unlock(self, name: str) -> None:
+        """Unlock a board, once the transaction that was begun is on disk."""
+        with self.transaction():
+            self._unlocking.append(name)
 
     def unclaimed(self, uuid: str) -> str:
         """Return the condition that no session holds the board's lock."""
@@ -182,19 +208,31 @@ class PostgresqlDatabase:
                 end.shutdown(SHUT_RDWR)
 
     @contextmanager
-    def _begun(self) -> Iterator[psycopg.Connection]:
+    def _pipeline(self, *, writes: bool = False) -> Iterator[psycopg.Connection]:
+        """Send what the block executes as one message: a transaction where it `writes`."""
         with _failures():
             connection = self._connection = self._connection or self._connect()
             try:
-                with connection.transaction():
+                with connection.pipeline():
+                    if writes:
+                        connection.execute("BEGIN")
                     yield connection
+                    if writes:
+                        connection.execute("COMMIT")
+                    for name in self._unlocking:
+                        connection.execute(_driver_form(_UNLOCK), {"name": name})
+            except BaseException:
+                if not connection.closed:
+                    connection.rollback()
+                raise
             finally:
+                self._unlocking = []
                 if connection.closed:
                     self.close()
                     self.session += 1
 
     def _connect(self) -> psycopg.Connection:
-        return psycopg.connect(self._address, **self._options)
+        return psycopg.connect(self._address, autocommit=True, **self._options)
 
 
 @contextmanager
@@ -208,14 +246,30 @@ def _failures() -> Iterator[None]:
 def _executed(
     connection: psycopg.Connection, statement: str, values: Mapping[str, object]
 ) -> backend.Rows:
-    result = connection.execute(_driver_form(statement), values)
-    return result.fetchall() if result.description else ()
+    return _Rows(connection.execute(_driver_form(statement), values))
+
+
+class _Rows(Sequence[Sequence[Any]]):
+    """The rows of a statement, which may be under way: waited for when they are looked at."""
+
+    def __init__(self, cursor: psycopg.Cursor) -> None:
+        self._cursor = cursor
+
+    @cached_property
+    def _rows(self) -> Sequence[Sequence[Any]]:
+        return self._cursor.fetchall()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def _version(execute: backend.Execute) -> str | None:
     if execute("SELECT to_regclass('alembic_version')", {})[0][0] is None:
         return None
-    found = execute("SELECT version_num FROM alembic_version", {})
+    found = execute(_VERSION, {})
     return str(found[0][0]) if found else None
 
 

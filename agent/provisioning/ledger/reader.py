@@ -1,12 +1,12 @@
 """Reads a ledger: its boards, keys, runs and steps, and what changed since."""
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from agent.provisioning.ledger.backend import Database, Execute, Rows
+from agent.provisioning.ledger.backend import Database, Rows
 from agent.provisioning.ledger.records import (
     BEGUN,
     FAILED,
@@ -40,6 +40,30 @@ _SELECT_BOARDS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class BoardKnowledge:
+    """What the ledger knows of a board, with its live key of a tag, and of a device id.
+
+    `registrations` are those as the device that no other one has replaced, and `holders` the other
+    boards that have them.
+    """
+
+    record: BoardRecord
+    keys: Sequence[KeyRecord]
+    runs: Sequence[RunRecord]
+    steps: Sequence[StepRecord]
+    registrations: Sequence[Registration]
+    holders: Sequence[BoardRecord]
+
+
+def unfinished(notes: Sequence[StepRecord], step: str) -> str | None:
+    """Return, of a board's notes, the detail of a step that was begun and may have been done."""
+    for note in reversed(notes):
+        if note.step == step and note.state != FAILED:
+            return note.detail if note.state == BEGUN else None
+    return None
+
+
 def _select(kind: type[Record], table: str) -> str:
     return f"SELECT {', '.join(one.name for one in fields(kind))} FROM {table}"  # noqa: S608
 
@@ -54,6 +78,11 @@ _REGISTRATIONS = (
     "SELECT key, uuid, method, registrations.registered_at IS NOT NULL FROM registrations "
     "JOIN keys ON keys.id = registrations.key WHERE device_id = :device_id "
     "AND replaced_at IS NULL ORDER BY registrations.id"
+)
+_HOLDERS = (
+    "WHERE boards.uuid <> :uuid AND boards.uuid IN (SELECT uuid FROM registrations "
+    "JOIN keys ON keys.id = registrations.key WHERE device_id = :device_id "
+    "AND replaced_at IS NULL) ORDER BY boards.uuid"
 )
 _NEWEST_CHANGES = " UNION ALL ".join(
     f"SELECT max(change) FROM {name}"  # noqa: S608
@@ -94,8 +123,7 @@ class LedgerReader:
 
     def registrations(self, device_id: str) -> Sequence[Registration]:
         """Return the registrations as a device that no other one has replaced."""
-        rows = self.query(_REGISTRATIONS, {"device_id": device_id})
-        return [Registration(key, uuid, method, bool(done)) for key, uuid, method, done in rows]
+        return self._ask_registrations(device_id)()
 
     def keys(self, uuid: str) -> Sequence[KeyRecord]:
         """Return the keys of a board in the order in which they were made, retired ones too."""
@@ -114,10 +142,29 @@ class LedgerReader:
 
         A failure after the beginning leaves it open: what was sent may have arrived.
         """
-        for note in reversed(self.steps(uuid)):
-            if note.step == step and note.state != FAILED:
-                return note.detail if note.state == BEGUN else None
-        return None
+        return unfinished(self.steps(uuid), step)
+
+    def know(
+        self, uuid: str, device_id: str, security_tag: int | None = None
+    ) -> Callable[[], BoardKnowledge]:
+        """Ask, in one message, what is known of a board and a device id; return how to know it.
+
+        Its keys, its runs and its steps are in the order in which they came about.
+        """
+        values = {"uuid": uuid, "device_id": device_id, "tag": security_tag}
+        with self._database.transaction():
+            boards = self._ask(BoardRecord, "WHERE boards.uuid = :uuid", values)
+            keys = self._ask(KeyRecord, "WHERE uuid = :uuid ORDER BY id", values)
+            runs = self._ask(RunRecord, "WHERE uuid = :uuid ORDER BY began_at, id", values)
+            steps = self._ask(StepRecord, "WHERE uuid = :uuid ORDER BY id", values)
+            holders = self._ask(BoardRecord, _HOLDERS, values)
+            registrations = self._ask_registrations(device_id)
+
+        def known() -> BoardKnowledge:
+            [record] = boards() or [BoardRecord(uuid)]
+            return BoardKnowledge(record, keys(), runs(), steps(), registrations(), holders())
+
+        return known
 
     def changes(
         self,
@@ -147,9 +194,10 @@ class LedgerReader:
     def _final(self) -> int:
         """Return the last change before which every change is on disk, or never will be."""
         with self._database.transaction() as execute:
-            found = _largest(execute(_NEWEST_CHANGES, {}))
+            newest = execute(_NEWEST_CHANGES, {})
             # Asked after that: whoever has a smaller number, and is not done, is seen here.
             is_open = self._database.first_open_change(execute)
+        found = _largest(newest)
         return found if is_open is None else min(found, is_open)
 
     def select(self, kind: type[R], where: str, values: Mapping[str, object]) -> list[R]:
@@ -157,8 +205,7 @@ class LedgerReader:
 
         A board has its live key of the tag `tag`; None: that made last.
         """
-        with self._database.transaction() as execute:
-            return self._read(execute, kind, where, {"tag": None, **self._columns(values)})
+        return self._ask(kind, where, values)()
 
     def query(self, statement: str, values: Mapping[str, object]) -> Rows:
         """Return the rows of a statement."""
@@ -176,14 +223,20 @@ class LedgerReader:
         """Return the number of the last change."""
         return _largest(self.query(_NEWEST_CHANGES, {}))
 
-    def _read(
-        self, execute: Execute, kind: type[R], where: str, values: Mapping[str, object]
-    ) -> list[R]:
+    def _ask(
+        self, kind: type[R], where: str, values: Mapping[str, object]
+    ) -> Callable[[], list[R]]:
         names = [one.name for one in fields(kind)]
-        _, select = _TABLES[kind]
-        return [
+        rows = self.query(f"{_TABLES[kind][1]} {where}", {"tag": None, **values})
+        return lambda: [
             kind(**{name: self._value(name, value) for name, value in zip(names, row, strict=True)})
-            for row in execute(f"{select} {where}", values)
+            for row in rows
+        ]
+
+    def _ask_registrations(self, device_id: str) -> Callable[[], list[Registration]]:
+        rows = self.query(_REGISTRATIONS, {"device_id": device_id})
+        return lambda: [
+            Registration(key, uuid, method, bool(done)) for key, uuid, method, done in rows
         ]
 
     def _value(self, name: str, value: Any) -> Any:

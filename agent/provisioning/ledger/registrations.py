@@ -11,6 +11,8 @@ from agent.provisioning.ledger.backend import Execute
 NO_SERVICE = "none"
 """The method of a key that no service was given: its board has the device id all the same."""
 _LIVE = "replaced_at IS NULL"
+LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
+_KEY = f"(SELECT id FROM keys WHERE {LIVE_KEY})"  # noqa: S608
 _LIVE_OF_THE_KEY = f"SELECT 1 FROM registrations WHERE key = keys.id AND {_LIVE}"  # noqa: S608
 _LATEST = (
     "SELECT method || ' ' || device_id FROM registrations WHERE key = keys.id "  # noqa: S608
@@ -26,14 +28,13 @@ HELD_BY_ANOTHER = f"EXISTS ({_HOLDERS})"
 
 @dataclass(frozen=True, slots=True)
 class DeviceKey:
-    """A key, of its board's `security_tag`, that is to work as a device. `at` is now, as a column.
+    """The live key of a board's `security_tag`, that is to work as a device. `at` is now, a column.
 
-    Its methods are changes within the transaction of `execute`.
+    Its methods are changes within the transaction of `execute`; none where there is no such key.
     """
 
     execute: Execute
     at: object
-    key: int
     uuid: str
     security_tag: int | None
     device_id: str
@@ -72,52 +73,56 @@ class DeviceKey:
         ours = "SELECT id FROM keys WHERE uuid = :uuid"
         self.execute(
             "UPDATE registrations SET registered_at = NULL "  # noqa: S608
-            f"WHERE device_id = :device_id AND {_LIVE} AND key <> :key AND key IN ({ours}) "
+            f"WHERE device_id = :device_id AND {_LIVE} AND key <> {_KEY} AND key IN ({ours}) "
             "AND EXISTS (SELECT 1 FROM registrations AS lost "
             "WHERE lost.device_id = :device_id AND lost.replaced_at IS NULL "
             "AND lost.registered_at IS NULL AND lost.id > registrations.id "
-            f"AND (lost.key = :key OR lost.key NOT IN ({ours})))",
+            f"AND (lost.key = {_KEY} OR lost.key NOT IN ({ours})))",
             self._values(),
         )
 
     def _insert(self, method: str, registered_at: object) -> None:
         self.execute(
-            "INSERT INTO registrations (key, device_id, method, begun_at, registered_at, "
-            "replaced_because) VALUES (:key, :device_id, :method, :at, :registered_at, '') "
-            "ON CONFLICT DO NOTHING",
+            "INSERT INTO registrations (key, device_id, method, begun_at, registered_at, "  # noqa: S608
+            "replaced_because) SELECT id, :device_id, :method, :at, :registered_at, '' FROM keys "
+            f"WHERE {LIVE_KEY} ON CONFLICT DO NOTHING",
             {**self._values(), "method": method, "registered_at": registered_at},
         )
 
     def _set(self, method: str) -> None:
         self.execute(
             "UPDATE registrations SET method = :method, registered_at = :at "  # noqa: S608
-            f"WHERE key = :key AND device_id = :device_id AND {_LIVE}",
+            f"WHERE key = {_KEY} AND device_id = :device_id AND {_LIVE}",
             {**self._values(), "method": method},
         )
 
     def _replace(self, whose: str, because: str) -> None:
         """Replace the other keys of the device; one that is of no device any more retires."""
-        others = (
-            "SELECT key FROM registrations "  # noqa: S608
-            f"WHERE key <> :key AND device_id = :device_id AND {whose} AND {_LIVE}"
+        others = f"key <> {_KEY} AND device_id = :device_id AND {whose}"
+        values = {**self._values(), "because": because}
+        self.execute(
+            "UPDATE registrations SET replaced_at = :at, replaced_because = :because "  # noqa: S608
+            f"WHERE {others} AND {_LIVE}",
+            values,
         )
-        for (other,) in self.execute(others, self._values()):
-            values = {**self._values(), "key": other, "because": because}
-            self.execute(
-                "UPDATE registrations SET replaced_at = :at, replaced_because = :because "  # noqa: S608
-                f"WHERE key = :key AND device_id = :device_id AND {_LIVE}",
-                values,
-            )
-            self.execute(
-                "UPDATE keys SET retired_at = :at, retired_because = :because "  # noqa: S608
-                f"WHERE id = :key AND retired_at IS NULL AND NOT EXISTS ({_LIVE_OF_THE_KEY})",
-                values,
-            )
-            self.execute(
-                f"UPDATE keys SET registered_as = COALESCE(({_LATEST}), '') "  # noqa: S608
-                "WHERE id = :key AND retired_at IS NULL",
-                values,
-            )
+        replaced = (
+            "retired_at IS NULL AND id IN (SELECT key FROM registrations "  # noqa: S608
+            f"WHERE {others} AND replaced_at = :at AND replaced_because = :because)"
+        )
+        self.execute(
+            "UPDATE keys SET retired_at = :at, retired_because = :because "  # noqa: S608
+            f"WHERE {replaced} AND NOT EXISTS ({_LIVE_OF_THE_KEY})",
+            values,
+        )
+        self.execute(
+            f"UPDATE keys SET registered_as = COALESCE(({_LATEST}), '') WHERE {replaced}",  # noqa: S608
+            values,
+        )
 
     def _values(self) -> dict[str, object]:
-        return {"key": self.key, "device_id": self.device_id, "uuid": self.uuid, "at": self.at}
+        return {
+            "device_id": self.device_id,
+            "uuid": self.uuid,
+            "tag": self.security_tag,
+            "at": self.at,
+        }

@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,7 +72,14 @@ class SqliteDatabase:
 
     @contextmanager
     def transaction(self, *, writes: bool = False) -> Iterator[Execute]:
-        """Begin a transaction; one that writes waits, at its end, for all who read."""
+        """Begin a transaction, or take part in the one that was begun.
+
+        One that writes waits, at its end, for all who read.
+        """
+        within = self._connection.in_transaction
+        if within:
+            yield self._patiently
+            return
         self._aborted.clear()
         self._limit_s = self.patience_s if writes else _READER_PATIENCE_S
         # At once, so that what follows waits for readers alone, never for one who waits for us.
@@ -95,8 +102,7 @@ class SqliteDatabase:
                 return self._connection.execute(statement, values).fetchall()
             except sqlite3.OperationalError as error:
                 waited_s = time.monotonic() - began
-                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or waited_s > self._limit_s or self._aborted.wait(_PAUSE_S):
+                if not _is_busy(error) or waited_s > self._limit_s or self._aborted.wait(_PAUSE_S):
                     raise
             if not told:
                 _log.warning("another program reads or writes %s: waiting for it", self._path)
@@ -187,9 +193,9 @@ class SqliteDatabase:
         """Return the aware time of a text."""
         return datetime.fromisoformat(value)
 
-    def try_lock(self, _uuid: str) -> bool:
-        """Return True: the whole file is ours."""
-        return True
+    def try_lock(self, *names: str) -> Callable[[], int]:
+        """Lock nothing: the whole file is ours."""
+        return lambda: len(names)
 
     def unlock(self, _uuid: str) -> None:
         """Do nothing."""
@@ -233,7 +239,12 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise DatabaseFailed(str(error)) from error
+        raise DatabaseFailed(str(error), busy=_is_busy(error)) from error
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    # Errors of the module itself have no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def sqlite_time(when: datetime) -> str:

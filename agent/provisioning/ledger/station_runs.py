@@ -46,7 +46,7 @@ class StationRuns(LedgerReader):
 
     def hold_handovers(self) -> bool:
         """Hold the handovers of this station; False where another process of it does."""
-        return self._database.try_lock(f"handovers of {self.station}")
+        return self._database.try_lock(f"handovers of {self.station}")() == 1
 
     def release_handovers(self) -> None:
         """Let another process of this station hold them."""

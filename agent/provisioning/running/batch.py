@@ -176,11 +176,8 @@ async def _plan_board(
                 device_id = goal.device_id(board.uuid, board.imei)
                 identity = Identity(board.uuid, board.imei, device_id)
                 await roll_call.answer(location, identity)
-            history = await ledger.call(
-                lambda opened: history_of(
-                    opened, board.uuid, goal, identity.device_id, board.credentials
-                )
-            )
+            known = await ledger.call(lambda opened: opened.know(board.uuid, identity.device_id)())
+            history = history_of(known, goal, board.credentials)
             plan = await board_run.plan_board(port, board, goal, history)
             code = RefusedByRule.exit_code if plan.refusal else 0
     except (AgentError, AtError) as error:

@@ -1,10 +1,11 @@
 """What the ledger knows of a board, held against what its modem lists."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from agent.provisioning.boards.board import BoardState, HeldCredential
-from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, LedgerReader, StepRecord
+from agent.provisioning.boards.board import HeldCredential
+from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, StepRecord
+from agent.provisioning.ledger.reader import BoardKnowledge, unfinished
 from agent.provisioning.ledger.records import BEGUN, FAILED
 from agent.provisioning.planning.consent import OtherKey
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
@@ -20,17 +21,25 @@ WRITING_STEPS = (
 """The steps that write credentials: each begins a note for one write, which names its place."""
 
 
-def settle(ledger: Ledger, board: BoardState) -> None:
-    """Settle what the ledger left open and the modem's list of credentials tells, for a claim.
+def settlement(
+    known: BoardKnowledge, credentials: Sequence[HeldCredential]
+) -> Sequence[Callable[[Ledger], None]]:
+    """Return what settles what the ledger left open and the modem's list of credentials tells.
 
     A write at which a run was cut off was counted, and was perhaps not done. A key of an older
     ledger is in the tag under which the modem lists it.
     """
-    for note in _not_done(ledger.steps(board.uuid), board.credentials):
-        ledger.never_done(note, "the run was cut off before: the modem lists nothing of it")
-    if any(held.type == CredentialType.CLIENT_PRIVATE_KEY for held in board.credentials):
-        for key, tag in _tags_found(ledger.keys(board.uuid), board.credentials):
-            ledger.adopt_key(board.uuid, key.id, tag)
+    reason = "the run was cut off before: the modem lists nothing of it"
+    return [
+        *(
+            lambda ledger, note=note: ledger.never_done(note, reason)
+            for note in _not_done(known.steps, credentials)
+        ),
+        *(
+            lambda ledger, key=key, tag=tag: ledger.adopt_key(key.uuid, key.id, tag)
+            for key, tag in _tags_found(known.keys, credentials)
+        ),
+    ]
 
 
 def _not_done(
@@ -76,27 +85,22 @@ def _tags_found(
 
 
 def history_of(
-    ledger: LedgerReader,
-    uuid: str,
-    goal: Goal,
-    device_id: str,
-    credentials: Sequence[HeldCredential] = (),
+    known: BoardKnowledge, goal: Goal, credentials: Sequence[HeldCredential] = ()
 ) -> BoardHistory:
     """Return what the ledger knows of a board that matters to its plan.
 
     `credentials` is what the modem lists, where nothing was settled by a claim.
     """
-    keys = ledger.keys(uuid)
+    keys, registrations = known.keys, known.registrations
     tags = {key.id: tag for key, tag in _tags_found(keys, credentials)}
     live = [(tags.get(key.id, key.security_tag), key) for key in keys if key.retired_at is None]
     # A key of unknown tag that the modem does not list was in this tag, for all that is known.
     here = [key for tag, key in live if tag in {None, goal.security_tag}]
     key = here[-1] if here else None
-    begun = ledger.unfinished(uuid, ProvisioningStep.KEY.value)
-    mode = ledger.unfinished(uuid, ProvisioningStep.OFFLINE.value)
-    registrations = ledger.registrations(device_id)
+    begun = unfinished(known.steps, ProvisioningStep.KEY.value)
+    mode = unfinished(known.steps, ProvisioningStep.OFFLINE.value)
     others = [one for one in registrations if key is None or one.key != key.id]
-    stations = {run.id: run.station for run in ledger.runs(uuid)} if live else {}
+    stations = {run.id: run.station for run in known.runs}
     return BoardHistory(
         public_key=key.public_key if key else "",
         key_digest=key.key_digest if key else "",
@@ -127,11 +131,7 @@ def history_of(
             for one in keys
             if one.retired_at is not None
         },
-        id_holders=tuple(
-            _holder(board)
-            for holder in sorted({one.uuid for one in others} - {uuid})
-            if (board := ledger.board(holder)) is not None
-        ),
+        id_holders=tuple(map(_holder, known.holders)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
@@ -12,51 +13,105 @@ from typing import Any, TypeVar
 from agent.provisioning.boards.board import BoardState
 from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord
 from agent.provisioning.ledger.backend import DatabaseFailed
+from agent.provisioning.ledger.reader import BoardKnowledge
 from agent.provisioning.ledger.records import BEGUN, DONE, KEY_COLUMNS
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
-from agent.provisioning.running.board_history import history_of, settle
+from agent.provisioning.running.board_history import history_of, settlement
 from agent.provisioning.running.run_state import TRANSITIONS, RunEvent, RunState
 
 T = TypeVar("T")
+Work = Callable[[Ledger], Callable[[], T] | None]
+"""Asks the database for something; returns how to know the answer once it is there."""
 
 _REGISTER = ProvisioningStep.REGISTER.value
 _CLOSE_TIMEOUT_S = 10.0
 
 
 class AsyncLedger:
-    """The ledger for many tasks: one call after the other, in a thread, since each is synced."""
+    """The ledger for many tasks: one call after the other, in a thread, since each is synced.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Changes go together, in one transaction: those that came while another call was under way, and
+    those for which nobody waits, which go with the next call, or alone after `alone_after_s`.
+    """
+
+    def __init__(self, ledger: Ledger, alone_after_s: float = 1.0) -> None:
         self._ledger = ledger
+        self._alone_after_s = alone_after_s
         # One thread: a call whose task was cancelled still ends before the next one begins.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+        self._changes: deque[tuple[Work[Any], Future[Any]]] = deque()
+        self._due: asyncio.TimerHandle | None = None
         self._last: Future[Any] = self._thread.submit(lambda: None)
 
     async def call(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work`. Raises DatabaseFailed where none comes."""
+        self._go()
         call = self._last = self._thread.submit(work, self._ledger)
+        return await self._answer(call)
+
+    async def change(self, work: Work[T]) -> T:
+        """Make a change after those that were noted; return its result, as `call`."""
+        noted = self.note(work)
+        return await self.kept(noted)
+
+    def note(self, work: Work[T]) -> Future[T]:
+        """Have a change made soon; `kept` waits for it."""
+        result: Future[T] = Future()
+        self._changes.append((work, result))
+        if self._due is None:
+            loop = asyncio.get_running_loop()
+            self._due = loop.call_later(self._alone_after_s, self._go)
+        return result
+
+    async def kept(self, noted: Future[T]) -> T:
+        """Wait until a change is on disk; return its result. Raises DatabaseFailed, as `call`."""
+        if not noted.done():
+            self._go()
+        return await self._answer(noted)
+
+    def _go(self) -> None:
+        """Have the changes made that were noted."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+            self._last = self._thread.submit(self._make_changes)
+
+    def _make_changes(self) -> None:
+        waiting = [self._changes.popleft() for _ in range(len(self._changes))]
+        done = self._ledger.together([work for work, _ in waiting]) if waiting else ()
+        for (_, result), value in zip(waiting, done, strict=True):
+            if isinstance(value, Exception):
+                result.set_exception(value)
+            else:
+                result.set_result(value)
+
+    async def _answer(self, call: Future[T]) -> T:
         patience_s = self._ledger.patience_s  # for the calls of all other boards as well
         try:
             async with asyncio.timeout(patience_s):
-                return await asyncio.wrap_future(call)
+                return await asyncio.shield(asyncio.wrap_future(call))
         except TimeoutError as error:
             self._ledger.abort()
             raise DatabaseFailed(f"it did not answer within {patience_s:.0f} s") from error
 
     def close(self) -> None:
         """Wait, in bounded time, for the calls that were begun; then close the ledger."""
+        self._go()
         if wait([self._last], _CLOSE_TIMEOUT_S).not_done:
             self._ledger.abort()
         self._thread.shutdown(cancel_futures=True)
+        for _, result in self._changes:
+            result.cancel()
         self._ledger.close()
 
 
 class BoardLedger:
     """One board's run in the ledger: each step is recorded before and after it is done.
 
-    `run` has just begun. Until `claim` the record is empty and no step is recorded; how the run
-    ended is.
+    What must be on disk before a step is done is waited for, and with it all that was recorded
+    before; that a step was done is recorded while the run goes on. `run` has just begun. Until
+    `claim` the record is empty and no step is recorded; how the run ended is.
     """
 
     def __init__(self, ledger: AsyncLedger, run: RunRecord) -> None:
@@ -66,6 +121,7 @@ class BoardLedger:
         self._state = RunState.OPENED
         self._consent = ""
         self._writes = 0
+        self._sent: list[Future[None]] = []
 
     @property
     def record(self) -> BoardRecord:
@@ -94,18 +150,30 @@ class BoardLedger:
         )
         self._record = BoardRecord(board.uuid, device_id=device_id)
 
-    async def claim(self, board: BoardState) -> None:
-        """Claim the board for this station, and begin its run. Raises BoardBusy."""
+    async def claim(self, board: BoardState, goal: Goal) -> BoardHistory:
+        """Claim the board for this station, and begin its run; return what is known of it.
 
-        def claimed(ledger: Ledger) -> BoardRecord:
-            record = ledger.claim(self._run)
-            settle(ledger, board)
-            return ledger.board(board.uuid, self._run.security_tag) or record
-
+        Raises BoardBusy.
+        """
+        run, uuid = self._run, board.uuid
         self._require(RunEvent.CLAIM)
-        record = await self._ledger.call(claimed)
-        self._record = replace(record, device_id=self._run.device_id)
+        await self._ledger.change(lambda to: to.lock(run))
+        try:
+            known = await self._ledger.change(lambda to: to.begin_run(run))
+            if settled := settlement(known, board.credentials):
+
+                def settle(ledger: Ledger) -> Callable[[], BoardKnowledge]:
+                    for change in settled:
+                        change(ledger)
+                    return ledger.know(uuid, run.device_id, run.security_tag)
+
+                known = await self._ledger.change(settle)
+        except BaseException:
+            self._ledger.note(lambda to: to.release(uuid))
+            raise
+        self._record = replace(known.record, device_id=run.device_id)
         self._enter(RunEvent.CLAIM)
+        return history_of(known, goal)
 
     async def bind_label(self, allowed: frozenset[str]) -> str:
         """Bind the label that was scanned, if any, to the board; return what `allowed` allowed.
@@ -115,14 +183,10 @@ class BoardLedger:
         label = self._run.label
         if not label:
             return ""
-        return await self._ledger.call(
-            lambda to: to.bind_label(self._uuid, label, replaces=label in allowed)
+        replaces = label in allowed
+        return await self._ledger.change(
+            lambda to: to.bind_label(self._uuid, label, replaces=replaces)
         )
-
-    async def history(self, goal: Goal) -> BoardHistory:
-        """Return what the ledger knows of the board that matters to its plan."""
-        device_id = self._record.device_id
-        return await self._ledger.call(lambda to: history_of(to, self._uuid, goal, device_id))
 
     async def unfinished(self, step: ProvisioningStep) -> str:
         """Return the detail of a step that an earlier run began and did not end, else ""."""
@@ -137,57 +201,64 @@ class BoardLedger:
     async def begin(self, step: ProvisioningStep, detail: str = "", writes: int = 0) -> None:
         """Record that a step is about to be done, and count the credential writes that it is."""
         event = RunEvent.WRITE if writes else RunEvent.NOTE
-        await self._note(event, lambda to: to.begin(self._uuid, step.value, detail, writes))
+        self._note(event, lambda to: to.begin(self._uuid, step.value, detail, writes))
+        await self._kept()
         self._writes += writes
 
-    async def refused(self, step: ProvisioningStep, reason: str, writes: int = 0) -> None:
+    def refused(self, step: ProvisioningStep, reason: str, writes: int = 0) -> None:
         """Record that the board refused a step that was begun; its writes were none."""
         note = step.value, reason, writes
-        await self._note(RunEvent.NOTE, lambda to: to.refused(self._uuid, *note))
+        self._note(RunEvent.NOTE, lambda to: to.refused(self._uuid, *note))
         self._writes -= writes
 
-    async def finish(self, step: ProvisioningStep, detail: str = "", **columns: str) -> None:
+    def finish(self, step: ProvisioningStep, detail: str = "", **columns: str) -> None:
         """Record that a step was done, with its results (columns of the record)."""
         event = RunEvent.REGISTER if step is ProvisioningStep.REGISTER else RunEvent.NOTE
-        await self._note(event, lambda to: to.finish(self._uuid, step.value, detail, **columns))
+        self._note(event, lambda to: to.finish(self._uuid, step.value, detail, **columns))
         self._update_record(columns)
 
     async def begin_registration(self, detail: str, method: str) -> None:
         """Record that the service is about to be given the board's key."""
-        await self._note(
+        self._note(
             RunEvent.NOTE, lambda to: to.begin_registration(self._uuid, _REGISTER, detail, method)
         )
+        await self._kept()
 
-    async def finish_registration(self, detail: str, method: str, **columns: str) -> None:
+    def finish_registration(self, detail: str, method: str, **columns: str) -> None:
         """Record that the service took the board's key, with the results: it is the only one."""
-        await self._note(
+        self._note(
             RunEvent.REGISTER,
             lambda to: to.finish_registration(self._uuid, _REGISTER, detail, method, **columns),
         )
         self._update_record(columns)
 
-    async def hold_device_id(self, method: str) -> None:
+    def hold_device_id(self, method: str) -> None:
         """Record that the board has its device id, by a method that gives no service its key."""
-        await self._note(RunEvent.NOTE, lambda to: to.hold_device_id(self._uuid, method))
+        self._note(RunEvent.NOTE, lambda to: to.hold_device_id(self._uuid, method))
 
-    async def finish_key(self, detail: str, public_key: str, key_digest: str) -> None:
+    def finish_key(self, detail: str, public_key: str, key_digest: str) -> None:
         """Record the board's new key in the goal's tag: the one before is none any more."""
         because = self._consent or "another was made in its place"
         key = public_key, key_digest, because
         step = ProvisioningStep.KEY.value
-        await self._note(RunEvent.NOTE, lambda to: to.finish_key(self._uuid, step, detail, *key))
+        self._note(RunEvent.NOTE, lambda to: to.finish_key(self._uuid, step, detail, *key))
         new = {**dict.fromkeys(KEY_COLUMNS, ""), "public_key": public_key, "key_digest": key_digest}
         self._update_record(new)
 
-    async def update(self, **columns: str) -> None:
+    def update(self, **columns: str) -> None:
         """Store the results so far of a step that is not yet done (columns of the record)."""
-        await self._note(RunEvent.NOTE, lambda to: to.update(self._uuid, **columns))
+        self._note(RunEvent.NOTE, lambda to: to.update(self._uuid, **columns))
         self._update_record(columns)
 
-    async def consent(self, what: str) -> None:
-        """Record what was allowed by name for this run, before it is done."""
+    async def keep_attestation(self, attestation: str) -> None:
+        """Store the token that claims the device, before the service gets it."""
+        self.update(attestation=attestation)
+        await self._kept()
+
+    def consent(self, what: str) -> None:
+        """Record what was allowed by name for this run: it is there before the next step begins."""
         self._consent = what
-        await self._note(RunEvent.NOTE, lambda to: to.consent(self._uuid, what))
+        self._note(RunEvent.NOTE, lambda to: to.consent(self._uuid, what))
 
     async def conclude(self, end: RunEnd, ended_at: datetime) -> None:
         """Record how the run ended, once, and release the board where it was claimed."""
@@ -197,20 +268,45 @@ class BoardLedger:
             return
         run = replace(self._run, ended_at=ended_at, **asdict(end))
         if not state.is_claimed:
-            await self._ledger.call(lambda ledger: ledger.record_run(run))
+            self._send(lambda ledger: ledger.record_run(run))
+            await self._kept()
             return
+
+        def conclude(ledger: Ledger) -> None:
+            ledger.conclude(run)
+            ledger.release(run.uuid)
+
+        self._send(conclude)
         try:
-            await self._ledger.call(lambda ledger: ledger.conclude(run))
-        finally:
-            await self._ledger.call(lambda ledger: ledger.release(run.uuid))
+            await self._kept()
+        except BaseException:
+            self._ledger.note(lambda ledger: ledger.release(run.uuid))
+            raise
 
     @property
     def _uuid(self) -> str:
         return self._record.uuid
 
-    async def _note(self, event: RunEvent, work: Callable[[Ledger], None]) -> None:
+    def _note(self, event: RunEvent, change: Work[None]) -> None:
         self._enter(event)
-        await self._ledger.call(work)
+        self._send(change)
+
+    def _send(self, change: Work[None]) -> None:
+        """Have a change made, unless one before it was not made."""
+        before = list(self._sent)
+
+        def in_turn(ledger: Ledger) -> Callable[[], None] | None:
+            for sent in before:
+                if sent.done() and (error := sent.exception()) is not None:
+                    raise error
+            return change(ledger)
+
+        self._sent.append(self._ledger.note(in_turn))
+
+    async def _kept(self) -> None:
+        """Wait until all is on disk that was recorded. Raises DatabaseFailed for what is not."""
+        last, self._sent = self._sent[-1], []
+        await self._ledger.kept(last)
 
     def _require(self, event: RunEvent) -> RunState:
         """Return the state after an event. Raises IllegalTransition where none follows."""

@@ -163,17 +163,16 @@ class BoardRun:
         self._enter(ProvisioningStep.IDENTITY)
         board = await uninterrupted(self._port.read())
         # A board that the firmware gate refuses has shown only its IMEI: there is none to claim.
-        refused, relabelled = bool(board.refusal), ""
+        refused, relabelled, history = bool(board.refusal), "", BoardHistory()
         device_id = "" if refused else goal.device_id(board.uuid, board.imei)
         self._ledger.identify(board, device_id)
         if not refused:
             identity = Identity(board.uuid, board.imei, device_id)
             await self._roll_call.answer(self._location, identity)
-            await self._ledger.claim(board)
+            history = await self._ledger.claim(board, goal)
             relabelled = await self._ledger.bind_label(self._station.relabel)
-        history = await self._ledger.history(goal)
         if history.mode_before is not None and not left_by_run(board.mode, goal):
-            await self._offline.forget(board.mode)
+            self._offline.forget(board.mode)
         plan = await plan_board(self._port, board, goal, history)
         if not (plan.has(ProvisioningStep.OFFLINE) or plan.has(ProvisioningStep.ONLINE)):
             self._offline.resume(plan.restore_mode)
@@ -183,7 +182,7 @@ class BoardRun:
             return replace(refusal, reason_code=plan.reason_code)
         check = IdentityCheck(self._port, board.imei)
         if consent := "; ".join(filter(None, [relabelled, plan.consent])):
-            await self._ledger.consent(consent)
+            self._ledger.consent(consent)
         service = ServiceSteps(
             self._port, check, self._ledger, goal, self._station.registrar, alone=history.alone
         )
@@ -194,7 +193,7 @@ class BoardRun:
             if one.step in actions:
                 await self._do(one.step, actions[one.step], check)
         if not goal.gives_key:
-            await self._ledger.hold_device_id(goal.registration.value)
+            self._ledger.hold_device_id(goal.registration.value)
         return self._outcome("done" if self._ledger.state.has_changed else "unchanged")
 
     def _actions(
@@ -216,9 +215,7 @@ class BoardRun:
             self._ledger, goal, station.device_ca, station.key_folder, station.now
         )
         return {
-            ProvisioningStep.LIMITS: partial(
-                self._ledger.finish, ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS)
-            ),
+            ProvisioningStep.LIMITS: partial(self._note_limits, plan),
             ProvisioningStep.CLAIM: service.claim,
             ProvisioningStep.OFFLINE: partial(self._offline.enter, mode_before),
             ProvisioningStep.ONLINE: partial(self._go_online, board, mode_before, service),
@@ -233,6 +230,9 @@ class BoardRun:
             ProvisioningStep.PROOF: service.prove,
             ProvisioningStep.RESTORE: self._offline.restore,
         }
+
+    async def _note_limits(self, plan: ProvisioningPlan) -> None:
+        self._ledger.finish(ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS))
 
     async def _go_online(self, board: BoardState, mode_before: int, service: ServiceSteps) -> None:
         """Have the kit where it can ask the service: on the network, with the time."""

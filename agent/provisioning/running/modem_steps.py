@@ -64,9 +64,9 @@ class OfflineMode:
         """Set the mode that an interrupted run had still to restore, None for none."""
         self._mode_before = mode_before
 
-    async def forget(self, mode: int) -> None:
+    def forget(self, mode: int) -> None:
         """Record that the mode has changed since an interrupted run: nothing is to be restored."""
-        await self._ledger.finish(ProvisioningStep.OFFLINE, f"found in {mode}")
+        self._ledger.finish(ProvisioningStep.OFFLINE, f"found in {mode}")
 
     async def restore(self) -> None:
         """Put the functional mode back, once, if it was changed."""
@@ -74,7 +74,7 @@ class OfflineMode:
             mode = self._mode_before
             await self._port.set_mode(mode)
             self._mode_before = None
-            await self._ledger.finish(ProvisioningStep.OFFLINE, f"back to {mode}")
+            self._ledger.finish(ProvisioningStep.OFFLINE, f"back to {mode}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class CredentialSteps:
             place = f"{tag}:{kind}"
             delete = partial(self.port.delete, tag, kind)
             await self._on_this_board(ProvisioningStep.CLEAR, place, delete)
-            await self.ledger.finish(ProvisioningStep.CLEAR, place)
+            self.ledger.finish(ProvisioningStep.CLEAR, place)
 
     async def write_ca_chain(self) -> None:
         """Write the CA chain of the goal."""
@@ -111,7 +111,7 @@ class CredentialSteps:
         tag, digest = self.goal.security_tag, stored_digest(content)
         write = partial(self.port.write, tag, kind, content)
         await self._on_this_board(step, f"{tag}:{kind:d} {digest}", write)
-        await self.ledger.finish(step, digest)
+        self.ledger.finish(step, digest)
 
     async def make_key(self) -> None:
         """Make the board's key, in the modem or on this host, and store what the modem lists."""
@@ -126,7 +126,7 @@ class CredentialSteps:
         digest = next((one.sha256 for one in listed if (one.tag, one.type) == place), "")
         if not digest:
             raise WrongAnswer("the modem made a key and does not list it")
-        await self.ledger.finish_key(proof, pem, digest)
+        self.ledger.finish_key(proof, pem, digest)
 
     async def _make_modem_key(self) -> tuple[str, str]:
         tag, uuid = self.goal.security_tag, self.ledger.record.uuid
@@ -197,7 +197,7 @@ class CredentialSteps:
             result = await write()
         except CommandRejected as refusal:
             # Refused, so nothing of ours is there, whatever another program puts there later.
-            await self.ledger.refused(step, str(refusal), writes=1)
+            self.ledger.refused(step, str(refusal), writes=1)
             raise
         await self.identity.require_same("the write, which may have gone to the other board")
         return result
@@ -234,7 +234,7 @@ class CertificateIssuer:
             certificate = await asyncio.to_thread(
                 authority.sign, public_key, record.device_id, self.now(), self.goal.certificate_life
             )
-        await self.ledger.finish(
+        self.ledger.finish(
             ProvisioningStep.CERTIFICATE,
             certificates.describe(certificate),
             certificate=certificates.pem_of(certificate),

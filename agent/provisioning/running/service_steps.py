@@ -43,9 +43,9 @@ class ServiceSteps:
         """Claim the device for the team with its attestation token."""
         if self.registrar is not None:
             await self.identity.require_same("the claim")
-            await self.ledger.update(attestation=await uninterrupted(self.port.attestation()))
+            await self.ledger.keep_attestation(await uninterrupted(self.port.attestation()))
             await self.registrar.claim(self.ledger.record.attestation)
-            await self.ledger.finish(ProvisioningStep.CLAIM, "claimed")
+            self.ledger.finish(ProvisioningStep.CLAIM, "claimed")
 
     async def register(self) -> None:
         """Register the board's key; a request that is under way is only waited for."""
@@ -59,17 +59,15 @@ class ServiceSteps:
         request_id = await self._finished_request(registrar, f"{registered} {key}")
         if not request_id:
             # Its request is that of an earlier registration, which may not be taken for this one's.
-            await self.ledger.update(request_id="")
+            self.ledger.update(request_id="")
             await self._begin(registrar.method.value, f"{registered} {key}")
             request_id = await self._submit(registrar)
         if self.goal.gives_key:
-            await self.ledger.finish_registration(
+            self.ledger.finish_registration(
                 request_id, registrar.method.value, registered_key=key, registered_as=registered
             )
         else:
-            await self.ledger.finish(
-                ProvisioningStep.REGISTER, request_id, registered_as=registered
-            )
+            self.ledger.finish(ProvisioningStep.REGISTER, request_id, registered_as=registered)
 
     async def _begin(self, method: str, detail: str) -> None:
         if self.goal.gives_key:
@@ -98,12 +96,12 @@ class ServiceSteps:
         onboards = registrar.commands or registrar.method is RegistrationMethod.ONBOARD
         certificate = self.ledger.record.certificate if onboards else ""
         if registrar.method is RegistrationMethod.CLAIM and not registrar.commands:
-            await self.ledger.update(attestation=await uninterrupted(self.port.attestation()))
+            await self.ledger.keep_attestation(await uninterrupted(self.port.attestation()))
         record = self.ledger.record
         request_id = await registrar.submit(
             record.device_id, certificate or record.public_key, record.attestation
         )
-        await self.ledger.update(request_id=request_id)
+        self.ledger.update(request_id=request_id)
         await registrar.wait(request_id)
         return request_id
 
@@ -113,7 +111,7 @@ class ServiceSteps:
         ahead_s = await registrar.host_clock_ahead_s(now) if registrar else None
         trusted = check_host_clock(ahead_s)
         await self.port.set_clock(now())
-        await self.ledger.finish(ProvisioningStep.CLOCK, trusted)
+        self.ledger.finish(ProvisioningStep.CLOCK, trusted)
 
     async def prove(self) -> None:
         """Prove that the service accepts a token signed by the board. Raises Unauthorized."""
@@ -138,4 +136,4 @@ class ServiceSteps:
             # The service has lost the key of an earlier run: register the same one again, once.
             await self.register()
             proof = await registrar.prove(device_id, ask, self.port.require_firmware)
-        await self.ledger.finish(ProvisioningStep.PROOF, proof)
+        self.ledger.finish(ProvisioningStep.PROOF, proof)

@@ -16,14 +16,20 @@ def cluster() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def database(request: pytest.FixtureRequest, cluster: str) -> str:
+    """Return the address of a new PostgreSQL database."""
+    name = f"ledger_{os.getpid()}_{abs(hash(request.node.name)) % 10**8}"
+    import psycopg
+
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return cluster.replace("/postgres?", f"/{name}?")
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "state" / "ledger.sqlite")
-    url: str = request.getfixturevalue("cluster")
-    name = f"ledger_{os.getpid()}_{abs(hash(request.node.name)) % 10**8}"
-    import psycopg
-
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return url.replace("/postgres?", f"/{name}?")
+    url: str = request.getfixturevalue("database")
+    return url

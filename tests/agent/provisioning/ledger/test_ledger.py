@@ -182,14 +182,14 @@ def test_a_label_is_one_board_s_and_moves_when_that_is_allowed(address: str) -> 
     ledger = opened(address)
     for uuid in (UUID, OTHER):
         ledger.claim(run_of(uuid))
-    assert ledger.bind_label(UUID, "L1", replaces=False) == ""
-    assert ledger.bind_label(UUID, "L1", replaces=False) == "", "the same again"
+    assert ledger.bind_label(UUID, "L1", replaces=False)() == ""
+    assert ledger.bind_label(UUID, "L1", replaces=False)() == "", "the same again"
     with pytest.raises(LabelTaken, match=f"L1 is that of board {UUID}"):
-        ledger.bind_label(OTHER, "L1", replaces=False)
+        ledger.bind_label(OTHER, "L1", replaces=False)()
     with pytest.raises(LabelTaken, match="has the label L1, and L2 was scanned"):
-        ledger.bind_label(UUID, "L2", replaces=False)
+        ledger.bind_label(UUID, "L2", replaces=False)()
     assert ledger.labelled("L2") is None
-    moved = ledger.bind_label(OTHER, "L1", replaces=True)
+    moved = ledger.bind_label(OTHER, "L1", replaces=True)()
     assert moved == f"--relabel L1: label L1 is that of board {UUID}"
     held = ledger.labelled("L1"), ledger.board(UUID)
     assert [one and one.label for one in held] == ["L1", ""]

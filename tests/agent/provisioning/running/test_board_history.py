@@ -15,8 +15,8 @@ def test_a_key_begun_in_one_tag_is_no_leave_to_empty_another(tmp_path: Path) -> 
     ledger = open_ledger(str(tmp_path / "ledger.sqlite"), "one")
     ledger.claim(run_of())
     ledger.begin(UUID, "key", "10")
-    assert history_of(ledger, UUID, Goal(10), UUID).key_begun
-    assert not history_of(ledger, UUID, Goal(11), UUID).key_begun
+    assert history_of(ledger.know(UUID, UUID)(), Goal(10)).key_begun
+    assert not history_of(ledger.know(UUID, UUID)(), Goal(11)).key_begun
     ledger.close()
 
 
@@ -26,7 +26,7 @@ def test_a_key_that_the_modem_refused_to_make_is_not_begun(tmp_path: Path) -> No
     ledger.begin(UUID, "key", "10")
     ledger.refused(UUID, "key", "523")
     ledger.conclude(ended(run, "failed", step="key", reason="523"))
-    assert not history_of(ledger, UUID, Goal(10), UUID).key_begun
+    assert not history_of(ledger.know(UUID, UUID)(), Goal(10)).key_begun
     ledger.close()
 
 
@@ -35,10 +35,10 @@ def test_the_mode_before_a_run_that_was_cut_off_is_known_until_it_is_put_back(
 ) -> None:
     ledger = open_ledger(str(tmp_path / "ledger.sqlite"), "one")
     ledger.claim(run := run_of())
-    assert history_of(ledger, UUID, Goal(10), UUID).mode_before is None
+    assert history_of(ledger.know(UUID, UUID)(), Goal(10)).mode_before is None
     ledger.begin(UUID, "offline", "1")
     ledger.conclude(ended(run, "failed", step="key", reason="lost"))
-    assert history_of(ledger, UUID, Goal(10), UUID).mode_before == 1
+    assert history_of(ledger.know(UUID, UUID)(), Goal(10)).mode_before == 1
     ledger.finish(UUID, "offline", "back to 1")
-    assert history_of(ledger, UUID, Goal(10), UUID).mode_before is None
+    assert history_of(ledger.know(UUID, UUID)(), Goal(10)).mode_before is None
     ledger.close()

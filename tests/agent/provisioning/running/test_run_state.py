@@ -11,6 +11,7 @@ from ledgers import NOW, UUID, opened, run_of
 
 from agent.provisioning.boards.board import BoardState
 from agent.provisioning.ledger import RunRecord
+from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger, RunEnd
 from agent.provisioning.running.run_state import RunState
@@ -20,13 +21,10 @@ BOARD = BoardState("350457791234567", UUID, "nRF9161", "mfw_nrf91x1_2.0.4", "", 
 END = RunEnd("done", "proof", 0, "", "", "{}")
 
 
-async def identify(ledger: BoardLedger) -> None:
-    ledger.identify(BOARD, UUID)
-
-
-DO: dict[str, tuple[Callable[[BoardLedger], Awaitable[None]], RunState]] = {
-    "identify": (identify, RunState.IDENTIFIED),
-    "claim": (lambda ledger: ledger.claim(BOARD), RunState.CLAIMED),
+Do = Callable[[BoardLedger], Awaitable[object] | None]
+DO: dict[str, tuple[Do, RunState]] = {
+    "identify": (lambda ledger: ledger.identify(BOARD, UUID), RunState.IDENTIFIED),
+    "claim": (lambda ledger: ledger.claim(BOARD, Goal(10)), RunState.CLAIMED),
     "write": (
         lambda ledger: ledger.begin(ProvisioningStep.CA_CHAIN, "10:0", writes=1),
         RunState.CHANGED,
@@ -38,7 +36,7 @@ DO: dict[str, tuple[Callable[[BoardLedger], Awaitable[None]], RunState]] = {
     ),
     "end": (lambda ledger: ledger.conclude(END, NOW), RunState.ENDED),
 }
-NOTES: dict[str, Callable[[BoardLedger], Awaitable[None]]] = {
+NOTES: dict[str, Do] = {
     "begin": lambda ledger: ledger.begin(ProvisioningStep.OFFLINE, "1"),
     "finish": lambda ledger: ledger.finish(ProvisioningStep.LIMITS),
     "refuse": lambda ledger: ledger.refused(ProvisioningStep.KEY, "523"),
@@ -62,11 +60,17 @@ async def runs_of(ledger: AsyncLedger) -> list[RunRecord]:
     return await ledger.call(lambda opened: opened.select(RunRecord, "", {}))
 
 
+async def done(do: Do, run: BoardLedger) -> None:
+    """Do something to a run, and wait for it if that takes any."""
+    if (waits := do(run)) is not None:
+        await waits
+
+
 async def lived(ledger: AsyncLedger, *what: str) -> BoardLedger:
     run = BoardLedger(ledger, run_of(""))
     for one in what:
         do, after = DO.get(one) or (NOTES[one], run.state)
-        await do(run)
+        await done(do, run)
         assert run.state is after, one
     return run
 
@@ -95,7 +99,7 @@ async def test_a_run_lives_and_leaves_one_record(
     assert run.uuid == (UUID if "identify" in what else "")
     again = BoardLedger(ledger, run_of(""))
     again.identify(BOARD, UUID)
-    await again.claim(BOARD)  # it was released
+    await again.claim(BOARD, Goal(10))  # it was released
 
 
 @pytest.mark.parametrize(
@@ -117,7 +121,7 @@ async def test_what_is_not_in_the_table_raises_and_changes_nothing(
     state, records = run.state, await ledger.call(lambda opened: [*opened.changes()])
     do = DO[what][0] if what in DO else NOTES[what]
     with pytest.raises(IllegalTransition):
-        await do(run)
+        await done(do, run)
     assert run.state is state
     assert await ledger.call(lambda opened: [*opened.changes()]) == records
 

@@ -1,0 +1,216 @@
+"""How many times the ledger is asked, and what becomes of changes that are made together."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from far_database import FarDatabase, far_database
+from ledgers import NOW, OTHER, UUID, opened, run_of
+from standin import StandIn
+from virtual_tray import Tray, provision, station_of
+
+from agent.provisioning.boards.board import BoardState
+from agent.provisioning.ledger import BoardBusy, LabelTaken
+from agent.provisioning.ledger.backend import DatabaseFailed
+from agent.provisioning.planning.goal import Goal
+from agent.provisioning.planning.plan import ProvisioningStep
+from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger, RunEnd
+
+THIRD = "50503041-3633-4261-803d-1e2b8f70333c"
+NEVER_S = 1e6
+END = RunEnd("done", "proof", 0, "", "", "{}")
+
+
+@asynccontextmanager
+async def ledger_of(address: str, alone_after_s: float = NEVER_S) -> AsyncIterator[AsyncLedger]:
+    ledger = AsyncLedger(opened(address), alone_after_s)
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+async def claimed(ledger: AsyncLedger, uuid: str) -> BoardLedger:
+    board = BoardState("350457791234567", uuid, "nRF9161", "mfw_nrf91x1_2.0.4", "", 0, False, ())
+    run = BoardLedger(ledger, run_of(""))
+    run.identify(board, uuid)
+    await run.claim(board, Goal(10))
+    return run
+
+
+@asynccontextmanager
+async def one_message(ledger: AsyncLedger) -> AsyncIterator[None]:
+    """Keep the ledger's thread until the block ends: what is asked in it waits together."""
+    free = threading.Event()
+    keeping = asyncio.create_task(ledger.call(lambda _: free.wait(30)))
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        free.set()
+        await keeping
+
+
+async def steps(ledger: AsyncLedger, uuid: str) -> list[tuple[str, str]]:
+    notes = await ledger.call(lambda to: to.steps(uuid))
+    return [(note.step, note.state) for note in notes]
+
+
+async def test_a_board_takes_eight_round_trips_and_a_finished_one_three(
+    standin: StandIn, tmp_path: Path, database: str
+) -> None:
+    with far_database(database) as far:
+        async with station_of(standin, tmp_path, address=far.url) as station:
+            tray, began = Tray(tmp_path), far.trips
+            # No note goes alone, however slow this machine is.
+            station.ledger._alone_after_s = NEVER_S
+            [first] = await provision(station, tray, 1)
+            took, began = far.trips - began, far.trips
+            [again] = await provision(station, tray, 1)
+            took_again = far.trips - began
+    assert (first.outcome, again.outcome) == ("done", "unchanged")
+    assert (took <= 8, took_again) == (True, 3)
+
+
+async def test_the_notes_of_boards_that_wait_share_a_round_trip(database: str) -> None:
+    with far_database(database) as far:
+        async with ledger_of(far.url) as ledger:
+            runs = [await claimed(ledger, uuid) for uuid in (UUID, OTHER, THIRD)]
+            before = far.trips
+            async with one_message(ledger):
+                begun = [
+                    asyncio.create_task(run.begin(ProvisioningStep.KEY, "10", writes=1))
+                    for run in runs
+                ]
+                await asyncio.sleep(0)
+            await asyncio.gather(*begun)
+            assert far.trips - before == 1
+            for uuid in (UUID, OTHER, THIRD):
+                assert await steps(ledger, uuid) == [("key", "begun")]
+
+
+async def test_what_was_done_goes_with_the_next_step_and_is_there_before_it(address: str) -> None:
+    async with ledger_of(address) as ledger:
+        run = await claimed(ledger, UUID)
+        await run.begin(ProvisioningStep.KEY, "10")
+        run.finish_key("", "PEM", "digest")
+        await run.begin(ProvisioningStep.WRITE, "10:1")
+        assert await steps(ledger, UUID) == [("key", "begun"), ("key", "done"), ("write", "begun")]
+
+
+async def test_what_was_done_goes_alone_once_its_time_is_over(address: str) -> None:
+    async with ledger_of(address, alone_after_s=0.0) as ledger:
+        await ledger.change(lambda to: to.lock(run_of()))
+        await ledger.change(lambda to: to.begin_run(run_of()))
+        await asyncio.wrap_future(ledger.note(lambda to: to.finish(UUID, "limits")))
+
+
+async def test_a_refusal_among_shared_changes_touches_its_board_alone(address: str) -> None:
+    async with ledger_of(address) as ledger:
+        first = await claimed(ledger, UUID)
+        taken = run_of(OTHER)
+        await ledger.call(lambda to: to.record_run(taken))
+        await ledger.change(lambda to: to.lock(taken))
+        async with one_message(ledger):
+            begun = asyncio.create_task(first.begin(ProvisioningStep.KEY, "10"))
+            refused = asyncio.create_task(ledger.change(lambda to: to.begin_run(taken)))
+            locked = asyncio.create_task(ledger.change(lambda to: to.lock(run_of(THIRD))))
+            await asyncio.sleep(0)
+        with pytest.raises(DatabaseFailed, match=r"(?i)unique"):  # there is a run of this id
+            await refused
+        await begun
+        assert await steps(ledger, UUID) == [("key", "begun")]
+        assert await ledger.call(lambda to: to.board(OTHER)) is None
+        # Its lock was taken twice, in vain and alone, and is held once.
+        await locked
+        await ledger.change(lambda to: to.release(THIRD))
+        if "://" in address:
+            other = opened(address, "two")
+            other.claim(run_of(THIRD))
+            other.close()
+
+
+async def test_no_note_follows_one_that_was_refused_and_the_run_hears_of_it(address: str) -> None:
+    async with ledger_of(address) as ledger:
+        run = await claimed(ledger, UUID)
+        run.finish(ProvisioningStep.LIMITS, label="")
+        run.finish(ProvisioningStep.CLOCK)
+        with pytest.raises(ValueError, match="label"):
+            await run.begin(ProvisioningStep.KEY, "10")
+        assert await steps(ledger, UUID) == []
+        await run.conclude(RunEnd("failed", "key", 1, "ledger", "it was refused", "{}"), NOW)
+        record = await ledger.call(lambda to: to.board(UUID))
+        assert record is not None
+        assert (record.outcome, record.reason) == ("failed", "it was refused")
+
+
+async def test_a_run_that_cannot_be_concluded_lets_its_board_go(address: str) -> None:
+    async with ledger_of(address) as ledger:
+        run = await claimed(ledger, UUID)
+        run.finish(ProvisioningStep.LIMITS, label="")
+        with pytest.raises(ValueError, match="label"):
+            await run.conclude(END, NOW)
+        await claimed(ledger, UUID)
+
+
+async def test_two_stations_bind_one_label_and_one_of_them_is_told_so(database: str) -> None:
+    """The second finds it free, and waits for the first: refused, it looks again."""
+    import psycopg
+
+    async with ledger_of(database) as ledger:
+        await claimed(ledger, UUID)
+        await claimed(ledger, OTHER)
+        with psycopg.connect(database) as first:
+            first.execute("UPDATE boards SET label = 'L1' WHERE uuid = %s", (OTHER,))
+            binding = asyncio.create_task(
+                ledger.change(lambda to: to.bind_label(UUID, "L1", replaces=False))
+            )
+            await asyncio.to_thread(_wait_for_a_lock, database)
+        with pytest.raises(LabelTaken, match=OTHER):
+            await binding
+
+
+def _wait_for_a_lock(database: str) -> None:
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as looking:
+        query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        while looking.execute(query).fetchone() == (0,):
+            pass
+
+
+async def test_a_station_that_finds_a_board_busy_takes_no_device_id(database: str) -> None:
+    first, second = opened(database), opened(database, "two")
+    first.claim(run_of())
+    with pytest.raises(BoardBusy, match="station one"):
+        second.claim(run_of(device_id="nrf-1"))
+    first.claim(run_of(OTHER, device_id="nrf-1"))
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("trip", range(1, 9))
+async def test_a_connection_that_is_lost_at_any_trip_leaves_what_a_rerun_ends(
+    standin: StandIn, tmp_path: Path, database: str, trip: int
+) -> None:
+    with far_database(database) as far:
+        tray = Tray(tmp_path)
+        async with station_of(standin, tmp_path, address=far.url) as station:
+            station.ledger._alone_after_s = NEVER_S
+            far.cut_at = far.trips + trip
+            [lost] = await provision(station, tray, 1)
+            assert lost.outcome == ("failed" if reached(far) else "done")
+        async with station_of(standin, tmp_path, address=far.url) as station:
+            [again] = await provision(station, tray, 1)
+            [last] = await provision(station, tray, 1)
+    assert again.ok, again
+    assert (last.outcome, last.writes) == ("unchanged", 0)
+
+
+def reached(far: FarDatabase) -> bool:
+    return far.trips >= far.cut_at

@@ -1,0 +1,102 @@
+"""A PostgreSQL that is far away: a proxy before its socket, which counts the round trips."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from agent.tasks import first_of
+
+_SOCKET = ".s.PGSQL.5432"
+
+
+class FarDatabase:
+    """The proxy. `url` is the database behind it; each of its answers comes `delay_s` later."""
+
+    def __init__(self, url: str, folder: Path, delay_s: float) -> None:
+        near = url.partition("host=")[2]
+        self.url = url.replace(near, str(folder))
+        self.delay_s = delay_s
+        self.trips = 0
+        """Messages of the client, each after an answer to the one before."""
+        self.cut_at = 0
+        """The trip whose message arrives and whose answer does not; 0: none."""
+        self._near = f"{near}/{_SOCKET}"
+        self._over = asyncio.Event()
+        self._taking: set[asyncio.Task[None] | None] = set()
+
+    async def serve(self, path: Path, ready: threading.Event) -> None:
+        """Take connections until `end`."""
+        server = await asyncio.start_unix_server(self._take, path)
+        ready.set()
+        await self._over.wait()
+        server.close()
+        await asyncio.gather(*(one for one in self._taking if one is not None))
+
+    def end(self) -> None:
+        """End every connection."""
+        self._over.set()
+
+    async def _take(self, near: asyncio.StreamReader, to_near: asyncio.StreamWriter) -> None:
+        far, to_far = await asyncio.open_unix_connection(self._near)
+        answers: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+        answered = asyncio.Event()
+        answered.set()
+        clock = asyncio.get_running_loop().time
+
+        async def up() -> None:
+            while data := await near.read(1 << 16):
+                if answered.is_set():
+                    answered.clear()
+                    self.trips += 1
+                to_far.write(data)
+
+        async def down() -> None:
+            while data := await far.read(1 << 16):
+                if self.trips == self.cut_at:
+                    return
+                await answers.put((clock() + self.delay_s, data))
+
+        async def late() -> None:
+            while True:
+                due, data = await answers.get()
+                await asyncio.sleep(due - clock())
+                answered.set()
+                to_near.write(data)
+
+        self._taking.add(asyncio.current_task())
+        await first_of(up(), down(), late(), self._over.wait())
+        for writer in (to_near, to_far):
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+
+@contextmanager
+def far_database(url: str, delay_s: float = 0.0) -> Iterator[FarDatabase]:
+    """Put a proxy before the database at `url`, that of a cluster of a test's own."""
+    folder = Path(tempfile.mkdtemp(prefix="far", dir="/tmp"))
+    proxy, ready, loop = (
+        FarDatabase(url, folder, delay_s),
+        threading.Event(),
+        asyncio.new_event_loop(),
+    )
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(proxy.serve(folder / _SOCKET, ready))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    ready.wait()
+    try:
+        yield proxy
+    finally:
+        loop.call_soon_threadsafe(proxy.end)
+        thread.join()
+        shutil.rmtree(folder, ignore_errors=True)
