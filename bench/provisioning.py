@@ -13,8 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from far_database import far_database
 from measure import Row
 from operator_ca import make_ca
+from postgres import PostgresMissing, postgres_if_there
 from served_kit import PEERS, ServedKit, served
 
 from agent.provisioning.boards.board import BoardLocation
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 
 NAME = "provisioning"
 AT_ONCE = 8
-ONE_RATIO, EIGHT_RATIO, DELAY_RATIO = 0.45, 1 / 3, 1.25
+ONE_RATIO, EIGHT_RATIO, DELAY_RATIO, FAR_RATIO = 0.45, 1 / 3, 1.25, 2.0
+FAR_S = 0.08
 CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
 PROFILE = """profile = "bench"
 [profiles.bench.provisioning]
@@ -50,10 +53,8 @@ def run(smoke: bool) -> Iterator[Row]:
         make_ca(folder)
         (folder / "chain.pem").write_text(CA_CHAIN)
         yield with_delays(folder, smoke)
-        settings = folder / "config.toml"
-        settings.write_text(PROFILE.format(folder=folder))
-        settings.chmod(0o600)
-        ours = Ours(folder)
+        yield from far_away(folder, rounds)
+        ours = Ours(folder, "ours")
         ours(1)  # the first of a ledger's life makes its tables
         one = min(ours(1) for _ in range(rounds))
         eight = min(ours(AT_ONCE) for _ in range(rounds))
@@ -74,30 +75,72 @@ def run(smoke: bool) -> Iterator[Row]:
 class Ours:
     """`provision run` on fresh boards: keys, certificates, writes, verification; no service."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str, ledger: str = "") -> None:
         self._folder = folder
+        self._name = name
         self._made = 0
+        self._settings = folder / f"{name}.toml"
+        self._settings.touch(mode=0o600)
+        address = f'ledger = "{ledger}"\n' if ledger else ""
+        self._settings.write_text(PROFILE.format(folder=folder) + address)
 
     def __call__(self, boards: int) -> float:
         """Return the seconds that the whole process takes."""
-        with fresh_kits(self._folder, "ours", boards, first=self._made) as kits:
-            self._made += boards
-            command = (
-                *(sys.executable, "-m", "agent", "provision", "run"),
-                *("--registration", "none", "--no-proof", *(str(kit.port) for kit in kits)),
-            )
-            (self._folder / "config.toml").touch(mode=0o600)
-            environment = {
-                **os.environ,
-                "CELLAGENT_CONFIG": str(self._folder / "config.toml"),
-                "CELLAGENT_STATE_DIR": str(self._folder / "state"),
-                # Byte code is there, as for an installed program: theirs is installed.
-                "PYTHONDONTWRITEBYTECODE": "",
-                "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
-            }
-            started = time.perf_counter()
-            subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
-            return time.perf_counter() - started
+        with self.kits(boards) as kits:
+            return self.run(kits)
+
+    @contextlib.contextmanager
+    def kits(self, boards: int) -> Iterator[list[ServedKit]]:
+        """Serve boards that nobody has seen."""
+        first, self._made = self._made, self._made + boards
+        with fresh_kits(self._folder, self._name, boards, first=first) as kits:
+            yield kits
+
+    def run(self, kits: list[ServedKit]) -> float:
+        """Provision these, or find them unchanged; return the seconds of the whole process."""
+        command = (
+            *(sys.executable, "-m", "agent", "provision", "run"),
+            *("--registration", "none", "--no-proof", *(str(kit.port) for kit in kits)),
+        )
+        environment = {
+            **os.environ,
+            "CELLAGENT_CONFIG": str(self._settings),
+            "CELLAGENT_STATE_DIR": str(self._folder / "state"),
+            # Byte code is there, as for an installed program: theirs is installed.
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
+        }
+        started = time.perf_counter()
+        subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
+        return time.perf_counter() - started
+
+
+def far_away(folder: Path, rounds: int) -> Iterator[Row]:
+    """Compare a ledger whose answers take 80 ms with one next door, on boards without delay."""
+    try:
+        with postgres_if_there() as server:
+            near, near_again = at_distance(folder, server.new_database("near"), 0.0, rounds)
+            far, far_again = at_distance(folder, server.new_database("far"), FAR_S, rounds)
+    except PostgresMissing as missing:
+        yield Row("a ledger far away", 0.0, "s", skipped=str(missing))
+        return
+    away = f"ledger {FAR_S * 1000:.0f} ms away"
+    yield Row(f"12 boards, {away}", far, "s", near * FAR_RATIO,
+              f"next door {near:.2f} s, best of {rounds}")  # fmt: skip
+    yield Row(f"recheck of 16, {away}", far_again, "s", near_again * FAR_RATIO,
+              f"next door {near_again:.2f} s, best of {rounds}")  # fmt: skip
+
+
+def at_distance(folder: Path, ledger: str, delay_s: float, rounds: int) -> tuple[float, float]:
+    """Return the seconds of 12 fresh boards, and of those and four more when they are done."""
+    took = []
+    with far_database(ledger, delay_s) as far:
+        ours = Ours(folder, f"far{delay_s}", far.url)
+        for _ in range(rounds):
+            with ours.kits(16) as kits:
+                ours.run(kits[12:])  # the first of a ledger's life makes its tables
+                took.append((ours.run(kits[:12]), ours.run(kits)))
+    return min(fresh for fresh, _ in took), min(again for _, again in took)
 
 
 class Theirs:

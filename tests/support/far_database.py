@@ -70,7 +70,8 @@ class FarDatabase:
                 to_near.write(data)
 
         self._taking.add(asyncio.current_task())
-        await first_of(up(), down(), late(), self._over.wait())
+        with suppress(OSError):  # one end was killed
+            await first_of(up(), down(), late(), self._over.wait())
         for writer in (to_near, to_far):
             writer.close()
             with suppress(OSError):

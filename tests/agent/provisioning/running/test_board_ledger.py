@@ -117,9 +117,9 @@ async def test_a_refusal_among_shared_changes_touches_its_board_alone(address: s
         await ledger.call(lambda to: to.record_run(taken))
         await ledger.change(lambda to: to.lock(taken))
         async with one_message(ledger):
+            locked = asyncio.create_task(ledger.change(lambda to: to.lock(run_of(THIRD))))
             begun = asyncio.create_task(first.begin(ProvisioningStep.KEY, "10"))
             refused = asyncio.create_task(ledger.change(lambda to: to.begin_run(taken)))
-            locked = asyncio.create_task(ledger.change(lambda to: to.lock(run_of(THIRD))))
             await asyncio.sleep(0)
         with pytest.raises(DatabaseFailed, match=r"(?i)unique"):  # there is a run of this id
             await refused
