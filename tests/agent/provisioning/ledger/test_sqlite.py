@@ -10,12 +10,13 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
-from ledgers import NOW, UUID, boards_of, opened, run_of
+from ledgers import NOW, OTHER, UUID, boards_of, opened, run_of
 
-from agent.provisioning.ledger import LedgerHeld, backend, open_ledger
+from agent.provisioning.ledger import Ledger, LedgerHeld, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 
 
@@ -181,6 +182,30 @@ def test_a_wait_for_a_reader_can_be_aborted_and_leaves_nothing_half_done(tmp_pat
             waiting.result()
     assert not ledger.steps(UUID)
     ledger.begin(UUID, "key")
+    ledger.close()
+
+
+def test_a_wait_that_was_aborted_is_not_begun_again_for_each_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = opened(str(path))
+    ledger.claim(run_of())
+    ledger.claim(run_of(OTHER))
+    waits: list[str] = []
+
+    class Aborted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append("wait")
+            return True
+
+    monkeypatch.setattr(ledger._database, "_aborted", Aborted())
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM boards").fetchall()
+        notes = [partial(Ledger.begin, uuid=uuid, step="key") for uuid in (UUID, OTHER)]
+        assert [type(one) for one in ledger.together(notes)] == [DatabaseFailed, DatabaseFailed]
+    assert len(waits) == 1
     ledger.close()
 
 
