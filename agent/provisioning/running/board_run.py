@@ -36,7 +36,6 @@ from agent.provisioning.planning.plan import (
     stored_digest,
 )
 from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger
-from agent.provisioning.running.commanded_store import CommandedStore
 from agent.provisioning.running.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
 from agent.provisioning.running.outcome import (
     Outcome,
@@ -208,6 +207,9 @@ class BoardRun:
         store: CredentialStore = self._port
         ends: Callable[[], Coroutine[Any, Any, None]] | None = None
         if goal.takes_commands and station.registrar is not None:
+            # Only here: a bench with no service need not pay for the HTTP client.
+            from agent.provisioning.running.commanded_store import CommandedStore
+
             commanded = CommandedStore(self._port, station.registrar.client, board.uuid)
             store, ends = commanded, commanded.finish
         credentials = CredentialSteps(store, identity, self._ledger, goal, station.key_folder)
