@@ -32,19 +32,22 @@ CREATE TABLE alembic_version (
 class DatabaseFailed(AgentError):
     """The database refused or cannot be reached; the message is its own, without values.
 
-    `busy`: another program has it, so that whatever else is asked fails as well.
+    `busy`: another program has it, so that whatever else is asked fails as well. `way_out` is what
+    to try, where that is known.
     """
 
     kind = "ledger"
 
-    def __init__(self, reason: str, *, busy: bool = False) -> None:
+    def __init__(self, reason: str, *, busy: bool = False, way_out: str = "") -> None:
         super().__init__(
             f"the ledger cannot be used: {reason}",
-            hint="what was done so far is kept: see that its disk has room, or that its server "
+            hint=way_out
+            or "what was done so far is kept: see that its disk has room, or that its server "
             "runs and is reached, then run the same command again",
         )
         self.reason = reason
         self.busy = busy
+        self.way_out = way_out
 
 
 class StationsAtWork(ResourceUnavailable):

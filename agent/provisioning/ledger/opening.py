@@ -131,7 +131,8 @@ def _opened(address: str, password: str, *, writes: bool) -> Iterator[Database]:
             raise
     except DatabaseFailed as error:
         raise LedgerError(
-            f"the ledger {named} cannot be opened: {error.reason}", hint=f"check {check}"
+            f"the ledger {named} cannot be opened: {error.reason}",
+            hint=error.way_out or f"check {check}",
         ) from error
 
 

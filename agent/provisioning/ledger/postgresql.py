@@ -40,6 +40,7 @@ _UNLOCK = f"SELECT pg_advisory_unlock({_LOCK_CLASS}, hashtext(:name))"
 _VERSION = "SELECT version_num FROM alembic_version"
 _PAGE = 1000
 _TABLES_WITHIN_S = 10
+_FULL = "too many clients", "too many connections", "connection slots are reserved"
 _NAMED = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 """A value's name in a statement; `::` is a cast."""
 
@@ -232,7 +233,17 @@ class PostgresqlDatabase:
                     self.session += 1
 
     def _connect(self) -> psycopg.Connection:
-        return psycopg.connect(self._address, autocommit=True, **self._options)
+        try:
+            return psycopg.connect(self._address, autocommit=True, **self._options)
+        except psycopg.OperationalError as error:
+            # What is refused before there is a connection has no code, only words.
+            if not any(words in str(error) for words in _FULL):
+                raise
+            raise backend.DatabaseFailed(
+                "its server has no connection left, and each station needs one",
+                way_out="`max_connections` of the server must exceed the number of stations by 10: "
+                "`ALTER SYSTEM SET max_connections = 200`, then restart the server",
+            ) from error
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 from ledgers import OTHER, UUID, opened, run_of
+from postgres import PostgresMissing, postgres_if_there
 
 from agent.errors import UsageError
-from agent.provisioning.ledger import BoardBusy, StepRecord, open_ledger
+from agent.provisioning.ledger import BoardBusy, LedgerError, StepRecord, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
 
@@ -234,3 +235,19 @@ def test_one_process_of_a_station_gives_its_records_at_a_time(cluster: str) -> N
         pytest.fail("the process that ended still holds them")
     first.close()
     other.close()
+
+
+def test_a_server_without_a_connection_left_says_how_many_the_stations_need() -> None:
+    try:
+        with postgres_if_there() as server:
+            server.execute("ALTER SYSTEM SET max_connections = 4")
+            server.kill()
+            server.start()
+            stations = [opened(server.url, str(number)) for number in range(4)]
+            with pytest.raises(LedgerError, match="no connection left") as full:
+                opened(server.url, "one too many")
+            assert "max_connections" in full.value.hint
+            for station in stations:
+                station.close()
+    except PostgresMissing as missing:
+        pytest.skip(str(missing))
