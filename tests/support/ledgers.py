@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -11,7 +12,14 @@ from typing import Any
 from uuid import uuid4
 
 from agent.config.private_files import make_private_folder, touch_private
-from agent.provisioning.ledger import BoardRecord, Ledger, LedgerReader, RunRecord, open_ledger
+from agent.provisioning.ledger import (
+    BoardBusy,
+    BoardRecord,
+    Ledger,
+    LedgerReader,
+    RunRecord,
+    open_ledger,
+)
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
 
 LEDGERS = Path(__file__).parents[2] / "fixtures" / "ledgers"
@@ -72,6 +80,18 @@ def _copy_to_server(source: sqlite3.Connection, address: str, version: str) -> N
 def run_of(uuid: str = UUID, **columns: Any) -> RunRecord:
     given = {"id": str(uuid4()), "began_at": NOW, "security_tag": 10} | columns
     return RunRecord(uuid=uuid, **given)
+
+
+def claimed_once_free(ledger: Ledger, run: RunRecord) -> None:
+    """Claim what a station held that is gone: the server frees it when it notices, no sooner."""
+    for _ in range(1000):
+        try:
+            ledger.claim(run)
+        except BoardBusy:
+            os.sched_yield()
+        else:
+            return
+    raise AssertionError("the dead station still has the board")
 
 
 def ended(run: RunRecord, outcome: str, **columns: Any) -> RunRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import OTHER, UUID, boards_of, ended, opened, run_of
+from ledgers import OTHER, UUID, boards_of, claimed_once_free, ended, opened, run_of
 
 from agent.provisioning.ledger import BoardBusy, Ledger
 
@@ -54,7 +54,7 @@ def test_nor_do_two_boards_of_two_stations(cluster: str) -> None:
     second.claim(run_of(OTHER, device_id="nrf-another"))
     second.release(OTHER)
     first.close()  # as a station that died: its locks go with its connection
-    second.claim(run_of(OTHER, device_id=DEVICE))
+    claimed_once_free(second, run_of(OTHER, device_id=DEVICE))
     second.close()
 
 

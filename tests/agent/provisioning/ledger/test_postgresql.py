@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from ledgers import OTHER, UUID, opened, run_of
+from ledgers import OTHER, UUID, claimed_once_free, opened, run_of
 from postgres import PostgresMissing, postgres_if_there
 
 from agent.errors import UsageError
@@ -105,15 +105,7 @@ def test_two_stations_never_have_one_board_and_a_dead_one_lets_go(cluster: str) 
         first.claim(run_of(OTHER))
         station.kill()
         station.wait()
-    # The server frees the lock when it notices the lost session; that is an event of its own.
-    for _ in range(1000):
-        try:
-            first.claim(run_of())
-            break
-        except BoardBusy:
-            os.sched_yield()
-    else:
-        pytest.fail("the dead station still has the board")
+    claimed_once_free(first, run_of())
     first.close()
 
 
