@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaked_secrets import canaries_found
+from many_stations import at_once
 from measure import Row, counted
 from operator_ca import make_ca
 from postgres import PostgresMissing, postgres_if_there
@@ -26,6 +27,8 @@ from tray_faults import unchanged, with_each_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from postgres import PostgresServer
 
 NAME = "provisioning"
 SEED = 20260314
@@ -113,6 +116,7 @@ def trays(station: StationFolder, smoke: bool) -> Iterator[Row]:
     try:
         with postgres_if_there() as server:
             interleaved, not_done = two_stations(station, server.url, rounds)
+            yield from stations(server, station.folder, smoke)
             ways, wrongs = (0, []) if smoke else with_each_fault(server)
     except PostgresMissing as missing:
         yield Row("boards of two stations", 0, "boards", 0, skipped=str(missing))
@@ -122,6 +126,22 @@ def trays(station: StationFolder, smoke: bool) -> Iterator[Row]:
     yield Row("boards that neither of them finished", not_done, "boards", 0)
     if not smoke:
         yield _boards(f"of trays of 16 struck in {ways} ways, PostgreSQL", wrongs)
+
+
+def stations(server: PostgresServer, folder: Path, smoke: bool) -> Iterator[Row]:
+    """Give boards to many stations, two of which want each."""
+    number, boards = (3, 12) if smoke else (32, 300)
+    alone, many = (
+        at_once(server, folder, 1, boards // number),
+        at_once(server, folder, number, boards),
+    )
+    what = f"of {number} stations on {boards} boards"
+    yield Row(f"boards that two had at once, {what}", many.doubled, "boards", 0)
+    yield Row(f"deadlocks, {what}", many.deadlocks, "deadlocks", 0)
+    yield Row(f"boards that nobody had, {what}", boards - many.boards, "boards", 0)
+    if not smoke:
+        yield Row(f"99 % of claims, {what}", many.claim_s, "s", 10 * alone.claim_s,
+                  f"one station {alone.claim_s:.3f} s")  # fmt: skip
 
 
 def _boards(what: str, wrongs: list[str]) -> Row:
