@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,38 +13,11 @@ from agent.redact import HIDDEN, redact
 from at.transcripts.redaction import Redactor
 
 if TYPE_CHECKING:
-    import pytest
-
     from agent.testing.cloud import SeenRequest
 
-TRANSCRIPT = "session.transcript"
-_UNFIT = re.compile(r"[^\w.\[\]=,+-]+")
 _SHOWN_HEADERS = {"accept", "content-length", "content-type", "host", "if-match", "range",
                   "user-agent"}  # fmt: skip
 """The others may hold a credential."""
-
-
-def folder_of(item: pytest.Item) -> Path | None:
-    """Return the folder of a test's files, as in `report.files/` beside `report.xml`.
-
-    It need not exist. None where pytest writes no report.
-    """
-    report = getattr(item.config.option, "xmlpath", None)
-    if not report:
-        return None
-    return Path(report).expanduser().absolute().with_suffix(".files") / file_name(item.nodeid)
-
-
-def file_name(nodeid: str) -> str:
-    """Return a test's id, or the end of it, as the name of a file."""
-    return _UNFIT.sub("_", nodeid.replace("::", "."))
-
-
-def clear(folder: Path) -> None:
-    """Remove what an earlier run left there."""
-    for name in (TRANSCRIPT, "console.log", "requests.jsonl", "coredump*"):
-        for left in folder.glob(name):
-            left.unlink()
 
 
 def attach(folder: Path, *, console: str, requests: Sequence[SeenRequest]) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.errors import UsageError
-from agent.testing.attachments import TRANSCRIPT, clear, file_name
 from agent.testing.choice import KitChoice, KitEntry, KitWish, RecordMode, fits
 from agent.testing.failure import lines_up_to
+from agent.testing.paths import TRANSCRIPT, clear
 from agent.testing.sources import KitSource, ReplaySource, console_file
 
 if TYPE_CHECKING:
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from agent.testing.recorded_source import RecordedSource
     from at.transcripts.recorder import RecordingTransport
     from at.transport.base import Transport
-
-
-def transcript_of(item: pytest.Item) -> Path:
-    """Return the recording of a test: transcripts/MODULE/TEST.transcript beside its module."""
-    name = file_name(item.nodeid.partition("::")[2])
-    return item.path.parent / "transcripts" / item.path.stem / f"{name}.transcript"
 
 
 class TestBench:
@@ -43,6 +37,7 @@ class TestBench:
         attachments: Path | None = None,
     ) -> None:
         self.file = file
+        self.closed = False
         self._attachments = attachments
         if attachments is not None:
             clear(attachments)
@@ -172,6 +167,7 @@ class TestBench:
 
     def close(self, *, passed: bool) -> None:
         """Close the kit; keep what was recorded if the test passed."""
+        self.closed = True
         if passed and self._recorded is not None:
             self._recorded.keep(self.file)
         self._stack.close()

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import os
 import shlex
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from at.driver.modem import Modem
 
 _BENCH = pytest.StashKey["TestBench"]()
+_THREAD = pytest.StashKey["LoopThread"]()
 _PASSED = pytest.StashKey[bool]()
 _CLOUD = pytest.StashKey["StandInCloud"]()
 _LEFT, _AGAIN = pytest.StashKey[bool](), pytest.StashKey[bool]()
+_CHOICE = pytest.StashKey[KitChoice]()
 _MATRIX, _FAULT, _PROPERTY = "virtual faults", "cellagent_fault", "cellagent.fault"
 KIT_VARIABLE, RECORD_VARIABLE = "CELLAGENT_TEST_KIT", "CELLAGENT_TEST_RECORD"
 
@@ -78,10 +80,16 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{error} ({error.hint})" if error.hint else str(error)) from None
 
 
-def _choice(config: pytest.Config, source: str = "") -> KitChoice:
+def _choice(config: pytest.Config) -> KitChoice:
+    if (known := config.stash.get(_CHOICE, None)) is None:
+        known = config.stash[_CHOICE] = kit_choice(*_words(config))
+    return known
+
+
+def _words(config: pytest.Config) -> tuple[Sequence[str], str]:
+    """Return where kits come from, and the mode of recording, as they are configured."""
     words = (
-        shlex.split(source)
-        or config.getoption("--cellagent-kit")
+        config.getoption("--cellagent-kit")
         or shlex.split(os.environ.get(KIT_VARIABLE, ""))
         or config.getini("cellagent_kit")
     )
@@ -90,84 +98,92 @@ def _choice(config: pytest.Config, source: str = "") -> KitChoice:
         or os.environ.get(RECORD_VARIABLE, "")
         or config.getini("cellagent_record")
     )
-    return kit_choice(words, mode)
+    return words, mode
 
 
-@pytest.fixture(scope="session")
-def _cellagent_thread() -> Iterator[LoopThread]:
-    from agent.testing.loop_thread import LoopThread
+def _thread(config: pytest.Config) -> LoopThread:
+    if (known := config.stash.get(_THREAD, None)) is None:
+        from agent.testing.loop_thread import LoopThread
 
-    thread = LoopThread()
-    yield thread
-    thread.close()
+        known = config.stash[_THREAD] = LoopThread()
+        config.add_cleanup(known.close)
+    return known
 
 
-@pytest.fixture
-def _cellagent_bench(
-    request: pytest.FixtureRequest, _cellagent_thread: LoopThread
-) -> Iterator[TestBench]:
-    from agent.testing.attachments import folder_of
-    from agent.testing.bench import TestBench, transcript_of
+def _bench(request: pytest.FixtureRequest) -> TestBench:
+    """Return the bench of a test, made by the first of its fixtures and closed behind it.
 
-    item = request.node
+    It is no fixture itself: each costs a replay a part of what it takes.
+    """
+    item: pytest.Item = request.node
+    known = item.stash.get(_BENCH, None)
+    if known is not None and not known.closed:  # else the test runs once more
+        return known
+    from agent.testing.bench import TestBench
+    from agent.testing.paths import folder_of, transcript_of
+
     marks = [dict(mark.kwargs) for mark in item.iter_markers("kit")]
     sources = [str(mark.pop("source")) for mark in marks if "source" in mark]
     faults = [name for mark in item.iter_markers("kit_fault") for name in mark.args]
-    choice = _choice(request.config, sources[0] if sources else "")
+    choice = _choice(request.config)
+    if sources:
+        choice = kit_choice(shlex.split(sources[0]), _words(request.config)[1])
     if item.stash.get(_AGAIN, False):
         choice = KitChoice(choice.kits, RecordMode.ALL)
     wish = kit_wish(marks, faults)
-    bench = TestBench(transcript_of(item), choice, wish, _cellagent_thread, folder_of(item))
+    bench = TestBench(transcript_of(item), choice, wish, _thread(request.config), folder_of(item))
     item.stash[_BENCH] = bench
-    yield bench
-    bench.close(passed=item.stash.get(_PASSED, False))
+    request.addfinalizer(lambda: bench.close(passed=item.stash.get(_PASSED, False)))
+    return bench
 
 
 @pytest.fixture
-async def modem(_cellagent_bench: TestBench) -> AsyncIterator[Modem]:
+async def modem(request: pytest.FixtureRequest) -> Modem:
     """Return the driver's modem, opened, on the test's own event loop."""
     from agent.testing.virtual_clock import virtual_clock
     from at.driver.modem import Modem
 
-    opened = Modem(_cellagent_bench.transport("modem"))
-    with contextlib.ExitStack() as stack:
-        if _cellagent_bench.has_virtual_time:
-            stack.enter_context(virtual_clock(asyncio.get_running_loop()))
-        await opened.open()
-        yield opened
-        await opened.close()
+    bench, loop, stack = _bench(request), asyncio.get_running_loop(), contextlib.ExitStack()
+    opened = Modem(bench.transport("modem"))
+    # A generator's end would take another run of the loop, a tenth of what an empty test takes.
+    request.addfinalizer(stack.close)  # noqa: PT021
+    if bench.has_virtual_time:
+        stack.enter_context(virtual_clock(loop))
+    await opened.open()
+    stack.callback(lambda: loop.run_until_complete(opened.close()))
+    return opened
 
 
 @pytest.fixture
-def modem_sync(_cellagent_bench: TestBench, _cellagent_thread: LoopThread) -> Iterator[SyncModem]:
+def modem_sync(request: pytest.FixtureRequest) -> Iterator[SyncModem]:
     """Return a modem for a test that is a plain function."""
     from agent.testing.modem import SyncModem
 
-    thread = _cellagent_thread
+    bench, thread = _bench(request), _thread(request.config)
     with contextlib.ExitStack() as stack:
-        if _cellagent_bench.has_virtual_time:
+        if bench.has_virtual_time:
             stack.enter_context(thread.virtual_clock())
-        opened = SyncModem(_cellagent_bench.transport("modem_sync"), thread)
+        opened = SyncModem(bench.transport("modem_sync"), thread)
         stack.callback(opened.close)
         yield opened
 
 
 @pytest.fixture
-def kit_port(_cellagent_bench: TestBench) -> str:
+def kit_port(request: pytest.FixtureRequest) -> str:
     """Return the name of the AT port, for any program that opens a serial port."""
-    return _cellagent_bench.port()
+    return _bench(request).port()
 
 
 @pytest.fixture
-def console(_cellagent_bench: TestBench) -> Console:
+def console(request: pytest.FixtureRequest) -> Console:
     """Return the kit's console: `console.expect(pattern, timeout_s)`."""
-    return _cellagent_bench.console()
+    return _bench(request).console()
 
 
 @pytest.fixture
-def kit(_cellagent_bench: TestBench) -> Kit:
+def kit(request: pytest.FixtureRequest) -> Kit:
     """Return the kit: power, reset, cable, faults, place."""
-    return _cellagent_bench.kit()
+    return _bench(request).kit()
 
 
 @pytest.fixture
@@ -290,11 +306,13 @@ def _attach(item: pytest.Item, *, failed: bool) -> None:
             item.user_properties.append(("cellagent.transcript", str(bench.file)))
     if bench is None and cloud is None:
         return
-    from agent.testing.attachments import attach, folder_of
+    from agent.testing.paths import folder_of
 
     folder = folder_of(item)
     if folder is None:
         return
+    from agent.testing.attachments import attach
+
     if bench is not None:
         bench.attach_session(failed=failed)
     console = bench.console_text if bench is not None else ""

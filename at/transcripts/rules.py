@@ -108,6 +108,8 @@ def read_rules(text: str) -> tuple[bytes, tuple[Varying, ...]]:
 
 
 def _read(text: str, tokens: re.Pattern[str]) -> tuple[bytes, tuple[Varying, ...]]:
+    if "\\" not in text and "{" not in text:
+        return text.encode("utf-8", "surrogateescape"), ()
     out, done = bytearray(), 0
     varying: list[Varying] = []
     for match in tokens.finditer(text):

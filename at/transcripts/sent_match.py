@@ -113,6 +113,13 @@ class SentMatch:
         return (len(self._parts), 0) in self._reached
 
     @property
+    def fixed(self) -> bytes | None:
+        """All that is to be sent, as long as nothing was; None if some of it varies."""
+        is_one = len(self._parts) == 1 and not self.sent
+        part = self._parts[0] if is_one else None
+        return part.data if isinstance(part, _Literal) else None
+
+    @property
     def begun(self) -> bytes:
         """What was sent so far, with the markers of the transcript in place of secrets."""
         text, done = b"", 0

@@ -79,11 +79,7 @@ class Playback:
     ) -> None:
         transcript = self.transcript = _with_any_host(transcript)
         end = transcript.terminator
-        self._setup = {
-            command + end: _setup_answer(transcript, lines)
-            for command, lines in _SETUP.items()
-            if answers_setup
-        }
+        self._setup = {command + end: lines for command, lines in _SETUP.items() if answers_setup}
         self._rest = b""
         """The bytes sent after the current one, for an error message."""
         self._setup_sent = b""
@@ -128,6 +124,8 @@ class Playback:
     def sent(self, data: bytes) -> list[TranscriptStep]:
         """Send bytes to the recorded modem; return its answer. Raises TranscriptError."""
         steps: list[TranscriptStep] = []
+        if self._strict and not self._setup_sent and (at_once := self._at_once(data)) is not None:
+            return at_once
         for index, byte in enumerate(data):
             self._rest = data[index + 1 :]
             steps += self._byte_strict(byte) if self._strict else self._byte_lenient(byte)
@@ -153,6 +151,19 @@ class Playback:
             return
         candidates = self._course.candidates().items()
         self._awaited = {number: SentMatch(each.steps[0], end) for number, each in candidates}
+
+    def _at_once(self, data: bytes) -> list[TranscriptStep] | None:
+        """Answer a line that is awaited as it stands, or a setup question; None: byte by byte."""
+        fixed = {number: match.fixed for number, match in self._awaited.items()}
+        for number, text in fixed.items():
+            if text == data:
+                return self._step_matched(number, self._awaited[number])
+        if data not in self._setup or any(
+            text is None or text.startswith(data) or data.startswith(text)
+            for text in fixed.values()
+        ):
+            return None
+        return [_setup_answer(self.transcript, self._setup[data])]
 
     def _byte_strict(self, byte: int) -> list[TranscriptStep]:
         if self._setup_sent:
@@ -180,12 +191,12 @@ class Playback:
         """Send a byte that the session does not have: of a setup question, or an error."""
         if not any(command.startswith(sent) for command in self._setup):
             raise Divergence(self, sent + self._rest)
-        answer = self._setup.get(sent)
-        self._setup_sent = b"" if answer else sent
-        if answer is None:
+        lines = self._setup.get(sent)
+        self._setup_sent = b"" if lines is not None else sent
+        if lines is None:
             return []
         self._await()
-        return [answer]
+        return [_setup_answer(self.transcript, lines)]
 
     def _byte_lenient(self, byte: int) -> list[TranscriptStep]:
         terminator = self.transcript.terminator
@@ -205,7 +216,7 @@ class Playback:
                 recorded = self._answers[fitting]
                 self._note_written(fitting.data, command)
         if recorded is None and command + terminator in self._setup:
-            return [self._setup[command + terminator]]
+            return [_setup_answer(self.transcript, self._setup[command + terminator])]
         if recorded is None:
             final = b"OK\r\n" if command.upper() == b"AT" else b"ERROR\r\n"
             return [TranscriptStep(Direction.RECEIVED, final)]

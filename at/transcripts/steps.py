@@ -68,6 +68,8 @@ class TranscriptStep:
 
     def rewritten(self, rewrite: Callable[[bytes], bytes]) -> TranscriptStep:
         """Return the step with what is no rule rewritten."""
+        if not self.varying and rewrite(self.data) == self.data:
+            return self
         data, done, varying = b"", 0, []
         for one in self.varying:
             data += rewrite(self.data[done : one.begin])

@@ -1,0 +1,42 @@
+"""Where the files of a test are: its recording beside it, the others beside the JUnit report."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+TRANSCRIPT = "session.transcript"
+_UNFIT = re.compile(r"[^\w.\[\]=,+-]+")
+
+
+def transcript_of(item: pytest.Item) -> Path:
+    """Return the recording of a test: transcripts/MODULE/TEST.transcript beside its module."""
+    name = file_name(item.nodeid.partition("::")[2])
+    return item.path.parent / "transcripts" / item.path.stem / f"{name}.transcript"
+
+
+def folder_of(item: pytest.Item) -> Path | None:
+    """Return the folder of a test's files, as in `report.files/` beside `report.xml`.
+
+    It need not exist. None where pytest writes no report.
+    """
+    report = getattr(item.config.option, "xmlpath", None)
+    if not report:
+        return None
+    return Path(report).expanduser().absolute().with_suffix(".files") / file_name(item.nodeid)
+
+
+def file_name(nodeid: str) -> str:
+    """Return a test's id, or the end of it, as the name of a file."""
+    return _UNFIT.sub("_", nodeid.replace("::", "."))
+
+
+def clear(folder: Path) -> None:
+    """Remove what an earlier run left there."""
+    for name in (TRANSCRIPT, "console.log", "requests.jsonl", "coredump*"):
+        for left in folder.glob(name):
+            left.unlink()
