@@ -93,7 +93,8 @@ class TestBench:
             return ReplaySource(self.file, self._thread)
         fitting = [entry for entry in self._choice.kits if fits(entry, self._wish)]
         if not fitting:
-            pytest.skip(f"no kit fits: {self._wish}")
+            have = "; ".join(map(str, self._choice.kits))
+            pytest.skip(f"no kit fits: the test wants {self._wish}, and there are {have}")
         from agent.testing.lease import leased  # of what comes here, a replay needs nothing
 
         self._entry = entry = self._stack.enter_context(leased(fitting))
@@ -101,7 +102,7 @@ class TestBench:
         if entry.is_virtual:
             from agent.testing.virtual_source import VirtualSource
 
-            live = VirtualSource(self._wish, entry.model, self._thread)
+            live = VirtualSource(self._wish, entry, self._thread)
         elif self._wish.faults:
             pytest.skip(f"{entry.port} is a real kit: it has no faults to switch on")
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -36,6 +38,7 @@ class KitEntry:
     model: str = ""
     firmware: str = ""
     slot: str = ""
+    dialect: str = ""
     power: str = ""
     """A command that switches its power; `{action}` in it becomes on, off or cycle."""
 
@@ -43,6 +46,9 @@ class KitEntry:
     def is_virtual(self) -> bool:
         """Whether it is made for the test."""
         return self.port == VIRTUAL
+
+    def __str__(self) -> str:
+        return f"{self.port} ({_said(self) or 'nothing is said of it'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,9 @@ class KitWish:
     real_time: bool = False
     """A replay takes the time that it takes: the test waits for what the loop does not know."""
     faults: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return _said(self) or "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +101,20 @@ def kit_choice(words: Sequence[str], mode: str = "") -> KitChoice:
 
 
 _TRAITS = tuple(f.name for f in fields(KitEntry))[1:]
+_COMPARED = tuple(f.name for f in fields(KitWish) if f.name in _TRAITS)
 
 
 def _entry(word: str) -> KitEntry:
-    port, *rest = word.split(",")
-    traits: dict[str, str] = {}
+    head, _, power = word.partition(",power=")  # a command may have commas of its own
+    port, *rest = head.split(",")
+    traits = {"power": power}
+    try:
+        shlex.split(power)
+    except ValueError as error:
+        raise UsageError(
+            f"the power command `{power}` cannot be split into words: {error}",
+            hint="close its quotes",
+        ) from error
     for part in rest:
         name, equals, value = part.partition("=")
         if name not in _TRAITS or not equals:
@@ -127,10 +145,20 @@ def kit_wish(marks: Sequence[Mapping[str, object]], faults: Sequence[str]) -> Ki
     return KitWish(**wish, faults=tuple(faults))  # type: ignore[arg-type]
 
 
+def _said(of: KitEntry | KitWish) -> str:
+    traits = ((name, getattr(of, name)) for name in _COMPARED)
+    return ", ".join(f"{name}={value}" for name, value in traits if value)
+
+
 def fits(entry: KitEntry, wish: KitWish) -> bool:
-    """Return whether a kit is what a test wants, as far as it is said."""
+    """Return whether a kit is what a test wants, as far as it is said. Of versions, parts fit."""
     if entry.is_virtual:
         return True
-    wanted = (wish.model, entry.model), (wish.firmware, entry.firmware)
-    alike = all(want.lower() in has.lower() for want, has in wanted)
-    return alike and wish.slot in {"", entry.slot}
+    # 1.3 is part of mfw_nrf9160_1.3.10, and 1.3.1 is not.
+    firmware = rf"(?<![\d.]){re.escape(wish.firmware)}(?!\d)" if wish.firmware else ""
+    return (
+        wish.model.lower() in entry.model.lower()
+        and re.search(firmware, entry.firmware, re.IGNORECASE) is not None
+        and wish.slot in {"", entry.slot}
+        and wish.dialect in {"", entry.dialect}
+    )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from agent.errors import AgentError
+from agent.redact import redact
 from agent.testing.virtual_source import VirtualSource
 from at.virtual.radio_world import Coordinates
 from at.virtual.server.pty import PtyServer
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _POWER_TIMEOUT_S = 60.0
+_SHOWN = 200  # characters
 
 
 class Kit:
@@ -106,8 +109,7 @@ class Kit:
                 f"nothing switches the power of {self._entry.port}: "
                 f"--cellagent-kit='{self._entry.port},power=CMD {{action}}'"
             )
-        words = [word.format(action=action) for word in shlex.split(self._entry.power)]
-        subprocess.run(words, check=True, timeout=_POWER_TIMEOUT_S)  # noqa: S603 - the user's own
+        _run([word.replace("{action}", action) for word in shlex.split(self._entry.power)])
         return True
 
     def _on_kit(self, act: Callable[[VirtualKit], None], what: str) -> None:
@@ -127,6 +129,32 @@ class Kit:
             act(source.ports)
 
         self._thread.call(done())
+
+
+def _run(words: list[str]) -> None:
+    """Run the power command. Raises AgentError, which names it and says how it ended."""
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_POWER_TIMEOUT_S,
+            check=False,
+        )
+    except OSError as error:
+        ended, said = f"did not start: {error.strerror}", b""
+    except subprocess.TimeoutExpired as error:
+        ended, said = f"did not end in {_POWER_TIMEOUT_S:g} s", error.stdout or b""
+    else:
+        if not done.returncode:
+            return
+        ended, said = f"ended with exit code {done.returncode}", done.stdout
+    last = said.decode("utf-8", "backslashreplace").strip().rpartition("\n")[2]
+    raise AgentError(
+        f"the power command `{redact(shlex.join(words))}` {ended}"
+        + (f": {redact(last[:_SHOWN])}" if last else ""),
+        hint="run it by hand; it stands behind power= in --cellagent-kit",
+    )
 
 
 def _unplug(ports: KitPorts) -> None:

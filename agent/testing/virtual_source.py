@@ -10,19 +10,22 @@ from at.virtual.server.kit_ports import KitPorts, kit_on_ports
 from at.virtual.server.runner import make_modem
 
 if TYPE_CHECKING:
-    from agent.testing.choice import KitWish
+    from agent.testing.choice import KitEntry, KitWish
     from agent.testing.loop_thread import LoopThread
 
 
 class VirtualSource(KitSource):
     """A virtual kit of the test's own, on terminals."""
 
-    def __init__(self, wish: KitWish, model: str, thread: LoopThread) -> None:
+    def __init__(self, wish: KitWish, entry: KitEntry, thread: LoopThread) -> None:
         super().__init__(thread)
+        # Of another model, what the entry says of its own does not hold.
+        if wish.model and wish.model != entry.model:
+            entry = KitEntry(model=wish.model)
         options = VirtualOptions(
-            model=wish.model or model,
-            firmware=wish.firmware,
-            dialect=wish.dialect,
+            model=entry.model,
+            firmware=wish.firmware or entry.firmware,
+            dialect=wish.dialect or entry.dialect,
             registered=wish.registered,
             faults=wish.faults,
             instant=True,

@@ -11,6 +11,8 @@ import pytest
 from served_kit import served
 from user_project import UserProject
 
+from agent.testing.choice import KitWish, fits, kit_choice
+
 SUITES = Path(__file__).parent / "suites"
 
 
@@ -168,6 +170,7 @@ def test_the_switch_is_an_option_a_variable_or_a_line_of_the_configuration(
     [
         (["--cellagent-kit=virtual,colour=red"], "'colour=red' says nothing of a kit"),
         (["--cellagent-kit="], "no port in ''"),
+        (["--cellagent-kit=COM3,power=relay 'on"], "No closing quotation"),
         (["--cellagent-record=twice"], "one of live, none, once, new, all"),
     ],
 )
@@ -353,3 +356,43 @@ def test_a_transcript_by_hand_is_not_recorded_over(project: UserProject) -> None
     (folder / "test_fitting.transcript").write_text(handmade)
     assert "1 passed" in project.run("--cellagent-kit=record")
     assert (folder / "test_fitting.transcript").read_text() == handmade
+
+
+def test_a_kit_fits_by_model_dialect_slot_and_whole_parts_of_its_version() -> None:
+    (kit,) = kit_choice(["COM3,model=nRF9160-SICA,firmware=mfw_nrf9160_1.3.10,slot=3"]).kits
+    assert all(fits(kit, wish) for wish in (KitWish(), KitWish(firmware="1.3"), KitWish(slot="3")))
+    assert fits(kit, KitWish(model="nrf9160", firmware="MFW_nrf9160_1.3.10"))
+    others = KitWish(firmware="1.3.1"), KitWish(firmware="3.10"), KitWish(dialect="shell")
+    assert not any(fits(kit, wish) for wish in (*others, KitWish(model="nrf9161")))
+    assert str(kit) == "COM3 (model=nRF9160-SICA, firmware=mfw_nrf9160_1.3.10, slot=3)"
+
+
+def test_what_no_kit_fits_is_skipped_in_words_and_a_virtual_entry_is_what_it_says(
+    project: UserProject,
+) -> None:
+    test = "def test_it(modem_sync):\n    print(modem_sync.execute('AT+CGMR').lines)\n"
+    project.write("test_it.py", f"import pytest\n\n@pytest.mark.kit(firmware='1.3.1')\n{test}")
+    told = project.run("--cellagent-kit=/dev/none,firmware=1.3.10,power=a,b {c}", "-rs")
+    wanted = "the test wants firmware=1.3.1, and there are /dev/none (firmware=1.3.10)"
+    assert f"no kit fits: {wanted}" in told
+    project.write("test_it.py", test)
+    told = project.run("--cellagent-kit=virtual,model=nrf9160,firmware=1.3.5", "-s")
+    assert "mfw_nrf9160_1.3.5" in told
+
+
+@pytest.mark.parametrize(
+    ("power", "said"),
+    [
+        ("sh -c 'echo {x},{action} >&2; exit 3'", "exit code 3: {x},cycle"),
+        ("/no/such/relay {action}", "`/no/such/relay cycle` did not start: No such file"),
+    ],
+)
+def test_a_power_command_that_fails_is_named_with_what_it_said(
+    project: UserProject, power: str, said: str
+) -> None:
+    project.write("test_it.py", "def test_it(kit):\n    kit.power_cycle()\n")
+    told = project.run(f"--cellagent-kit=/dev/none,slot=1,power={power}", code=1)
+    assert said in told
+    assert "run it by hand; it stands behind power= in --cellagent-kit" in told
+    assert "CalledProcessError" not in told
+    assert "agent/testing" not in told
