@@ -23,10 +23,13 @@ _NOT_THE_TESTS = (Path(at.__file__).parent, Path(__file__).parents[1], *_INSTALL
 
 def described(error: TranscriptError, again: str) -> str:
     """Return a divergence as text: place, neighbours, difference; `again` is the way to update."""
+    where: list[str] = []
+    if error.file is not None and error.line:
+        where = ["", *_numbered(error.file, error.line - _AROUND, error.line, error.line + _AROUND)]
     if not isinstance(error, Divergence) or error.file is None:
-        return f"{error}\n\nto record it anew: {again}"
-    shown = [f"{os.path.relpath(error.file)}:{error.line}: the session left its recording", ""]
-    shown += _numbered(error.file, error.line - _AROUND, error.line, error.line + _AROUND)
+        hint = [f"try: {error.hint}"] if error.hint else []
+        return "\n".join([str(error), *where, "", *hint, f"to record it anew: {again}"])
+    shown = [f"{os.path.relpath(error.file)}:{error.line}: the session left its recording", *where]
     shown += ["", f"recorded  {error.recorded}", f"sent      {error.sent}"]
     shown.append(f"          {_difference(error.recorded, error.sent)}")
     if error.heard:

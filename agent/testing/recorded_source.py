@@ -10,6 +10,7 @@ from agent.config.private_files import replacing
 from agent.testing.sources import KitSource, console_file
 from at.driver.opening import transport_of
 from at.transcripts.recorder import RecordingTransport
+from at.transcripts.refresh import refreshed_file
 from at.transcripts.relay import Relay
 from at.virtual.server.kit_ports import served
 
@@ -61,15 +62,21 @@ class RecordedSource(KitSource):
         self.inner.end()
 
     def keep(self, file: Path) -> None:
-        """Move the recordings to where a replay looks for them, in place of older ones."""
+        """Move the recordings to where a replay looks for them, with the rules of older ones there.
+
+        Raises TranscriptError where an older one cannot be read: it is left as it is.
+        """
         file.parent.mkdir(parents=True, exist_ok=True)
         for name, target in (("session", file), ("console", console_file(file))):
             recorded = self._kept / f"{name}.transcript"
-            if recorded.exists():  # it may be on another file system
-                with replacing(target, private=True) as whole:
-                    whole.write(recorded.read_bytes())
-            else:
+            if not recorded.exists():
                 target.unlink(missing_ok=True)
+                continue
+            text = recorded.read_text("ascii")
+            if target.exists():
+                text = refreshed_file(target, recorded)
+            with replacing(target, private=True) as whole:  # it may be on another file system
+                whole.write(text.encode("utf-8", "surrogateescape"))
 
     def close(self) -> None:
         """Close what was opened."""

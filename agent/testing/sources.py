@@ -133,7 +133,9 @@ class ReplaySource(KitSource):
         if left:
             raise TranscriptError(
                 f"{self.file}:{left[0].line}: the test ended before {shown(left[0].data)} was sent"
-                f" ({counted(len(left), 'steps')} of the recording never were)"
+                f" ({counted(len(left), 'steps')} of the recording never were)",
+                line=left[0].line,
+                file=self.file,
             )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent.testing.choice import KitEntry
 from agent.testing.sources import KitSource
 from at.virtual.options import VirtualOptions
 from at.virtual.server.kit_ports import KitPorts, kit_on_ports
 from at.virtual.server.runner import make_modem
 
 if TYPE_CHECKING:
-    from agent.testing.choice import KitEntry, KitWish
+    from agent.testing.choice import KitWish
     from agent.testing.loop_thread import LoopThread
 
 

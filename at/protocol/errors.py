@@ -18,7 +18,10 @@ AtError
 └── TranscriptError         the session does not fit the recording, or the file is malformed
 """
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class AtError(Exception):
@@ -145,6 +148,15 @@ class ParseError(AtError):
 
 
 class TranscriptError(AtError):
-    """The session does not fit the recording, or the transcript is malformed."""
+    """The session does not fit the recording, or the transcript is malformed.
+
+    `line` of `file` is where, 0 and None where that is not known.
+    """
 
     kind = "transcript"
+
+    def __init__(
+        self, message: str, *, hint: str = "", line: int = 0, file: "Path | None" = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.line, self.file = line, file

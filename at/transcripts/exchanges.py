@@ -49,7 +49,9 @@ def split_exchanges(steps: Sequence[TranscriptStep], terminator: bytes) -> tuple
             if opens == bool(opened_at):
                 before = f"that of line {opened_at}" if opens else "no ! any-order"
                 raise TranscriptError(
-                    f"line {step.line}: ! {step.direction.value} behind {before}", hint=_CLOSE
+                    f"line {step.line}: ! {step.direction.value} behind {before}",
+                    hint=_CLOSE,
+                    line=step.line,
                 )
             end()
             group, opened_at = (group_of(found) + 1, step.line or 1) if opens else (0, 0)
@@ -61,11 +63,13 @@ def split_exchanges(steps: Sequence[TranscriptStep], terminator: bytes) -> tuple
                 raise TranscriptError(
                     f"line {step.line}: only a whole command may {what}",
                     hint="write it as one line, such as `> AT+CGMR`",
+                    line=step.line,
                 )
         current.append(step)
     end()
     if opened_at:
-        raise TranscriptError(f"line {opened_at}: ! any-order has no end", hint=_CLOSE)
+        what = f"line {opened_at}: ! any-order has no end"
+        raise TranscriptError(what, hint=_CLOSE, line=opened_at)
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
 from at.transcripts import made_up
 from at.transcripts.exchanges import Course, split_exchanges
-from at.transcripts.rules import Rule, escape
+from at.transcripts.rules import escape
 from at.transcripts.sent_match import WILD, SentMatch
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.written_credentials import WrittenCredential, written_credential
@@ -45,24 +45,26 @@ class Divergence(TranscriptError):
 
     def __init__(self, playback: Playback, sent: bytes) -> None:
         transcript, expected = playback.transcript, playback.expected
-        self.file, self.sent = transcript.file, shown(sent)
+        self.sent = shown(sent)
         lines = {recorded_as(step): step.line for step in reversed(expected)}
         nearest = difflib.get_close_matches(self.sent, lines, n=1, cutoff=0.0)
         self.recorded = nearest[0] if nearest else "nothing more"
         ends = transcript.steps[-1].line if transcript.steps else 1
-        self.line = lines[nearest[0]] if nearest else ends
+        line = lines[nearest[0]] if nearest else ends
         heard = [s for s in playback.played if s.direction is Direction.RECEIVED and s.data.strip()]
         self.heard = shown(heard[-1].data) if heard else ""
         texts = {recorded_as(step): step.line for step in reversed(playback.remaining)}
         close = difflib.get_close_matches(self.sent, texts, n=1, cutoff=0.6)
-        self.nearest = texts[close[0]] if close and texts[close[0]] != self.line else 0
+        self.nearest = texts[close[0]] if close and texts[close[0]] != line else 0
         hint = f"the nearest step is line {self.nearest}, {close[0]}; " if self.nearest else ""
         others = f", or {counted(len(expected) - 1, 'others')}" if len(expected) > 1 else ""
         super().__init__(
-            f"sent {self.sent}, yet line {self.line} of the transcript has {self.recorded}{others}"
+            f"sent {self.sent}, yet line {line} of the transcript has {self.recorded}{others}"
             if expected
             else f"sent {self.sent} after the last step of the transcript, line {ends}",
             hint=hint + "record the session anew, or replay it leniently",
+            line=line,
+            file=transcript.file,
         )
 
 
@@ -211,7 +213,9 @@ class Playback:
             return []
         recorded = self._answers.get(TranscriptStep(Direction.SENT, command))
         if recorded is None:
-            fitting = next((known for known in self._answers if _fits(known, command)), None)
+            fitting = next(
+                (known for known in self._answers if spans(known, command) is not None), None
+            )
             if fitting is not None:
                 recorded = self._answers[fitting]
                 self._note_written(fitting.data, command)
@@ -289,18 +293,22 @@ def _answers(transcript: Transcript) -> dict[TranscriptStep, list[list[Transcrip
     return answers
 
 
-def _fits(recorded: TranscriptStep, command: bytes) -> bool:
-    """Return whether `command` fits `recorded`, which has rules, or whose secrets were redacted."""
-    data, pattern, done = recorded.data, b"", 0
+def spans(recorded: TranscriptStep, data: bytes) -> list[tuple[int, int]] | None:
+    """Return where the rules of a step are in `data`, which may have others; None: another step."""
+    if not recorded.varying and WILD.search(recorded.data) is None:
+        return [] if recorded.data == data else None
+    pattern, done = b"", 0
     for varying in recorded.varying:
-        pattern += _with_secrets(data[done : varying.begin]) + b"(%b)" % varying.rule.pattern
+        literal = _with_secrets(recorded.data[done : varying.begin])
+        pattern += literal + b"(%b)" % varying.rule.pattern
         done = varying.end
-    pattern += _with_secrets(data[done:])
-    if pattern == re.escape(data):
-        return False
-    match = re.fullmatch(pattern, command, re.DOTALL)
-    rules = [varying.rule for varying in recorded.varying]
-    return match is not None and all(map(Rule.holds, rules, match.groups()))
+    match = re.fullmatch(pattern + _with_secrets(recorded.data[done:]), data, re.DOTALL)
+    if match is None or not all(
+        varying.rule.holds(text)
+        for varying, text in zip(recorded.varying, match.groups(), strict=True)
+    ):
+        return None
+    return [match.span(n + 1) for n in range(len(recorded.varying))]
 
 
 def _with_secrets(data: bytes) -> bytes:

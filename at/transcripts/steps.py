@@ -106,6 +106,7 @@ class StepReader:
             raise TranscriptError(
                 f"line {number} is no step: {without_secrets(line[:60])!a}",
                 hint=f"a step begins with {marks}, a comment with #",
+                line=number,
             )
         mark, text = match[3], match[4] or ""
         at_s = float(match[1]) if match[1] else None
@@ -114,7 +115,8 @@ class StepReader:
                 return self._mark(match[2] or "", text.strip(), at_s, number)
             return self._line(mark, text, at_s, number, optional=bool(match[2]))
         except TranscriptError as error:
-            raise TranscriptError(f"line {number}: {error}", hint=error.hint) from error
+            what = f"line {number}: {error}"
+            raise TranscriptError(what, hint=error.hint, line=number) from error
 
     def _line(
         self, mark: str, text: str, at_s: float | None, number: int, *, optional: bool

@@ -69,7 +69,8 @@ def load_transcript(path: str | Path) -> Transcript:
     try:
         return replace(parse_transcript(text), file=Path(path))
     except TranscriptError as error:
-        raise TranscriptError(f"{path}: {error}", hint=error.hint) from error
+        what = f"{path}: {error}"
+        raise TranscriptError(what, hint=error.hint, line=error.line, file=Path(path)) from error
 
 
 def parse_transcript(text: str) -> Transcript:
@@ -87,7 +88,8 @@ def parse_transcript(text: str) -> Transcript:
                 try:
                     reader = StepReader(header)
                 except TranscriptError as error:
-                    raise TranscriptError(f"line {number}: {error}", hint=error.hint) from error
+                    what = f"line {number}: {error}"
+                    raise TranscriptError(what, hint=error.hint, line=number) from error
             continue
         steps.append(reader.step(line, number))
     transcript = Transcript(tuple(steps), header)

@@ -1,6 +1,7 @@
 """`cellagent modem record`: the session between a program and the modem, as a transcript."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from at.protocol.errors import AtError, LinkLost
 @click.option("--pty", metavar="PATH", help="Where the session takes place; PATH is a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Likewise on TCP; port 0 takes any that is free.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
+@click.option("--update", is_flag=True, help="Record FILE anew; its rules, marks, comments stay.")
 @keep_identity_option
 async def command(
     session: Session,
@@ -27,6 +29,7 @@ async def command(
     pty: str | None,
     tcp: str | None,
     allow_remote: bool,
+    update: bool,
     keep_identity: bool,
 ) -> int:
     """Record the session between a program and the modem to FILE.
@@ -34,12 +37,17 @@ async def command(
     Any program works: CELLAGENT_PORT names the port that this command opens for it. Without CMD
     it serves until SIGTERM or Ctrl-C. Tokens, keys and passwords are redacted as they are written,
     and identity (IMEI, IMSI, ICCID, UUID) becomes a made-up one that still decodes and replays.
+
+    With --update FILE is replaced once CMD has ended with 0; of one of version 2, what a person
+    wrote into it is kept where the new session still fits it.
     """
     import asyncio
     import tempfile
 
     from agent.cli.framework.signals import serve_until_stopped
+    from agent.config.private_files import replacing
     from at.transcripts.recorder import RecordingTransport
+    from at.transcripts.refresh import refreshed_file
     from at.transcripts.relay import Relay
 
     if pty is not None and tcp is not None:
@@ -49,10 +57,13 @@ async def command(
     if borrowed:
         note("the running agent lends the modem: it waits, and goes on listening, until this ends")
     header = await _ask_identity(session)
-    transport = RecordingTransport(inner, file, header=header, keep_identity=keep_identity)
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-    relay = Relay(transport.write, lost)
     async with contextlib.AsyncExitStack() as stack:
+        target = Path(file)
+        if update := update and os.path.lexists(file):  # noqa: ASYNC240 - as the recorder's own file
+            target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "session.transcript"
+        transport = RecordingTransport(inner, target, header=header, keep_identity=keep_identity)
+        relay = Relay(transport.write, lost)
         if pty is None and tcp is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-"))
             pty = str(Path(folder) / "modem")
@@ -62,7 +73,16 @@ async def command(
         await transport.open(relay)
         emit({"ready": True, "port": served.port, "recording": file})
         code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, lost)
-    note(f"the session is in {file}")
+        if update:
+            transport.finish()
+            if code or lost.done():
+                note(f"{file} is left as it was: the session failed")
+            else:
+                text = refreshed_file(Path(file), target)
+                with replacing(Path(file), private=True) as whole:
+                    whole.write(text.encode("utf-8", "surrogateescape"))
+    if not update or not (code or lost.done()):
+        note(f"the session is in {file}")
     if lost.done():
         raise LinkLost(f"{kit.port}: the link was lost") from lost.result()
     return code

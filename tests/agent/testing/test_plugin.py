@@ -396,3 +396,39 @@ def test_a_power_command_that_fails_is_named_with_what_it_said(
     assert "run it by hand; it stands behind power= in --cellagent-kit" in told
     assert "CalledProcessError" not in told
     assert "agent/testing" not in told
+
+
+def test_what_a_person_wrote_into_a_recording_stays_when_it_is_made_anew(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", OF_MODES.split("\n\n", maxsplit=1)[0])
+    file = project.folder / "transcripts" / "test_it" / "test_missing.transcript"
+    file.parent.mkdir(parents=True)
+    handmade = "# transcript: 2\n# why\n> AT+CG{any}\n! silence 1\n< mfw_{any:x}\n< OK\n"
+    file.write_text(handmade)
+    project.run("--cellagent-kit=record")
+    text = file.read_text()
+    for kept in (
+        "# transcript: 2\n# why\n",
+        " > AT+CG{any}\n! silence 1\n",
+        " < mfw_{any:nrf91x1_",
+    ):
+        assert kept in text
+    project.run("--cellagent-kit=replay")
+    file.write_text(handmade + "> AT{imsi}\n")
+    told = project.run("--cellagent-kit=record", code=1)
+    assert "is not recorded over, for its rules would be lost: line 7: {imsi} is no rule" in told
+    assert file.read_text() == handmade + "> AT{imsi}\n"
+
+
+def test_a_malformed_recording_is_shown_with_its_neighbours_and_the_way_out(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", OF_MODES.split("\n\n", maxsplit=1)[0])
+    file = project.folder / "transcripts" / "test_it" / "test_missing.transcript"
+    file.parent.mkdir(parents=True)
+    file.write_text("# transcript: 2\n> AT+CGMR\n< {imsi}\n< OK\n")
+    told = project.run("--cellagent-kit=replay", code=1)
+    assert "{imsi} is no rule" in told
+    for line in ("        2 > AT+CGMR", "->    3 < {imsi}", "        4 < OK", "try: {imei}?"):
+        assert line.strip() in told

@@ -116,3 +116,21 @@ def test_no_spelling_of_a_secret_command_is_recorded_and_the_session_plays(
     assert CANARY not in text + recorded.stdout + recorded.stderr
     replayed = run(tmp_path, "replay", "kit.transcript", "--pty", "played", "--", *typist)
     assert replayed.returncode == 0, replayed.stderr
+
+
+def test_an_updated_recording_keeps_its_rules_and_a_failed_session_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "kit.transcript"
+    rules = "# transcript: 2\n> AT+CGMM\n< nRF{any}\n< OK\n"
+    file.write_text(rules)
+    words = ("record", "kit.transcript", "--update", "--port", "virtual:", "--")
+    failed = run(tmp_path, *words, "sh", "-c", "exit 3")
+    assert failed.returncode == 3
+    assert "kit.transcript is left as it was: the session failed" in failed.stderr
+    assert file.read_text() == rules
+    done = run(tmp_path, *words, *CELLAGENT, "modem", "at", "AT+CGMM")
+    assert done.returncode == 0, done.stderr
+    assert "< nRF{any}" in file.read_text()
+    assert "# device: nRF9161-LACA" in file.read_text()
+    assert run(tmp_path, "record", "kit.transcript", "--port", "virtual:").returncode == 1
