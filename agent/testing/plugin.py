@@ -275,7 +275,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show a person where the session left its recording, without frames of ours."""
     bench = item.stash.get(_BENCH, None)
-    if bench is not None and call.excinfo is not None:
+    ours = bench is not None or "cloud" in getattr(item, "fixturenames", ())
+    if ours and call.excinfo is not None:
         _rewrite(item, call)
     callspec = getattr(item, "callspec", None)
     fault = callspec.params.get(_FAULT) if callspec is not None else None

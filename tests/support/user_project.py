@@ -14,9 +14,9 @@ _BYTECODE = tempfile.TemporaryDirectory(prefix="bytecode-")
 class UserProject:
     """A folder with the one line in its conftest.py that switches the plugin on."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: Path = Path(sys.executable)) -> None:
         folder.mkdir()
-        self.folder = folder
+        self.folder, self.python = folder, python
         self.write("conftest.py", 'pytest_plugins = ["agent.testing.plugin"]\n')
         self.write(
             "pytest.ini",
@@ -29,7 +29,7 @@ class UserProject:
 
     def run(self, *words: str, code: int = 0, **environment: str) -> str:
         """Run pytest there, as its owner would; return what it prints."""
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+        command = [str(self.python), "-m", "pytest", "-p", "no:cacheprovider", *words]
         compiled_once = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": _BYTECODE.name}
         done = subprocess.run(
             command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
