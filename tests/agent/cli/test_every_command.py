@@ -182,8 +182,13 @@ def kit_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(kit.port)
 
 
+PLACES = (("ascii", "60"), ("latin-1", "80"), ("cp1252", "200"))
+"""What a terminal, or a file that output goes to, can encode, and how wide it is."""
+
+
 @pytest.fixture
 def asked(
+    request: pytest.FixtureRequest,
     services: dict[str, Any],
     kit_port: str,
     tmp_path: Path,
@@ -192,13 +197,15 @@ def asked(
 ) -> Iterator[Counter[str]]:
     """Write a profile that names no port, plug the kit in, and count what is asked for.
 
-    What is written is for a narrow place without colours that takes ASCII alone.
+    What is written is for a place without colours, a narrow one that takes ASCII alone unless the
+    test names another.
     """
+    encoding, columns = getattr(request, "param", PLACES[0])
     for stream in (sys.stdout, sys.stderr):
         assert isinstance(stream, io.TextIOWrapper)
-        stream.reconfigure(encoding="ascii")
+        stream.reconfigure(encoding=encoding)
     guard_output()
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setenv("NO_COLOR", "1")
     write_standin_profile("sim", services)
     set_default_profile("sim")
@@ -273,6 +280,7 @@ def test_the_command_sends_the_call(
     assert call in sent, capfd.readouterr().err
 
 
+@pytest.mark.parametrize("asked", PLACES, indirect=True, ids="-".join)
 @pytest.mark.parametrize("name", [name for name in leaves() if name not in LASTS])
 def test_a_command_reads_the_profile_and_lists_the_ports_once_at_most(
     name: str,
