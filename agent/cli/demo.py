@@ -110,13 +110,18 @@ async def _run_step(
         emit({"step": name, "ok": failure is None, "seconds": round(seconds, 3), "detail": detail})
     elif failure is None:
         say(f"  ok  {name:9} {_WORDS[name]} ({seconds:.1f} s)")
-        shown = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in detail.items())
+        shown = ", ".join(_fact(key, value) for key, value in detail.items())
         say(_indented(shown))
     else:
         say(f"FAIL  {name:9} {failure}")
         if failure.hint:
             say(_indented(f"try: {failure.hint}"))
     return failure is None
+
+
+def _fact(key: str, value: object) -> str:
+    name = key.removesuffix("_m").replace("_", " ")
+    return f"{name} {value} m" if key.endswith("_m") else f"{name} {value}"
 
 
 def _indented(text: str) -> str:

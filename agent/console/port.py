@@ -81,7 +81,10 @@ async def find_console(
         if printed:
             return port
     # The kits print on their first port unless they are configured otherwise.
-    note("none of them prints anything: the first is taken; kit.console_port names another")
+    note(
+        "none of them prints anything: the first is taken; "
+        "`cellagent config set kit.console_port PORT` names another"
+    )
     return candidates[0]
 
 

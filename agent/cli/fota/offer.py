@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from agent.cli.framework.command import agent_command, emit_or_say, note
+from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.errors import UsageError
 
@@ -50,7 +51,8 @@ async def offer(
     emit_or_say(
         session,
         {"job": job_id, "bundle": bundle_id, "version": told, "devices": devices, "tags": tags},
-        f"{job_id}: version {told} for {whom}\nto carry it out: cellagent fota pull",
+        f"{job_id}: version {told} for {whom}\nto carry it out: "
+        + pasteable_hint("`cellagent fota pull`", "", session),
     )
 
 
