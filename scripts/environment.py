@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 RUNTIME = ROOT / "requirements.lock"
 DEVELOPMENT = ROOT / "requirements-dev.lock"
+_NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
 
 
 def python() -> Path:
@@ -28,7 +30,10 @@ def ensure(lock: Path) -> Path:
     The development lock contains the runtime lock, so the larger one satisfies both.
     """
     if sys.version_info < (3, 11):  # noqa: UP036 - an older interpreter is what this line is for
-        sys.exit(f"Python 3.11 or later is needed; this is {sys.version.split()[0]}")
+        newer = [name for name in _NEWER if shutil.which(name)]
+        way = f"`{newer[0]} {' '.join(sys.argv)}`" if newer else "install one of these versions"
+        version = ".".join(map(str, sys.version_info[:3]))
+        sys.exit(f"Python 3.11 or later is needed; this is {version}\n  try: {way}")
     wanted = {_digest(lock), _digest(DEVELOPMENT)}
     stamp = VENV / "installed.sha256"
     if stamp.is_file() and stamp.read_text().strip() in wanted:

@@ -190,6 +190,22 @@ def _plain_user(world: World) -> None:
         world.inside = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
 
 
+def _old_python(world: World) -> None:
+    """A `python3` in the folder `old` that says it is 3.9.2, and this one by its version's name."""
+    bin_ = world.folder / "bin"
+    for folder, name, before in (
+        (world.folder / "old", "python3", "import sys; sys.version_info = (3, 9, 2)"),
+        (bin_, "python3.14", "import sys"),
+    ):
+        run = f"{before}; import os, runpy; sys.argv = sys.argv[1:]"
+        run += "; sys.path.insert(0, os.path.dirname(sys.argv[0]))"
+        run += "; runpy.run_path(sys.argv[0], run_name='__main__')"
+        folder.mkdir()
+        (folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} -c "{run}" "$@"\n')
+        (folder / name).chmod(0o755)
+    world.environment["PATH"] = f"{bin_}{os.pathsep}{world.environment['PATH']}"
+
+
 def _image(world: World) -> None:
     """An image of the kit's application, version 2.0.1."""
     world.names["image"] = str(world.folder / "app.bin")
@@ -256,6 +272,7 @@ def _tls(world: World, kind: str) -> None:
 PARTS: dict[str, Callable[..., None]] = {
     "kit": _kit, "holder": _holder, "agent": _agent, "server": _server, "cloud": _cloud,
     "small-disk": _small_disk, "tls": _tls, "plain-user": _plain_user, "image": _image,
+    "old-python": _old_python,
 }  # fmt: skip
 
 
