@@ -6,7 +6,7 @@ import pytest
 from answers import value_of
 from typed_answers import ANSWERS
 
-from at.commands.jwt import MakeJwt
+from at.commands.jwt import NO_TIME, MakeJwt
 from at.protocol.errors import NoModemTime, ParseError, UnsafeArgument
 
 
@@ -43,5 +43,6 @@ TOKEN = ANSWERS["AT%JWT"][0]  # it never expires
 def test_a_token_that_should_expire_and_does_not_tells_of_the_clock():
     assert value_of('AT%JWT=0,0,"",""', TOKEN) == value_of("AT%JWT=0", TOKEN)
     assert value_of("AT%JWT=0,x", TOKEN) == value_of("AT%JWT=", TOKEN)
-    with pytest.raises(NoModemTime, match="does not know the time"):
+    with pytest.raises(NoModemTime, match="does not know the time") as refused:
         value_of("AT%JWT=0,60", TOKEN)
+    assert refused.value.hint == NO_TIME
