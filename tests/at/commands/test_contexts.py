@@ -46,6 +46,7 @@ CONTEXT = {"cid": 0, "type": "", "apn": "", "address": "", "ipv4_alloc": 0}
                 "+CGPADDR: 1,fe80::2",
                 '+CGPADDR: 2,"10.0.0.2",""',
                 "+CGPADDR: 3",
+                "+CGPADDR: 4,::ffff:10.0.0.1",
             ],
             {
                 "contexts": [
@@ -53,9 +54,11 @@ CONTEXT = {"cid": 0, "type": "", "apn": "", "address": "", "ipv4_alloc": 0}
                     {"cid": 1, "ipv4": None, "ipv6": "fe80::2"},
                     {"cid": 2, "ipv4": "10.0.0.2", "ipv6": None},
                     {"cid": 3, "ipv4": None, "ipv6": None},
+                    {"cid": 4, "ipv4": None, "ipv6": "::ffff:10.0.0.1"},
                 ]
             },
         ),
+        ("AT+CGCONTRDP", ['+CGCONTRDP: 0,0,"a"', '+CGCONTRDP: 1,255,"b"'], {}),
         ("AT+CGEREP?", ["+CGEREP: 2"], {"mode": 2, "bfr": None}),
     ],
 )
@@ -73,6 +76,9 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT+CGPADDR", ['+CGPADDR: 0,"nowhere"']),
         ("AT+CGPADDR", ['+CGPADDR: 0,"1"']),
         ("AT+CGPADDR", [f'+CGPADDR: 0,"{"1" * 65}"']),
+        ("AT+CGCONTRDP", ['+CGCONTRDP: 0,256,"a"']),
+        ("AT+CGCONTRDP", ['+CGCONTRDP: 0,-1,"a"']),
+        ("AT+CGCONTRDP", ['+CGCONTRDP: 0,5,"a","","","dns.example"']),
         ("AT+CGAUTH?", ["+CGAUTH: 0"]),
         ("AT+CGAUTH?", ['+CGAUTH: 0,4,"me"']),
         ("AT+CGAUTH?", ['+CGAUTH: 0,1,"me","word",1']),
