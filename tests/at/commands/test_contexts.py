@@ -78,6 +78,7 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT+CGPADDR", [f'+CGPADDR: 0,"{"1" * 65}"']),
         ("AT+CGCONTRDP", ['+CGCONTRDP: 0,256,"a"']),
         ("AT+CGCONTRDP", ['+CGCONTRDP: 0,-1,"a"']),
+        ("AT+CGCONTRDP", ['+CGCONTRDP: 0,5,"a","here"']),
         ("AT+CGCONTRDP", ['+CGCONTRDP: 0,5,"a","","","dns.example"']),
         ("AT+CGAUTH?", ["+CGAUTH: 0"]),
         ("AT+CGAUTH?", ['+CGAUTH: 0,4,"me"']),
@@ -121,6 +122,9 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
         ("+CGEV: ME DETACH 1", {"event": "ME DETACH", "cid": None, "parameters": ["1"]}),
         ("+CGEV: ME PDN SUSPENDED 3", {"event": "ME PDN SUSPENDED", "cid": 3}),
         ("+CGEV: ME BATTERY LOW", {"event": "ME BATTERY LOW", "cid": None}),
+        ("+CGEV: XY NEW 3", {"event": "XY NEW", "cid": 3}),
+        ("+CGEV: XY NEW", {"event": "XY NEW", "cid": None}),
+        ("+CGEV: XY NEW a,3", {"event": "XY NEW", "cid": None}),
         ("+CGEV: XY NEW 3,2", {"event": "XY NEW", "cid": 3, "parameters": ["3", "2"]}),
     ],
 )
@@ -133,6 +137,11 @@ def test_a_notice_becomes_its_fields(line, part):
     [
         "+CGEV: NW ACT 3, 2",
         "+CGEV: NW ACT 3,256,1",
+        "+CGEV: NW ACT 3,2,1,0,1",
+        "+CGEV: NW MODIFY 3,2,1,0,1",
+        "+CGEV: NW CLASS B,C",
+        '+CGEV: NW DEACT "IP","10.0.0.1",4,1',
+        '+CGEV: NW DEACT "IP","10.0.0.1",x',
         "+CGEV: ME PDN ACT 256",
         "+CGEV: ME PDN ACT 1,2,3,4,5",
         "+CGEV: NW DETACH 1,2",
@@ -186,6 +195,7 @@ def test_an_event_that_is_cut_anywhere_is_never_another(event, numbers, kept):
         ('4,5,"a.b","2.3.4.5.255.255.255.255","2.3.4.6","1.1.1.1"', "255.255.255.255", "2.3.4.6"),
         ('4,5,"a.b","2.3.4.5","255.255.255.0","2.3.4.6"', "255.255.255.0", "2.3.4.6"),
         ("1,5,NAME,10.1.1.1,,10.2.2.2,10.3.3.3", None, None),
+        (f'0,5,"a","{".".join(["254"] * 16 + ["255"] * 16)}"', ".".join(["255"] * 16), None),
         ('4,5,""', None, None),
     ],
 )
