@@ -374,6 +374,25 @@ async def test_names_and_words_of_a_tray_are_read_from_two_metres(tmp_path: Path
 
 @needs_chromium
 @pytest.mark.timeout(300)
+async def test_a_failed_slot_keeps_its_fill_in_forced_colours(tmp_path: Path) -> None:
+    fill = "getComputedStyle(document.querySelector('.slot.bad')).backgroundColor"
+
+    def fills(page: ServedPage) -> list[str]:
+        with browser() as driver:
+            driver.get(page.link())
+            until_text(driver, "FAIL")
+            before = driver.execute_script(f"return {fill}")
+            prefer(driver, forced_colors="active")
+            until(driver, "matchMedia('(forced-colors: active)').matches")
+            return [before, driver.execute_script(f"return {fill}")]
+
+    async with page_of(tmp_path, running=morning()) as page:
+        before, forced = await asyncio.to_thread(fills, page)
+    assert before == forced != "rgb(255, 255, 255)"
+
+
+@needs_chromium
+@pytest.mark.timeout(300)
 async def test_without_a_script_the_tray_is_the_recorded_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
