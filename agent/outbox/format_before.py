@@ -67,18 +67,19 @@ class FormatBefore:
         about = {_text(name): _text(value) for name, value in self._read("name, value FROM about")}
         name, found = about.get("id", "unreadable"), list(self._rows())
         index.begin()
+        for mark, added in self._read("mark, at FROM recent"):
+            if isinstance(mark, bytes) and isinstance(added, float):
+                index.remember(mark_of(mark), added)  # written as the first segment begins
         ids = {entry.head.key: entry.id for entry in index.entries.values() if entry.head.key}
-        if not ids:  # else an earlier start was killed before it gave the file another name
+        again = bool(ids)  # an earlier start was killed before it gave the file another name
+        self._add({f"{name}-{row.id}": row for row in found if row is not None}, ids, index)
+        if not again:
             for what, value in self._read("name, value FROM counts"):
                 if isinstance(value, int):
                     index.count(_text(what), value)
-            for mark, added in self._read("mark, at FROM recent"):
-                if isinstance(mark, bytes) and isinstance(added, float):
-                    index.remember(mark_of(mark), added)
             lost = found.count(None)
             if self._is_damaged or lost:
                 index.count_damage(Damage(1, len(found) - lost, lost))
-        self._add({f"{name}-{row.id}": row for row in found if row is not None}, ids, index)
         for what, value in about.items():
             *first, last = [ids.get(f"{name}-{word}", 0) for word in value.split()] or [0]
             if what.startswith("in doubt ") and last in index.entries:

@@ -65,6 +65,8 @@ def test_what_waits_keeps_its_order_its_keys_and_what_is_known_of_it(tmp_path: P
         assert [item.id for item in again] == [2, 3, 4, 5]
         assert box.damage is None
         assert taken(path).exists()
+    with outbox(tmp_path) as box:
+        assert box.put([NewItem(ItemKind.EVENT, "kit", b"{}", key="boot-17")]).duplicates == 1
 
 
 def test_an_item_that_none_can_be_now_is_counted_as_lost_and_the_others_are_taken_over(
@@ -178,13 +180,16 @@ outbox(Path(sys.argv[1])).close()
 
 
 def test_a_start_that_is_killed_meanwhile_neither_loses_nor_doubles(tmp_path: Path):
-    write(tmp_path / "as it was" / "state", ITEMS, at=NOW)
+    counts = "INSERT INTO counts VALUES('delivered', 41)"
+    write(tmp_path / "as it was" / "state", ITEMS, at=NOW, statements=[counts])
     for step in range(1, 100):
         folder = tmp_path / str(step)
         shutil.copytree(tmp_path / "as it was", folder)
         child = [sys.executable, "-c", KILLED_START, str(folder), str(step)]
         code = subprocess.run(child, check=False).returncode
         assert deliver_all(folder) == BODIES, step
+        with outbox(folder) as box:
+            assert totals(box).counts["delivered"] == 41 + len(ITEMS), step
         assert not list((folder / "state").glob("outbox.sqlite*[!k]"))
         if code == 0:
             break

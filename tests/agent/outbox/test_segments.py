@@ -98,6 +98,22 @@ def test_a_segment_that_is_gone_is_told_also_the_only_one(tmp_path: Path):
         assert box.damage is not None
 
 
+def test_a_file_in_which_nothing_is_a_frame_is_told_and_kept_for_a_person(tmp_path: Path):
+    with outbox(tmp_path) as box:
+        box.put([event(1)])
+        kept = box.transact(lambda store: store.index.entries[1].segment.path)
+    other = kept.with_name(kept.name.replace("-0.", "-00000007."))
+    other.write_bytes(b"segments of another format")
+    other.chmod(0o600)
+    with outbox(tmp_path) as box:
+        assert box.damage is not None
+        assert bodies(box, ItemKind.EVENT) == [event(1).body]
+        assert [path.name for path in box.folder.glob("*.damaged")] != []
+        assert not other.exists()
+    with outbox(tmp_path) as box:
+        assert box.damage is None
+
+
 def test_the_disk_is_given_back_and_no_delivered_item_comes_again(tmp_path: Path):
     with outbox(tmp_path) as box:
         for first in range(0, 4000, 100):
