@@ -11,6 +11,7 @@ from pathlib import Path
 from agent.config.private_files import make_folder
 from agent.errors import AgentError, UsageError
 from agent.provisioning.ledger import BoardRecord
+from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.record_columns import BOARD, as_json
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -35,11 +36,14 @@ def for_bulk_onboarding(
 ) -> Iterator[str]:
     """Yield CSV rows as OnboardDevices takes them: no heading, the key over several lines.
 
-    Certificate where there is one, else public key; boards without either are left out.
+    Certificate where there is one, else public key; boards without either are left out, and
+    every nRF93M1, which a token of its own onboards.
     """
     same = sub_type, "|".join(tags), "|".join(firmware_types)
     for record in records:
-        if record.device_id and (key := record.certificate or record.public_key):
+        is_module = record.registered_as.startswith(f"{RegistrationMethod.TOKEN.value} ")
+        key = record.certificate or record.public_key
+        if record.device_id and key and not is_module:
             yield _csv([[record.device_id, *same, key]])
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import click
 
-from agent.cli.device import changes, onboard_kit  # noqa: F401 - it adds its command
+from agent.cli.device import changes
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.session import Session, device_cloud_command

@@ -59,6 +59,8 @@ class BoardState:
     """It has a provisioning client, with which it takes the service's commands itself."""
     attested: bool = False
     """A key that the profile names signed what the board attests; False: that was not checked."""
+    module_key: str = ""
+    """PEM of the public key of an nRF93M1, which holds its one key itself; "" for an nRF91."""
 
     def held(self, tag: int, kind: int) -> HeldCredential | None:
         """Return the credential of a tag and type, None where there is none."""
@@ -138,6 +140,12 @@ class BoardPort(CredentialStore, Protocol):
 
     async def attestation(self) -> str:
         """Return the attestation token, which claims the device for a team."""
+
+    async def registration_token(self, uuid: str, team_id: str) -> str:
+        """Return the token by which an nRF93M1 names its team; it opens nothing after an hour.
+
+        Raises NoModemTime, and WrongAnswer where it is not of this board for this team.
+        """
 
     async def set_mode(self, mode: int) -> None:
         """Set the functional mode, and wait until the modem has taken it."""

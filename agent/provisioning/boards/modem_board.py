@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -9,6 +10,7 @@ from datetime import datetime
 from agent.config.identity_keys import IdentityKeys, UntrustedSignature
 from agent.provisioning.boards import board
 from agent.provisioning.boards.limits import Quantity
+from agent.provisioning.ca.certificates import pem_of_der
 from at.causes.diagnosis import Cause
 from at.causes.live import likeliest_cause
 from at.causes.written_pem import defect_in
@@ -25,11 +27,12 @@ from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetF
 from at.commands.identity import ReadImei, ReadModel
 from at.commands.jwt import MakeJwt
 from at.commands.keys import GenerateKey
+from at.commands.nrf93m1 import MakeRegistrationToken, ReadCloudAccessKey
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict, require_firmware
 from at.protocol.error_codes import rejection
-from at.protocol.errors import CommandRejected, ParseError
+from at.protocol.errors import CommandRejected, NoModemTime, ParseError
 from at.provisioning_host import go_online, has_client, take_commands
 from at.tokens.attestation import GeneratedKey, read_attestation, read_generated_key
 from at.tokens.jwt import Jwt
@@ -62,6 +65,7 @@ class ModemBoard:
         send = self._modem.send
         imei = await self.imei()
         verdict = await read_verdict(self._modem)
+        is_module = self._modem.dialect.traits.is_module
         if not verdict.allowed:
             return board.BoardState(
                 imei=imei,
@@ -81,9 +85,17 @@ class ModemBoard:
             refusal="",
             mode=(await send(ReadFunctionalMode())).fun,
             has_time=await self._has_time(),
-            credentials=await self.credentials(),
-            has_client=await has_client(self._modem),
+            credentials=() if is_module else await self.credentials(),
+            has_client=not is_module and await has_client(self._modem),
+            module_key=await self._module_key() if is_module else "",
         )
+
+    async def _module_key(self) -> str:
+        der = b64decode((await self._modem.send(ReadCloudAccessKey())).public_key)
+        try:
+            return pem_of_der(der)
+        except ValueError as error:
+            raise board.WrongAnswer("the module's public key is no point of P-256") from error
 
     async def require_attested(self, uuid: str) -> bool:
         """Check the board's attestation before anything is written to it; False without a key.
@@ -135,7 +147,7 @@ class ModemBoard:
         # Most goals have no limits, and the start of a batch is not to pay for them.
         from at.commands.device_status import ReadSupply, ReadTemperature
         from at.commands.signal import ReadSignalQuality
-        from at.commands.sim import ReadSimState
+        from at.commands.sim import ReadPinState, ReadSimState
 
         send = self._modem.send
         if quantity is Quantity.SUPPLY:
@@ -144,6 +156,8 @@ class ModemBoard:
             return (await send(ReadTemperature())).temperature_c
         if quantity is Quantity.RSRP:
             return (await send(ReadSignalQuality())).rsrp_dbm
+        if self._modem.dialect.traits.is_module:  # it has no %XSIM
+            return int((await send(ReadPinState())).code == "READY")
         return int((await send(ReadSimState())).state == 1)
 
     async def cause(self) -> Cause | None:
@@ -213,6 +227,24 @@ class ModemBoard:
         token = text.removeprefix("%ATTESTTOKEN:").strip().strip('"')
         self._identity_keys.require(read_attestation(token), "its attestation")
         return token
+
+    async def registration_token(self, uuid: str, team_id: str) -> str:
+        """Return the registration token of an nRF93M1 with this UUID, for a team.
+
+        Raises NoModemTime, WrongAnswer.
+        """
+        if not await self._has_time():
+            raise NoModemTime(
+                "the module's clock is not set, so that it makes no token",
+                hint="--set-clock sets it from this host's; `cellagent modem on`, the network's",
+            )
+        made = await self._modem.send(MakeRegistrationToken(team_id))
+        if (made.device_uuid.lower(), made.team_id) != (uuid.lower(), team_id):
+            raise board.WrongAnswer(
+                f"the token is not of the device {uuid} for this team",
+                hint="run again; `cellagent modem check` shows which module answers",
+            )
+        return made.token
 
     async def set_mode(self, mode: int) -> None:
         """Set the functional mode; CFUN=4 answers once the modem has detached."""

@@ -83,6 +83,13 @@ def public_pem(key: ec.EllipticCurvePublicKey) -> str:
     ).decode("ascii")
 
 
+def pem_of_der(der: bytes) -> str:
+    """Return a public key in DER as PEM text. Raises ValueError for a point of no curve."""
+    key = serialization.load_der_public_key(der)
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_bytes(serialization.Encoding.PEM, form).decode("ascii")
+
+
 def public_key_of(certificate: x509.Certificate) -> str:
     """Return the public key of a certificate as PEM, "" if it is no elliptic-curve key."""
     key = certificate.public_key()

@@ -72,7 +72,8 @@ KEY_COLUMNS = (
 class KeyRecord:
     """A key of a board; live until `retired_at`. A board has one live key per security tag.
 
-    `security_tag` is None for a key of an older ledger, until the modem lists it again.
+    `security_tag` is None for the key of an nRF93M1, which has no tags, and for one of an older
+    ledger, until the modem lists it again.
     `public_key` and `certificate` are PEM; `key_digest` is what the modem lists for the private
     key; `certificate_serial` is in hex, as openssl prints it. `registered_key` is the SHA-256 of
     the key, as SPKI, that the service took, `registered_as` how and as which device, `request_id`

@@ -11,7 +11,10 @@ from agent.provisioning.ledger.backend import Execute
 NO_SERVICE = "none"
 """The method of a key that no service was given: its board has the device id all the same."""
 _LIVE = "replaced_at IS NULL"
-LIVE_KEY = "uuid = :uuid AND security_tag = :tag AND retired_at IS NULL"
+LIVE_KEY = (
+    "uuid = :uuid AND retired_at IS NULL AND (security_tag = :tag "
+    "OR (security_tag IS NULL AND CAST(:tag AS INTEGER) IS NULL))"
+)
 _KEY = f"(SELECT id FROM keys WHERE {LIVE_KEY})"  # noqa: S608
 _LIVE_OF_THE_KEY = f"SELECT 1 FROM registrations WHERE key = keys.id AND {_LIVE}"  # noqa: S608
 _LATEST = (

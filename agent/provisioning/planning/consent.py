@@ -20,6 +20,7 @@ class HeldKey(Enum):
     NOTHING = "nothing"
     OURS = "the ledger's key of this tag"
     ANOTHER = "another key"
+    OWN = "a module's one key, which is not the ledger's"
     BEGUN = "what a run began and did not end"
     """A run of ours that was cut off noted that it makes a key here: whatever is here is that."""
 
@@ -63,6 +64,8 @@ KEY_CONSENTS: Mapping[tuple[HeldKey, KnownKeys], frozenset[Consent]] = {
     (HeldKey.ANOTHER, KnownKeys.THIS_TAG): _REPLACE | _REKEY,
     (HeldKey.ANOTHER, KnownKeys.OTHER_TAG): _REPLACE | _SECOND_TAG,
     (HeldKey.ANOTHER, KnownKeys.BOTH): _REPLACE | _REKEY | _SECOND_TAG,
+    (HeldKey.OWN, KnownKeys.NONE): _NONE,
+    (HeldKey.OWN, KnownKeys.THIS_TAG): _REKEY,
     # The run that was cut off had the consent to make a key here.
     (HeldKey.BEGUN, KnownKeys.NONE): _NONE,
     (HeldKey.BEGUN, KnownKeys.THIS_TAG): _NONE,
@@ -156,6 +159,12 @@ class KeyQuestion:
             if self.retired:
                 return f"tag {tag} holds a key of this board that was retired: {self.retired}"
             return f"tag {tag} holds a private key that this ledger does not know"
+        if consent is Consent.REKEY and self.held is HeldKey.OWN:
+            return (
+                f"the ledger has another key of this nRF93M1{_made(self.made)}, which makes one "
+                "and keeps it: another module says that it is this one. The service keeps one key "
+                "for each device: a module that still holds the first one is locked out"
+            )
         if consent is Consent.REKEY:
             found = "holds none" if self.held is HeldKey.NOTHING else "holds another"
             return (

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
+from agent.provisioning.boards.board import BoardState
 from agent.provisioning.boards.limits import Limit
 from at.commands.credentials import CredentialType
 
@@ -46,12 +47,18 @@ class RegistrationMethod(Enum):
     ONBOARD = "onboard"
     CLAIM = "claim"
     """The device joins the team; with a proof its kit then takes what it is to hold by commands."""
+    TOKEN = "token"
+    """The one way of an nRF93M1, whatever is asked for the others: a token that it signs itself."""
     NONE = "none"
 
     @property
     def gives_key(self) -> bool:
         """Whether this alone gives the service the board's key, the only one for the device."""
-        return self in {RegistrationMethod.PUBLIC_KEY, RegistrationMethod.ONBOARD}
+        return self in {
+            RegistrationMethod.PUBLIC_KEY,
+            RegistrationMethod.ONBOARD,
+            RegistrationMethod.TOKEN,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,21 @@ class Goal:
     def gives_key(self) -> bool:
         """Whether the service gets the board's key in the end."""
         return self.registration.gives_key or self.takes_commands
+
+    def of(self, board: BoardState) -> "Goal":
+        """Return the goal of this board: nothing is written to an nRF93M1, which has its key."""
+        if not board.module_key:
+            return self
+        asks = self.registration is not RegistrationMethod.NONE
+        return replace(
+            self,
+            ca_chain="",
+            key_origin=KeyOrigin.MODEM,
+            certificate=CertificateSource.NONE,
+            registration=RegistrationMethod.TOKEN if asks else RegistrationMethod.NONE,
+            replace=frozenset(),
+            id_prefix="",  # the service knows it by its UUID alone
+        )
 
     def device_id(self, uuid: str, imei: str) -> str:
         """Return the device's id at the cloud."""

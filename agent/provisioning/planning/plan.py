@@ -25,7 +25,7 @@ OFFLINE_MODE = FunctionalMode.FLIGHT
 
 
 class ProvisioningStep(Enum):
-    """The steps, in the order in which they are done."""
+    """The steps, in the order in which they are done; a module's clock is set before REGISTER."""
 
     GATE = "gate"
     IDENTITY = "identity"
@@ -176,6 +176,7 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         *_steps_before(board, goal, draft, limits, registers=registers),
         *draft.steps,
         *_steps_after(
+            board,
             goal,
             registers=registers,
             # A kit that is given commands has the time by then: it needs one for them, too.
@@ -226,8 +227,20 @@ def _steps_before(
         yield PlannedStep(ProvisioningStep.ONLINE, words)
 
 
-def _steps_after(goal: Goal, *, registers: bool, has_time: bool) -> Iterator[PlannedStep]:
+def _steps_after(
+    board: BoardState, goal: Goal, *, registers: bool, has_time: bool
+) -> Iterator[PlannedStep]:
     """Yield what comes after the last new credential."""
+    if board.module_key:
+        # For the proof, too: a device that the service has lost is onboarded again.
+        if (registers or goal.prove) and goal.set_clock and not has_time:
+            yield PlannedStep(ProvisioningStep.CLOCK, "set the module's clock from this host's")
+        if registers:
+            words = "onboarded by a registration token that the module signs"
+            yield PlannedStep(ProvisioningStep.REGISTER, words)
+        if goal.prove:
+            yield PlannedStep(ProvisioningStep.PROOF, "the service has the device in the team")
+        return
     yield PlannedStep(ProvisioningStep.VERIFY, "compare what the modem lists with what was written")
     if registers:
         words = f"registration by {goal.registration.value}"
@@ -257,7 +270,9 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
     """Return what the modem holds for a key and what the ledger knows, for the consents."""
     held = board.held(goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY)
     digest = held.sha256.upper() if held is not None else ""
-    if digest and history.public_key and digest == history.key_digest.upper():
+    if board.module_key:
+        state = HeldKey.OURS if board.module_key == history.public_key else HeldKey.OWN
+    elif digest and history.public_key and digest == history.key_digest.upper():
         state = HeldKey.OURS
     elif history.key_begun:
         # This place was empty as we began to make a key, and the run was cut off: a key here is
@@ -290,9 +305,9 @@ def _holds(board: BoardState, key: OtherKey) -> bool:
 
 
 def _plan_key(board: BoardState, goal: Goal, question: KeyQuestion, draft: _Draft) -> bool:
-    """Plan for the key; return whether a new one is made."""
-    if question.held is HeldKey.OURS:
-        return False
+    """Plan for the key; return whether it is one that the ledger does not have."""
+    if question.held in {HeldKey.OURS, HeldKey.OWN}:
+        return question.held is HeldKey.OWN
     if board.held(goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY) is not None:
         draft.delete.append((goal.security_tag, CredentialType.CLIENT_PRIVATE_KEY))
     made = "by the modem" if goal.key_origin is KeyOrigin.MODEM else "on this host, as asked"

@@ -172,6 +172,7 @@ async def _plan_board(
     try:
         async with open_board(location) as port:
             board = await port.read()
+            goal = goal.of(board)
             if not board.refusal:
                 device_id = goal.device_id(board.uuid, board.imei)
                 identity = Identity(board.uuid, board.imei, device_id)

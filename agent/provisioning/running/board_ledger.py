@@ -147,6 +147,7 @@ class BoardLedger:
             imei=board.imei,
             firmware=board.firmware,
             device_id=device_id,
+            security_tag=None if board.module_key else self._run.security_tag,
         )
         self._record = BoardRecord(board.uuid, device_id=device_id)
 

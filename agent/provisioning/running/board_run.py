@@ -37,6 +37,7 @@ from agent.provisioning.planning.plan import (
 )
 from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger
 from agent.provisioning.running.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
+from agent.provisioning.running.module_steps import ModuleSteps
 from agent.provisioning.running.outcome import (
     Outcome,
     StepTimes,
@@ -114,6 +115,7 @@ class BoardRun:
         self._station = station
         self._roll_call = roll_call
         self._on_step = on_step
+        self._goal = station.goal
         self._step = ProvisioningStep.IDENTITY
         self._times = StepTimes()
         self._ledger = ledger
@@ -158,9 +160,9 @@ class BoardRun:
             return self._failed(unexpected_failure(defect, self._location))
 
     async def _bring_to_goal(self) -> Outcome:
-        goal = self._station.goal
         self._enter(ProvisioningStep.IDENTITY)
         board = await uninterrupted(self._port.read())
+        goal = self._goal = self._station.goal.of(board)
         # A board that the firmware gate refuses has shown only its IMEI: there is none to claim.
         refused, relabelled, history = bool(board.refusal), "", BoardHistory()
         device_id = "" if refused else goal.device_id(board.uuid, board.imei)
@@ -182,9 +184,9 @@ class BoardRun:
         check = IdentityCheck(self._port, board.imei)
         if consent := "; ".join(filter(None, [relabelled, plan.consent])):
             self._ledger.consent(consent)
-        service = ServiceSteps(
-            self._port, check, self._ledger, goal, self._station.registrar, alone=history.alone
-        )
+        parts = self._port, check, self._ledger, goal, self._station.registrar, history.alone
+        module_key = board.module_key
+        service = ModuleSteps(*parts, module_key) if module_key else ServiceSteps(*parts)
         actions = self._actions(plan, board, check, service)
         for one in plan.steps:
             self._enter(one.step)
@@ -202,7 +204,7 @@ class BoardRun:
         identity: IdentityCheck,
         service: ServiceSteps,
     ) -> dict[ProvisioningStep, Callable[[], Coroutine[Any, Any, None]]]:
-        station, goal = self._station, self._station.goal
+        station, goal = self._station, self._goal
         mode_before = board.mode if plan.restore_mode is None else plan.restore_mode
         store: CredentialStore = self._port
         ends: Callable[[], Coroutine[Any, Any, None]] | None = None
@@ -238,7 +240,7 @@ class BoardRun:
 
     async def _go_online(self, board: BoardState, mode_before: int, service: ServiceSteps) -> None:
         """Have the kit where it can ask the service: on the network, with the time."""
-        if self._station.goal.set_clock and not board.has_time:
+        if self._goal.set_clock and not board.has_time:
             await service.set_clock(self._station.now)
         await self._offline.leave(mode_before)
 
@@ -258,7 +260,7 @@ class BoardRun:
         try:
             # A step that waits for a service is stopped at once; the rest takes seconds.
             waits_for_service = step in _WAIT_FOR_SERVICE or (
-                self._station.goal.takes_commands and step in _BY_COMMANDS
+                self._goal.takes_commands and step in _BY_COMMANDS
             )
             await (action() if waits_for_service else uninterrupted(action()))
         except CommandRejected:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from agent.http import HttpClient
     from agent.http.client import KitGate
 
+_MODULE = "nRF93M1"
+
 
 @dataclass(frozen=True, slots=True)
 class ReadServiceTime(Call["datetime | None"]):
@@ -89,6 +91,30 @@ class Registrar:
         # A run that was cut off before its note claimed the device.
         with suppress(Conflict):
             await self.client.send(ClaimDevice(attestation, self.tags))
+
+    async def team(self) -> str:
+        """Return the id of the team, which a registration token names."""
+        return (await DeviceCloud(self.client).account()).team_id
+
+    async def onboard_by_token(self, device_id: str, token: str) -> None:
+        """Bring an nRF93M1 into the team; one that is in it already is no error.
+
+        Raises Conflict where it is in another.
+        """
+        try:
+            await DeviceCloud(self.client).onboard_by_token(
+                device_id, token, sub_type=self.sub_type or _MODULE, tags=self.tags
+            )
+        except Conflict as conflict:
+            # A run that was cut off before its note onboarded it.
+            try:
+                await self.require_in_team(device_id)
+            except NotFound:
+                raise conflict from None
+
+    async def require_in_team(self, device_id: str) -> None:
+        """Raise NotFound where the team has no such device."""
+        await self.client.send(FetchDevice(device_id), scheme=Scheme.API_KEY)
 
     async def wait(self, request_id: str) -> None:
         """Wait until a bulk request has succeeded; its state is first read at once.

@@ -140,7 +140,7 @@ REACHED_BY = {
 """A command that sends it, for each call of both clients."""
 BASES = {"Change", "ListCall", "ResourceCall", "ResourceChange"}
 OF_A_MODULE = {"OnboardByToken"}
-"""Sent by `device onboard-kit`: tests/agent/cli/device/test_onboard_kit.py has an nRF93M1."""
+"""Sent by `provision run`: tests/agent/provisioning/running/test_module_steps.py has an nRF93M1."""
 OF_UPDATES = {"UpdateJob", "FetchLatestModemRelease"}
 """Sent by `fota pull` and `fota abandon`: tests/agent/cli/fota/test_command.py has a job,
 tests/agent/wiring/test_update_sources.py a release."""

@@ -132,8 +132,7 @@ TABLE: list[tuple[str, list[str], Rule]] = [
     ("scan wifi", ["modem"], Rule.NOTHING),
 ]
 # Their own tests below, and `tests/agent/demo`, which has a kit of its own.
-# An nRF93M1 is there in tests/agent/cli/device/test_onboard_kit.py, with a kit that is refused.
-ELSEWHERE = {"run", "demo", "login", "doctor", "device onboard-kit"}
+ELSEWHERE = {"run", "demo", "login", "doctor"}
 
 
 @dataclass(frozen=True, slots=True)

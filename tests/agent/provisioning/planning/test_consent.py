@@ -33,6 +33,8 @@ CELLS = sorted(KEY_CONSENTS, key=str)
 
 
 def board_of(held: HeldKey) -> BoardState:
+    if held is HeldKey.OWN:
+        return replace(EMPTY, module_key="its own")
     digest = {HeldKey.NOTHING: "", HeldKey.OURS: OURS}.get(held, STRANGE)
     credentials = (HeldCredential(FIRST_TAG, KEY, FIRST),)
     credentials += (HeldCredential(TAG, KEY, digest),) if digest else ()
@@ -93,6 +95,8 @@ def test_the_how_to_shows_the_table_as_it_is() -> None:
 
 def test_every_state_has_a_cell_but_our_key_where_the_ledger_knows_none() -> None:
     impossible = {(HeldKey.OURS, KnownKeys.NONE), (HeldKey.OURS, KnownKeys.OTHER_TAG)}
+    # A module has no tags.
+    impossible |= {(HeldKey.OWN, KnownKeys.OTHER_TAG), (HeldKey.OWN, KnownKeys.BOTH)}
     assert set(KEY_CONSENTS) == set(product(HeldKey, KnownKeys)) - impossible
 
 
@@ -112,7 +116,8 @@ def test_a_cell_needs_its_consents_all_of_them_and_no_other(
         plan = make_plan(board, told(GOAL, consents), history)
         if needed <= consents:
             assert not plan.refusal
-            assert plan.has(ProvisioningStep.KEY) == (held is not HeldKey.OURS)
+            makes = held not in {HeldKey.OURS, HeldKey.OWN}
+            assert plan.has(ProvisioningStep.KEY) == makes
             assert plan.has(ProvisioningStep.REGISTER) == (held is not HeldKey.OURS or stolen)
         else:
             assert (plan.steps, plan.writes) == ((), 0)
