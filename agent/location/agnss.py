@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import UNSET
 
 from agent.call import Request, Response, T_co
+from agent.config.project import ProjectSlugs
 from agent.errors import BadAnswer, UsageError
 from agent.location import calls
 from agent.location.agnss_file import AgnssBlock, parse_agnss
@@ -216,7 +217,7 @@ class AgnssData:
 
 async def fetch_agnss(
     client: HttpClient,
-    project: calls.ProjectSlugs | None,
+    project: ProjectSlugs | None,
     wanted: AgnssRequest,
     progress: calls.Progress,
     *,

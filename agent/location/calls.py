@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
-from urllib.parse import quote
 
 from agent.call import Call, Request, Response, Scheme, T_co
 from agent.config.profile import Profile
-from agent.errors import UsageError
+from agent.config.project import ProjectSlugs
 from agent.location.position import Position
 
 _NOTHING_FOUND = 40499
@@ -18,14 +17,6 @@ LEGACY_WARNING = (
 
 Progress = Callable[[int, int | None], None]
 """Called as a file comes, with the bytes so far and, where known, of how many."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectSlugs:
-    """The organization and project slugs of the current form of the path (D8.5)."""
-
-    organization: str
-    project: str
 
 
 def project_of(profile: Profile) -> ProjectSlugs | None:
@@ -39,14 +30,7 @@ def location_path(project: ProjectSlugs | None, endpoint: str) -> str:
     """Return the path of an endpoint: the organization's form, or without one the legacy form."""
     if project is None:
         return f"/v1/location/{endpoint}"
-    if not project.organization or not project.project:
-        raise UsageError(
-            "a location call needs the slugs of an organization and a project",
-            hint="`cellagent config set account.organization SLUG`, "
-            "`cellagent config set account.project SLUG`",
-        )
-    organization, name = quote(project.organization, safe=""), quote(project.project, safe="")
-    return f"/v1/organizations/{organization}/projects/{name}/location/{endpoint}"
+    return f"{project.prefix}/location/{endpoint}"
 
 
 def location_schemes(project: ProjectSlugs | None) -> tuple[Scheme, ...]:

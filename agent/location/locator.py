@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from agent.config.project import ProjectSlugs
 from agent.errors import AgentError, NotFound, UsageError
 from agent.location import calls, module
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
@@ -135,7 +136,7 @@ class Locator:
     """
 
     client: HttpClient
-    project: calls.ProjectSlugs | None
+    project: ProjectSlugs | None
     scan_wifi: Callable[[], Awaitable[WifiScan]] | None
     scan_cells: Callable[[], Awaitable[CellScan]] | None
     good_enough_m: float

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.call import Host, Request, Response
+from agent.config.project import ProjectSlugs
 from agent.errors import BadAnswer, DeadlineExceeded, UsageError
 from agent.http import HttpClient, download_targets
 from agent.location import calls, pgps_file
@@ -103,7 +104,7 @@ class PgpsData:
 
 async def fetch_pgps(
     client: HttpClient,
-    project: calls.ProjectSlugs | None,
+    project: ProjectSlugs | None,
     wanted: PredictionRequest,
     progress: calls.Progress,
     *,

@@ -33,7 +33,8 @@ from agent.cloud.public_keys import (
     OnboardDevices,
     RegisterPublicKeys,
 )
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
+from agent.config.project import ProjectSlugs
+from agent.location.calls import GroundFix, LocateCell, LocateWifi
 from agent.observability import KINDS, Scope
 from agent.observability.api.client import FetchLatestRelease, FetchMe
 from agent.observability.api.keys import (

@@ -13,10 +13,11 @@ from agent.auth.credential import Credential, Keyring
 from agent.auth.key_files import ServiceKeys
 from agent.call import Host, Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob
+from agent.config.project import ProjectSlugs
 from agent.config.secrets import Secret
 from agent.errors import CredentialError, Forbidden, NotFound, Unauthorized, WrongCredential
 from agent.http import HttpClient, HttpTransport
-from agent.location.calls import LocateWifi, ProjectSlugs
+from agent.location.calls import LocateWifi
 from agent.location.position import Position
 from agent.standin.device_cloud import seed
 from agent.standin.state import PROJECT_WITHOUT_LOCATION

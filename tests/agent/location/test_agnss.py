@@ -6,6 +6,7 @@ import pytest
 from msgspec import UNSET
 
 from agent.call import Response
+from agent.config.project import ProjectSlugs
 from agent.errors import BadAnswer, UsageError
 from agent.location.agnss import (
     AgnssRequest,
@@ -14,7 +15,6 @@ from agent.location.agnss import (
     MeasureAgnss,
     ServingCell,
 )
-from agent.location.calls import ProjectSlugs
 
 PROJECT = ProjectSlugs("acme", "trackers")
 

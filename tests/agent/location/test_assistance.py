@@ -16,6 +16,7 @@ from standin import StandIn
 from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring
 from agent.call import Host
+from agent.config.project import ProjectSlugs
 from agent.config.secrets import Secret
 from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
 from agent.http import HttpClient, HttpTransport
@@ -23,7 +24,6 @@ from agent.http.download_targets import SourceRefused
 from agent.location import agnss
 from agent.location.agnss import MAX_PIECES, AgnssRequest, ServingCell, fetch_agnss
 from agent.location.agnss_file import DamagedAssistance, parse_agnss
-from agent.location.calls import ProjectSlugs
 from agent.location.pgps import PredictionRequest, fetch_pgps
 from agent.location.pgps_file import parse_pgps
 from agent.standin.faults import set_faults

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.call import Response, Scheme
+from agent.config.project import ProjectSlugs
 from agent.errors import UsageError
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall, ProjectSlugs
+from agent.location.calls import GroundFix, LocateCell, LocateWifi, LocationCall
 from agent.location.position import Position
 
 PROJECT = ProjectSlugs("acme", "trackers")

@@ -17,6 +17,7 @@ from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Credential, Keyring
 from agent.auth.key_files import ServiceKeys
 from agent.call import Host, Scheme
+from agent.config.project import ProjectSlugs
 from agent.config.secrets import Secret
 from agent.errors import (
     BadAnswer,
@@ -30,7 +31,7 @@ from agent.errors import (
 from agent.http import HttpClient, HttpTransport
 from agent.http.client import _warn_once
 from agent.location.agnss import AgnssRequest, MeasureAgnss
-from agent.location.calls import GroundFix, LocateCell, LocateWifi, ProjectSlugs
+from agent.location.calls import GroundFix, LocateCell, LocateWifi
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.standin.faults import set_faults
 from at.virtual.radio_world import Coordinates, load_world

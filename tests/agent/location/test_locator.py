@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from agent.config.project import ProjectSlugs
 from agent.errors import Forbidden, NotFound
 from agent.location.access_points import AccessPoint
-from agent.location.calls import LocationCall, ProjectSlugs
+from agent.location.calls import LocationCall
 from agent.location.cell_scan import CellScan, NoCells
 from agent.location.locator import LocationMethod, LocationOptions, Locator, NothingToSend
 from agent.location.position import Position

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent.call import Response
+from agent.config.project import ProjectSlugs
 from agent.errors import BadAnswer, UsageError
-from agent.location.calls import ProjectSlugs
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.location.pgps_file import utc_of
 
