@@ -118,13 +118,15 @@ class Call(Generic[T_co]):
     `schemes` are the credentials that it takes, the preferred first; `accepts` the statuses,
     beside 2xx, that are an answer and not an error; `repeatable` whether it may be sent again
     when nobody knows whether the first try arrived. `service` names the service whose key signs
-    a SERVICE_JWT ("location", "fota"); `max_bytes` bounds the answer's body; `follows` allows
-    redirects of a GET (without the credential once the origin changes).
+    a SERVICE_JWT ("location", "fota"); `in_project` that it takes an ORGANIZATION_TOKEN as well,
+    where the profile names its path in a project; `max_bytes` bounds the answer's body; `follows`
+    allows redirects of a GET (without the credential once the origin changes).
     """
 
     accepts: ClassVar[frozenset[int]] = frozenset()
     repeatable: ClassVar[bool] = True
     service: ClassVar[str] = ""
+    in_project: ClassVar[bool] = False
     max_bytes: ClassVar[int] = 8 * 1024 * 1024
     follows: ClassVar[bool] = False
 

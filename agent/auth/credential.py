@@ -90,27 +90,31 @@ class Keyring:
     def __contains__(self, scheme: Scheme) -> bool:
         return scheme in self._by_scheme
 
-    def choose(self, call: Call[object], wanted: Scheme | None = None) -> Credential | None:
+    def choose(
+        self, call: Call[object], wanted: Scheme | None = None, also: tuple[Scheme, ...] = ()
+    ) -> Credential | None:
         """Return the credential to send `call` with, None if it takes none (D1.2, D1.5).
 
-        `wanted` overrides the order in which the call prefers its kinds. Raises
+        `wanted` overrides the order in which the call prefers its kinds; `also` are kinds that it
+        takes behind them. Raises
         CredentialMissing, WrongCredential; each names the kinds that would be right.
         """
         name = call.title
-        right = " or ".join(scheme.value for scheme in call.schemes)
-        if wanted is not None and wanted not in call.schemes:
+        schemes = (*call.schemes, *also)
+        right = " or ".join(scheme.value for scheme in schemes)
+        if wanted is not None and wanted not in schemes:
             raise WrongCredential(
                 f"{name}: it takes no {wanted.value}, but {right or 'no credential'}"
             )
-        candidates = (wanted,) if wanted is not None else call.schemes
-        if wanted is None and self._prefer in call.schemes and self._prefer in self._by_scheme:
-            candidates = (self._prefer, *call.schemes)
+        candidates = (wanted,) if wanted is not None else schemes
+        if wanted is None and self._prefer in schemes and self._prefer in self._by_scheme:
+            candidates = (self._prefer, *schemes)
         for scheme in candidates:
             if scheme is Scheme.NONE:
                 return None
             if scheme in self._by_scheme and call.host in HOSTS[scheme]:
                 return self._by_scheme[scheme]
-        if not call.schemes:
+        if not schemes:
             return None
         there = ", ".join(sorted(scheme.value for scheme in self._by_scheme)) or "none"
         raise CredentialMissing(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from agent.cloud import device_changes, device_reads, public_keys
+from agent.cloud import device_changes, device_reads, project_devices, public_keys
 from agent.cloud.account import (
     Account,
     FetchAccount,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from agent.cloud.conventions import ListCall
     from agent.cloud.device import Device
+    from agent.config.project import ProjectSlugs
     from agent.http import HttpClient, HttpTransport
 
 
@@ -250,6 +251,36 @@ class DeviceCloud:
         """Bring one device into the team by its registration token."""
         call = public_keys.OnboardByToken(device_id, token, sub_type, tuple(tags))
         await self.client.send(call)
+
+    async def onboard_in_project(
+        self,
+        project: ProjectSlugs,
+        proven_by: project_devices.ProvenBy,
+        rows: Iterable[tuple[str, str]],
+    ) -> str:
+        """Bring devices into a project; return where the result will be."""
+        call = project_devices.OnboardInProject(project, proven_by, tuple(rows))
+        return await self.client.send(call)
+
+    async def wait_for_onboarding(
+        self, place: str, *, deadline_s: float = project_devices.RESULT_DEADLINE_S
+    ) -> project_devices.OnboardingResult:
+        """Return the result of an onboarding in a project once it has succeeded.
+
+        Raises ServiceRefusal where it failed, or any of its rows was refused; DeadlineExceeded.
+        """
+
+        async def check() -> tuple[bool, project_devices.OnboardingResult]:
+            result = await self.client.send(project_devices.FetchOnboardingResult(place))
+            return result.status != project_devices.IN_PROGRESS, result
+
+        result = await self._poller.until(check, "the onboarding did not end", deadline_s)
+        if result.status != project_devices.SUCCEEDED or result.errors:
+            raise ServiceRefusal(
+                f"the onboarding ended as {result.status}",
+                hint="; ".join(map(str, result.errors[:_MAX_ROW_ERRORS])),
+            )
+        return result
 
     async def bulk_operation(self, request_id: str) -> public_keys.BulkOperation:
         """Return the state of a bulk request."""

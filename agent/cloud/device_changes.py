@@ -64,6 +64,7 @@ class UpdateDeviceTags(Change):
 class UpdateDeviceState(Change):
     """Merge into the state; None deletes a key. A device may change its own."""
 
+    in_project = True
     schemes = USER_OR_DEVICE
 
     reported: Mapping[str, object] | None = None
@@ -85,6 +86,7 @@ class UpdateDeviceState(Change):
 class DeleteDevice(Change):
     """Remove a device from its team."""
 
+    in_project = True
     # A second try after a lost answer would be a 404 that says nothing.
     repeatable = False
 

@@ -40,6 +40,8 @@ class Filter:
 class ListDevices(ListCall[Device]):
     """One page of devices: GET /v1/devices (clause D4.1)."""
 
+    in_project = True
+
     filter: Filter = field(default_factory=Filter)
     include_state: bool = False
 
@@ -80,6 +82,7 @@ class TransformDevices(ListCall[JSONValue]):
 class FetchDevice(Call[Device]):
     """One device: GET /v1/devices/<device_id> (clause D5.1)."""
 
+    in_project = True
     schemes = USER_OR_DEVICE
 
     device_id: str

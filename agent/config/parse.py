@@ -163,6 +163,8 @@ def _choices(key: str) -> str:
         return ""
     if get_origin(kind) is tuple:
         kind = get_args(kind)[0]
+    elif get_origin(kind) is dict:
+        kind = get_args(kind)[1]
     for meta in getattr(kind, "__metadata__", ()):
         if isinstance(meta, msgspec.Meta) and meta.description:
             return f"it may be {meta.description}"

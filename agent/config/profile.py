@@ -90,6 +90,12 @@ TrayLayout = Annotated[
     str,
     msgspec.Meta(pattern=r"^([1-9][0-9]?x[1-9][0-9]?)?$", description="columns and rows as 4x4"),
 ]
+PathInProject = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(?!.*\.\.)\{project\}(/[^/?#\s]+)+$", description="a path as {project}/devices"
+    ),
+]
 Sha256Hex = Annotated[
     str, msgspec.Meta(pattern=r"^[0-9a-fA-F]{64}$", description="64 hex digits of a SHA-256")
 ]
@@ -133,6 +139,11 @@ class AccountSettings(Section, frozen=True):
     Example: 5f6a2b18-0c3d-4e5f-8a9b-1c2d3e4f5a6b"""
     email: EmailAddress = ""
     """Whose `user_api_key` or `user_password` it is. Example: me@example.com"""
+    project_paths: dict[str, PathInProject] = {}
+    """Paths of devices that the service has by organization and project, which take an organization
+    auth token: what such a path begins with, and what it begins with there, with {project} for
+    "/v1/organizations/SLUG/projects/SLUG". None is known here; the service's reference has them.
+    Example: {"/v1/devices" = "{project}/devices"}"""
     project_key_header: str = "Service-Project-Key"
     """The header that carries the project key; the real service names it after itself.
     Example: Service-Project-Key"""
@@ -334,8 +345,11 @@ class ProvisioningSettings(Section, frozen=True):
     """The public keys that sign what kits attest (%ATTESTTOKEN, %KEYGEN): a PEM or DER file, or a
     folder of them. A kit whose signature is by none of them is refused; "" checks none.
     Example: ~/identity-keys"""
-    registration: Literal["public-key", "onboard", "claim", "none"] = "public-key"
+    registration: Literal["public-key", "onboard", "claim", "attestation", "none"] = "public-key"
     """How the service gets the kits' keys: `provisioning` of the how-tos compares the ways."""
+    into: Literal["team", "project"] = "team"
+    """team: with the API key. project: with an organization auth token, into `account.project`;
+    then kits of the nRF91 come by `onboard` (with a certificate) or `attestation`."""
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
     """What `onboard` says that the device can be updated with. Example: APP,MODEM,BOOT"""
     tags: tuple[str, ...] = ()

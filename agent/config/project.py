@@ -21,8 +21,8 @@ class ProjectSlugs:
         if not self.organization or not self.project:
             raise UsageError(
                 "a call for a project needs the slugs of an organization and a project",
-                hint="`cellagent config set account.organization SLUG`, and account.project "
-                "likewise",
+                hint="`cellagent config set account.organization SLUG`, "
+                "`cellagent config set account.project SLUG`",
             )
         organization, project = quote(self.organization, safe=""), quote(self.project, safe="")
         return f"/v1/organizations/{organization}/projects/{project}"

@@ -80,7 +80,9 @@ class HttpClient:
     `hosts` are the base URLs; a call to a host that has none is a ConfigError. Clients made by
     `acting_as` share the transport; closing any of them closes it. `kit_gate` is awaited before
     each call in a kit's name, and before each token of a kit. `addresses` says of a base URL what
-    helps where it cannot be reached. `on_exchange` is told of each request that was sent.
+    helps where it cannot be reached. `project_paths` are the paths in a project that take the place
+    of others, of a call that has one: what the path begins with -> what it then begins with.
+    `on_exchange` is told of each request that was sent.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class HttpClient:
         retries: RetryPolicy = DEFAULT_RETRIES,
         now: Callable[[], datetime] = _utc_now,
         addresses: Mapping[Host, str] | None = None,
+        project_paths: Mapping[str, str] | None = None,
         jitter: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         on_exchange: OnExchange = _tell_nobody,
@@ -102,6 +105,7 @@ class HttpClient:
         self.kit_gate = kit_gate
         self._hosts = {host: url.rstrip("/") for host, url in hosts.items() if url}
         self._addresses = addresses or {}
+        self._project_paths = project_paths or {}
         self._retries = retries
         self._now = now
         self._jitter = jitter
@@ -137,6 +141,7 @@ class HttpClient:
             retries=self._retries,
             now=self._now,
             addresses=self._addresses,
+            project_paths=self._project_paths,
             jitter=self._jitter,
             sleep=self._sleep,
             on_exchange=on_exchange,
@@ -159,7 +164,7 @@ class HttpClient:
         That is ConfigError, CredentialMissing or WrongCredential.
         """
         self.base_url(call.host)
-        self.keyring.choose(call)
+        self._credential(call, None)
         self.transport.require_trust()
 
     async def send(
@@ -172,8 +177,8 @@ class HttpClient:
         CredentialError, ServiceRefusal, BadAnswer, Unavailable; and at.AtError where a modem
         makes the credential, FirmwareRefused where the gate refuses the kit.
         """
-        prepared = self._prepare(call)
-        credential = self.keyring.choose(call, scheme)
+        credential = self._credential(call, scheme)
+        prepared = self._prepare(call, credential)
         own_token = credential is not None and credential.scheme is Scheme.DEVICE_JWT
         if own_token or call.in_kit_name:
             await self.kit_gate()
@@ -283,9 +288,24 @@ class HttpClient:
 
         raise refusal(call.title, response, now=self._now(), advise=advise)
 
-    def _prepare(self, call: Call[object]) -> _Prepared:
+    def _credential(self, call: Call[object], scheme: Scheme | None) -> Credential | None:
+        has_path = call.in_project and self._path_in_project(call.request().path)
+        also = (Scheme.ORGANIZATION_TOKEN,) if has_path else ()
+        return self.keyring.choose(call, scheme, also)
+
+    def _path_in_project(self, path: str) -> str:
+        """Return the path that the profile names for this one in a project, "" for none."""
+        for old in sorted(self._project_paths, key=len, reverse=True):
+            if path == old or path.startswith(f"{old}/"):
+                return self._project_paths[old] + path.removeprefix(old)
+        return ""
+
+    def _prepare(self, call: Call[object], credential: Credential | None) -> _Prepared:
         request = call.request()
-        url = self.base_url(call.host) + request.path
+        path = request.path
+        if call.in_project and credential and credential.scheme is Scheme.ORGANIZATION_TOKEN:
+            path = self._path_in_project(path)
+        url = self.base_url(call.host) + path
         if request.query:
             url += "?" + urlencode(request.query, quote_via=quote, safe="")
         headers = {"accept": "application/json"}

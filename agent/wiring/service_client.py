@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from agent.auth.bearer import ApiKey, BearerToken, EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Basic, Credential, Keyring, ModemProjectKey, ProjectKey
 from agent.call import Host, Scheme
+from agent.config.profile import AccountSettings
+from agent.config.project import ProjectSlugs
 from agent.http import HttpClient, HttpTransport
 from agent.http.client import KitGate, refuse_any_kit
 from agent.http.download_targets import is_loopback_url
@@ -61,7 +63,22 @@ def connect(
         replacing=dict(_replacing(configuration, unattended=unattended)),
     )
     addresses = {host: _address(configuration, host) for host in Host}
-    return HttpClient(transport, hosts, keyring, kit_gate=kit_gate, addresses=addresses)
+    return HttpClient(
+        transport,
+        hosts,
+        keyring,
+        kit_gate=kit_gate,
+        addresses=addresses,
+        project_paths=_project_paths(profile.account),
+    )
+
+
+def _project_paths(account: AccountSettings) -> dict[str, str]:
+    """Return the paths that a profile names, with its slugs. Raises UsageError without slugs."""
+    if not account.project_paths:
+        return {}
+    prefix = ProjectSlugs(account.organization, account.project).prefix
+    return {old: new.replace("{project}", prefix, 1) for old, new in account.project_paths.items()}
 
 
 def _address(configuration: Configuration, host: Host) -> str:

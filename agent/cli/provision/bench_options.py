@@ -69,7 +69,7 @@ _OPTIONS = (
     click.option("--id-prefix", default="", help="Device id: this and the IMEI, not the UUID."),
     click.option(
         "--registration",
-        type=click.Choice(["public-key", "onboard", "claim", "none"]),
+        type=click.Choice(["public-key", "onboard", "claim", "attestation", "none"]),
         help="Default: the profile's.",
     ),
     click.option("--set-clock", is_flag=True, help="Set the modem's clock from this host's."),
@@ -118,6 +118,16 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
     profile = configuration.profile.provisioning
     # Half a CA is a mistake to report, not a bench without certificates.
     default = "operator-ca" if profile.device_ca_file or profile.device_ca_key_file else "none"
+    method = RegistrationMethod(given.registration or profile.registration)
+    attests = method is RegistrationMethod.ATTESTATION
+    if attests and profile.into == "team":
+        raise UsageError(
+            "an attestation token brings a board into a project",
+            hint="`cellagent config set provisioning.into project`; a team takes it by "
+            "--registration claim",
+        )
+    if attests and not given.no_proof:
+        note("an attestation gives the service no key: no token of these boards is proven")
     certificate = CertificateSource(given.certificate or default)
     life = timedelta(days=given.certificate_days or profile.certificate_days)
     ca_ends = None
@@ -137,12 +147,12 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
             certificate=certificate,
             certificate_life=life,
             ca_ends=ca_ends,
-            registration=RegistrationMethod(given.registration or profile.registration),
+            registration=method,
             replace=frozenset(_credential(text) for text in given.replace),
             id_prefix=given.id_prefix,
             set_clock=given.set_clock,
             limits=_limits(profile.limits),
-            prove=not given.no_proof,
+            prove=not given.no_proof and not attests,
             rekey=given.rekey,
             second_tag=given.second_tag,
             take_over=frozenset(given.take_over),
@@ -162,18 +172,28 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
     if goal.registration is RegistrationMethod.NONE and not goal.prove:
         return None
     # Only here: a bench with no service need not pay for the HTTP client.
+    from agent.config.project import ProjectSlugs
+    from agent.provisioning.running.project_registrar import ProjectRegistrar, require_fitting
     from agent.provisioning.running.registrar import Registrar
     from agent.wiring.service_client import connect
 
-    section = configuration.profile.provisioning
-    registrar = Registrar(
-        connect(configuration),
-        goal.registration,
-        section.sub_type,
-        section.tags,
-        section.firmware_types,
-        commands=goal.takes_commands,
-    )
+    account, section = configuration.profile.account, configuration.profile.provisioning
+    client = connect(configuration)
+    if section.into == "project":
+        require_fitting(goal)
+        project = ProjectSlugs(account.organization, account.project)
+        registrar: Registrar = ProjectRegistrar(
+            client, goal.registration, project=project, team_id=account.team_id
+        )
+    else:
+        registrar = Registrar(
+            client,
+            goal.registration,
+            section.sub_type,
+            section.tags,
+            section.firmware_types,
+            commands=goal.takes_commands,
+        )
     try:
         registrar.require(set_clock=goal.set_clock, prove=goal.prove)
     except AgentError as error:

@@ -47,6 +47,8 @@ class RegistrationMethod(Enum):
     ONBOARD = "onboard"
     CLAIM = "claim"
     """The device joins the team; with a proof its kit then takes what it is to hold by commands."""
+    ATTESTATION = "attestation"
+    """The device joins a project by its attestation token, and the service gets no key of it."""
     TOKEN = "token"
     """The one way of an nRF93M1, whatever is asked for the others: a token that it signs itself."""
     NONE = "none"
@@ -107,6 +109,8 @@ class Goal:
             )
         if self.key_origin is KeyOrigin.MODEM and self.certificate is CertificateSource.SELF_SIGNED:
             raise ValueError("a modem's own key signs no certificate: use operator-ca or none")
+        if self.registration is RegistrationMethod.ATTESTATION and self.id_prefix:
+            raise ValueError("an attestation token names a board by its UUID: no --id-prefix")
         if self.takes_commands and self.key_origin is KeyOrigin.HOST:
             raise ValueError("a claimed kit makes its key itself: leave out --host-key")
 

@@ -246,6 +246,8 @@ def _steps_after(
         words = f"registration by {goal.registration.value}"
         if goal.takes_commands:
             words = "the device and the key of its request are brought into the team"
+        elif goal.registration is RegistrationMethod.ATTESTATION:
+            words += ", which gives the service no key"
         elif goal.registration is RegistrationMethod.CLAIM:
             words += ", which gives the service no key: its provisioning commands must follow"
         yield PlannedStep(ProvisioningStep.REGISTER, words)

@@ -26,9 +26,10 @@ _MODULE = "nRF93M1"
 
 @dataclass(frozen=True, slots=True)
 class ReadServiceTime(Call["datetime | None"]):
-    """The service's time, by the Date header of an answer."""
+    """The service's time, by the Date header of an answer, whoever asks."""
 
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.NONE,)
+    accepts: ClassVar[frozenset[int]] = frozenset({401, 403})
 
     def request(self) -> Request:
         """Return the GET."""
@@ -56,6 +57,14 @@ class Registrar:
 
         Raises ConfigError where a host or the CA file is not configured, CredentialMissing.
         """
+        for call in self.calls(set_clock=set_clock):
+            self.client.require(call)
+        if prove:  # with a token of the board's own
+            self.client.base_url(Host.DEVICE_CLOUD)
+            self.client.transport.require_trust()
+
+    def calls(self, *, set_clock: bool) -> list[Call[Any]]:
+        """Return what is sent, for a check of the configuration."""
         calls: list[Call[Any]] = []
         if self.method is RegistrationMethod.PUBLIC_KEY:
             calls += [public_keys.RegisterPublicKeys(()), public_keys.FetchBulkOperation("")]
@@ -67,11 +76,7 @@ class Registrar:
                 calls += [public_keys.OnboardDevices(()), public_keys.FetchBulkOperation("")]
         if set_clock:
             calls.append(ReadServiceTime())
-        for call in calls:
-            self.client.require(call)
-        if prove:  # with a token of the board's own
-            self.client.base_url(Host.DEVICE_CLOUD)
-            self.client.transport.require_trust()
+        return calls
 
     async def submit(self, device_id: str, pem: str, attestation: str) -> str:
         """Send the registration; return the id of its bulk request, "" where there is none."""
@@ -112,9 +117,14 @@ class Registrar:
             except NotFound:
                 raise conflict from None
 
+    @property
+    def finds_devices(self) -> bool:
+        """Whether the service tells which devices it has."""
+        return True
+
     async def require_in_team(self, device_id: str) -> None:
         """Raise NotFound where the team has no such device."""
-        await self.client.send(FetchDevice(device_id), scheme=Scheme.API_KEY)
+        await self.client.send(FetchDevice(device_id))
 
     async def wait(self, request_id: str) -> None:
         """Wait until a bulk request has succeeded; its state is first read at once.

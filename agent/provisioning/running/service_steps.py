@@ -95,7 +95,8 @@ class ServiceSteps:
         """Send the registration and wait for its end; return the request's id, "" without one."""
         onboards = registrar.commands or registrar.method is RegistrationMethod.ONBOARD
         certificate = self.ledger.record.certificate if onboards else ""
-        if registrar.method is RegistrationMethod.CLAIM and not registrar.commands:
+        attests = {RegistrationMethod.CLAIM, RegistrationMethod.ATTESTATION}
+        if registrar.method in attests and not registrar.commands:
             await self.ledger.keep_attestation(await uninterrupted(self.port.attestation()))
         record = self.ledger.record
         request_id = await registrar.submit(

@@ -71,8 +71,3 @@ def not_found(message: str) -> DeviceCloudRefused:
 def invalid(message: str) -> DeviceCloudRefused:
     """422: well formed, yet the values are wrong."""
     return DeviceCloudRefused(422, message)
-
-
-def not_built(why: str) -> DeviceCloudRefused:
-    """501: the service offers it, but its answers are not documented publicly."""
-    return DeviceCloudRefused(501, f"not built in this stand-in: {why}")

@@ -14,6 +14,7 @@ from agent.standin.core.schema import MOMENT, TEXT
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices import credentials
+from agent.standin.device_cloud.devices.attestation import attested_device
 from agent.standin.device_cloud.devices.registry import is_device_id, registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
@@ -29,6 +30,13 @@ TEXT_ONLY_TOOL = "nrfcloud-utils/"
 on an object, so it gets no `$meta`."""
 CREATE_DEVICES = "CREATE_DEVICES"
 CREATE_BY_TOKEN = "CREATE_DEVICES_BY_TOKEN"
+CREATE_BY_ATTESTATION = "CREATE_DEVICES_BY_ATTESTATION"
+CREATED_BY = {
+    "certificate": CREATE_DEVICES,
+    "attestationToken": CREATE_BY_ATTESTATION,
+    "onboardingToken": CREATE_BY_TOKEN,
+}
+"""The requests of a project, by their second column."""
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -80,7 +88,7 @@ class BulkRequest(Struct, kw_only=True):
     @property
     def is_of_project(self) -> bool:
         """Whether it was sent to the path of a project."""
-        return self.endpoint in {CREATE_DEVICES, CREATE_BY_TOKEN}
+        return self.endpoint in CREATED_BY.values()
 
     @property
     def has_ended(self) -> bool:
@@ -201,6 +209,15 @@ def _create_row_by_token(cloud: Cloud, team: str, fields: list[str]) -> None:
     onboard(cloud, team, NewDevice(fields[0], token=fields[1]))
 
 
+def _create_row_by_attestation(cloud: Cloud, team: str, fields: list[str]) -> None:
+    if len(fields) != 2 or not is_device_id(fields[0]):
+        raise credentials.BadKey("a row is a device id and an attestation token")
+    device_id, token = fields
+    if attested_device(token) != device_id.lower():
+        raise credentials.BadKey("the attestation token is none of this device")
+    onboard(cloud, team, NewDevice(device_id))
+
+
 def _onboard_row(cloud: Cloud, team: str, fields: list[str]) -> None:
     if len(fields) != 5 or not is_device_id(fields[0]):
         raise credentials.BadKey("a row is a device id, sub-type, tags, firmware types and a PEM")
@@ -258,6 +275,7 @@ _ROWS = {
     "ONBOARD_DEVICES": _onboard_row,
     CREATE_DEVICES: _create_row,
     CREATE_BY_TOKEN: _create_row_by_token,
+    CREATE_BY_ATTESTATION: _create_row_by_attestation,
 }
 
 

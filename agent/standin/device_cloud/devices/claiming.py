@@ -17,6 +17,7 @@ from agent.standin.core.operation import in_query
 from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, OBJECT, TEXT, Schema, body_schema, object_schema
 from agent.standin.core.serving import JSON_TYPE
+from agent.standin.device_cloud.devices.attestation import TOKEN_PATTERN, attested_device
 from agent.standin.device_cloud.devices.credentials import CsvTable
 from agent.standin.device_cloud.devices.kit_commands import FOR_KITS
 from agent.standin.device_cloud.devices.registry import TAGS
@@ -30,21 +31,12 @@ from agent.standin.state import Cloud
 from agent.standin.store import TableOf
 
 CLAIMS = CsvTable("claim token[,tags joined by commas]", 1, 2, first=r"[A-Za-z0-9_.=-]{30,}")
-# The bytes of the UUID in the body of an attestation token.
-_BEFORE_UUID, _AFTER_UUID = 6, 22
-
-
-# The body of an attestation token is a CBOR array of five with fixed lengths: identity, the
-# device's UUID, its type, its firmware's UUID, a nonce. So is its signature: ES256, not attached.
-_SIX_BITS = "[A-Za-z0-9_-]"
-_IDENTITY = f"2dn3hQFQ{_SIX_BITS}{{21}}[AQgw][BFJNRVZdhlptx159]Q"
-_IDENTITY += f"{_SIX_BITS}{{21}}[FVl1][A-D]{_SIX_BITS}{{21}}"
 CLAIM = body_schema(
     "claimToken",
     claimToken={
         "type": "string",
         "maxLength": 4096,
-        "pattern": rf"^{_IDENTITY}(\.{_SIX_BITS}*)?$",
+        "pattern": TOKEN_PATTERN,
         "description": "What AT%ATTESTTOKEN answers.",
     },
     tags=TAGS,
@@ -181,7 +173,8 @@ def _claim_csv(context: Context, *, dry: bool) -> Response:
 
 def _claim_one(cloud: Cloud, team: str, token: str, tags: list[str], *, dry: bool = False) -> str:
     """Claim a device; return its UUID. Refuses one that is claimed already."""
-    device = _device_of(token)
+    device = attested_device(token)
+    assert device is not None, "the form of the token is checked with the request"
     if device in cloud.table(CLAIMED):
         raise DeviceCloudRefused(409, "the device is claimed already")
     if not dry:
@@ -194,15 +187,6 @@ def _claim_one(cloud: Cloud, team: str, token: str, tags: list[str], *, dry: boo
 def _to_resource(device: str, row: Claimed) -> Resource:
     resource = {"id": device, "tenantId": row.team, "tags": row.tags, "commands": row.commands}
     return with_meta(resource, iso(row.claimed_at))
-
-
-def _device_of(token: str) -> str:
-    """Return the UUID of the device in an attestation token whose form is valid.
-
-    The signature is not verified: the stand-in has no identity keys of the chip maker.
-    """
-    body = base64.urlsafe_b64decode(token.partition(".")[0])
-    return str(uuid.UUID(bytes=body[_BEFORE_UUID:_AFTER_UUID]))
 
 
 async def _create_command(context: Context) -> Response:

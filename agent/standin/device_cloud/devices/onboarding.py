@@ -51,7 +51,10 @@ NEW_DEVICE: Schema = {
     },
 }
 PROJECT_DEVICES = credentials.CsvTable(
-    'device id,"PEM" or onboarding token', 2, 2, header="deviceId,(?:certificate|onboardingToken)"
+    'device id,"PEM" or token',
+    2,
+    2,
+    header="deviceId,(?:certificate|attestationToken|onboardingToken)",
 )
 _CREATE = "/v1/organizations/{organization}/projects/{project}/long-range/devices/bulk"
 _LIFE = dt.timedelta(days=365 * 20)
@@ -98,15 +101,13 @@ def _bad_keys_refused() -> Iterator[None]:
 async def _create_in_project(context: Context) -> Response:
     head, *rest = re.split(credentials.LINE_END, credentials.text_of(context.body), maxsplit=1)
     columns, rows = head.split(","), "".join(rest)
-    if "attestationToken" in columns:
-        raise refusals.not_built("nothing public says how such a token is verified")
     if not re.fullmatch(PROJECT_DEVICES.header, head):
         raise refusals.invalid(
-            "the first row names the columns: deviceId,certificate or deviceId,onboardingToken"
+            "the first row names the columns: deviceId and one of certificate, attestationToken "
+            "and onboardingToken"
         )
     PROJECT_DEVICES.rows(rows)
-    by_token = "onboardingToken" in columns
-    endpoint = bulk.CREATE_BY_TOKEN if by_token else bulk.CREATE_DEVICES
+    endpoint = bulk.CREATED_BY[columns[1]]
     key = bulk.start(context.cloud, context.team, endpoint, rows)
     place = _CREATE.format(**context.path)
     return Response(status_code=202, headers={"Location": f"{place}/{key}"})
@@ -273,7 +274,7 @@ OPERATIONS = (
     ),
     declare(
         f"POST {_CREATE}", "CreateProjectDevices",
-        "Make devices of their certificates or onboarding tokens; `Location` tells how far it is.",
+        "Make devices of their certificates or tokens; `Location` tells how far it is.",
         _create_in_project, tag="Onboarding", access=PROJECT, bodies=PROJECT_DEVICES.bodies,
         answers={202: None},
     ),

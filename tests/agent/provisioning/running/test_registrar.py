@@ -42,10 +42,14 @@ async def test_a_request_that_was_never_sent_is_not_waited_for(standin: StandIn)
         await Registrar(client, RegistrationMethod.CLAIM).wait("")
 
 
-OF_A_PROFILE = set(RegistrationMethod) - {RegistrationMethod.TOKEN, RegistrationMethod.NONE}
+OF_A_TEAM = set(RegistrationMethod) - {
+    RegistrationMethod.ATTESTATION,
+    RegistrationMethod.TOKEN,
+    RegistrationMethod.NONE,
+}
 
 
-@pytest.mark.parametrize("method", sorted(OF_A_PROFILE, key=str))
+@pytest.mark.parametrize("method", sorted(OF_A_TEAM, key=str))
 async def test_a_missing_credential_is_told_before_any_board_is_touched(
     standin: StandIn, method: RegistrationMethod
 ) -> None:

@@ -1,0 +1,138 @@
+"""Boards come into a project with an organization auth token, and no API key."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ledgers import boards_of
+from standin import StandIn
+from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
+
+from agent.auth.bearer import OrganizationToken
+from agent.auth.credential import Keyring
+from agent.call import Host
+from agent.config.project import ProjectSlugs
+from agent.config.secrets import Secret
+from agent.errors import ConfigError, UsageError
+from agent.http import HttpClient, HttpTransport
+from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.running.board_run import Station
+from agent.provisioning.running.project_registrar import ProjectRegistrar, require_fitting
+from agent.standin.device_cloud.devices.registry import registry
+from at.virtual.transport import VirtualTransport
+
+ATTESTED = replace(
+    GOAL,
+    registration=RegistrationMethod.ATTESTATION,
+    certificate=CertificateSource.NONE,
+    prove=False,
+)
+
+
+class MixedTray(Tray):
+    """Board 0 is of the nRF91, board 1 an nRF93M1."""
+
+    def transport(self, port: str) -> VirtualTransport:
+        self.options = {"model": "nrf93m1"} if port == "board1" else {}
+        return super().transport(port)
+
+
+@asynccontextmanager
+async def project_station(
+    standin: StandIn,
+    folder: Path,
+    goal: Goal,
+    kind: type[ProjectRegistrar] = ProjectRegistrar,
+    team_id: str | None = None,
+) -> AsyncIterator[Station]:
+    token = OrganizationToken(Secret(standin.credentials["organization_auth_token"]))
+    hosts = {host: standin.urls.get(host.value, "") for host in Host}
+    async with (
+        station_of(standin, folder, goal) as station,
+        HttpClient(HttpTransport(), hosts, Keyring([token])) as client,
+    ):
+        station.registrar = kind(
+            client,
+            goal.registration,
+            project=ProjectSlugs(standin.organization, standin.project),
+            team_id=standin.cloud.team_id if team_id is None else team_id,
+        )
+        station.registrar.require(set_clock=True, prove=goal.prove)
+        yield station
+
+
+@pytest.mark.contract("D10.8")
+@pytest.mark.parametrize("goal", [GOAL, ATTESTED], ids=["certificate", "attestation"])
+async def test_a_mixed_tray_comes_into_the_project_and_then_is_left_alone(
+    standin: StandIn, tmp_path: Path, goal: Goal
+) -> None:
+    tray = MixedTray(tmp_path)
+    async with project_station(standin, tmp_path, goal) as station:
+        outcomes = await provision(station, tray, 2)
+        assert [(one.outcome, one.reason) for one in outcomes] == [("done", "")] * 2
+        again = await provision(station, tray, 2)
+        assert [one.outcome for one in again] == ["unchanged"] * 2
+        records = await station.ledger.call(boards_of)
+    assert {record.registered_as.partition(" ")[0] for record in records} == {
+        goal.registration.value, "token"
+    }  # fmt: skip
+    assert all(registry(standin.cloud).find(one.uuid) for one in outcomes)
+
+
+class KilledBeforeItWaits(ProjectRegistrar):
+    async def wait(self, request_id: str) -> None:
+        raise PowerPulled
+
+
+async def test_a_run_that_was_killed_waits_for_the_result_and_sends_nothing_again(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    async with project_station(standin, tmp_path, GOAL, KilledBeforeItWaits) as station:
+        with suppress(PowerPulled):
+            await provision(station, tray, 1)
+    sent = await bulk_requests(standin)
+    async with project_station(standin, tmp_path, GOAL) as station:
+        [outcome] = await provision(station, tray, 1)
+    assert (outcome.outcome, len(sent)) == ("done", 1)
+    assert await bulk_requests(standin) == sent
+
+
+async def bulk_requests(standin: StandIn) -> list[object]:
+    path, headers = "/v1/bulk-ops-requests", standin.bearer("api_key")
+    items = (await standin.client.get(path, headers=headers)).json()["items"]
+    return [one["bulkOpsRequestId"] for one in items]
+
+
+async def test_a_module_needs_to_know_the_team_that_it_signs_for(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    async with project_station(standin, tmp_path, GOAL, team_id="") as station:
+        _, module = await provision(station, MixedTray(tmp_path), 2)
+        assert module.outcome == "failed"
+        assert "account.team_id" in module.reason + module.hint
+        assert station.registrar is not None
+        with pytest.raises(ConfigError):
+            await station.registrar.team()
+
+
+@pytest.mark.parametrize(
+    ("goal", "way_out"),
+    [
+        (replace(GOAL, registration=RegistrationMethod.PUBLIC_KEY), "--registration onboard"),
+        (replace(GOAL, registration=RegistrationMethod.CLAIM), "--registration onboard"),
+        (replace(GOAL, certificate=CertificateSource.NONE), "provisioning.device_ca_file"),
+    ],
+)
+def test_a_goal_that_a_project_does_not_take_is_refused_before_any_board(
+    goal: Goal, way_out: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        require_fitting(goal)
+    assert way_out in refused.value.hint
+    require_fitting(GOAL)
+    require_fitting(ATTESTED)
