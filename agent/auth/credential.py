@@ -87,6 +87,11 @@ class Keyring:
             return "; or use another: ".join(filter(None, (own, replacing)))
         return "; ".join(filter(None, (replacing, own)))
 
+    def project_key(self, scheme: Scheme) -> str:
+        """Return a project key as text, "" where there is none: for a kit that asks by itself."""
+        credential = self._by_scheme.get(scheme)
+        return credential.secret.reveal() if isinstance(credential, ProjectKey) else ""
+
     def __contains__(self, scheme: Scheme) -> bool:
         return scheme in self._by_scheme
 
@@ -217,7 +222,7 @@ class ProjectKey:
     def __init__(self, secret: Secret, *, header: str = "Service-Project-Key") -> None:
         if not _HEADER_NAME.fullmatch(header):
             raise ConfigError(f"account.project_key_header: {header!r} is no header name")
-        self._secret = secret
+        self.secret = secret
         self._header = header.lower()
 
     async def headers(self, call: Call[object]) -> Mapping[str, str]:
@@ -227,7 +232,7 @@ class ProjectKey:
             raise WrongCredential(
                 f"{call.title}: it takes no project key: {path} is none of the paths for it"
             )
-        return {self._header: self._secret.reveal()}
+        return {self._header: self.secret.reveal()}
 
     def forget(self) -> bool:
         """Return False: the key is cycled in the project's settings, not here."""

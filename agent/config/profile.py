@@ -229,10 +229,10 @@ class LocationSettings(Section, frozen=True):
 class FotaSettings(Section, frozen=True):
     """Which jobs are carried out, and what an image must prove first."""
 
-    source: Literal["jobs", "releases"] = "jobs"
-    """Where updates of the application come from: the device cloud's jobs, or the observability
-    service's releases."""
-    modem_source: Literal["jobs", "releases", "none"] = "jobs"
+    source: Literal["jobs", "releases", "kit"] = "jobs"
+    """Where updates of the application come from: the device cloud's jobs, the observability
+    service's releases, or what the kit's own cloud client finds, downloads and checks."""
+    modem_source: Literal["jobs", "releases", "kit", "none"] = "jobs"
     """The same for the modem's own firmware; whoever takes jobs takes those of every type."""
     modem_hardware_version: Version = ""
     """The modem's name in the project with its releases; "" means its +CGMM up to the blank.
@@ -259,7 +259,8 @@ class FotaSettings(Section, frozen=True):
     mcuboot_port: PortName = ""
     """The port on which the application or the boot loader speaks SMP. Example: /dev/ttyACM1"""
     modem_fetches: bool = False
-    """Whether a Serial Modem kit downloads modem images itself: they are then only size-checked."""
+    """Older than `modem_source = kit`: a Serial Modem kit downloads the modem images of jobs
+    itself, and they are only size-checked."""
     command: tuple[str, ...] = ()
     """Program and arguments of an external installer; {image} stands for the path.
     Example: /usr/local/bin/flash,{image}"""

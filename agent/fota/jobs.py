@@ -117,7 +117,8 @@ class Job:
     host: str
     """"" for a release, whose path is the whole address of its file."""
     paths: tuple[str, ...]
-    """One path; two for a BOOT job with a build for each slot."""
+    """One path; two for a BOOT job with a build for each slot; none for what the kit found itself,
+    which this host never sees."""
     size_bytes: int
     """0 where none is declared: of a release."""
     version: str = ""
@@ -130,6 +131,11 @@ class Job:
     """Of a release: the digest of its file, hex, "" where it names none."""
     delta_from: str = ""
     """The version that a delta leads from, where its name tells it."""
+
+    @property
+    def by_kit(self) -> bool:
+        """Whether the kit's own client found it, and downloads and checks it."""
+        return not self.paths
 
     def summary(self) -> str:
         """Return what the job is about, for a person: "APP v2.0.1"."""

@@ -1,4 +1,7 @@
-"""Updates by release: what the observability service offers a device, as a job of our own. No I/O.
+"""Updates that are no jobs of the cloud, each as a job of our own: by release, or by the kit.
+
+The observability service offers a device its newest release; or the kit's own client finds an
+update, downloads it and checks it. No I/O.
 
 Facts: the service's public page on the latest release of a device, and its command line tool. A
 release is no job: nothing is reported of it, since the service sees the new version in what the
@@ -25,7 +28,7 @@ WAITS = (timedelta(days=1), timedelta(days=3))
 """After the first and the second try; there is no fourth."""
 
 # No job of the device cloud has a "/" in its id.
-_PREFIX = "release/"
+_PREFIX, _BY_KIT = "release/", "kit/"
 # The maker's name for the file of a modem delta.
 _DELTA = re.compile(r"_update_from_(?P<before>\d+(?:\.\d+)+)_to_\d+(?:\.\d+)+")
 
@@ -51,6 +54,30 @@ class ReleaseNotKept(RefusedByRule):
 def is_release(job_id: str) -> bool:
     """Return whether a job is a release: the device cloud knows nothing of it."""
     return job_id.startswith(_PREFIX)
+
+
+def is_by_kit(job_id: str) -> bool:
+    """Return whether a job is what the kit's own client found."""
+    return job_id.startswith(_BY_KIT)
+
+
+def offered_by_kit(
+    kind: FirmwareType,
+    device_id: str,
+    running: str,
+    results: Sequence[JobResult],
+    now: datetime,
+    *,
+    again: bool = False,
+) -> Execution:
+    """Return the job of an update that the kit's own client has found; it does not say which.
+
+    So it is named by the version that it leads from. Raises as `offered_release`.
+    """
+    stem = f"{_BY_KIT}{kind.value}/{running}."
+    document: dict[str, JSONValue] = {"firmwareType": kind.value}
+    number = _next_try(stem, f"an update of {running}", results, now, again=again)
+    return Execution(f"{stem}{number}", device_id, JobStatus.QUEUED, document)
 
 
 def offered_release(
@@ -85,15 +112,9 @@ def offered_release(
     names = (component.software_type, component.hardware_version, version, document["md5"])
     one = hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:8]
     stem = f"{_PREFIX}{version}/{one}."
-    tries = [
-        result
-        for result in results
-        if result.job_id.startswith(stem) and result.status is not JobStatus.CANCELLED
-    ]
-    if tries and not again:
-        _require_due(version, tries, now)
+    number = _next_try(stem, f"release {version}", results, now, again=again)
     return Execution(
-        job_id=f"{stem}{len(tries) + 1}",
+        job_id=f"{stem}{number}",
         device_id=component.device_serial,
         status=JobStatus.QUEUED,
         document=document,
@@ -102,12 +123,14 @@ def offered_release(
 
 def read_offered(job_id: str, document: Mapping[str, JSONValue]) -> Job:
     """Read what an Execution offers, of either source. Raises MalformedJob."""
-    if not is_release(job_id):
+    if not is_release(job_id) and not is_by_kit(job_id):
         return read_job(job_id, document)
     try:
         kind = FirmwareType(document.get("firmwareType"))
     except ValueError:
         raise MalformedJob("the release is for no type of firmware") from None
+    if is_by_kit(job_id):
+        return Job(job_id=job_id, kind=kind, host="", paths=(), size_bytes=0)
     found = _DELTA.search(_text(document, "filename"))
     return Job(
         job_id=job_id,
@@ -121,9 +144,23 @@ def read_offered(job_id: str, document: Mapping[str, JSONValue]) -> Job:
     )
 
 
-def _require_due(version: str, tries: Sequence[JobResult], now: datetime) -> None:
+def _next_try(
+    stem: str, what: str, results: Sequence[JobResult], now: datetime, *, again: bool
+) -> int:
+    """Return the number of the next try of the jobs whose ids begin with `stem`."""
+    tries = [
+        result
+        for result in results
+        if result.job_id.startswith(stem) and result.status is not JobStatus.CANCELLED
+    ]
+    if tries and not again:
+        _require_due(what, tries, now)
+    return len(tries) + 1
+
+
+def _require_due(what: str, tries: Sequence[JobResult], now: datetime) -> None:
     last = tries[-1]
-    text = f"release {version} was tried at {last.at}: {last.status.value}: {last.detail}"
+    text = f"{what} was tried at {last.at}: {last.status.value}: {last.detail}"
     if len(tries) > len(WAITS):
         raise ReleaseNotKept(f"{text}; after {len(tries)} tries it is left", hint=TRY_AGAIN)
     due = datetime.fromisoformat(last.at) + WAITS[len(tries) - 1]

@@ -67,6 +67,8 @@ class Planner:
             require_allowed(verdict)
             return UpdatePlan(offered, None, (), "", str(bad), "")
         needed = verification.required_level(job.kind, self.trust).word
+        if job.by_kit:
+            needed = verification.CHECKED_BY_KIT
         targets: tuple[Target, ...] = ()
         running = refusal = ""
         try:
@@ -76,6 +78,9 @@ class Planner:
                 verification.check_provable(job, self.trust)
                 now = await self.installer.running(job.kind)
                 running = now.version if now else ""
+                if job.by_kit and not running:
+                    # Success is another version than the one before.
+                    refusal = f"the kit does not tell which {job.kind.value} it runs"
                 verification.check_downgrade(job, "", running, self.trust)
                 verification.check_delta(job, running)
         except (SourceRefused, verification.NotProven) as refused:
@@ -99,7 +104,7 @@ class Planner:
     def url_of(self, job: jobs.Job) -> str:
         """Return the URL of a job that was taken, "" if the profile does not allow it any more."""
         try:
-            return self._targets(job)[0].url
+            return "" if job.by_kit else self._targets(job)[0].url
         except SourceRefused:
             return ""
 
@@ -237,6 +242,8 @@ class UpdateRunner:
             )
 
     async def _fetch(self, job: jobs.Job, targets: tuple[Target, ...]) -> Package:
+        if job.by_kit:
+            return self._fetcher.left_to_kit(job)
         if self._planner.kit_fetches(job):
             return await self._fetcher.leave_to_kit(job, targets[0])
         return await self._fetcher.fetch(job, targets, check_offered=self._reporter.check_offered)

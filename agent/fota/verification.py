@@ -142,6 +142,8 @@ _NAME_PROOF = (
     "`cellagent config set fota.public_key_file FILE` names its maker's public key, "
     "`cellagent config set fota.digests SHA256` the digest that it must have"
 )
+CHECKED_BY_KIT = "checked by the kit"
+"""The word for an image that this host never sees: below every level."""
 
 
 class ProofLevel(IntEnum):
@@ -260,6 +262,15 @@ def prove(path: Path, job: Job, sha256: str, trust: TrustPolicy) -> Proof:
 def check_provable(job: Job, trust: TrustPolicy) -> None:
     """Raise NotProven where no image could ever prove enough: before a byte is downloaded."""
     needed = required_level(job.kind, trust)
+    if job.by_kit:
+        if trust.require is not None or (job.kind in MCUBOOT_TYPES and trust.names_proof):
+            raise NotProven(
+                f"{job.kind.value} must be {needed.word}, and what the kit downloads is only "
+                f"{CHECKED_BY_KIT}",
+                hint="leave fota.require, fota.public_key_file and fota.digests out, or take "
+                "another fota.source",
+            )
+        return
     if trust.names_proof or job.sha256:
         return
     if needed is ProofLevel.VERIFIED:

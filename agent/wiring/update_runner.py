@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.auth.modem_jwt import ask_modem
+from agent.call import Scheme
 from agent.config import Configuration, Profile
 from agent.errors import ConfigError
 from agent.extras import require
@@ -19,7 +20,9 @@ from agent.fota.allowed_hosts import AllowedHosts
 from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.installers.base import Installer
+from agent.fota.installers.cloud_client import CloudClient, WithCloudClient, cloud_client_of
 from agent.fota.installers.serial_modem import PIECE_BYTES
+from agent.fota.jobs import FirmwareType
 from agent.fota.journal import Journal, is_installing, journal_folder, sole_worker
 from agent.fota.kit_state import KitState, ModemState
 from agent.fota.reporter import UpdateObserver
@@ -29,7 +32,13 @@ from agent.http import HttpClient
 from agent.http.download_targets import is_loopback_url
 from agent.observability.ingest.device_identity import PartialIdentity
 from agent.wiring.service_client import connect
-from agent.wiring.update_sources import AskVerdict, DeviceJobs, UpdateSources, releases_of
+from agent.wiring.update_sources import (
+    AskVerdict,
+    DeviceJobs,
+    KitUpdates,
+    UpdateSources,
+    releases_of,
+)
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, ParseError
@@ -170,7 +179,11 @@ async def runner_of_kit(
     folder = journal_folder(state_dir, device_id)
     async with sole_worker(folder):
         observer = observer or UpdateObserver()
-        installer = wrap_installer(installer_of(profile, modem, observer))
+        own_client = _cloud_client(profile, modem, client)
+        installer = installer_of(profile, modem, observer)
+        if own_client is not None:
+            installer = WithCloudClient(installer, own_client)
+        installer = wrap_installer(installer)
         planner = Planner(allowed_hosts_of(profile), trust_of(profile), installer, jobs.verdict)
         downloader = Downloader(network_of(profile))
         journal = Journal(folder)
@@ -184,9 +197,17 @@ async def runner_of_kit(
             names or PartialIdentity(),
             again=again,
         )
+        by_kit = (
+            [
+                KitUpdates(own_client, kind, device_id, installer, journal, again=again)
+                for kind in _kinds_by_kit(profile)
+            ]
+            if own_client is not None
+            else []
+        )
         asks_jobs = "jobs" in {profile.fota.source, profile.fota.modem_source}
         runner = UpdateRunner(
-            UpdateSources(jobs, releases, journal, asks_jobs=asks_jobs),
+            UpdateSources(jobs, [*releases, *by_kit], journal, asks_jobs=asks_jobs),
             journal,
             planner,
             downloader,
@@ -227,6 +248,35 @@ async def runner_with_own_client(
         ) as runner,
     ):
         yield runner
+
+
+def _kinds_by_kit(profile: Profile) -> list[FirmwareType]:
+    fota = profile.fota
+    sources = ((fota.source, FirmwareType.APP), (fota.modem_source, FirmwareType.MODEM))
+    return [kind for source, kind in sources if source == "kit"]
+
+
+def _cloud_client(profile: Profile, modem: Modem | None, client: HttpClient) -> CloudClient | None:
+    """Return the kit's own cloud client, None where none is asked. Raises ConfigError."""
+    kinds = _kinds_by_kit(profile)
+    if not kinds:
+        return None
+    if modem is None:
+        raise ConfigError("fota.source is kit, and no port is there to ask it", hint="--port PORT")
+    keyring = client.keyring
+    own = cloud_client_of(
+        modem,
+        keyring.project_key(Scheme.PROJECT_KEY),
+        keyring.project_key(Scheme.MODEM_PROJECT_KEY),
+    )
+    if own is None or not set(kinds) <= own.types:
+        wanted = " and ".join(kind.value for kind in kinds)
+        raise ConfigError(
+            f"the kit on {modem.name} has no client that updates {wanted} by itself",
+            hint="`cellagent config set fota.source jobs`; Serial Modem 2.0 updates APP and MODEM, "
+            "an nRF93M1 MODEM (fota.modem_source)",
+        )
+    return own
 
 
 def _state_of(

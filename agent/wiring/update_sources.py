@@ -10,9 +10,17 @@ from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config import Profile
 from agent.errors import ConfigError
 from agent.fota.install import TellsVersion
+from agent.fota.installers.cloud_client import CloudClient
 from agent.fota.jobs import Execution, FirmwareType, JobStatus, read_execution
 from agent.fota.journal import Journal, OpenJob
-from agent.fota.releases import Component, ReleaseNotKept, is_release, offered_release
+from agent.fota.releases import (
+    Component,
+    ReleaseNotKept,
+    is_by_kit,
+    is_release,
+    offered_by_kit,
+    offered_release,
+)
 from agent.fota.runner import require_allowed
 from agent.http import HttpClient
 from agent.observability.api.client import FetchLatestModemRelease, FetchLatestRelease
@@ -112,6 +120,52 @@ class Releases:
         return offered_release(release.raw, asks, results, datetime.now(UTC), again=self._again)
 
 
+class KitUpdates:
+    """What a kit's own cloud client finds for one component, each as a job of our own."""
+
+    def __init__(
+        self,
+        client: CloudClient,
+        kind: FirmwareType,
+        device_id: str,
+        installer: TellsVersion,
+        journal: Journal,
+        *,
+        again: bool,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.kind = kind
+        self._now = now
+        self._client = client
+        self._device_id = device_id
+        self._installer = installer
+        self._journal = journal
+        self._again = again
+
+    async def current(self) -> Execution | None:
+        """Return the update that the kit has found, None for none; one in work is not asked for.
+
+        Raises ResourceUnavailable, DeadlineExceeded, ConfigError, ReleaseNotKept, at.AtError.
+        """
+        opened = self._journal.open_job
+        if opened is not None and _is_of(opened, self):
+            return Execution(opened.job_id, opened.device_id, opened.reported, opened.document)
+        if not await self._client.has_update(self.kind):
+            return None
+        running = await self._installer.running(self.kind)
+        return offered_by_kit(
+            self.kind,
+            self._device_id,
+            running.version if running else "",
+            self._journal.results,
+            self._now(),
+            again=self._again,
+        )
+
+
+Source = DeviceJobs | Releases | KitUpdates
+
+
 class UpdateSources:
     """All sources of a kit's updates as one: the first that offers something.
 
@@ -119,10 +173,15 @@ class UpdateSources:
     """
 
     def __init__(
-        self, jobs: DeviceJobs, releases: Sequence[Releases], journal: Journal, *, asks_jobs: bool
+        self,
+        jobs: DeviceJobs,
+        others: Sequence[Releases | KitUpdates],
+        journal: Journal,
+        *,
+        asks_jobs: bool,
     ) -> None:
         self._jobs = jobs
-        self._releases = releases
+        self._others = others
         self._journal = journal
         self._asks_jobs = asks_jobs
 
@@ -142,12 +201,12 @@ class UpdateSources:
         return None
 
     async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
-        """Report a job's state; of a release the service sees it in what the kit sends."""
-        if not is_release(job_id):
+        """Report a job's state; of the others the service sees it in what the kit sends."""
+        if not is_release(job_id) and not is_by_kit(job_id):
             await self._jobs.report(job_id, status, detail)
 
-    def _in_order(self) -> Iterator[DeviceJobs | Releases]:
-        sources = [*self._releases, *([self._jobs] if self._asks_jobs else ())]
+    def _in_order(self) -> Iterator[Source]:
+        sources: list[Source] = [*self._others, *([self._jobs] if self._asks_jobs else ())]
         opened = self._journal.open_job
         if opened is not None:
             sources.sort(key=lambda source: not _is_of(opened, source))
@@ -217,7 +276,8 @@ def _named(name: str, key: str, example: str) -> str:
     return name
 
 
-def _is_of(opened: OpenJob, source: DeviceJobs | Releases) -> bool:
+def _is_of(opened: OpenJob, source: Source) -> bool:
     if isinstance(source, DeviceJobs):
-        return not is_release(opened.job_id)
-    return is_release(opened.job_id) and opened.document.get("firmwareType") == source.kind.value
+        return not is_release(opened.job_id) and not is_by_kit(opened.job_id)
+    is_one = is_by_kit if isinstance(source, KitUpdates) else is_release
+    return is_one(opened.job_id) and opened.document.get("firmwareType") == source.kind.value

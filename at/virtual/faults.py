@@ -115,7 +115,7 @@ FAULTS = {
     "not-onboarded": Fault("the cloud of an nRF93M1 does not know it: 4.01"),
     "cloud-session-kept": Fault("an nRF93M1 goes on with the session of its last request"),
     "late-location": Fault("an nRF93M1 gives its position after OK, as a notice"),
-    "release-offered": Fault("the cloud of an nRF93M1 has the release ARG", "mfw_nrf93m1_1.6.0"),
+    "release-offered": Fault("the cloud of the kit has the release ARG", "mfw_nrf93m1_1.6.0"),
     "flash-failed": Fault("firmware that was written does not verify"),
     "update-reverted": Fault("new firmware starts once, then the old one is put back"),
 }

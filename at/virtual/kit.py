@@ -114,6 +114,7 @@ class Session:
     """Identifiers of contexts that %XNEWCID gave."""
     update: Update | None = None
     fetching: bool = False
+    downloading: bool = False
     fota_kind: int = 0
     gnss_on: bool = False
     gnss_status: int = 0

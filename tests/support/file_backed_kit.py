@@ -25,7 +25,7 @@ from agent.fota.installers.base import Installer, InstallFailed, Package, Runnin
 from agent.fota.installers.command import CommandInstaller
 from agent.fota.jobs import Execution, FirmwareType, Job, JobStatus, read_execution
 from agent.fota.journal import Journal
-from agent.fota.releases import Component, offered_release
+from agent.fota.releases import Component, offered_by_kit, offered_release
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import TrustPolicy
@@ -125,6 +125,26 @@ class FileBackedService(FileBackedCloud):
         append_line(self.folder / "reports", [job_id, status.value, detail])
 
 
+class KitsOwnCloud(FileBackedService):
+    """What the kit's own client finds: an update for as long as it runs the first version."""
+
+    @staticmethod
+    def is_in(folder: Path) -> bool:
+        return (folder / "by-kit").exists()
+
+    async def current(self) -> Execution | None:
+        await asyncio.sleep(0)
+        journal = Journal(self.folder / "fota")
+        if opened := journal.open_job:
+            return Execution(opened.job_id, "kit", opened.reported, opened.document)
+        kit = self.folder / "kit.json"
+        runs = json.loads(kit.read_text())["version"] if kit.exists() else "1.0.0"
+        if runs != "1.0.0":
+            return None
+        now = ManualClock().now()
+        return offered_by_kit(FirmwareType.APP, "kit", runs, journal.results, now)
+
+
 class FileBackedKit:
     """A kit that runs what was installed, unless `mood` says otherwise.
 
@@ -172,6 +192,13 @@ class FileBackedKit:
     async def install(self, package: Package, progress: Any) -> str:
         self.edge()
         await asyncio.sleep(0)
+        if package.job.by_kit:
+            if self.mood == "refuses":
+                raise InstallFailed("the kit could not fetch it")
+            if self.mood != "reverts":
+                self._keep(version="2.0.1", hash="")
+            self.edge()
+            return ""
         content = package.paths[0].read_bytes()
         append_line(self.folder / "installs", hashlib.sha256(content).hexdigest())
         progress("install", len(content), len(content))
@@ -264,11 +291,9 @@ def make_runner(
     if mood == "programmed":
         installer = Programmer(folder, edge)
     installer = installer or FileBackedKit(folder, edge, mood=mood, **kit)
+    others = [kind for kind in (KitsOwnCloud, FileBackedService) if kind.is_in(folder)]
     return UpdateRunner(
-        cloud
-        or (FileBackedService if FileBackedService.is_in(folder) else FileBackedCloud)(
-            folder, edge
-        ),
+        cloud or [*others, FileBackedCloud][0](folder, edge),
         journal or EdgedJournal(folder / "fota", edge),
         Planner(allowed, trust or TrustPolicy(), installer, verdict_on(modem_firmware)),
         Downloader(DownloadNetwork(allowed), limits=DownloadLimits(tries=2), clock=clock),

@@ -1,10 +1,12 @@
 """Observations, and updates by the cloud, of Serial Modem 2.0: #XNRFCLOUDOBS* #XNRFCLOUDFOTA.
 
-No cloud is contacted: what is uploaded or forwarded is accepted, and there is never an update.
+No cloud is contacted: what is uploaded or forwarded is accepted, and the fault "release-offered"
+is the update that there is.
 """
 
 import base64
 import binascii
+from functools import partial
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.kit import Reply, VirtualKit, fail, ok
@@ -13,7 +15,9 @@ _AUTO, _COREDUMP = "#XNRFCLOUDOBSAUTO", "#XNRFCLOUDOBSCOREDUMP"
 _LONGEST_KEY = 32
 _HEARTBEAT_BYTES = 108
 _UPLOADS_S, _FORWARDS_S, _CHECKS_S = 1.5, 0.8, 1.2
-_CANCEL, _ONLY_CHECK = 0, {4, 6}
+_CANCEL, _ONLY_CHECK, _OF_MODEM = 0, {4, 6}, {2, 6}
+_FOTA = "#XNRFCLOUDFOTA"
+_PERCENTS, _STEP_S = (0, 25, 50, 75, 100), 0.5
 
 
 def automatic_upload(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -86,23 +90,57 @@ def forward(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def update(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XNRFCLOUDFOTA: there is no update; one session for it and #XFOTA."""
+    """#XNRFCLOUDFOTA: the update that "release-offered" names; one session for it and #XFOTA."""
     operation = request.number(0, _CANCEL, max(_ONLY_CHECK))
     if operation not in {_CANCEL, 1, 2, *_ONLY_CHECK}:
         raise BadRequest
     if request.given(1):
         _key(request, 1)
     session = kit.session
+    if operation == _CANCEL and session.downloading:
+        session.fetching = session.downloading = False
+        kit.notify(f"{_FOTA}: 1,2,0")
+        return ok()
     if operation == _CANCEL or not session.cloud_ready or session.fetching:
         return fail()
     session.fetching = True
-
-    def checked() -> None:
-        session.fetching = False
-        kit.notify(f"#XNRFCLOUDFOTA: {0 if session.cloud_ready else '-1,-128'}")
-
-    kit.schedule_in_session(kit.delay(_CHECKS_S), checked)
+    kit.schedule_in_session(kit.delay(_CHECKS_S), lambda: _checked(kit, operation))
     return ok()
+
+
+def _checked(kit: VirtualKit, operation: int) -> None:
+    """Tell what the check has found; the operations that download go on with it."""
+    offered = kit.faults.text("release-offered") if "release-offered" in kit.faults else ""
+    of_modem, session = operation in _OF_MODEM, kit.session
+    running = kit.firmware if of_modem else kit.saved.app_version
+    found = bool(offered) and offered.startswith("mfw_") == of_modem and offered != running
+    if session.cloud_ready and found and operation not in _ONLY_CHECK:
+        session.downloading = True
+        for number, percent in enumerate(_PERCENTS):
+            after_s = kit.delay(number * _STEP_S)
+            kit.schedule_in_session(after_s, partial(_progress, kit, offered, percent))
+        return
+    session.fetching = False
+    kit.notify(f"{_FOTA}: {int(found) if session.cloud_ready else '-1,-128'}")
+
+
+def _progress(kit: VirtualKit, version: str, percent: int) -> None:
+    session = kit.session
+    if not session.downloading:  # it was cancelled
+        return
+    kit.notify(f"{_FOTA}: 1,0,{percent}")
+    if percent < _PERCENTS[-1]:
+        return
+    session.fetching = session.downloading = False
+    if "flash-failed" in kit.faults:
+        kit.notify(f"{_FOTA}: 1,1,2")
+        return
+    if version.startswith("mfw_"):
+        kit.saved.pending_modem = version
+    else:
+        kit.saved.pending_image = version
+    kit.saved.fota_report = "5,0"
+    kit.notify(f"{_FOTA}: 4,0")
 
 
 def _key(request: CommandRequest, index: int) -> str:

@@ -24,3 +24,6 @@ def test_a_kill_at_every_edge_and_at_random_instants_does_no_harm() -> None:
     assert found["edges"] > 40
     assert found["failed_pulls"] == 0, done.stderr
     assert found["most_installs"] <= 2
+    by_kit = found["by_kit"]
+    assert by_kit["kills"] >= by_kit["edges"] > 20
+    assert by_kit["false_successes"] == by_kit["unfinished"] == 0
