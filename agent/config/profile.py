@@ -213,7 +213,8 @@ class LocationSettings(Section, frozen=True):
     interval_s: NotNegative = 3600.0
     """Time between two positions of `run`; 0 turns them off."""
     by: LocatedBy = "host"
-    """host: this host sends what is heard. module: an nRF93M1 hears and asks by itself."""
+    """host: this host sends what is heard. module: the kit's own client asks, of an nRF93M1 or of
+    Serial Modem 2.0, which this host tells what Wi-Fi it hears."""
     wifi: WifiSource = "auto"
     """auto, networkmanager, iw, companion, module, none, or file:PATH. An nRF93M1 is a `module`:
     auto takes it to locate, and else this host. Only auto takes the scanners of macOS and Windows,

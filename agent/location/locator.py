@@ -13,12 +13,13 @@ import msgspec
 
 from agent.config.project import ProjectSlugs
 from agent.errors import AgentError, NotFound, UsageError
-from agent.location import calls, module
+from agent.location import calls, module, serial_modem
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
 from agent.location.cell_scan import CellScan, ModemOff, scan_cells
 from agent.location.module import is_module
 from agent.location.position import Position, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
+from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ class Locator:
     device_id: str = ""
     of_kit: bool = True
     by_module: Callable[[int], Awaitable[Position]] | None = None
-    """Locates by the kit's own client; then nothing is scanned here."""
+    """Locates by the kit's own client; then this host sends nothing."""
+    by_module_source: str = ""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def locate(self, method: LocationMethod | None = None) -> Fix:
@@ -158,7 +160,7 @@ class Locator:
         if self.by_module is not None:
             wanted = method or LocationMethod.GROUND_FIX
             position = await self.by_module(_OF_MODULE[wanted])
-            return Fix(self.now(), wanted, position, 0, 0, (), ("%NRFCLOUDLOCATION",))
+            return Fix(self.now(), wanted, position, 0, 0, (), (self.by_module_source,))
         if method is LocationMethod.GROUND_FIX:
             return await self._ground_fix()
         if method is LocationMethod.WIFI:
@@ -333,21 +335,30 @@ def locator_for(
             hint="`--port PORT` names the kit; `cellagent config set location.wifi auto` takes "
             "this host's own Wi-Fi",
         )
-    by_module = profile.location.by == "module"
-    if by_module and (modem is None or not is_module(modem)):
-        raise UsageError(
-            "the module is to locate itself (location.by), and the kit is no nRF93M1",
-            hint="`cellagent config set location.by host`",
-        )
     wifi = wifi_source(profile.location.wifi, kit, modem)
+    scan_wifi = partial(wifi.scan, WIFI_DEADLINE_S) if wifi is not None else None
+    by_module, source = None, ""
+    if profile.location.by == "module":
+        if modem is not None and is_module(modem):
+            by_module, source = partial(module.locate, modem), module.SOURCE
+        elif modem is not None and modem.dialect is Dialect.SERIAL_MODEM:
+            by_module = partial(serial_modem.locate, modem, scan_wifi)
+            source = serial_modem.SOURCE
+        else:
+            raise UsageError(
+                "the kit is to locate itself (location.by), and is neither an nRF93M1 nor runs "
+                "Serial Modem",
+                hint="`cellagent config set location.by host`",
+            )
     return Locator(
         client,
         calls.project_of(profile),
-        partial(wifi.scan, WIFI_DEADLINE_S) if wifi is not None else None,
+        scan_wifi,
         partial(scan_cells, modem) if modem is not None else None,
         profile.location.good_enough_m,
         options or LocationOptions(send_ssid=profile.location.send_ssid),
         kit.device_id if kit else "",
         kit is not None,
-        by_module=partial(module.locate, modem) if by_module and modem is not None else None,
+        by_module=by_module,
+        by_module_source=source,
     )

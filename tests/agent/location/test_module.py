@@ -91,6 +91,7 @@ async def test_a_locator_that_the_module_answers_for_scans_nothing() -> None:
             good_enough_m=200,
             of_kit=False,
             by_module=lambda method: module.locate(modem, method),
+            by_module_source=module.SOURCE,
         )
         fix = await locator.locate()
         assert fix.method is LocationMethod.GROUND_FIX
