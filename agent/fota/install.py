@@ -66,7 +66,8 @@ class Installation:
             # The proof was of these bytes, perhaps before a restart: they must still be the same.
             if not path.exists() or hash_of(path, path.stat().st_size).hex() != sha256:
                 raise JobEnded(JobStatus.FAILED, "the proven image was changed on the host's disk")
-        self._observer.stage(f"installing {package.job.summary()} by {self._installer.name}")
+        by = "the kit's own client" if package.job.by_kit else self._installer.name
+        self._observer.stage(f"installing {package.job.summary()} by {by}")
         try:
             seen = await self._installer.install(package, self._observer.progress)
         except InstallFailed as failed:
