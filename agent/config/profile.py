@@ -270,8 +270,11 @@ class FotaSettings(Section, frozen=True):
 
 
 class OutboxSettings(Section, frozen=True):
-    """How much is kept for delivery, and how long."""
+    """How much is kept for delivery, how long, and which way it leaves."""
 
+    through: Literal["host", "kit"] = "host"
+    """host: over this host's network. kit: `run` gives a kit its own chunks, which its own cloud
+    client sends; events and core dumps go by the host."""
     max_bytes: Count = 50 * 1024 * 1024
     """How much may wait; beyond it nothing more is taken."""
     max_items: Count = 100_000

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 import agent
+from agent.call import Scheme
 from agent.config import Configuration, Profile
 from agent.config.kits import kits_of
 from agent.config.profile import KitSettings, OutboxSettings
@@ -37,12 +38,14 @@ from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegis
 from agent.daemon.supervisor import supervise
 from agent.errors import AgentError, UsageError
 from agent.http import HttpClient
-from agent.outbox.delivery_loop import Delivery
+from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.delivery_requests import ServiceSender
 from agent.outbox.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of
+from agent.wiring.chunks_by_kit import ChunksByKit
 from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect
+from at.driver.modem import Modem
 from at.ports.usb import same_port
 
 STOP_S = 4.0
@@ -202,15 +205,29 @@ class Agent:
             if name in self.kits:
                 await self._remove_kit(name)
             self._add_kit(name, profile)
-        await self.delivery.start(client)
+        await self.delivery.start(self._sender(client))
         await old_client.close()
 
     # --- parts
 
     async def _start_parts(self) -> None:
-        await self.delivery.start(self._client)
+        await self.delivery.start(self._sender(self._client))
         for name, kit in kits_of(self._configuration.profile).items():
             self._add_kit(name, msgspec.structs.replace(self._configuration.profile, kit=kit))
+
+    def _sender(self, client: HttpClient) -> Sender:
+        """Return what sends the items of the outbox, by the way that the profile names."""
+        host = ServiceSender(client)
+        if self._configuration.profile.outbox.through == "host":
+            return host
+        return ChunksByKit(host, self._modem_of, client.keyring.project_key(Scheme.PROJECT_KEY))
+
+    async def _modem_of(self, device: str) -> Modem | None:
+        """Return the modem of the kit that is a device, None for none. Raises KitAway."""
+        for kit in self.kits.values():
+            if kit.device_id == device:
+                return kit.link.available()
+        return None
 
     async def _stop_parts(self) -> None:
         ends = [self.delivery.stop(), *(kit.stop() for kit in self.kits.values())]
@@ -299,10 +316,10 @@ class OutboxDelivery:
         if self.outbox.damage is not None:
             concern.log(logging.WARNING, str(self.outbox.damage))
 
-    async def start(self, client: HttpClient) -> None:
-        """Deliver through `client` from now on, and no longer through an earlier one."""
+    async def start(self, sender: Sender) -> None:
+        """Deliver through `sender` from now on, and no longer through an earlier one."""
         await self.stop()
-        self._delivery = Delivery(self.outbox, ServiceSender(client), on_ended=self._show)
+        self._delivery = Delivery(self.outbox, sender, on_ended=self._show)
         if self._concern.phase is not Phase.TROUBLE:  # ends with a delivery, not with a reload
             self._concern.set_well()
         self._delivering = asyncio.ensure_future(supervise(self._concern, self._delivery.run))

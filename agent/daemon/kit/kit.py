@@ -231,6 +231,11 @@ class KitAgent:
         kit = msgspec.structs.replace(self.settings, device_id=device_id)
         return msgspec.structs.replace(self.profile, kit=kit)
 
+    @property
+    def device_id(self) -> str:
+        """The kit's device id, "" while it is not known."""
+        return self._profile_with_id().kit.device_id
+
     def _speaking_for_kit(self, client: HttpClient) -> HttpClient:
         own_token = ModemJwt(self._ask_modem, self.settings.device_id)
         return client.acting_as(

@@ -83,6 +83,8 @@ def forward(kit: VirtualKit, request: CommandRequest) -> Reply:
 
     def forwarded() -> None:
         session.forwarding = False
+        if session.cloud_ready:
+            kit.forwarded.append(chunk)
         kit.notify(f"#XNRFCLOUDOBSFORWARD: {0 if session.cloud_ready else -1}")
 
     kit.schedule_in_session(kit.delay(_FORWARDS_S), forwarded)
