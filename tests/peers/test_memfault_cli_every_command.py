@@ -183,4 +183,4 @@ def test_devices_are_made_with_an_organization_token(cloud: ServedCloud) -> None
     said = cloud.run(
         cloud.token, "device", "create", "--csv", "tokens.csv", tool="nrfcloud", exit_code=1
     )
-    assert "kit-4,the attestation token is none of this device" in said
+    assert "kit-4: the attestation token is none of this device" in said
