@@ -162,7 +162,7 @@ async def runner_of_kit(
     observer: UpdateObserver | None = None,
     wrap_installer: Callable[[Installer], Installer] = lambda installer: installer,
     link: Callable[[], Awaitable[Modem]] | None = None,
-    names: PartialIdentity | None = None,
+    names: Callable[[str], PartialIdentity] = lambda _device_id: PartialIdentity(),
     again: bool = False,
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the runner of the profile's kit, which alone works on its jobs meanwhile.
@@ -170,8 +170,8 @@ async def runner_of_kit(
     `ask_verdict` is asked before the first call, once: an installation that was cut off is ended
     before that, as a kit that is in its boot loader answers nothing. `wrap_installer` returns the
     installer to use in place of the profile's. `link` waits for the modem where another may come
-    in the place of `modem`. `names` are what the kit's own events say, for releases; `again` tries
-    also one that it did not keep. Raises JobsHeld, MissingExtra.
+    in the place of `modem`. `names` returns what a device's own events say, for releases; `again`
+    tries also one that it did not keep. Raises JobsHeld, MissingExtra.
     """
     require_installer(profile)
     device_id = profile.kit.device_id or await _told_id(modem, ask_verdict)
@@ -188,14 +188,7 @@ async def runner_of_kit(
         downloader = Downloader(network_of(profile))
         journal = Journal(folder)
         releases = releases_of(
-            profile,
-            device_id,
-            client,
-            modem,
-            installer,
-            journal,
-            names or PartialIdentity(),
-            again=again,
+            profile, device_id, client, modem, installer, journal, names(device_id), again=again
         )
         by_kit = (
             [
@@ -227,6 +220,7 @@ async def runner_with_own_client(
     ask_verdict: AskVerdict,
     observer: UpdateObserver | None = None,
     *,
+    names: Callable[[str], PartialIdentity] = lambda _device_id: PartialIdentity(),
     again: bool = False,
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the `runner_of_kit` of a configuration, over a client of its own.
@@ -244,6 +238,7 @@ async def runner_with_own_client(
             modem,
             ask_verdict=ask_verdict,
             observer=observer,
+            names=names,
             again=again,
         ) as runner,
     ):

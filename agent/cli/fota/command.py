@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -145,6 +146,7 @@ async def _runner(
     session: Session, observer: UpdateObserver | None = None, *, again: bool = False
 ) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
+    from agent.daemon.kit.identity import names_of
     from agent.wiring.update_runner import (
         needs_modem,
         owed_bytes,
@@ -166,7 +168,14 @@ async def _runner(
             return await session.firmware_verdict()  # and closed: MCUboot may be on the same port
 
         yield await stack.enter_async_context(
-            runner_with_own_client(session.configuration, modem, ask_verdict, observer, again=again)
+            runner_with_own_client(
+                session.configuration,
+                modem,
+                ask_verdict,
+                observer,
+                names=partial(names_of, session.configuration.state_dir),
+                again=again,
+            )
         )
 
 

@@ -282,6 +282,16 @@ class KitStore:
             return KitRecord()  # never contacted, or damaged: the kit reports it again
 
 
+def names_of(state_dir: Path, device_id: str) -> device_identity.PartialIdentity:
+    """Return what the own events of a kit have named, as `run` recorded it; nothing of another."""
+    for file in sorted((state_dir / "kits").glob("*.json")):
+        with suppress(OSError, msgspec.DecodeError, ValueError):
+            record = _record_in(file)
+            if record.known_id == device_id:
+                return record.names
+    return device_identity.PartialIdentity()
+
+
 def _record_in(file: Path) -> KitRecord:
     """Return a stored record; that of an earlier version with the id that it was listed under."""
     record = msgspec.json.decode(file.read_bytes(), type=KitRecord)

@@ -73,7 +73,7 @@ class KitUpdates:
                 observer=observer,
                 wrap_installer=lambda installer: ExclusiveInstaller(installer, self._link),
                 link=partial(self._link.wait_up, self.concern),
-                names=self._store.record.names,
+                names=lambda _device_id: self._store.record.names,
             ) as runner:
                 observer.journal = runner.journal
                 try:

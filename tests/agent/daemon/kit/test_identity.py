@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from agent.config.profile import KitSettings
 from agent.daemon.kit.first_contact import Contact
-from agent.daemon.kit.identity import DOUBT_S, IdOrigin, KitIdentity, KitStore, record_at
+from agent.daemon.kit.identity import DOUBT_S, IdOrigin, KitIdentity, KitStore, names_of, record_at
 from agent.observability.ingest.chunk_codec import encode
-from agent.observability.ingest.device_identity import DeviceIdentity
+from agent.observability.ingest.device_identity import DeviceIdentity, PartialIdentity
 from at.checkup import Check
 from at.firmware_gate import firmware_verdict
 from at.ports.usb import SEGGER, UsbPort
@@ -245,3 +245,12 @@ def test_the_history_of_positions_is_bounded(tmp_path: Path):
     lines = history.read_text().splitlines()
     assert history.stat().st_size <= 1024 * 1024
     assert [json.loads(line)["number"] for line in lines][-1] == 2999
+
+
+def test_a_command_finds_what_a_kit_s_own_events_have_named(tmp_path: Path) -> None:
+    names = PartialIdentity(hardware_version="nrf9151dk", software_type="main")
+    KitStore(tmp_path, "desk").update(known_id="kit-1", names=names)
+    KitStore(tmp_path, "other").update(known_id="kit-2")
+    (tmp_path / "kits" / "damaged.json").write_text("{")
+    assert names_of(tmp_path, "kit-1") == names
+    assert names_of(tmp_path, "kit-2") == names_of(tmp_path, "kit-3") == PartialIdentity()
