@@ -34,9 +34,7 @@ class ModuleSteps(ServiceSteps):
         team_id = await registrar.team()
         token = await uninterrupted(self.port.registration_token(device_id, team_id))
         await registrar.onboard_by_token(device_id, token)
-        self.ledger.finish_registration(
-            "", method.value, registered_key=key, registered_as=name
-        )
+        self.ledger.finish_registration("", method.value, registered_key=key, registered_as=name)
 
     async def prove(self) -> None:
         """Prove that the device is in the team: the service checked the token of its key.

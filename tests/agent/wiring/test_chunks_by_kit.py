@@ -60,7 +60,7 @@ class Host:
 
 def item(number: int, kind: ItemKind = ItemKind.CHUNK, device: str = "kit", size: int = 4) -> Item:
     body = bytes([number]) * size
-    return Item(number, kind, device, body, 0.0, 0, {}, f"box-{number}", number)
+    return Item(number, kind, device, body, 0.0, {}, f"box-{number}", number)
 
 
 def sender_of(modem: Modem, host: Host) -> ChunksByKit:
