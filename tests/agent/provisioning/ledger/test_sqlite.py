@@ -31,7 +31,7 @@ def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_wait
     ) as held:
         opened(path)
     assert "another ledger" not in held.value.hint, "it knows no key, so none would be asked for"
-    assert "PostgreSQL" in held.value.hint
+    assert "postgresql://" in held.value.hint
     reader = open_ledger(path, "reader", writes=False)
     assert [record.uuid for record in boards_of(reader)] == [UUID]
     reader.close()
