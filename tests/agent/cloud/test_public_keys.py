@@ -87,7 +87,7 @@ async def test_a_devices_token_opens_its_device_once_its_key_is_registered(
         operation = await cloud.wait_for_bulk(request)
         assert operation.done
         assert (await device.device(seed.GENERIC)).id == seed.GENERIC
-        with pytest.raises(WrongCredential, match="takes no device JWT: it takes API key"):
+        with pytest.raises(WrongCredential, match="takes no device JWT, but API key"):
             await device.client.send(ListDevices(), scheme=Scheme.DEVICE_JWT)
 
 
