@@ -177,6 +177,7 @@ class HttpClient:
         CredentialError, ServiceRefusal, BadAnswer, Unavailable; and at.AtError where a modem
         makes the credential, FirmwareRefused where the gate refuses the kit.
         """
+        self.base_url(call.host)  # what is missing first is told first
         credential = self._credential(call, scheme)
         prepared = self._prepare(call, credential)
         own_token = credential is not None and credential.scheme is Scheme.DEVICE_JWT
