@@ -267,8 +267,8 @@ def check_provable(job: Job, trust: TrustPolicy) -> None:
             raise NotProven(
                 f"{job.kind.value} must be {needed.word}, and what the kit downloads is only "
                 f"{CHECKED_BY_KIT}",
-                hint="leave fota.require, fota.public_key_file and fota.digests out, or take "
-                "another fota.source",
+                hint="`cellagent config set fota.source jobs`: then this host sees the image, and "
+                "proves it",
             )
         return
     if trust.names_proof or job.sha256:

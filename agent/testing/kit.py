@@ -153,7 +153,7 @@ def _run(words: list[str]) -> None:
     raise AgentError(
         f"the power command `{redact(shlex.join(words))}` {ended}"
         + (f": {redact(last[:_SHOWN])}" if last else ""),
-        hint="run it by hand; it stands behind power= in --cellagent-kit",
+        hint="run it by hand; it stands behind power= in `--cellagent-kit`",
     )
 
 

@@ -257,7 +257,9 @@ def _cloud_client(profile: Profile, modem: Modem | None, client: HttpClient) -> 
     if not kinds:
         return None
     if modem is None:
-        raise ConfigError("fota.source is kit, and no port is there to ask it", hint="--port PORT")
+        raise ConfigError(
+            "fota.source is kit, and no port is there to ask it", hint="`--port PORT`"
+        )
     keyring = client.keyring
     own = cloud_client_of(
         modem,
@@ -269,7 +271,7 @@ def _cloud_client(profile: Profile, modem: Modem | None, client: HttpClient) -> 
         raise ConfigError(
             f"the kit on {modem.name} has no client that updates {wanted} by itself",
             hint="`cellagent config set fota.source jobs`; Serial Modem 2.0 updates APP and MODEM, "
-            "an nRF93M1 MODEM (fota.modem_source)",
+            "an nRF93M1 MODEM: `cellagent config set fota.modem_source kit`",
         )
     return own
 

@@ -123,8 +123,8 @@ def goal_of(given: BenchOptions, configuration: Configuration) -> Goal:
     if attests and profile.into == "team":
         raise UsageError(
             "an attestation token brings a board into a project",
-            hint="`cellagent config set provisioning.into project`; a team takes it by "
-            "--registration claim",
+            hint="`cellagent config set provisioning.into project`; a team takes the board by "
+            "`--registration claim`",
         )
     if attests and not given.no_proof:
         note("an attestation gives the service no key: no token of these boards is proven")

@@ -236,7 +236,7 @@ class ModemBoard:
         if not await self._has_time():
             raise NoModemTime(
                 "the module's clock is not set, so that it makes no token",
-                hint="--set-clock sets it from this host's; `cellagent modem on`, the network's",
+                hint="`--set-clock` sets it from this host's; `cellagent modem on`, the network's",
             )
         made = await self._modem.send(MakeRegistrationToken(team_id))
         if (made.device_uuid.lower(), made.team_id) != (uuid.lower(), team_id):

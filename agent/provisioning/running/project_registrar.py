@@ -24,7 +24,8 @@ def require_fitting(goal: Goal) -> None:
     if goal.registration not in {*_SHOWN_BY, RegistrationMethod.NONE}:
         raise UsageError(
             f"a project takes no board by {goal.registration.value}",
-            hint="--registration onboard, or attestation; an nRF93M1 brings its token with either",
+            hint="`--registration onboard`, or `--registration attestation`; an nRF93M1 brings its "
+            "token with either",
         )
     if goal.registration is RegistrationMethod.ONBOARD and (
         goal.certificate is CertificateSource.NONE
