@@ -72,6 +72,8 @@ IN_KIT_NAME: Mapping[str, bool] = {
     "MakeServiceKeyAndToken": False,
     "FetchOpenApi": False,
     "ClaimDevice": False,
+    "OnboardInProject": False,
+    "FetchOnboardingResult": False,
     "CreateProvisioningCommand": False,
     "FetchProvisioningCommand": False,
     "ListProvisioningCommands": False,

@@ -27,6 +27,7 @@ from agent.cloud.firmware import CreateJob, UploadFirmware
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
+from agent.cloud.project_devices import FetchOnboardingResult, OnboardInProject, ProvenBy
 from agent.cloud.public_keys import (
     FetchBulkOperation,
     OnboardByToken,
@@ -97,6 +98,8 @@ CALLS: list[Call[Any]] = [
     LocateCell(HERE, cells=({},)),
     GroundFix(None, cells=({},)),
     ClaimDevice("token"),
+    OnboardInProject(ProjectSlugs("acme", "kits"), ProvenBy.ATTESTATION, (("d", "token"),)),
+    FetchOnboardingResult("/v1/organizations/acme/projects/kits/long-range/devices/bulk/1"),
     CreateProvisioningCommand("u", {"finished": {}}),
     FetchProvisioningCommand("u", "c"),
     ListProvisioningCommands("u"),

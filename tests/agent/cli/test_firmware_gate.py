@@ -131,8 +131,9 @@ TABLE: list[tuple[str, list[str], Rule]] = [
     ("scan cells", ["modem"], Rule.NOTHING),
     ("scan wifi", ["modem"], Rule.NOTHING),
 ]
-# Their own tests below, and `tests/agent/demo`, which has a kit of its own.
-ELSEWHERE = {"run", "demo", "login", "doctor"}
+# Their own tests below, and `tests/agent/demo`, which has a kit of its own. `page` opens the ledger
+# by the room that has the calls, and `tests/agent/page` sees all that it serves.
+ELSEWHERE = {"run", "demo", "login", "doctor", "page"}
 
 
 @dataclass(frozen=True, slots=True)
