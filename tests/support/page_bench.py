@@ -20,14 +20,16 @@ from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.scans import Scans
 from agent.provisioning.running.tray import Tray, key_of
+from at.firmware_gate import firmware_verdict
 
+TOO_OLD = firmware_verdict("mfw_nrf9160_1.2.8")
 REFUSED = {
     "outcome": "refused",
     "step": "gate",
     "exit": 4,
     "reason_code": "old-firmware",
-    "reason": "the modem firmware mfw_nrf9160_1.2.8 is older than 1.3.0",
-    "hint": "update it: `cellagent fota install mfw_nrf9160_1.3.7.zip`",
+    "reason": TOO_OLD.reason,
+    "hint": TOO_OLD.hint,
 }
 FAILED = {
     "outcome": "failed",

@@ -393,7 +393,7 @@ def test_a_power_command_that_fails_is_named_with_what_it_said(
     project.write("test_it.py", "def test_it(kit):\n    kit.power_cycle()\n")
     told = project.run(f"--cellagent-kit=/dev/none,slot=1,power={power}", code=1)
     assert said in told
-    assert "run it by hand; it stands behind power= in --cellagent-kit" in told
+    assert "run it by hand; it stands behind power= in `--cellagent-kit`" in told
     assert "CalledProcessError" not in told
     assert "agent/testing" not in told
 
