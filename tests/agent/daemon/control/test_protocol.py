@@ -171,6 +171,7 @@ async def test_the_protocol_is_what_is_recorded(tmp_path: Path) -> None:
                 await shown.until(until)
             await agent.run("hold", "--", "true")
             await shown.until("is back")
+        await recorder.unheard(agent.until_status(_is_well))  # its link, too
         for words in (
             ("outbox", "list"),
             ("outbox", "list", "--limit", "1"),
