@@ -68,9 +68,10 @@ async def go_online(modem: Modem, model: str) -> None:
     with modem.notices("+CEREG") as registered:
         await modem.execute("AT+CEREG=5")
         await modem.execute("AT+CFUN=1")
-        async for notice in registered:
-            if notice.line.startswith(("+CEREG: 1", "+CEREG: 5")):
-                break
+        # One that stayed on has nothing to tell.
+        on = (await modem.execute("AT+CEREG?")).lines[0].split(",")[1] in {"1", "5"}
+        while not on:
+            on = (await anext(registered)).line.startswith(("+CEREG: 1", "+CEREG: 5"))
     if model == "serial":
         with modem.notices("#XNRFCLOUD") as ready:
             if (await modem.send(ReadCloudState())).ready:
