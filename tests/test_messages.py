@@ -8,10 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
+from command_tree import assert_exists
 
-from agent.cli.tree import root
 from agent.config.parse import all_keys
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "scripts"))
@@ -38,18 +37,9 @@ def commands() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("where", "line"), list(commands()))
 def test_each_command_that_a_message_names_exists_with_its_options(where: str, line: str) -> None:
-    command: click.Command = root
     words = shlex.split(re.sub(r"\{[^}]*\}+", "WORD", line))[1:]
-    while words and isinstance(command, click.Group) and words[0].islower():
-        found = command.get_command(click.Context(command), words[0])
-        assert found is not None, f"{where}: no command {words[0]!r} in {line!r}"
-        command, words = found, words[1:]
-    known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
-    for word in words:
-        if word == "--":
-            break
-        if word.startswith("--"):
-            assert word.partition("=")[0] in known | {"--help"}, f"{where}: {word} in {line!r}"
+    named = next((at for at, word in enumerate(words) if not word.islower()), len(words))
+    assert_exists(where, words[:named] + [word for word in words[named:] if word[:1] == "-"])
 
 
 def _left_to_type(hint: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -30,3 +30,19 @@ def command_of(name: str) -> click.Command:
         assert found is not None
         command = found
     return command
+
+
+def assert_exists(where: str, words: Sequence[str]) -> None:
+    """Assert that there is a command with these words, `cellagent` left out, and its options."""
+    command: click.Command = root
+    rest = list(words)
+    while rest and isinstance(command, click.Group) and rest[0][:1].isalpha():
+        found = command.get_command(click.Context(command), rest[0])
+        assert found is not None, f"{where}: no command {rest[0]!r} in {words}"
+        command, rest = found, rest[1:]
+    known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    for word in rest:
+        if word == "--":
+            break
+        if word.startswith("--"):
+            assert word.partition("=")[0] in known | {"--help"}, f"{where}: {word} in {words}"
