@@ -101,8 +101,8 @@ class Keyring:
         """Return the credential to send `call` with, None if it takes none (D1.2, D1.5).
 
         `wanted` overrides the order in which the call prefers its kinds; `also` are kinds that it
-        takes behind them. Raises
-        CredentialMissing, WrongCredential; each names the kinds that would be right.
+        takes behind them. Raises CredentialMissing, WrongCredential; each names the kinds that
+        would be right.
         """
         name = call.title
         schemes = (*call.schemes, *also)

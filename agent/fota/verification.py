@@ -264,10 +264,11 @@ def check_provable(job: Job, trust: TrustPolicy) -> None:
     needed = required_level(job.kind, trust)
     if job.by_kit:
         if trust.require is not None or (job.kind in MCUBOOT_TYPES and trust.names_proof):
+            key = "modem_source" if job.kind in MODEM_TYPES else "source"
             raise NotProven(
                 f"{job.kind.value} must be {needed.word}, and what the kit downloads is only "
                 f"{CHECKED_BY_KIT}",
-                hint="`cellagent config set fota.source jobs`: then this host sees the image, and "
+                hint=f"`cellagent config set fota.{key} jobs`: then this host sees the image, and "
                 "proves it",
             )
         return

@@ -28,9 +28,9 @@ from agent.http.transport import REDIRECTS, HttpTransport, next_url, same_origin
 from agent.retry import DEFAULT_RETRIES, RetryPolicy, wait_before_retry
 from at.protocol.errors import FirmwareRefused
 
-KitGate = Callable[[], Awaitable[None]]
 OnExchange = Callable[[str, int, float], None]
 """Is told of each request: method and path, the status of its answer or 0, and the seconds."""
+KitGate = Callable[[], Awaitable[None]]
 """Returns where calls may be made in the kit's name (D1.3). Raises FirmwareRefused, AtError."""
 
 T = TypeVar("T")
