@@ -118,7 +118,7 @@ async def _by_us(port: str, image: Path) -> float:
 
     times: list[float] = []
     job = Job("j", FirmwareType.APP, "h", ("p",), image.stat().st_size, "2.0.1")  # noqa: ASYNC240
-    package = Package(job, (image,), "", "2.0.1", read_image(image).stated_hash.hex())
+    package = Package(job, (image,), "2.0.1", read_image(image).stated_hash.hex())
     began = time.perf_counter()
     await McubootInstaller(port).install(package, lambda *_: times.append(time.perf_counter()))
     # From the port's opening to the last byte: opening is part of our rate, not of the other's.

@@ -260,13 +260,17 @@ class FotaSettings(Section, frozen=True):
     mcuboot_port: PortName = ""
     """The port on which the application or the boot loader speaks SMP. Example: /dev/ttyACM1"""
     modem_fetches: bool = False
-    """Older than `modem_source = kit`: a Serial Modem kit downloads the modem images of jobs
-    itself, and they are only size-checked."""
+    """The older name of `modem_source = kit`; what `modem_source` says goes before it."""
     command: tuple[str, ...] = ()
     """Program and arguments of an external installer; {image} stands for the path.
     Example: /usr/local/bin/flash,{image}"""
     command_timeout_s: NotNegative = 600.0
     """How long that program may take."""
+
+    def __post_init__(self) -> None:
+        """Read the older name as the one that it has now."""
+        if self.modem_fetches and self.modem_source == "jobs":
+            msgspec.structs.force_setattr(self, "modem_source", "kit")
 
 
 class OutboxSettings(Section, frozen=True):

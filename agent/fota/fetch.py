@@ -65,36 +65,13 @@ class ImageFetcher:
             version=proof.version or job.version,
             image_hash=proof.image_hash,
         )
-        return package_of(journal, job, targets[0].url)
+        return package_of(journal, job)
 
     def left_to_kit(self, job: Job) -> Package:
         """Leave everything to the kit's own client, which found the image."""
         proof = f"{verification.CHECKED_BY_KIT}: its own client downloads the image"
         self._journal.advance(JobEvent.PROVE, proof=proof)
-        return package_of(self._journal, job, "")
-
-    async def leave_to_kit(self, job: Job, target: Target) -> Package:
-        """Leave the download to the kit: only the size that the host states is checked.
-
-        Raises JobEnded, and DownloadInterrupted if the download host is out of reach.
-        """
-        if (
-            verification.required_level(job.kind, self._trust)
-            > verification.ProofLevel.SIZE_CHECKED
-        ):
-            raise JobEnded(
-                JobStatus.REJECTED, "what the kit fetches itself can only be size-checked"
-            )
-        try:
-            size = await self._downloader.probe_size(target)
-        except (DownloadError, SourceRefused) as failed:
-            raise JobEnded(JobStatus.FAILED, f"download failed: {failed}") from failed
-        if size != (job.size_bytes or size):
-            text = f"the file has {size} bytes, the job says {job.size_bytes}"
-            raise JobEnded(JobStatus.FAILED, text)
-        proof = "size-checked at the host: the kit itself downloads and checks the image"
-        self._journal.advance(JobEvent.PROVE, proof=proof, version=job.version)
-        return package_of(self._journal, job, target.url)
+        return package_of(self._journal, job)
 
     async def _stated_size(self, target: Target) -> int:
         """Return the size of a file whose job declares none. Raises WrongLength."""
@@ -135,17 +112,16 @@ class ImageFetcher:
         return proof
 
 
-def package_of(journal: Journal, job: Job, url: str) -> Package:
+def package_of(journal: Journal, job: Job) -> Package:
     """Return the package of the open job, whose image is proven, perhaps before a restart.
 
-    It has no path where the kit fetches the image itself, from `url`.
+    It has no path where the kit fetches the image itself.
     """
     opened = journal.job
     paths = tuple(journal.image_path(index) for index in range(len(job.paths)))
     return Package(
         job=job,
         paths=paths if opened.sha256 else (),
-        url=url,
         version=opened.version,
         image_hash=opened.image_hash,
     )

@@ -66,6 +66,9 @@ class Installation:
             # The proof was of these bytes, perhaps before a restart: they must still be the same.
             if not path.exists() or hash_of(path, path.stat().st_size).hex() != sha256:
                 raise JobEnded(JobStatus.FAILED, "the proven image was changed on the host's disk")
+        if not package.paths and not package.job.by_kit:
+            # The older `modem_fetches` left it to the kit; its journal may be from then.
+            raise JobEnded(JobStatus.FAILED, "not installed: the image is not on this host")
         by = "the kit's own client" if package.job.by_kit else self._installer.name
         self._observer.stage(f"installing {package.job.summary()} by {by}")
         try:

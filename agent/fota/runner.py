@@ -97,17 +97,6 @@ class Planner:
         now = await self.installer.running(job.kind)
         return now.version if now is not None and not now.image_hash else ""
 
-    def kit_fetches(self, job: jobs.Job) -> bool:
-        """Return whether the kit downloads this job's image itself."""
-        return self.installer.fetches_itself(job)
-
-    def url_of(self, job: jobs.Job) -> str:
-        """Return the URL of a job that was taken, "" if the profile does not allow it any more."""
-        try:
-            return "" if job.by_kit else self._targets(job)[0].url
-        except SourceRefused:
-            return ""
-
     def _targets(self, job: jobs.Job) -> tuple[Target, ...]:
         """Return where the files of a job are. Raises SourceRefused."""
         if not job.host:
@@ -244,8 +233,6 @@ class UpdateRunner:
     async def _fetch(self, job: jobs.Job, targets: tuple[Target, ...]) -> Package:
         if job.by_kit:
             return self._fetcher.left_to_kit(job)
-        if self._planner.kit_fetches(job):
-            return await self._fetcher.leave_to_kit(job, targets[0])
         return await self._fetcher.fetch(job, targets, check_offered=self._reporter.check_offered)
 
     async def _later(self, away: DownloadInterrupted) -> JobResult:
@@ -263,7 +250,7 @@ class UpdateRunner:
             return None
         opened = self.journal.job
         job = read_offered(opened.job_id, opened.document)
-        package = package_of(self.journal, job, self._planner.url_of(job))
+        package = package_of(self.journal, job)
         try:
             version = await self._installation.finish(package)
         except jobs.JobEnded as ended:

@@ -148,7 +148,7 @@ def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver
 
     if modem is None:
         raise ConfigError("installing over the AT port needs the kit's port", hint="`--port PORT`")
-    return SerialModemInstaller(modem, modem_fetches=fota.modem_fetches)
+    return SerialModemInstaller(modem)
 
 
 @asynccontextmanager

@@ -177,9 +177,6 @@ class FileBackedKit:
         """SHA-256 of each image that was installed."""
         return lines(self.folder / "installs")
 
-    def fetches_itself(self, job: Job) -> bool:
-        return False
-
     async def check(self, job: Job) -> str:
         return self.unfit
 

@@ -151,10 +151,6 @@ class ExclusiveInstaller:
         """The port that it opens itself."""
         return self._inner.port
 
-    def fetches_itself(self, job: Job) -> bool:
-        """Return whether the kit downloads this job's image itself."""
-        return self._inner.fetches_itself(job)
-
     async def check(self, job: Job) -> str:
         """Return why this kit is not fit for the job now."""
         async with self._at_its_port("a look at what an update finds"):

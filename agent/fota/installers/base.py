@@ -42,7 +42,6 @@ class Package:
 
     job: Job
     paths: tuple[Path, ...]
-    url: str
     version: str
     image_hash: str = ""
 
@@ -64,9 +63,6 @@ class Installer(Protocol):
     @property
     def port(self) -> str:
         """The port that it opens itself, which must be free then; "" for none."""
-
-    def fetches_itself(self, job: Job) -> bool:
-        """Return whether the kit downloads this job's image itself: only its size is checked."""
 
     async def check(self, job: Job) -> str:
         """Return why this kit is not fit for the job now, "" where it is."""

@@ -185,10 +185,6 @@ class WithCloudClient:
         """The port that the installer opens."""
         return self.inner.port
 
-    def fetches_itself(self, job: Job) -> bool:
-        """Return what the installer says."""
-        return self.inner.fetches_itself(job)
-
     async def check(self, job: Job) -> str:
         """Return what the installer says, of what is its own."""
         if not job.by_kit and job.kind not in self.inner.types:

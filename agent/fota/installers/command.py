@@ -38,10 +38,6 @@ class CommandInstaller:
     types: frozenset[FirmwareType] = frozenset(FirmwareType)
     port: str = ""
 
-    def fetches_itself(self, job: Job) -> bool:  # noqa: ARG002 - the seam's
-        """No: the program gets a proven image."""
-        return False
-
     async def check(self, job: Job) -> str:  # noqa: ARG002 - the seam's
         """Return why the program cannot be used for it, "" where it can."""
         if not self.command or not any(PLACEHOLDER in word for word in self.command):

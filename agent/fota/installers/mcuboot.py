@@ -56,10 +56,6 @@ class McubootInstaller:
     name: str = "mcuboot"
     types: frozenset[FirmwareType] = frozenset({FirmwareType.APP, FirmwareType.SMP})
 
-    def fetches_itself(self, job: Job) -> bool:  # noqa: ARG002 - the seam's
-        """No: the image passes through us."""
-        return False
-
     async def check(self, job: Job) -> str:  # noqa: ARG002 - the seam's
         """Return why the slots are not free for an update, "" where they are.
 

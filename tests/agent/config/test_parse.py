@@ -41,3 +41,18 @@ def test_a_mistake_in_the_file_is_an_error_with_the_nearest_name(
     assert str(file) in str(caught.value)
     assert meant in caught.value.hint
     assert "canary-value" not in str(caught.value) + caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("modem_fetches = true", "kit"),
+        ("modem_fetches = false", "jobs"),
+        ("modem_fetches = true\nmodem_source = 'releases'", "releases"),
+    ],
+)
+def test_the_older_name_of_a_setting_is_read_as_the_one_it_has_now(
+    file: Path, text: str, source: str
+) -> None:
+    file.write_text(f"[profiles.x.fota]\n{text}")
+    assert load("x").profile.fota.modem_source == source

@@ -1,19 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from file_backed_kit import FileBackedCloud, FileBackedKit
+from update_scene import scene
 
 from agent.fota.installers.base import Package, RunningVersion
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.jobs import Execution, FirmwareType, JobStatus
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal, OpenJob
-
-if TYPE_CHECKING:
-    pass
-from update_scene import scene
 
 
 @pytest.mark.parametrize("hashes", [True, False])
@@ -115,3 +112,27 @@ async def test_an_image_changed_on_the_disk_after_its_proof_is_not_installed(
     assert result.status is JobStatus.FAILED
     assert "changed on the host's disk" in result.detail
     assert not here.kit.installed
+
+
+async def test_an_install_that_an_older_version_left_to_the_kit_ends_as_failed(
+    tmp_path: Path,
+) -> None:
+    """Its journal is in the middle of an install, and has no image."""
+    async with scene(tmp_path) as here:
+        offered = await here.cloud.current()
+        assert offered is not None
+        here.journal.begin(
+            OpenJob(
+                job_id=offered.job_id,
+                device_id=offered.device_id,
+                document=dict(offered.document),
+                reported=JobStatus.IN_PROGRESS,
+            )
+        )
+        here.journal.advance(JobEvent.START, running_before="1.0.0")
+        here.journal.advance(JobEvent.PROVE, proof="size-checked at the host", version="2.0.1")
+        here.journal.advance(JobEvent.INSTALL, install_starts=1)
+        result = await here.pull()
+    assert result is not None
+    assert (result.status, here.kit.installed) == (JobStatus.FAILED, [])
+    assert "the image is not on this host" in result.detail

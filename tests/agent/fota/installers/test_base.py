@@ -24,5 +24,5 @@ JOB = Job("job-1", FirmwareType.APP, "h.example", ("a.bin",), 1)
 def test_the_image_hash_decides_then_the_version_then_that_it_changed(
     version: str, image_hash: str, running: RunningVersion, seen: bool
 ) -> None:
-    package = Package(JOB, (), "", version, image_hash)
+    package = Package(JOB, (), version, image_hash)
     assert runs(package, running, before="1.0.0") is seen

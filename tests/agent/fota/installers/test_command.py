@@ -21,7 +21,7 @@ JOB = Job("j", FirmwareType.APP, "h", ("p",), 4, "1.0.0")
 def package(folder: Path) -> Package:
     path = folder / "image with blank;$(touch evil).bin"
     path.write_bytes(b"abcd")
-    return Package(JOB, (path,), "", "1.0.0")
+    return Package(JOB, (path,), "1.0.0")
 
 
 def program(code: str, *more: str) -> tuple[str, ...]:
@@ -131,5 +131,5 @@ async def test_two_builds_are_two_arguments(tmp_path: Path) -> None:
     job = Job("j", FirmwareType.BOOT, "h", ("a", "b"), 2, "1.0.0")
     words = (sys.executable, "-c", "import sys; print('version=' + str(len(sys.argv)))", "{image}")
     installer = CommandInstaller(words, 30, None)
-    seen = await installer.install(Package(job, paths, "", "1.0.0"), lambda *_: None)
+    seen = await installer.install(Package(job, paths, "1.0.0"), lambda *_: None)
     assert seen == "3"

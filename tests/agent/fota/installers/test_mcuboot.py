@@ -57,7 +57,7 @@ def package(folder: Path, version: str = "2.0.1+7") -> Package:
     path = signed_image(folder, version, key=signing_key("ecdsa"), body=BODY[::-1])
     job = Job("j", FirmwareType.APP, "h", ("p",), path.stat().st_size, version)
     stated = read_image(path).stated_hash.hex()
-    return Package(job, (path,), "", version, stated)
+    return Package(job, (path,), version, stated)
 
 
 async def test_an_image_is_uploaded_tried_seen_and_confirmed(tmp_path: Path) -> None:

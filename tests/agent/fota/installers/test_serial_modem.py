@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from download_server import file_server
 from manual_clock import ManualClock
 from signed_images import signed_image
 
 from agent.fota.install import NotSeen, read_back
-from agent.fota.installers.base import InstallFailed, Package, RunningVersion
+from agent.fota.installers.base import InstallFailed, Package
 from agent.fota.installers.serial_modem import SerialModemInstaller
 from agent.fota.jobs import FirmwareType, Job
 from at.driver.modem import Modem
@@ -33,8 +32,8 @@ async def kit(**options: Any) -> AsyncIterator[Modem]:
         await modem.close()
 
 
-def package(path: Path, kind: FirmwareType, version: str, url: str = "") -> Package:
-    return Package(Job("j", kind, "h", ("p",), path.stat().st_size, version), (path,), url, version)
+def package(path: Path, kind: FirmwareType, version: str) -> Package:
+    return Package(Job("j", kind, "h", ("p",), path.stat().st_size, version), (path,), version)
 
 
 async def test_an_application_goes_over_the_uart_and_is_seen(tmp_path: Path) -> None:
@@ -82,26 +81,6 @@ async def test_a_revert_is_seen(tmp_path: Path) -> None:
         await installer.install(new, lambda *_: None)
         with pytest.raises(NotSeen, match="as before"):
             await read_back(installer, new, before=before.version, clock=ManualClock())
-
-
-async def test_the_kit_can_fetch_a_modem_image_itself(tmp_path: Path) -> None:
-    seen: list[tuple[str, int, int]] = []
-    path = tmp_path / "delta.bin"
-    path.write_bytes(DELTA)
-    async with file_server(DELTA) as server, kit() as modem:
-        await modem.execute("AT+CFUN=1")
-        with modem.notices("+CEREG") as notices:
-            await modem.subscribe("AT+CEREG=5")
-            answer = await modem.execute("AT+CEREG?")
-            while ",1," not in answer.lines[0] and ",5," not in answer.lines[0]:
-                await anext(notices)
-                answer = await modem.execute("AT+CEREG?")
-        installer = SerialModemInstaller(modem, modem_fetches=True)
-        new = package(path, FirmwareType.MODEM, "mfw_nrf91x1_2.0.9", f"{server.url}/delta.bin")
-        assert installer.fetches_itself(new.job)
-        await installer.install(new, lambda *at: seen.append(at))
-        assert await installer.running(FirmwareType.MODEM) == RunningVersion("mfw_nrf91x1_2.0.9")
-    assert ("download by the kit", 100, 100) in seen
 
 
 async def test_another_firmware_on_the_kit_is_refused_before_the_download(tmp_path: Path) -> None:
