@@ -75,9 +75,9 @@ class Planner:
             refusal = await self._kit_refusal(job, verdict)
             if not refusal:
                 targets = self._targets(job)
-                verification.check_provable(job, self.trust)
                 now = await self.installer.running(job.kind)
                 running = now.version if now else ""
+                verification.check_provable(job, self.trust)
                 if job.by_kit and not running:
                     # Success is another version than the one before.
                     refusal = f"the kit does not tell which {job.kind.value} it runs"

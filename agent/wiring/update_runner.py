@@ -113,7 +113,9 @@ def trust_of(profile: Profile) -> TrustPolicy:
 def needs_modem(profile: Profile) -> bool:
     """Return whether the kit's AT port is needed all along: for its id, versions or installer."""
     return (
-        _installer_name(profile) != "mcuboot" or not profile.kit.device_id or bool(profile.kit.port)
+        _installer_name(profile) != "mcuboot"
+        or not profile.kit.device_id
+        or bool(profile.kit.port or _kinds_by_kit(profile))
     )
 
 

@@ -150,6 +150,19 @@ async def test_plan_changes_nothing(tmp_path: Path) -> None:
     assert here.journal.open_job is None
 
 
+async def test_a_plan_that_refuses_for_lack_of_proof_tells_what_runs_as_well(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as here:
+        here.offer(firmwareType="CUSTOM")
+        runner = here.runner()
+        plan = await runner.plan()
+        await runner.close()
+    assert plan is not None
+    assert "must be verified" in plan.refusal
+    assert plan.running == "1.0.0"
+
+
 def deploy(here: Scene, md5: str = "", **release: str) -> None:
     here.cloud.cancel()
     service = FileBackedService(here.folder)

@@ -56,6 +56,8 @@ def test_an_installer_without_its_port_is_a_configuration_error(
         (profile(mcuboot_port="/dev/x"), True),
         (profile(mcuboot_port="/dev/x", device_id="kit-1"), False),
         (profile(mcuboot_port="/dev/x", device_id="kit-1", port="/dev/y"), True),
+        (profile(device_id="d", mcuboot_port="/dev/x", source="kit"), True),
+        (profile(device_id="d", mcuboot_port="/dev/x", modem_source="kit"), True),
     ],
 )
 def test_the_at_port_is_needed_for_id_versions_or_installer(chosen: Profile, needed: bool):
