@@ -122,7 +122,7 @@ class SendByModule(Command[CloudStatus]):
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
         """Return one for any message."""
-        return cls(arguments[0].text or "")
+        return cls(arguments[0].text or "") if arguments else None
 
 
 @at_command("AT%NRFCLOUDSHADOW=", timeout_s=CLOUD_TIMEOUT_S)
@@ -150,6 +150,8 @@ class Shadow(Command[ShadowAnswer]):
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
         """Return one for any text."""
+        if not arguments:
+            return None
         path, comma, value = (arguments[0].text or "").partition(",")
         return cls(path, value if comma else None)
 

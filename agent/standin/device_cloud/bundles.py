@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import re
 import secrets
 import zipfile
-import zlib
 from dataclasses import dataclass
 
 import msgspec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
+from agent.standin.core import zip_files
 from agent.standin.core.operation import in_path, in_query
 from agent.standin.core.responses import JSON, file_response
 from agent.standin.core.schema import MOMENT, TEXT, Schema, object_schema, texts
+from agent.standin.core.zip_files import BadArchive
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.location.assistance import predictions
 from agent.standin.device_cloud.operations import BYTES, Context, declare
@@ -157,14 +157,14 @@ class Manifest:
 def read_zip(body: bytes) -> tuple[Manifest, dict[str, bytes]]:
     """Return the manifest and the files that it names. Raises 422 on anything unexpected."""
     try:
-        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        with zip_files.opened(body) as archive:
             if len(archive.namelist()) > MOST_FILES + 1:
                 raise invalid(f"a bundle holds {MOST_FILES} files at most")
             manifest = _manifest(msgspec.json.decode(_member(archive, "manifest.json", 65536)))
             names = manifest.names
             return manifest, {name: _member(archive, name, LARGEST_FILE) for name in names}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise invalid(f"the body is no zip that can be read: {error}") from error
+    except BadArchive as error:
+        raise invalid(str(error)) from error
     except (msgspec.DecodeError, RecursionError) as error:
         raise invalid(f"manifest.json is not JSON: {error}") from error
 
@@ -189,15 +189,9 @@ def _manifest(value: JSONValue) -> Manifest:
 
 
 def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
-    try:
-        with archive.open(name) as member:
-            content = member.read(limit + 1)
-    except KeyError as error:
-        raise invalid(f"the zip holds no {name}") from error
+    content = zip_files.member(archive, name, limit)
     if not content:
-        raise invalid(f"{name} is empty")
-    if len(content) > limit:
-        raise invalid(f"{name} is larger than {limit} bytes")
+        raise BadArchive(f"{name} is empty")
     return content
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.commands.catalog import command_of, timeout_of
+from at.commands.catalog import TYPES, command_of, readers_of, timeout_of
 from at.protocol import notices
 from at.protocol.answer_or_notice import owner_of
 from at.protocol.command import Command, Form
@@ -64,3 +64,12 @@ def test_a_command_that_sends_no_parameters_takes_none():
         and dataclasses.fields(kind)
     ]
     assert dropped == []
+
+
+@pytest.mark.parametrize("arguments", ["", "1", '"x"', "1,2", ",,,", "(1)", "-1", '"",""'])
+@pytest.mark.parametrize("form", list(Form))
+def test_any_arguments_of_a_known_name_are_read_or_left(form: Form, arguments: str) -> None:
+    for name, its_form in TYPES:
+        if its_form is form:
+            command_of(f"AT{name}={arguments}")
+            readers_of(name)

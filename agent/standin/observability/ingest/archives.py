@@ -4,7 +4,6 @@ An entry is a folder with `manifest.json` and at most one attachment, which may 
 Errors of one entry are reported, and the other entries are still read.
 """
 
-import io
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -14,7 +13,8 @@ from pathlib import PurePosixPath
 import msgspec
 
 from agent.json_value import JSONValue
-from agent.standin.core import schema
+from agent.standin.core import schema, zip_files
+from agent.standin.core.zip_files import BadArchive
 from agent.standin.observability import tables
 from agent.standin.observability.ingest import records
 from agent.standin.observability.project import IDENTITY_FIELDS, Identity, Project
@@ -24,20 +24,6 @@ MAX_EXPANDED_BYTES = 256 * 1024 * 1024
 """Limit of all entries together, with their attachments unpacked."""
 _MAX_MANIFEST_BYTES = 1024 * 1024
 _MANIFEST = "manifest.json"
-_BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-    OSError,
-)
-"""Exceptions that reading an untrusted zip file may raise."""
-
-
-class BadArchive(ValueError):
-    """The bytes are not an archive, or an entry is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +44,19 @@ def read_archive(data: bytes) -> tuple[list[Entry], list[str]]:
     """
     entries: list[Entry] = []
     problems: list[str] = []
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            manifests = [name for name in archive.namelist() if _is_manifest(name)]
-            if len(manifests) > MAX_ENTRIES:
-                raise BadArchive(f"{len(manifests)} entries; {MAX_ENTRIES} at most")
-            left = MAX_EXPANDED_BYTES
-            for name in manifests:
-                try:
-                    entry = _entry(archive, PurePosixPath(name), left)
-                except BadArchive as error:
-                    problems.append(f"{PurePosixPath(name).parent}: {error}")
-                    continue
-                left -= len(entry.attachment or b"")
-                entries.append(entry)
-    except _BROKEN as error:
-        raise BadArchive(f"it is no archive that can be read: {error}") from error
+    with zip_files.opened(data) as archive:
+        manifests = [name for name in archive.namelist() if _is_manifest(name)]
+        if len(manifests) > MAX_ENTRIES:
+            raise BadArchive(f"{len(manifests)} entries; {MAX_ENTRIES} at most")
+        left = MAX_EXPANDED_BYTES
+        for name in manifests:
+            try:
+                entry = _entry(archive, PurePosixPath(name), left)
+            except BadArchive as error:
+                problems.append(f"{PurePosixPath(name).parent}: {error}")
+                continue
+            left -= len(entry.attachment or b"")
+            entries.append(entry)
     if not manifests:
         raise BadArchive("it has no entry with a manifest")
     return entries, problems
@@ -86,7 +69,7 @@ def _is_manifest(name: str) -> bool:
 
 def _entry(archive: zipfile.ZipFile, path: PurePosixPath, limit: int) -> Entry:
     try:
-        manifest = schema.decode(_member(archive, str(path), _MAX_MANIFEST_BYTES))
+        manifest = schema.decode(zip_files.member(archive, str(path), _MAX_MANIFEST_BYTES))
     except schema.BadJSON as error:
         raise BadArchive(f"its manifest is no JSON: {error}") from error
     if not isinstance(manifest, dict):
@@ -120,7 +103,7 @@ def _attachment(
     if not isinstance(named[0], str) or not PurePosixPath(named[0]).name:
         raise BadArchive("its attachment has no name")
     # Devices write the path that the file had on their own disk.
-    data = _member(archive, str(folder / PurePosixPath(named[0]).name), limit)
+    data = zip_files.member(archive, str(folder / PurePosixPath(named[0]).name), limit)
     compression = metadata.get("compression") or "none"
     if compression == "none":
         return data
@@ -134,17 +117,6 @@ def _attachment(
     if not unpacker.eof:
         raise BadArchive("its attachment is cut short")
     return unpacked
-
-
-def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
-    try:
-        with archive.open(name) as member:
-            data = member.read(limit + 1)
-    except KeyError as error:
-        raise BadArchive(f"there is no {name}") from error
-    if len(data) > limit:
-        raise BadArchive(f"{name} has more than {limit} bytes")
-    return data
 
 
 _MAX_LINES = 10_000
