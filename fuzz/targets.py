@@ -1,0 +1,334 @@
+"""What takes bytes from outside, each with what it may raise. Anything else is a defect.
+
+A target gets any bytes. `refuses` are the errors that its docstring names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.errors import AgentError
+from agent.standin.core.responses import Refused
+from at.protocol.errors import AtError
+
+TARGETS: dict[str, Target] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One reader of bytes."""
+
+    name: str
+    run: Callable[[bytes], object]
+    refuses: tuple[type[Exception], ...]
+
+    def take(self, data: bytes) -> None:
+        """Run it. What it may not raise is raised."""
+        try:
+            self.run(data)
+        except self.refuses:
+            return
+
+
+def target(*refuses: type[Exception]) -> Callable[[Callable[[bytes], object]], Target]:
+    """Declare a target by its function, whose name it has."""
+
+    def declare(run: Callable[[bytes], object]) -> Target:
+        name = run.__name__
+        TARGETS[name] = Target(name, run, refuses)
+        return TARGETS[name]
+
+    return declare
+
+
+def in_pieces(data: bytes) -> Iterator[bytes]:
+    """Cut bytes as their first one says: whole, by single bytes, or in pieces of that length."""
+    step = data[0] if data else 0
+    data = data[1:]
+    yield from (data[at : at + step] for at in range(0, len(data), step)) if step else (data,)
+
+
+def text(data: bytes) -> str:
+    """Return any text: what is no UTF-8 stays in it as a terminal would have it."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+@target()
+def modem_output(data: bytes) -> None:
+    """Framing, grammars and values: whatever a modem prints, however it is cut."""
+    from at.decode import Decoder
+
+    first, _, rest = data.partition(b"\n")
+    decoder = Decoder(text(first) if first.startswith(b"AT") else None)
+    for piece in in_pieces(rest if first.startswith(b"AT") else data):
+        list(decoder.feed(piece))
+    list(decoder.finish())
+
+
+@target()
+def modem_requests(data: bytes) -> None:
+    """The virtual modem: whatever is written to it."""
+    from at.virtual.transport import VirtualTransport
+
+    modem = VirtualTransport(instant=True).modem
+    for piece in in_pieces(data):
+        modem.receive(piece, 1.0)
+
+
+@target(AtError)
+def values(data: bytes) -> None:
+    """The parameters of an answer."""
+    from at.protocol.values import split
+
+    split(text(data))
+
+
+@target()
+def command_text(data: bytes) -> None:
+    """A command line: its name, and what of it is secret."""
+    from at.protocol.command import read_command
+    from at.protocol.command_redaction import without_secrets
+
+    read_command(text(data))
+    without_secrets(text(data))
+
+
+@target()
+def console(data: bytes) -> None:
+    """What an application prints: logs, chunks, core dumps."""
+    from agent.console.line_classifier import ConsoleReader
+
+    reader = ConsoleReader()
+    for piece in in_pieces(data):
+        reader.receive(piece)
+    reader.finish()
+
+
+@target(ValueError)
+def zephyr_dump(data: bytes) -> None:
+    """A core dump of a Zephyr application, with its registers and threads."""
+    from agent.console.zephyr_coredump import parse_dump
+    from agent.console.zephyr_threads import ThreadLayout, read_threads
+
+    dump = parse_dump(data)
+    offsets = tuple(data[-40:]) or (0,)
+    read_threads(dump, data, ThreadLayout(offsets, word=8 if len(data) % 2 else 4))
+
+
+@target(ValueError)
+def device_coredump(data: bytes) -> None:
+    """A core dump in the service's own form."""
+    from agent.observability.coredumps.device_coredump import parse_device_coredump
+
+    parse_device_coredump(data)
+
+
+@target(ValueError, AgentError)
+def linux_core(data: bytes) -> None:
+    """An ELF core of a program on this host."""
+    from agent.observability.coredumps.linux_core import loaded_modules, parse_linux_core
+    from agent.observability.coredumps.recognise import recognise
+
+    with as_file(data) as path, path.open("rb") as file:
+        recognise(file)
+        file.seek(0)
+        core = parse_linux_core(file)
+        loaded_modules(core, file)
+
+
+@target(AgentError)
+def elf_symbols(data: bytes) -> None:
+    """The symbols of an application."""
+    from agent.observability.coredumps.symbols import ElfSymbols
+
+    with as_file(data) as path:
+        ElfSymbols(path).locate(int.from_bytes(data[-4:], "little"))
+
+
+@target()
+def chunks(data: bytes) -> None:
+    """Chunks of a device: both readers, ours and the stand-in's."""
+    from agent.observability.ingest.chunk_codec import Reassembler
+    from agent.standin.observability.ingest.chunk_reassembly import Reassembler as TheirReassembler
+
+    ours, theirs = Reassembler(), TheirReassembler()
+    for piece in in_pieces(data):
+        ours.receive(piece)
+        theirs.receive("kit", piece, 0.0)
+    ours.finish()
+
+
+@target(ValueError)
+def message(data: bytes) -> None:
+    """A whole message of a device, with its events."""
+    from agent.observability.ingest.chunks import open_message
+    from agent.observability.ingest.event_decode import NotDecodable, decode_payload
+
+    try:
+        decode_payload(open_message(data))
+    except NotDecodable:
+        return
+
+
+@target(AgentError, ValueError)
+def message_at_the_standin(data: bytes) -> None:
+    """The same, and core dumps, as the stand-in reads them."""
+    from agent.standin.observability.ingest.coredumps import parse_coredump
+    from agent.standin.observability.ingest.event_decode import parse_events
+    from agent.standin.observability.ingest.messages import parse_message
+
+    for read in (parse_events, parse_coredump):
+        try:
+            read(data)
+        except ValueError:
+            continue
+    parse_message(data)
+
+
+@target(AtError)
+def transcript(data: bytes) -> None:
+    """A recording, as a person may have written it."""
+    from at.transcripts.transcript import parse_transcript
+
+    parse_transcript(text(data))
+
+
+@target(AtError)
+def imported_log(data: bytes) -> None:
+    """A log of another tool, made a recording."""
+    from at.transcripts.importer import import_log
+    from at.transcripts.transcript import format_transcript, parse_transcript
+
+    imported = import_log(data).transcript
+    try:
+        parse_transcript(format_transcript(imported))
+    except AtError as error:
+        raise AssertionError("what was imported cannot be read") from error
+
+
+@target(AgentError)
+def agnss(data: bytes) -> None:
+    """A-GNSS data."""
+    from agent.location.agnss_file import parse_agnss
+
+    parse_agnss(data)
+
+
+@target(AgentError)
+def pgps(data: bytes) -> None:
+    """Predictions of satellites."""
+    from agent.location.pgps_file import parse_pgps
+
+    parse_pgps(data)
+
+
+@target(AtError)
+def attestation(data: bytes) -> None:
+    """COSE: what a modem attests, and the key that it made."""
+    from at.tokens.attestation import read_attestation, read_generated_key, read_sign1
+
+    for read in (read_attestation, read_generated_key):
+        try:
+            read(text(data))
+        except AtError:
+            continue
+    read_sign1(data)
+
+
+@target(AtError)
+def signing_request(data: bytes) -> None:
+    """A CSR or a key, in DER or PEM."""
+    from at.tokens.csr import read_key_body
+    from at.tokens.key_formats import load_public_key, load_public_keys
+
+    for read in (load_public_key, load_public_keys):
+        try:
+            read(data)
+        except AtError:
+            continue
+    read_key_body(data)
+
+
+@target(AtError)
+def token(data: bytes) -> None:
+    """A JWT."""
+    from at.tokens.jwt import read_jwt
+
+    read_jwt(text(data))
+
+
+@target(AgentError)
+def image(data: bytes) -> None:
+    """An image of MCUboot."""
+    from agent.fota.image import read_image
+
+    with as_file(data) as path:
+        read_image(path)
+
+
+@target(AgentError)
+def job(data: bytes) -> None:
+    """The document of a FOTA job."""
+    import json
+
+    from agent.fota.jobs import read_job
+
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return
+    if isinstance(document, dict):
+        read_job("job", document)
+
+
+@target(AgentError)
+def profile(data: bytes) -> None:
+    """A profile's file, as a person may have written it."""
+    from agent.config import load
+
+    with as_file(data) as path:
+        load(environ={"CELLAGENT_CONFIG": str(path), "HOME": str(path.parent)})
+
+
+@target(Refused)
+def bundle(data: bytes) -> None:
+    """A zip of firmware, and one of a device's files, as the stand-in takes them."""
+    from agent.standin.core.zip_files import BadArchive
+    from agent.standin.device_cloud.bundles import read_zip
+    from agent.standin.observability.ingest.archives import read_archive
+
+    with contextlib.suppress(BadArchive):
+        read_archive(data)
+    read_zip(data)
+
+
+@target()
+def access_points(data: bytes) -> None:
+    """What `iw` prints of a scan."""
+    from agent.location.wifi.iw import parse_iw
+
+    parse_iw(text(data))
+
+
+class as_file:  # noqa: N801 - it stands where a function would
+    """A file with these bytes, in a folder of its own, while it is needed."""
+
+    def __init__(self, data: bytes) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="fuzz-", dir=_memory())
+        self._path = Path(self._folder.name, "input")
+        self._path.write_bytes(data)
+
+    def __enter__(self) -> Path:
+        return self._path
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+
+def _memory() -> str | None:
+    """A file system in memory, where there is one."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
