@@ -128,7 +128,7 @@ def _show_cells(session: Session, scan: CellScan, at_s: float) -> list[SignalLev
     ]
     levels = [
         SignalLevel(_cell_name(cell), int(str(cell["rsrp"])), at_s)
-        for cell in [*scan.cells, *_neighbors(scan)]
+        for cell in [*scan.cells, *scan.neighbors]
         if "rsrp" in cell
     ]
     if session.json:
@@ -143,7 +143,7 @@ def _show_cells(session: Session, scan: CellScan, at_s: float) -> list[SignalLev
         )
         return levels
     table = TableWriter("", "cell", "EARFCN", "PCI", "RSRP dBm", "level", "RSRQ dB")
-    for cell, mark in [*entries, *((cell, " ") for cell in _neighbors(scan))]:
+    for cell, mark in [*entries, *((cell, " ") for cell in scan.neighbors)]:
         level = cell.get("rsrp")
         table.add(
             mark, _cell_name(cell), cell.get("earfcn"), cell.get("pci"), level,
@@ -153,11 +153,6 @@ def _show_cells(session: Session, scan: CellScan, at_s: float) -> list[SignalLev
     for text in scan.notes:
         note(text)
     return levels
-
-
-def _neighbors(scan: CellScan) -> list[dict[str, object]]:
-    neighbors = scan.cells[0].get("nmr", []) if scan.cells else []
-    return [dict(entry) for entry in neighbors] if isinstance(neighbors, list) else []
 
 
 def _cell_name(cell: dict[str, object]) -> str:

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -29,7 +29,9 @@ from agent.daemon.snapshot import (
     AgentStatus,
     FailingLane,
     HousekeepingStatus,
+    KitOutbox,
     KitStatus,
+    LinkStatus,
     OutboxStatus,
     Phase,
 )
@@ -40,6 +42,7 @@ from agent.errors import AgentError, UsageError
 from agent.http import HttpClient
 from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.delivery_requests import ServiceSender
+from agent.outbox.items import unnamed
 from agent.outbox.outbox import Outbox
 from agent.tasks import cancel_and_wait, first_of
 from agent.wiring.chunks_by_kit import ChunksByKit
@@ -134,11 +137,18 @@ class Agent:
         now = self.registry.now()
         for concern in self.registry.concerns:
             concern.evaluate()
-        outbox, housekeeping = await self.delivery.status(now), self._housekeeping.status
-        kits = [
-            KitStatus(kit.name, kit.settings.port, worst(c.state for c in concerns), concerns)
-            for kit, concerns in [(kit, kit.concerns()) for kit in self.kits.values()]
-        ]
+        (outbox, of_device), housekeeping = (
+            await self.delivery.status(now),
+            self._housekeeping.status,
+        )
+        kits = []
+        for kit in self.kits.values():
+            concerns = kit.concerns()
+            state = worst(each.state for each in concerns)
+            status = KitStatus(kit.name, kit.settings.port, state, concerns)
+            device = status.concern(LinkStatus).device_id or unnamed(kit.name)
+            status.outbox = of_device.get(device, status.outbox)
+            kits.append(status)
         return AgentStatus(
             AgentProcess(os.getpid(), agent.__version__, self._configuration.name, self._started),
             headline((outbox, housekeeping), kits, now),
@@ -350,10 +360,10 @@ class OutboxDelivery:
         else:
             self._concern.set_well()
 
-    async def status(self, now: datetime) -> OutboxStatus:
-        """Return the status of the outbox, with its totals."""
-        totals, full, oldest = await self.outbox.atransact(
-            lambda s: (s.totals(), s.disk_trouble(), s.list_items(1))
+    async def status(self, now: datetime) -> tuple[OutboxStatus, dict[str, KitOutbox]]:
+        """Return the status of the outbox with its totals, and what waits of each device."""
+        totals, full, oldest, waiting = await self.outbox.atransact(
+            lambda s: (s.totals(), s.disk_trouble(), s.list_items(1), s.waiting_of())
         )
         status = msgspec.structs.replace(
             self._concern.status,
@@ -385,7 +395,13 @@ class OutboxDelivery:
         if full is not None:  # what waits may still be delivered: this comes first
             status.phase, status.trouble, status.hint = Phase.TROUBLE, str(full), full.hint
         status.state = row_of(status, now).state
-        return status
+        next_try: dict[str, datetime] = {}
+        for lane in failing:
+            next_try[lane.device] = min(lane.next_try, next_try.get(lane.device, lane.next_try))
+        return status, {
+            device: KitOutbox(count, datetime.fromtimestamp(at, UTC), next_try.get(device))
+            for device, (count, at) in waiting.items()
+        }
 
 
 def _utc(monotonic_s: float, now: datetime) -> datetime:

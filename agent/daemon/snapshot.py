@@ -214,9 +214,20 @@ class Place(msgspec.Struct, frozen=True):
     lon: float
 
 
+class HeardCell(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A neighbour of the serving cell."""
+
+    earfcn: int
+    pci: int
+    rsrp: float | None = None
+    """In dBm."""
+
+
 class LocationStatus(ConcernStatus, tag="location"):
     """The positions of a kit."""
 
+    neighbors: list[HeardCell] = []
+    """What the newest scan of cells heard besides the serving one."""
     position: LastPosition | None = None
     track: list[Place] = []
     """The places of this agent's time, the newest last; at most HISTORY."""
@@ -284,6 +295,16 @@ HISTORY = 60
 """Readings that are kept of a kit: one a minute; and places of its track."""
 
 
+class KitOutbox(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What waits of one kit in the outbox."""
+
+    waiting: int = 0
+    oldest: Time | None = None
+    """When the oldest item that waits was taken."""
+    next_try: Time | None = None
+    """When it is tried again, where the last try failed."""
+
+
 class KitStatus(msgspec.Struct):
     """One kit; its state is the worst of its concerns."""
 
@@ -291,6 +312,7 @@ class KitStatus(msgspec.Struct):
     port: str
     state: State
     concerns: list[KitConcern]
+    outbox: KitOutbox = KitOutbox()
 
     def __post_init__(self) -> None:
         if missing := {LinkStatus, ConsoleStatus} - set(map(type, self.concerns)):

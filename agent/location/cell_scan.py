@@ -79,6 +79,12 @@ class CellScan:
     on_cell: bool = True
     notes: tuple[str, ...] = ()
 
+    @property
+    def neighbors(self) -> list[dict[str, object]]:
+        """What is heard besides the serving cell, as the service takes it."""
+        found = self.cells[0].get("nmr", []) if self.cells else []
+        return [dict(entry) for entry in found] if isinstance(found, list) else []
+
 
 async def scan_cells(
     modem: Modem, search: str = "default", *, count: int | None = None, deadline_s: float = 60.0

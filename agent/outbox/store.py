@@ -6,6 +6,7 @@ One thread uses a store, inside a transaction that its caller begins and commits
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -289,6 +290,17 @@ class Store:
         return OutboxTotals(
             len(index.entries) - parked, parked, index.size, index.known.counts.copy()
         )
+
+    def waiting_of(self) -> dict[str, tuple[int, float]]:
+        """Return for each device how many items wait, and when the oldest of them was taken."""
+        found: dict[str, tuple[int, float]] = {}
+        parked = self.index.parked
+        for (device, _), entries in self.index.lanes.items():
+            waits = [entry.head.captured for id_, entry in entries.items() if id_ not in parked]
+            if waits:
+                count, oldest = found.get(device, (0, math.inf))
+                found[device] = count + len(waits), min(oldest, *waits)
+        return found
 
     def drop(self, ids: Sequence[int]) -> int:
         """Delete items as a person asked, except those in flight; return how many."""

@@ -100,7 +100,8 @@ def _bands(scale: Scale, *, named: bool) -> list[Html]:
         size = f"{end - y:.1f}%"
         drawn.append(tag("rect", class_=f"q{rank}", y=f"{y}%", width="100%", height=size))
         if named:
-            drawn.append(tag("text", word, x="0.5em", y=f"{y}%", dy="1.2em"))
+            lower = "2.8em" if top < scale.limit < bottom or bottom < scale.limit < top else "1.2em"
+            drawn.append(tag("text", word, x="0.5em", y=f"{y}%", dy=lower))
     if named:
         weak = f"weak below {number(scale.limit)}"
         above = f"{scale.y(scale.limit)}%"
@@ -134,6 +135,40 @@ def _runs(scale: Scale, history: Sequence[Reading], until: datetime) -> list[str
         runs[-1].append(f"{x:.0f},{scale.y(value)}")
     # A lone point is a line of no length: its round ends are seen.
     return [" ".join(run if len(run) > 1 else run * 2) for run in runs]
+
+
+_PRINTED = {
+    "ln": 'fill="none" stroke="#1a56b0" stroke-width="2" vector-effect="non-scaling-stroke" '
+    'stroke-linecap="round"',
+    "lim": 'stroke="#b3261e" stroke-dasharray="6 4"',
+    "grid": 'stroke="#c4c7cc"',
+    "q1": 'fill="#dff1e3"',
+    "q2": 'fill="#eaf3ea"',
+    "q3": 'fill="#f4f2e4"',
+    "q4": 'fill="#f8eadd"',
+    "q5": 'fill="#f7e0dd"',
+}
+"""What a class of a chart is drawn with where no style sheet is at hand."""
+
+
+def signal_file(history: Sequence[Reading], until: datetime) -> str:
+    """Return the signals of the hour up to `until` as an SVG that stands by itself."""
+    drawn: list[Html] = []
+    for scale in (RSRP, SNR):
+        top = len(drawn) * 120
+        title = f"{scale.name}, {scale.unit}, the hour up to {until:%Y-%m-%d %H:%M} UTC"
+        drawn.append(tag("text", title, x=8, y=top + 18))
+        chart = signal(scale, history, until, axis=True)
+        drawn.append(tag("svg", chart, x=8, y=top + 28, width=944, height=200))
+    white = tag("rect", width="100%", height="100%", fill="#ffffff")
+    whole = tag(
+        "svg", white, drawn, xmlns="http://www.w3.org/2000/svg", width=960, height=480,
+        font_family="sans-serif", font_size=13, fill="#1b1b1f",
+    )  # fmt: skip
+    text = str(whole)
+    for name, attributes in _PRINTED.items():
+        text = text.replace(f'class="{name}"', attributes)
+    return text
 
 
 _METRES_PER_DEGREE = 111_320.0

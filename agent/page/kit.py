@@ -50,6 +50,7 @@ def kit_view(
         "decisions": partial(timeline.decisions, kit, recent, now),
         "identity": partial(_identity, kit),
         "position": partial(_position, kit, now),
+        "neighbors": partial(_neighbors, kit),
     }
     parts = {
         name: painted.part(
@@ -73,7 +74,7 @@ def kit_view(
         "columns": [],
         "columns/wide": ["facts", "troubles", "signal", *opened, "decisions", "console"],
         "columns/wide/lines": list(shown),
-        "columns/side": ["position", "identity"],
+        "columns/side": ["position", "neighbors", "identity"],
     }
     says = {kit.name: kits.sentence(kit, now)}
     return View(f"{kit.name}: {kit.state.value}", parts, lists, says)
@@ -121,16 +122,32 @@ def _signal(kit: KitStatus, recent: RecentMoments, now: datetime) -> Html:
         tag(
             "p",
             tag("a", "Download the signal as CSV", href=f"{address}/signal.csv", download=True),
-            tag(
-                "a",
-                "Download the AT lines, redacted",
-                href=f"{address}/recording.txt",
-                download=True,
-            ),
+            tag("a", "as SVG", href=f"{address}/signal.svg", download=True),
+            tag("a", "as PNG", href=f"{address}/signal.svg", class_="js", data_png=kit.name),
             class_="tools",
         ),
+        _stretch(address, link.history, until),
         id="signal",
         class_="panel" if link.reading else "panel stale",
+    )
+
+
+def _stretch(address: str, history: Sequence[Reading], until: datetime) -> Html:
+    """Return the form that chooses a stretch of the AT lines to be downloaded."""
+    since = history[0].at if history else until - charts.HOUR
+    fields = [
+        tag(
+            "label",
+            f"{name} ",
+            tag("input", type="datetime-local", name=name, step=1, value=f"{at:%Y-%m-%dT%H:%M:%S}"),
+        )
+        for name, at in (("from", since), ("to", until))
+    ]
+    return tag(
+        "form",
+        *("AT lines, redacted, UTC: ", fields, tag("button", "Download")),
+        action=f"{address}/recording.txt",
+        class_="tools",
     )
 
 
@@ -176,6 +193,25 @@ def _position(kit: KitStatus, now: datetime) -> Html:
         charts.plan(position, found.track),
         tag("p", words),
         id="position",
+        class_="panel",
+    )
+
+
+def _neighbors(kit: KitStatus) -> Html:
+    heard = kit.concern(LocationStatus).neighbors
+    rows = [
+        tag("tr", [tag("td", each) for each in (str(one.earfcn), str(one.pci), number(one.rsrp))])
+        for one in heard
+    ]
+    names = ("EARFCN", "PCI", "RSRP dBm")
+    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in names]))
+    table = tag("table", head, tag("tbody", rows))
+    none = tag("p", "None heard. The next scan of cells looks for them.", class_="muted")
+    return tag(
+        "section",
+        tag("h2", "Neighbours", tag("span", " of the serving cell", class_="muted")),
+        tag("div", table, class_="scroll", tabindex="0") if rows else none,
+        id="neighbors",
         class_="panel",
     )
 

@@ -15,6 +15,7 @@ from agent.daemon.snapshot import (
     ConsoleStatus,
     EventsStatus,
     FotaStatus,
+    KitOutbox,
     KitStatus,
     LinkStatus,
     LocationStatus,
@@ -282,6 +283,7 @@ def facts(kit: KitStatus, now: datetime) -> Iterator[Html]:
     rows: dict[str, Child] = {}
     for concern in kit.concerns:
         rows |= _FACTS[type(concern)](concern, now)
+    rows["Outbox"] = _waiting(kit.outbox, now)
     if kit.state is State.WORKING:
         rows = {"Update": rows.pop("Update"), **rows}
     for name, value in rows.items():
@@ -367,6 +369,13 @@ _FACTS = {
     ConsoleStatus: _console_facts,
     EventsStatus: _event_facts,
 }
+
+
+def _waiting(outbox: KitOutbox, now: datetime) -> Child:
+    if not outbox.waiting or outbox.oldest is None:
+        return "empty"
+    due = (", next try ", moment(outbox.next_try, date=now)) if outbox.next_try else None
+    return (tag("b", f"{outbox.waiting} wait"), ", oldest ", age(outbox.oldest, now), due)
 
 
 def _row(kit: KitStatus, now: datetime) -> Html:

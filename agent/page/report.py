@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -15,10 +16,11 @@ from agent.page.words import counted, icon, iso, moment
 from agent.provisioning.exports import neutral
 from agent.provisioning.ledger import RunRecord
 from agent.provisioning.ledger.records import UNFINISHED
-from agent.provisioning.report import Report, percent
+from agent.provisioning.report import Report, Times, percent
 
 _MADE = {"done", "unchanged"}
 _SHOWN = 100
+_MOST_BINS = 12
 _COLUMNS = (
     *("began_at", "ended_at", "station", "slot", "uuid", "imei", "device_id", "label"),
     *("operator", "lot", "product", "outcome", "step", "reason_code", "reason"),
@@ -46,6 +48,7 @@ def report_view(records: Records | None, period: str, now: datetime, painted: Pa
         "numbers": partial(_numbers, made),
         "hours": partial(_hours, made),
         "failures": partial(_failures, made),
+        "cycles": partial(_cycles, made.total.cycle),
         "steps": partial(_steps, made),
         "runs": partial(_runs, records.runs, now),
     }
@@ -55,7 +58,7 @@ def report_view(records: Records | None, period: str, now: datetime, painted: Pa
     }
     lists = {
         "heading": ["head", "period", "numbers"],
-        "halves": ["hours", "failures", "steps"],
+        "halves": ["hours", "failures", "cycles", "steps"],
         "whole": ["runs"],
     }
     return View(headline, parts, lists)
@@ -67,6 +70,7 @@ def numbers(made: Report) -> Iterator[Html]:
     rows = {
         "Boards": str(total.boards),
         "Yield": percent(total.yield_),
+        "95 % sure": _range(total.yield_range),
         "First pass": percent(total.first_pass_yield),
         "Cycle, median": _time(total.cycle.median),
         "95 of 100 within": _time(total.cycle.p95),
@@ -133,6 +137,31 @@ def _failures(made: Report) -> Html:
     ]
     heading = ("Failed for", "Attempts", "Boards", "Passed later", "")
     return _panel("failures", "Failures", heading, rows, "No attempt failed in this period.")
+
+
+def _range(shares: tuple[float, float] | None) -> str:
+    return "–" if shares is None else f"{percent(shares[0])} to {percent(shares[1])}"
+
+
+def _cycles(cycle: Times) -> Html:
+    """Return how many boards took how long, in a dozen steps at most."""
+    wide = round_up(max(cycle.seconds, default=0.0) / _MOST_BINS)
+    bins = Counter(round(seconds * 1000) // round(wide * 1000) for seconds in cycle.seconds)
+    most = max(bins.values(), default=1)
+    rows = [
+        (f"{at * wide:g} to {(at + 1) * wide:g} s", str(bins[at]), _bar(bins[at], most, "f-edge"))
+        for at in range(min(bins, default=0), max(bins, default=-1) + 1)
+    ]
+    heading = ("Took", "Boards", "")
+    return _panel("cycles", "Cycle times", heading, rows, "No board passed in this period.")
+
+
+def round_up(seconds: float) -> float:
+    """Return the smallest of 0.1, 0.2, 0.5, 1, 2, 5 … that is not below."""
+    power = 0.1
+    while power * 10 < seconds:
+        power *= 10
+    return next(round(step * power, 1) for step in (1, 2, 5, 10) if step * power >= seconds)
 
 
 def _steps(made: Report) -> Html:

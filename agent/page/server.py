@@ -246,7 +246,9 @@ class _Page:
         path, query = request.url.path, dict(request.query_params)
         try:
             if (file := self._views.file(path, query)) is not None:
-                return PlainTextResponse(file, headers={"Content-Disposition": "attachment"})
+                kind = _TYPES.get(Path(path).suffix, "text/plain")
+                kept = {"Content-Disposition": "attachment"}
+                return Response(file, media_type=f"{kind}; charset=utf-8", headers=kept)
             view = self._views.view(path, query)
         except Unknown as error:
             return HTMLResponse(plain_page("Not here", str(error)), 404)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from agent.daemon.control.socket import ControlSocket
-from agent.daemon.snapshot import KitStatus
-from agent.page import kit, kits, timeline
+from agent.daemon.snapshot import KitStatus, LinkStatus
+from agent.page import charts, kit, kits, timeline
 from agent.page.feed import AgentFeed
 from agent.page.markup import Html, tag
 from agent.page.moment_feed import MomentFeed
@@ -141,6 +141,8 @@ class Views:
         name, _, what = path.removeprefix("/kits/").rpartition("/")
         if what == "signal.csv":
             return kit.signal_csv(self._kit(name))
+        if what == "signal.svg":
+            return charts.signal_file(self._kit(name).concern(LinkStatus).history, self._feed.now())
         if what == "recording.txt":
             stretch = _time(query.get("from", "")), _time(query.get("to", ""))
             opened = self._kit(name)

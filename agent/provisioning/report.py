@@ -27,6 +27,8 @@ Grouping = Literal["station", "lot", "slot", "hour"]
 _MADE = {"done", "unchanged"}
 _NO_ATTEMPT = "busy"
 _UNDECIDED = {UNFINISHED, INTERRUPTED}
+_DEVIATES_95 = 1.96
+"""Standard deviations around the mean in which 95 of 100 values of a normal distribution are."""
 _OVER = 2.0
 """Sorts behind every yield."""
 
@@ -85,6 +87,17 @@ class Counts:
     def first_pass_yield(self) -> float | None:
         """The share of the decided boards that passed at their first attempt."""
         return self._share(self.first_pass)
+
+    @property
+    def yield_range(self) -> tuple[float, float] | None:
+        """The shares between which the yield is, 95 of 100 times (Wilson's score interval)."""
+        decided, share = self.passed + self.failed, self.yield_
+        if share is None:
+            return None
+        square = _DEVIATES_95**2 / decided
+        middle = (share + square / 2) / (1 + square)
+        half = math.sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
+        return max(0.0, middle - half), min(1.0, middle + half)
 
     def to_json(self) -> dict[str, object]:
         """Return the counts and shares."""

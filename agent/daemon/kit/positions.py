@@ -13,7 +13,7 @@ from agent.config import Profile
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
 from agent.daemon.log_lines import differ_in_numbers_only
-from agent.daemon.snapshot import HISTORY, LastPosition, LocationStatus, Phase, Place
+from agent.daemon.snapshot import HISTORY, HeardCell, LastPosition, LocationStatus, Phase, Place
 from agent.daemon.status import Concern
 from agent.errors import AgentError, NotFound, Unavailable
 from agent.http import HttpClient
@@ -67,7 +67,7 @@ class KitPositions:
         """Find the position anew: it was another kit's."""
         with self.concern.changing() as status:
             status.position = status.unreported = status.unreported_hint = None
-            status.track = []
+            status.track, status.neighbors = [], []
         self.concern.wake.set()
 
     def try_again(self) -> None:
@@ -96,7 +96,10 @@ class KitPositions:
 
             async def exclusive_scan() -> CellScan:
                 async with self._link.exclusive("a scan of cells"):
-                    return await scan()
+                    heard = await scan()
+                with self.concern.changing() as status:
+                    status.neighbors = msgspec.convert(heard.neighbors, list[HeardCell])
+                return heard
 
             locator.scan_cells = exclusive_scan
         fix = await locator.locate()

@@ -3,6 +3,7 @@
 
 import { keys } from "./keys.js";
 import { showSound, watchBench } from "./bench.js";
+import { watchPictures } from "./picture.js";
 import { followConsole, isPaused, showPause } from "./console.js";
 
 const root = document.documentElement;
@@ -193,6 +194,7 @@ if (theme) {
 root.dataset.script = "";
 watchBench(stored);
 keys(stored);
+watchPictures();
 followConsole(() => {
   disconnect();
   connect();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from outboxes import bodies, chunk, chunks, event, outbox, refused, spoil, totals, waiting
@@ -131,3 +132,14 @@ def test_what_waits_for_the_id_of_its_device_is_given_to_it_once_and_for_all(tmp
             assert {item.message for item in message} == {message[0].id}, "one message"
             again = box.put([NewItem(ItemKind.CHUNK, "first", each.body) for each in message])
             assert again.duplicates == 2, "it is known under its name"
+
+
+def test_what_waits_is_counted_by_device_with_the_time_of_its_oldest(tmp_path: Path):
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, park_after=1)) as box:
+        box.put([chunk(1), event(2), chunk(3, "other")])
+        assert refused(box, "why")  # the chunk of "kit" is parked
+        found = box.transact(lambda store: store.waiting_of())
+        taken = {item.device: item.captured for item in box.transact(lambda s: s.list_items())}
+    assert {device: count for device, (count, _) in found.items()} == {"kit": 1, "other": 1}
+    for device, (_, oldest) in found.items():
+        assert datetime.fromtimestamp(oldest, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") == taken[device]

@@ -142,7 +142,15 @@ async def test_the_ledger_is_read_while_somebody_looks_and_its_trouble_is_told(
     assert week.made.total.boards == 4
     view = report_view(today, "today", NOW, Painted())
     assert view.headline == "2 boards of 3 passed"
-    for words in ("66.7 %", "First pass", "no-answer", "key", "1.2 s"):
+    for words in (
+        "66.7 %",
+        "First pass",
+        "no-answer",
+        "key",
+        "1.2 s",
+        "20.8 % to 93.9 %",
+        "<td>5 to 5.5 s</td><td>2</td>",
+    ):
         assert words in "".join(view.parts.values())
     folder = tmp_path / "is-a-folder"
     (folder / "ledger.sqlite").mkdir(parents=True)

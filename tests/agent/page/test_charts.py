@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from statuses import NOW
 
 from agent.daemon.snapshot import LastPosition, Place, Reading
-from agent.page.charts import RSRP, SNR, plan, quality, signal
+from agent.page.charts import RSRP, SNR, plan, quality, signal, signal_file
 
 
 def readings(*values: int | None) -> list[Reading]:
@@ -92,3 +93,13 @@ def test_a_way_over_the_date_line_is_short() -> None:
 
 def test_without_a_position_it_says_so() -> None:
     assert "No position yet" in plan(None)
+
+
+def test_the_file_of_a_signal_is_a_picture_by_itself() -> None:
+    text = signal_file(readings(-80, -90, -100), NOW)
+    root = ET.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    (line,) = [each for each in root.iter() if each.tag.endswith("polyline")]
+    assert line.get("stroke")
+    assert {each.get("class") for each in root.iter()} <= {None, "ch rsrp tall", "ch snr tall"}
+    assert "RSRP, dBm, the hour up to 2026-11-22" in text

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from browsers import (
+    PATIENCE_S,
     assert_as_recorded,
     browser,
     complaints,
@@ -32,6 +33,7 @@ from page_fleet import fleet
 from PIL import Image
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 from statuses import NOW, kit, status
 
 from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK
@@ -326,3 +328,25 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
             driver.find_element("css selector", "#decisions a").click()
             until_text(driver, "Around ")
         until_text(driver, "Not live since")
+
+
+async def test_a_chart_is_saved_as_a_picture(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    saved = folder / "right-signal.png"
+
+    def save(page: ServedPage) -> None:
+        enter(driver, page, "/kits/right")
+        allow = {"behavior": "allow", "downloadPath": str(folder)}
+        driver.execute_cdp_cmd("Browser.setDownloadBehavior", allow)
+        driver.find_element("link text", "as PNG").click()
+        WebDriverWait(driver, PATIENCE_S).until(lambda _: saved.is_file())
+        assert complaints(driver) == []
+
+    async with page_of(tmp_path) as page:
+        await looked(save, page)
+    with Image.open(saved) as picture:
+        assert picture.size == (1920, 960)
+        assert len(picture.convert("RGB").getcolors(1 << 21) or []) > 5

@@ -12,7 +12,7 @@ from statuses import NOW, kit
 from agent.console.log_line import LogLine, parse_line
 from agent.daemon.control.socket import ControlSocket
 from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK, RecentMoments
-from agent.daemon.snapshot import Place, Reading, State
+from agent.daemon.snapshot import HeardCell, LocationStatus, Place, Reading, State
 from agent.page.kit import console_text, kit_view, signal_csv
 from agent.page.moment_feed import MomentFeed
 from agent.page.timeline import recording
@@ -150,3 +150,19 @@ def test_the_whole_page_stands_without_any_script() -> None:
         assert text.count(f'id="{name}"') == 1, name
     assert " style=" not in text
     assert "onclick" not in text
+
+
+def test_the_neighbours_of_the_serving_cell_are_a_table() -> None:
+    one = kit("a")
+    view = kit_view(one, console(), NOW, Painted())
+    assert "None heard" in view.parts["neighbors"]
+    one.concern(LocationStatus).neighbors = [HeardCell(6400, 247, -97.0), HeardCell(6400, 8)]
+    table = kit_view(one, console(), NOW, Painted()).parts["neighbors"]
+    assert "<td>6400</td><td>247</td><td>\N{MINUS SIGN}97</td>" in table
+    assert "<td>8</td><td>–</td>" in table
+
+
+def test_the_stretch_to_download_is_chosen_from_the_hour_that_is_shown() -> None:
+    signal = kit_view(kit("a"), console(), NOW, Painted()).parts["signal"]
+    assert 'action="/kits/a/recording.txt"' in signal
+    assert 'name="from" step="1" value="2026-11-22T05:11:00"' in signal

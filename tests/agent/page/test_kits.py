@@ -13,6 +13,7 @@ from agent.daemon.snapshot import (
     Crash,
     Finding,
     FotaStatus,
+    KitOutbox,
     LikelyCause,
     LinkStatus,
     OutboxStatus,
@@ -134,6 +135,16 @@ def test_what_all_kits_share_is_in_the_heading() -> None:
     head = kits_view(found, NOW, Painted()).parts["head"]
     assert "outbox: the service refuses" in head
     assert "14 wait, oldest" in head
+
+
+def test_what_waits_of_a_kit_is_on_its_card_with_its_oldest_and_its_next_try() -> None:
+    one = kit("a")
+    assert "<dt>Outbox</dt><dd>empty</dd>" in shown(one).parts["kit-a"]
+    one.outbox = KitOutbox(14, NOW - timedelta(minutes=5), NOW + timedelta(minutes=1))
+    card = shown(one).parts["kit-a"]
+    assert "<b>14 wait</b>, oldest" in card
+    assert ", next try <time" in card
+    assert "06:11:02" in card
 
 
 def test_a_card_is_painted_again_only_when_the_kit_or_the_minute_is_another() -> None:

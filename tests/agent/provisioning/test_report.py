@@ -220,3 +220,18 @@ def test_failures_are_all_attempts_but_those_that_passed_or_are_at_work(
 def test_nothing_at_all_has_no_yield() -> None:
     assert report([]).total.to_json() == Counts().to_json()
     assert Counts().yield_ is None
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "low", "high"),
+    # Of Wilson's formula by hand, as in Newcombe's table of 1998 for 81 of 263 and 0 of 20.
+    [(81, 182, 0.2553, 0.3662), (20, 0, 0.8389, 1.0), (0, 20, 0.0, 0.1611), (1, 1, 0.0945, 0.9055)],
+)
+def test_the_yield_is_told_with_the_range_that_so_few_boards_leave_open(
+    passed: int, failed: int, low: float, high: float
+) -> None:
+    assert Counts(passed=passed, failed=failed).yield_range == pytest.approx((low, high), abs=1e-4)
+
+
+def test_no_board_leaves_no_range() -> None:
+    assert Counts(unfinished=3).yield_range is None
