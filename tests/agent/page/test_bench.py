@@ -149,7 +149,7 @@ async def test_the_ledger_is_read_while_somebody_looks_and_its_trouble_is_told(
         "key",
         "1.2 s",
         "20.8 % to 93.9 %",
-        "<td>5 to 5.5 s</td><td>2</td>",
+        "<td>6 to 7 s</td><td>1</td>",
     ):
         assert words in "".join(view.parts.values())
     folder = tmp_path / "is-a-folder"
