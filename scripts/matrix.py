@@ -1,0 +1,157 @@
+"""Run the tests with other interpreters, and with other versions of what the project depends on.
+
+scripts/matrix                 every row that this machine can have, the others named
+scripts/matrix --list          the rows
+scripts/matrix NAME -- -k at   a row; what follows `--` goes to pytest
+
+An interpreter is one on PATH, else that of a Debian suite, which root can have in a folder by
+`debootstrap` (from $DEBIAN_MIRROR, if that is set). What a row installs is chosen by uv, anew each
+time, below `.peers/matrix`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import environment
+
+ROOT = environment.ROOT
+FOLDER = ROOT / ".peers" / "matrix"
+LOCK = ROOT / "requirements-matrix.lock"
+SUITES = {"3.13": "trixie", "3.14": "sid"}
+"""Debian's suites by their Python."""
+TESTS = ("-m", "not peer", "-q", "-n", "4", "--dist", "worksteal")
+SUCCESSOR = """
+import importlib, sys
+import httpx2
+sys.modules["httpx"] = httpx2
+"""
+"""Has a process take httpx2 for httpx: the successor, to which the project may move one day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An interpreter, and which versions of the dependencies."""
+
+    name: str
+    python: str
+    resolution: str = "highest"
+    more: tuple[str, ...] = ()
+    sitecustomize: str = ""
+
+
+ROWS = (
+    Row("3.11-floors", "3.11", "lowest-direct"),
+    Row("3.11-newest", "3.11"),
+    Row("3.12-newest", "3.12"),
+    Row("3.13-newest", "3.13"),
+    Row("3.14-newest", "3.14"),
+    Row("httpx2", "3.11", more=("httpx2",), sitecustomize=SUCCESSOR),
+)
+
+
+class NotHad(Exception):
+    """The machine cannot have what a row needs; the message says what."""
+
+
+def main(arguments: list[str]) -> int:
+    tests = list(TESTS)
+    if "--" in arguments:
+        at = arguments.index("--")
+        arguments, tests = arguments[:at], [*tests, *arguments[at + 1 :]]
+    parser = argparse.ArgumentParser(prog="scripts/matrix")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--list", action="store_true", help="the rows, and nothing more")
+    chosen = parser.parse_args(arguments)
+    if unknown := set(chosen.names) - {row.name for row in ROWS}:
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    if chosen.list:
+        print("\n".join(row.name for row in ROWS))
+        return 0
+    failed = 0
+    for row in ROWS:
+        if chosen.names and row.name not in chosen.names:
+            continue
+        try:
+            code = _run(row, tests)
+        except NotHad as why:
+            print(f"  not had  {row.name}: {why}", flush=True)
+            continue
+        print(f"  {'ok' if code == 0 else 'FAILED':7}  {row.name}", flush=True)
+        failed += code != 0
+    return 1 if failed else 0
+
+
+def _run(row: Row, tests: Sequence[str]) -> int:
+    within, python = _interpreter(row.python)
+    uv, place = _uv(), FOLDER / row.name
+    subprocess.run([*within, uv, "venv", "--quiet", "--clear", "--python", python, place],
+                   env=_known(), check=True)  # fmt: skip
+    own = place / "bin" / "python"
+    install = [uv, "pip", "install", "--quiet", "--python", own, "--resolution", row.resolution]
+    what = ["--group", "test", "--editable", f"{ROOT}[all]", *row.more]
+    subprocess.run([*within, *install, *what], cwd=ROOT, env=_known(), check=True)
+    if row.sitecustomize:
+        packages = next((place / "lib").glob("python*/site-packages"))
+        (packages / "sitecustomize.py").write_text(row.sitecustomize)
+    return subprocess.run([*within, own, "-m", "pytest", *tests], cwd=ROOT, check=False).returncode
+
+
+def _interpreter(version: str) -> tuple[list[str | Path], str]:
+    """Return the words that begin a command in its place, and the interpreter. Raises NotHad."""
+    name = f"python{version}"
+    found = shutil.which(name)
+    # A launcher of other versions may have the name, and no such interpreter.
+    if found and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0:
+        return [], found
+    suite = SUITES.get(version)
+    if suite is None:
+        raise NotHad(f"no {name} on PATH, and no suite of Debian has it")
+    folder = FOLDER / "debian" / suite
+    if not (folder / "usr" / "bin" / name).exists():
+        if os.name != "posix" or os.getuid() != 0 or not shutil.which("debootstrap"):
+            raise NotHad(f"no {name} on PATH; as root, with debootstrap, Debian's {suite} has it")
+        packages = f"--include=ca-certificates,{name},{name}-venv,gcc,{name}-dev,git,socat"
+        mirror = [place for place in (os.environ.get("DEBIAN_MIRROR"),) if place]
+        command = ["debootstrap", "--variant=minbase", packages, suite, folder, *mirror]
+        folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise NotHad(f"debootstrap of {suite}: {done.stdout.strip().splitlines()[-1]}")
+    # The project stands there at the same path; all else of the machine that a test needs, too.
+    shared = " && ".join(
+        f"mkdir -p {folder}{path} && mount --rbind {path} {folder}{path}"
+        for path in ("/dev", "/proc", "/sys", "/tmp", str(ROOT))  # noqa: S108 - shared on purpose
+    )
+    names = f"cp /etc/resolv.conf /etc/hosts {folder}/etc/"
+    inside = f'{shared} && {names} && cd / && exec chroot {folder} sh -c \'cd "$0"; exec "$@"\''
+    return ["unshare", "--mount", "sh", "-c", f'{inside} {ROOT} "$@"', "sh"], f"/usr/bin/{name}"
+
+
+def _uv() -> Path:
+    """Return uv, installed from its hashed lock."""
+    uv = FOLDER / "uv" / "bin" / "uv"
+    if not uv.is_file():
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+        lock = ["--no-deps", "--require-hashes", "--target", FOLDER / "uv", "-r", LOCK]
+        subprocess.run([*pip, *lock], check=True)
+    return uv
+
+
+def _known() -> dict[str, str]:
+    """Return the environment for uv, which does not read the settings of pip."""
+    asked = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    index = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return {**os.environ, **({"UV_DEFAULT_INDEX": index} if index else {})}
+
+
+if __name__ == "__main__":
+    environment.enter(environment.DEVELOPMENT)
+    sys.exit(main(sys.argv[1:]))
