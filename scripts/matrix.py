@@ -130,7 +130,8 @@ def _interpreter(version: str) -> tuple[list[str | Path], str]:
         f"mkdir -p {folder}{path} && mount --rbind {path} {folder}{path}"
         for path in ("/dev", "/proc", "/sys", "/tmp", str(ROOT))  # noqa: S108 - shared on purpose
     )
-    names = f"cp /etc/resolv.conf /etc/hosts {folder}/etc/"
+    trusted = "/etc/ssl/certs/ca-certificates.crt"
+    names = f"cp /etc/resolv.conf /etc/hosts {folder}/etc/ && cp -L {trusted} {folder}{trusted}"
     inside = f'{shared} && {names} && cd / && exec chroot {folder} sh -c \'cd "$0"; exec "$@"\''
     return ["unshare", "--mount", "sh", "-c", f'{inside} {ROOT} "$@"', "sh"], f"/usr/bin/{name}"
 
