@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from at.protocol.errors import AtError, TranscriptError
@@ -10,6 +11,7 @@ from at.transcripts.steps import Direction, TranscriptStep
 
 if TYPE_CHECKING:
     from at.transcripts.step_matching import Playback
+    from at.transcripts.transcript import Transcript
     from at.virtual.server.pty import PtyServer
     from at.virtual.server.tcp import TcpServer
 
@@ -19,7 +21,7 @@ class Player:
 
     def __init__(self, playback: Playback, *, paced: bool) -> None:
         self._playback = playback
-        self._paced = paced
+        self._gaps_s = _gaps_s(playback.transcript) if paced else {}
         self._steps: asyncio.Queue[list[TranscriptStep]] = asyncio.Queue()
         self._client_came = asyncio.Event()
         self.over: asyncio.Future[AtError | None] = asyncio.get_running_loop().create_future()
@@ -60,11 +62,9 @@ class Player:
         self, steps: list[TranscriptStep], port: PtyServer | TcpServer, *, stays: bool
     ) -> bool:
         """Print steps, at once or at their times; return True if the port was closed for good."""
-        before = next((step.at_s for step in steps if step.at_s is not None), 0.0)
         for number, step in enumerate(steps, 1):
-            if self._paced and step.at_s is not None:
-                await asyncio.sleep(step.at_s - before)
-                before = step.at_s
+            if gap_s := self._gaps_s.get(step.line):
+                await asyncio.sleep(gap_s)
             # What is printed before a client has opened the port is lost.
             await self._client_came.wait()
             if step.direction is Direction.SILENCE:
@@ -79,3 +79,11 @@ class Player:
             if not goes_on:
                 return True
         return False
+
+
+def _gaps_s(transcript: Transcript) -> dict[int, float]:
+    """Return the seconds between each step and the one before it, by line: also its command."""
+    timed = [step for step in transcript.steps if step.at_s is not None]
+    return {
+        step.line: (step.at_s or 0.0) - (before.at_s or 0.0) for before, step in pairwise(timed)
+    }
