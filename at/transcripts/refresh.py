@@ -33,7 +33,8 @@ def refreshed(text: str, new: Transcript) -> str:
     """Return `new` as text, with the rules, marks and comments of `text`, its former recording.
 
     That is of version 2: one of version 1 has no rules, and is replaced whole. What may be left out
-    stays, also where it was. Raises TranscriptError where `text` cannot be read.
+    stays where it was, but a notice that now came elsewhere. Raises TranscriptError where `text`
+    cannot be read.
     """
     old = parse_transcript(text)
     if old.version != WITH_RULES:
@@ -85,7 +86,8 @@ class _Merge:
         self._header_ends = first - 1
         self._place = self._header_ends
         self._instead: dict[int, list[str]] = {}
-        self._behind: defaultdict[int, list[str]] = defaultdict(list)
+        self._behind: defaultdict[int, list[TranscriptStep]] = defaultdict(list)
+        self._left_out: list[TranscriptStep] = []
 
     def add(self, old: Sequence[TranscriptStep], new: Sequence[TranscriptStep]) -> None:
         """Put the steps of an exchange in place of those of the same command, if there are some."""
@@ -93,7 +95,7 @@ class _Merge:
         taken = {there: here for here, there in pairs.items()}
         for number, step in enumerate(new):
             if number not in taken:
-                self._behind[self._place].append(self._written(step))
+                self._behind[self._place].append(step)
                 continue
             here = taken[number]
             if old[here].direction not in _FAULTS:
@@ -101,7 +103,9 @@ class _Merge:
             while here + 1 < len(old) and here + 1 not in pairs and _stays(old[here + 1]):
                 here += 1
             self._place = old[here].line
-        self.drop([step for n, step in enumerate(old) if n not in pairs and not _stays(step)])
+        unpaired = [step for n, step in enumerate(old) if n not in pairs]
+        self.drop([step for step in unpaired if not _stays(step)])
+        self._left_out += [step for step in unpaired if step.optional]
 
     def leave_group(self) -> None:
         """Go on behind the mark that ends a group: what is new is not in any order."""
@@ -113,6 +117,7 @@ class _Merge:
 
     def text(self, header: Mapping[str, str]) -> str:
         """Return all of it, with the values of `header`."""
+        self._move()
         shown, left = [], dict(header)
         for number, line in enumerate(["", *self._lines]):
             name = _HEADER.match(line) if number <= self._header_ends else None
@@ -122,8 +127,18 @@ class _Merge:
                 shown += self._instead.get(number, [line])
             if number == self._header_ends:
                 shown += [f"# {key}: {value}" for key, value in left.items()]
-            shown += self._behind[number]
+            shown += map(self._written, self._behind[number])
         return "\n".join([*shown, ""])
+
+    def _move(self) -> None:
+        """Put what was left out of its place where it came now: it would be there twice."""
+        for old in self._left_out:
+            for steps in self._behind.values():
+                came = (n for n, s in enumerate(steps) if not s.optional and _fits(old, s))
+                if (number := next(came, None)) is not None:
+                    steps[number] = _with_rules(old, steps[number])
+                    self.drop([old])
+                    break
 
     def _written(self, step: TranscriptStep) -> str:
         return format_step(step, self._terminator, WITH_RULES)

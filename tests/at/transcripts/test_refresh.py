@@ -102,6 +102,26 @@ def test_what_no_longer_fits_its_rule_is_what_was_recorded() -> None:
     assert text == "# transcript: 2\n> AT+CESQ\n< +CESQ: none\n< ERROR\n! silence 2\n"
 
 
+@pytest.mark.parametrize(
+    ("was", "came", "merged"),
+    [
+        ("AT,< OK,?< +N: {int:2}", "AT,< +N: 5,< OK", "AT,?< +N: {int:5},< OK"),
+        ("AT,?< +N: 2,< OK,> B,< OK", "AT,< OK,< +N: 2,> B,< OK", "AT,< OK,?< +N: 2,> B,< OK"),
+        ("AT,< OK,?< +N: 2,> B,< OK", "AT,< OK,> B,< OK,< +N: 2", "AT,< OK,> B,< OK,?< +N: 2"),
+        ("AT,?< +N: 1,?< +N: 2,< OK", "AT,< OK,< +N: 2", "AT,?< +N: 1,< OK,?< +N: 2"),
+        ("AT,?< +N: 2,< OK", "AT,< OK,< +N: 2,< +N: 2", "AT,< OK,?< +N: 2,< +N: 2"),
+        ("AT,?< +N: 2,< OK", "AT,< OK,< +M: 2", "AT,?< +N: 2,< OK,< +M: 2"),
+    ],
+)  # fmt: skip
+def test_a_notice_that_may_be_left_out_moves_to_where_it_came_now(
+    was: str, came: str, merged: str
+) -> None:
+    old, new, becomes = (f"> {text}\n".replace(",", "\n") for text in (was, came, merged))
+    text = refreshed(f"# transcript: 2\n{old}", parse_transcript(new))
+    assert text == f"# transcript: 2\n{becomes}"
+    assert refreshed(text, parse_transcript(new)) == text
+
+
 def test_a_transcript_without_rules_is_replaced_and_a_malformed_one_refused() -> None:
     new = parse_transcript("> AT\n< OK\n")
     assert refreshed("# a comment\n> AT+CGMR\n< OK\n", new) == "# transcript: 1\n> AT\n< OK\n"
