@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import tempfile
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from browsers import browser, until_text
 from measure import Row
 from running import MODEMS, cpu_s, private_mb, profile, started
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "page"
 KITS, CHANGES, VIEWERS = 64, 10, 3
-CPU_PERCENT, MEMORY_MB = 3.0, 12.0
+CPU_PERCENT, MEMORY_MB, UPDATE_MS = 3.0, 12.0, 4.0
 # The agent itself, and ten readings a second, by turns.
 FLEET = """
 import asyncio, json, os, sys
@@ -81,6 +83,42 @@ def cost(viewers: int, settle_s: float, watch_s: float) -> tuple[float, float, i
         return 100 * used / watch_s, private_mb(process.pid), each
 
 
+def painting(watch_s: float) -> tuple[float, int]:
+    """Return what an update costs the main thread of a browser (ms, on average), and how many came.
+
+    From its trace: all tasks of the thread meanwhile, style, layout and paint among them.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        _, ports = started(stack, "-c", MODEMS, str(KITS))
+        _, links = started(stack, "-c", FLEET, "1", environment=profile(folder, ports))
+        driver = stack.enter_context(browser(trace="toplevel,blink.user_timing,__metadata"))
+        driver.get(links[0])
+        until_text(driver, "of 64 kits")
+        time.sleep(watch_s)
+        events = [
+            json.loads(entry["message"])["message"]["params"]
+            for entry in driver.get_log("performance")
+            if '"Tracing.dataCollected"' in entry["message"]
+        ]
+    main = {
+        (each["pid"], each["tid"])
+        for each in events
+        if each.get("name") == "thread_name" and each["args"].get("name") == "CrRendererMain"
+    }
+    updates = [each for each in events if each.get("name") == "update" and each["ph"] == "b"][1:]
+    pages = {each["pid"] for each in updates}
+    busy_us = sum(
+        each.get("tdur", each.get("dur", 0))
+        for each in events
+        if each.get("name") == "ThreadControllerImpl::RunTask"
+        and (each["pid"], each["tid"]) in main
+        and each["pid"] in pages
+        and each["ts"] >= updates[0]["ts"]  # the load of the page is before
+    )
+    return busy_us / 1000 / max(1, len(updates)), len(updates)
+
+
 def view(link: str, sent: list[int], number: int) -> None:
     """Open a link as a browser does, and read the stream of changes for ever."""
     address = urlsplit(link)
@@ -103,4 +141,7 @@ def run(smoke: bool) -> Iterator[Row]:
     yield Row(f"{KITS} kits, {CHANGES} changes a second, unwatched", alone_percent, "%")
     seen = f"unwatched {alone_percent:.1f} %; each was sent {size / watch_s / 1000:.0f} kB/s"
     yield Row(f"{VIEWERS} viewers, more", percent - alone_percent, "%", CPU_PERCENT, seen)
+    ms, updates = painting(watch_s)
+    told = f"{updates} updates, of its trace"
+    yield Row("an update, of a browser's main thread", ms, "ms", UPDATE_MS, told)
     yield Row("their memory", mb - alone_mb, "MB", MEMORY_MB, f"unwatched {alone_mb:.1f} MB")

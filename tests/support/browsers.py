@@ -44,14 +44,21 @@ axe.run().then(({ violations }) => done(violations.map(
 
 
 @contextlib.contextmanager
-def browser() -> Iterator[WebDriver]:
-    """Start a browser with a profile of its own; end it with the block."""
+def browser(trace: str = "") -> Iterator[WebDriver]:
+    """Start a browser with a profile of its own; end it with the block.
+
+    Its log "performance" has the events of the categories that `trace` names.
+    """
     folder = tempfile.mkdtemp()
     options = Options()
     options.binary_location = shutil.which("chromium") or ""
     for word in (*_QUIET, f"--user-data-dir={folder}"):
         options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    logs = {"browser": "ALL"}
+    if trace:
+        logs["performance"] = "ALL"
+        options.add_experimental_option("perfLoggingPrefs", {"traceCategories": trace})
+    options.set_capability("goog:loggingPrefs", logs)
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
         yield driver

@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from browsers import (
@@ -316,7 +317,7 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
             )
             return str(json.loads(done.stdout)["link"])
 
-        with served.agent("--page", "127.0.0.1:0"):
+        with served.agent("--page", "127.0.0.1:0") as running:
             driver.get(link())
             until_text(driver, "The modem sees no SIM.")
             until_text(driver, "EMM 15")
@@ -327,7 +328,14 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
             until(driver, "/AT [1-9]/.test(document.getElementById('lane-at').textContent)")
             driver.find_element("css selector", "#decisions a").click()
             until_text(driver, "Around ")
+            at = urlsplit(driver.current_url).netloc
+            running.kill()
         until_text(driver, "Not live since")
+        with served.agent("--page", at):
+            # It comes back by itself, with what the new agent knows.
+            until(driver, "!document.body.innerText.includes('Not live since')")
+            driver.get(f"http://{at}/kits")
+            until_text(driver, "EMM 15")
 
 
 async def test_a_chart_is_saved_as_a_picture(
