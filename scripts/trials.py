@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from measure import Row
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -27,24 +29,35 @@ def run(folder: str, arguments: list[str]) -> int:
     parser.add_argument("--smoke", action="store_true", help="short: goals are shown, not judged")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--list", action="store_true", help="the names, and nothing more")
+    parser.add_argument("--page", action="store_true", help="write docs/reference, with a picture")
     chosen = parser.parse_args(arguments)
     modules = found(folder)
+    if chosen.page and (chosen.names or chosen.smoke):
+        parser.error("a page is of the whole: without names, without --smoke")
     if chosen.list:
         print("\n".join(modules))
         return 0
     if unknown := set(chosen.names) - set(modules):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(modules)}")
     failed = 0
+    measured: dict[str, tuple[str, list[Row]]] = {}
     for name, module in modules.items():
         if chosen.names and name not in chosen.names:
             continue
-        print(f"{name}: {(module.__doc__ or '').splitlines()[0]}", file=sys.stderr)
+        about = (module.__doc__ or "").splitlines()[0]
+        print(f"{name}: {about}", file=sys.stderr)
+        measured[name] = about, []
         for row in module.run(chosen.smoke):
+            measured[name][1].append(row)
             if chosen.json:
                 print(json.dumps({"name": name, **asdict(row), "ok": row.ok}), flush=True)
             else:
                 print(_line(row), flush=True)
             failed += not row.ok
+    if chosen.page:
+        import trial_page
+
+        print(trial_page.write(folder, measured), file=sys.stderr)
     if failed:
         told = sys.stderr if chosen.json else sys.stdout
         print(f"goals missed: {failed}" + " (smoke: not judged)" * chosen.smoke, file=told)
