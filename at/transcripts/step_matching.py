@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from at.protocol.command_redaction import without_secrets
 from at.protocol.counts import counted
-from at.protocol.dialect import Dialect
+from at.protocol.dialect import LEAVE_DATA_MODE, Dialect
 from at.protocol.errors import TranscriptError
+from at.protocol.resynchronisation import POISON, PROBES
 from at.transcripts import made_up
 from at.transcripts.exchanges import Course, split_exchanges
 from at.transcripts.rules import escape
@@ -33,6 +34,12 @@ _CLOCK = re.compile(rb'(AT\+CCLK=")[^"]*(?=")', re.IGNORECASE)
 _LISTED = re.compile(rb'(%CMNG:\s*(\d+)\s*,\s*(\d+)\s*,\s*")([0-9A-Fa-f]{64})(?=")')
 # What a driver asks any modem first, and the answer where the session does not have it.
 _SETUP = {b"AT": (), b"AT+CMEE?": (b"+CMEE: 1",), b"AT+CMEE=1": (), b"AT+CMEE=0": ()}
+# How it finds its way back after a time-out that the session does not have: it makes half a
+# command invalid, and then, but not else, asks what any modem answers.
+_ABORTS = tuple(
+    left + before + POISON for left in (b"", LEAVE_DATA_MODE) for before in (b"", b'"', b'\x1b"')
+)
+_PROBES = {text.encode(): (text[2:-1].encode() + b": 0",) for text in PROBES}
 
 
 class Divergence(TranscriptError):
@@ -81,7 +88,11 @@ class Playback:
     ) -> None:
         transcript = self.transcript = _with_any_host(transcript)
         end = transcript.terminator
-        self._setup = {command + end: lines for command, lines in _SETUP.items() if answers_setup}
+        known = {name: (*lines, b"OK") for name, lines in _SETUP.items()}
+        self._aborts = dict.fromkeys((text + end for text in _ABORTS), (b"ERROR",))
+        self._usual = {text + end: lines for text, lines in known.items()} | self._aborts
+        self._lost = {text + end: (*told, b"OK") for text, told in _PROBES.items()} | self._usual
+        self._setup = self._usual if answers_setup else {}
         self._rest = b""
         """The bytes sent after the current one, for an error message."""
         self._setup_sent = b""
@@ -165,7 +176,14 @@ class Playback:
             for text in fixed.values()
         ):
             return None
-        return [_setup_answer(self.transcript, self._setup[data])]
+        return [self._answered(data)]
+
+    def _answered(self, sent: bytes) -> TranscriptStep:
+        """Return the answer to what a driver asks by itself."""
+        lines = self._setup[sent]
+        if sent in self._aborts:
+            self._setup = self._lost
+        return _setup_answer(self.transcript, lines)
 
     def _byte_strict(self, byte: int) -> list[TranscriptStep]:
         if self._setup_sent:
@@ -187,18 +205,20 @@ class Playback:
             self._current = list(self._course.candidates()[number].steps)
             self._course.take(number)
         self._current.pop(0)
+        if self._setup:
+            self._setup = self._usual
         return self._until_sent()
 
     def _byte_of_setup(self, sent: bytes) -> list[TranscriptStep]:
         """Send a byte that the session does not have: of a setup question, or an error."""
         if not any(command.startswith(sent) for command in self._setup):
             raise Divergence(self, sent + self._rest)
-        lines = self._setup.get(sent)
-        self._setup_sent = b"" if lines is not None else sent
-        if lines is None:
+        is_whole = sent in self._setup
+        self._setup_sent = b"" if is_whole else sent
+        if not is_whole:
             return []
         self._await()
-        return [_setup_answer(self.transcript, lines)]
+        return [self._answered(sent)]
 
     def _byte_lenient(self, byte: int) -> list[TranscriptStep]:
         terminator = self.transcript.terminator
@@ -220,7 +240,7 @@ class Playback:
                 recorded = self._answers[fitting]
                 self._note_written(fitting.data, command)
         if recorded is None and command + terminator in self._setup:
-            return [_setup_answer(self.transcript, self._setup[command + terminator])]
+            return [self._answered(command + terminator)]
         if recorded is None:
             final = b"OK\r\n" if command.upper() == b"AT" else b"ERROR\r\n"
             return [TranscriptStep(Direction.RECEIVED, final)]
@@ -268,10 +288,11 @@ def _with_any_host(transcript: Transcript) -> Transcript:
 def _setup_answer(transcript: Transcript, lines: tuple[bytes, ...]) -> TranscriptStep:
     """Return the answer to a setup question as the recorded firmware would print it."""
     dialect = transcript.header.get("dialect")
-    body = b"".join(line + b"\r\n" for line in lines)
+    *told, final = (line + b"\r\n" for line in lines)
+    body = b"".join(told)
     if any(known.value == dialect and known.traits.blank_lines for known in Dialect):
         body = (b"\r\n" + body if body else b"") + b"\r\n"
-    return TranscriptStep(Direction.RECEIVED, body + b"OK\r\n")
+    return TranscriptStep(Direction.RECEIVED, body + final)
 
 
 def _answers(transcript: Transcript) -> dict[TranscriptStep, list[list[TranscriptStep]]]:

@@ -180,3 +180,23 @@ def test_a_secret_at_the_end_of_what_is_sent_ends_with_the_line(terminator: str)
     playback = Playback(parse_transcript(session))
     assert data(playback.sent(b"AT+CPIN=1234")) == b""
     assert data(playback.sent(unescape(terminator))) == b"OK\r\n"
+
+
+@pytest.mark.parametrize("abort", [b"~~~~\r", b'"~~~~\r', b'+++\x1b"~~~~\r'])
+@pytest.mark.parametrize("cut", [1, 3, 100])
+def test_a_way_back_that_the_session_does_not_have_is_answered_until_the_session_goes_on(
+    abort: bytes, cut: int
+) -> None:
+    session = "> AT+COPS=?\n< OK\n> AT+CESQ\n< OK\n> AT+CIMI\n< OK\n"
+    playback = Playback(parse_transcript(session), answers_setup=True)
+
+    def sent(data: bytes) -> bytes:
+        pieces = [data[at : at + cut] for at in range(0, len(data), cut)]
+        return b"".join(step.data for piece in pieces for step in playback.sent(piece))
+
+    assert sent(b"AT+COPS=?\r") == b"OK\r\n"
+    assert sent(abort) == b"ERROR\r\n"
+    assert sent(b"AT+CFUN?\r") == b"+CFUN: 0\r\nOK\r\n"
+    assert sent(b"AT+CESQ\r") == b"OK\r\n"
+    with pytest.raises(TranscriptError):
+        sent(b"AT+CFUN?\r")
