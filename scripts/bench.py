@@ -2,7 +2,7 @@
 
 scripts/bench                 every module of bench/
 scripts/bench NAME... --smoke those named; short, to see that they work
-scripts/bench --page           writes docs/reference/bench.md, with a picture
+scripts/bench --page           write a page of docs/reference, with a picture
 scripts/bench --json          one object a row, for a program
 
 A module of bench/ has `NAME` and `run(smoke)`, which yields `measure.Row`s.

@@ -2,7 +2,7 @@
 
 scripts/soak                  every module of soak/
 scripts/soak NAME... --smoke  those named; short, to see that they work
-scripts/soak --page            writes docs/reference/soak.md, with a picture
+scripts/soak --page            write a page of docs/reference, with a picture
 scripts/soak --json           one object a row, for a program
 
 A module of soak/ has `NAME` and `run(smoke)`, which yields `measure.Row`s.

@@ -235,7 +235,9 @@ async def updated(
             try:
                 result = await runner.pull()
             except (AgentError, AtError):
-                pass  # the kit is away: a person pulls again
+                # The kit is away: a person pulls again once it is back.
+                while await installer.running(FirmwareType.APP) is None:
+                    pass
             finally:
                 await runner.close()
             if result is not None and result.status.final:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,14 +41,14 @@ def boards_of(ledger: LedgerReader, device_id: str = "") -> list[BoardRecord]:
 
 def older_ledger(address: str, version: str, rows: sqlite3.Connection | None = None) -> None:
     """Write the ledger of a version, as its fixture has it or with the rows of another database."""
-    source = rows or fixture(version)
-    if "://" in address:
-        _copy_to_server(source, address, version)
-        return
-    make_private_folder(Path(address).parent)
-    touch_private(Path(address))
-    with closing(sqlite3.connect(address)) as file:
-        source.backup(file)
+    with nullcontext(rows) if rows else closing(fixture(version)) as source:
+        if "://" in address:
+            _copy_to_server(source, address, version)
+            return
+        make_private_folder(Path(address).parent)
+        touch_private(Path(address))
+        with closing(sqlite3.connect(address)) as file:
+            source.backup(file)
 
 
 def fixture(version: str) -> sqlite3.Connection:
