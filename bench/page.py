@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import tempfile
 import threading
 import time
@@ -107,6 +108,8 @@ def painting(watch_s: float) -> tuple[float, int]:
         if each.get("name") == "thread_name" and each["args"].get("name") == "CrRendererMain"
     }
     updates = [each for each in events if each.get("name") == "update" and each["ph"] == "b"][1:]
+    if not updates:  # Nothing was shown: then no figure may look met.
+        return math.inf, 0
     pages = {each["pid"] for each in updates}
     busy_us = sum(
         each.get("tdur", each.get("dur", 0))
@@ -116,7 +119,7 @@ def painting(watch_s: float) -> tuple[float, int]:
         and each["pid"] in pages
         and each["ts"] >= updates[0]["ts"]  # the load of the page is before
     )
-    return busy_us / 1000 / max(1, len(updates)), len(updates)
+    return busy_us / 1000 / len(updates), len(updates)
 
 
 def view(link: str, sent: list[int], number: int) -> None:

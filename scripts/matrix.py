@@ -28,12 +28,19 @@ LOCK = ROOT / "requirements-matrix.lock"
 SUITES = {"3.13": "trixie", "3.14": "sid"}
 """Debian's suites by their Python."""
 TESTS = ("-m", "not peer", "-q", "-n", "4", "--dist", "worksteal")
-SUCCESSOR = """
-import importlib, sys
+HTTPX2 = """
+import sys
 import httpx2
 sys.modules["httpx"] = httpx2
 """
-"""Has a process take httpx2 for httpx: the successor, to which the project may move one day."""
+SERIALX = """
+import sys
+import serialx, serialx.tools.list_ports
+sys.modules["serial"] = serialx
+sys.modules["serial.tools"] = serialx.tools
+sys.modules["serial.tools.list_ports"] = serialx.tools.list_ports
+"""
+"""Have a process take httpx2 for httpx, serialx for pyserial: to which the project may move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,8 @@ ROWS = (
     Row("3.12-newest", "3.12"),
     Row("3.13-newest", "3.13"),
     Row("3.14-newest", "3.14"),
-    Row("httpx2", "3.11", more=("httpx2",), sitecustomize=SUCCESSOR),
+    Row("httpx2", "3.11", more=("httpx2",), sitecustomize=HTTPX2),
+    Row("serialx", "3.11", more=("serialx",), sitecustomize=SERIALX),
 )
 
 
