@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-import httpx
-
 from agent import errors
+from agent.http.library import httpx
 
 # Numbers of X509_STORE_CTX_get_error(3).
 _NOT_YET_VALID, _EXPIRED, _SELF_SIGNED = 9, 10, 18

@@ -18,13 +18,13 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 import httpcore
-import httpx
 
 from agent import __version__, errors
 from agent.call import Response
 from agent.config.private_files import require_trusted_config
 from agent.config.urls import DEFAULT_PORTS, checked_url
 from agent.http.connection_errors import own_errors
+from agent.http.library import httpx
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """The statuses that name another place in `location`."""

@@ -163,8 +163,9 @@ async def _issuer(url: str, proxy: str) -> str:
     """Return who issued the certificate that a host shows, trusted or not; "" if none is had."""
     import ssl
 
-    import httpx
     from cryptography import x509
+
+    from agent.http.library import httpx
 
     if not url.startswith("https:"):
         return ""

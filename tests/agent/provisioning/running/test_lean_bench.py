@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from pathlib import Path
+
+from standin import StandIn
+from tray import ports, tray, tray_profile
 
 
 def test_a_bench_with_no_service_loads_no_http_client() -> None:
@@ -13,3 +18,21 @@ def test_a_bench_with_no_service_loads_no_http_client() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stderr.strip() == ""
+
+
+async def test_a_run_with_a_service_loads_no_terminal_library(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as kits:
+        run = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-X", "importtime", "-m", "agent", "provision", "run"),
+            *(*ports(kits), "--set-clock", "--json"),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, told = await asyncio.wait_for(run.communicate(), 60)
+    assert run.returncode == 0, told
+    loaded = {line.rpartition("|")[2].strip() for line in told.decode().splitlines()}
+    assert "httpx" in loaded
+    assert loaded & {"rich", "pygments", "agent.standin"} == set()
