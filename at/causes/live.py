@@ -1,15 +1,19 @@
 """Asks a modem what its causes rest on: reads alone, but for +CEREG's level, which is put back."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING
 
-from at.causes.diagnosis import Cause, causes
-from at.causes.evidence import Evidence
-from at.causes.table import load
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer
 from at.protocol.notices import Notice
+
+if TYPE_CHECKING:
+    from at.causes.diagnosis import Cause
+    from at.causes.evidence import Evidence
 
 _ALL_S, _EACH_S, _PUT_BACK_S = 10.0, 4.0, 2.0
 WATCH_S = 6.0
@@ -35,8 +39,13 @@ async def causes_of_modem(modem: Modem, *, watch_s: float = WATCH_S) -> list[Cau
 
     Raises LinkLost, NoAnswer. A question that is refused or not answered is no cause by itself.
     """
+    # They know every command there is: most who may ask for a cause never do.
+    from at.causes.diagnosis import causes
+    from at.causes.evidence import Evidence
+    from at.causes.table import load
+
     with modem.notices() as notices:
-        asked = _Asked(modem, notices)
+        asked = _Asked(modem, notices, Evidence(load()))
         try:
             async with asyncio.timeout(_ALL_S):
                 await asked.ask_all(watch_s)
@@ -60,10 +69,10 @@ async def likeliest_cause(modem: Modem) -> Cause | None:
 class _Asked:
     """The evidence of the answers so far, and of the notices that came meanwhile."""
 
-    def __init__(self, modem: Modem, notices: Stream[Notice]) -> None:
+    def __init__(self, modem: Modem, notices: Stream[Notice], evidence: Evidence) -> None:
         self._modem = modem
         self._notices = notices
-        self.evidence = Evidence(load())
+        self.evidence = evidence
 
     async def ask_all(self, watch_s: float) -> None:
         is_module = self._modem.dialect.traits.is_module

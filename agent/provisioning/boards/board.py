@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agent.errors import AgentError, RefusedByRule
 from agent.provisioning.boards.limits import Quantity
-from at.causes.diagnosis import Cause
 from at.tokens.jwt import Jwt
+
+if TYPE_CHECKING:
+    from at.causes.diagnosis import Cause
 
 T = TypeVar("T")
 _LONGEST_COMMAND_S = 60.0
@@ -129,7 +131,7 @@ class BoardPort(CredentialStore, Protocol):
     async def measure(self, quantity: Quantity) -> int | None:
         """Return a quantity in its unit, None where the modem does not know it."""
 
-    async def cause(self) -> Cause | None:
+    async def cause(self) -> "Cause | None":
         """Return why the modem does not do its work, None where it shows no trouble."""
 
     async def judged_key(self, text: str, tag: int) -> MadeKey:

@@ -3,10 +3,13 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from at.causes.diagnosis import Cause
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 from at.protocol.errors import CommandRejected, ParseError
+
+if TYPE_CHECKING:
+    from at.causes.diagnosis import Cause
 
 _SIM_MODES = LTE_MODES | {FunctionalMode.UICC_ON, FunctionalMode.FLIGHT_UICC_ON}
 _MEND = "mend that, or change provisioning.limits in the profile"
@@ -43,7 +46,7 @@ class Quantity(Enum):
 
 Measure = Callable[[Quantity], Awaitable["int | None"]]
 """Reads a quantity of a board in its unit, None where the modem does not know it."""
-Why = Callable[[], Awaitable[Cause | None]]
+Why = Callable[[], Awaitable["Cause | None"]]
 """Returns why a board's modem does not do its work, None where it shows no trouble."""
 _OF_THE_NETWORK = frozenset({Quantity.RSRP, Quantity.SIM})
 

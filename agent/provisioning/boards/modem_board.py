@@ -6,12 +6,12 @@ from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from agent.config.identity_keys import IdentityKeys, UntrustedSignature
 from agent.provisioning.boards import board
 from agent.provisioning.boards.limits import Quantity
 from agent.provisioning.ca.certificates import pem_of_der
-from at.causes.diagnosis import Cause
 from at.causes.live import likeliest_cause
 from at.causes.written_pem import defect_in
 from at.commands.clock import ReadClock, SetClock, clock_text
@@ -36,6 +36,9 @@ from at.protocol.errors import CommandRejected, NoModemTime, ParseError
 from at.provisioning_host import go_online, has_client, take_commands
 from at.tokens.attestation import GeneratedKey, read_attestation, read_generated_key
 from at.tokens.jwt import Jwt
+
+if TYPE_CHECKING:
+    from at.causes.diagnosis import Cause
 
 _INVALID_CONTENT = 527
 _NOT_FOUND = 513

@@ -20,7 +20,7 @@ def test_a_bench_with_no_service_loads_no_http_client() -> None:
     assert run.stderr.strip() == ""
 
 
-async def test_a_run_with_a_service_loads_no_terminal_library(
+async def test_a_run_with_a_service_loads_no_terminal_library_and_not_every_command(
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray_profile(standin, tmp_path)
@@ -35,4 +35,4 @@ async def test_a_run_with_a_service_loads_no_terminal_library(
     assert run.returncode == 0, told
     loaded = {line.rpartition("|")[2].strip() for line in told.decode().splitlines()}
     assert "httpx" in loaded
-    assert loaded & {"rich", "pygments", "agent.standin"} == set()
+    assert loaded & {"rich", "pygments", "agent.standin", "at.commands.catalog"} == set()
