@@ -119,10 +119,14 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What a migration works on: `execute` is in its transaction, on a server where `shared`."""
+    """What a migration works on: `execute` is in its transaction, on a server where `shared`.
+
+    `are_new`: nothing is in them, so that no row need be looked at and waited for.
+    """
 
     execute: Execute
     shared: bool
+    are_new: bool
 
     @property
     def time(self) -> str:
@@ -143,7 +147,7 @@ def migrations() -> Mapping[str, str]:
 
 def upgrade(tables: Tables, found: str | None, wanted: str | None) -> None:
     """Run the migrations after the version that was found, up to one (None: the newest)."""
-    if found is None:
+    if tables.are_new:
         tables.execute(_VERSION_TABLE, {})
     for version, module in migrations().items():
         if (found or "") < version <= (wanted or version):

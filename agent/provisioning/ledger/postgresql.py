@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from socket import SHUT_RDWR, socket
@@ -87,20 +87,24 @@ class PostgresqlDatabase:
         """Return the newest migration that was run."""
         try:
             with self.transaction() as execute:
-                found = execute(_VERSION, {})
+                return _version_in(execute(_VERSION, {}))
         except backend.DatabaseFailed as error:
             if isinstance(error.__cause__, psycopg.errors.UndefinedTable):
                 return None
             raise
-        return str(found[0][0]) if found else None
 
     def migrate(self, version: str | None = None) -> None:
         """Run the migrations that are missing up to a version. Raises StationsAtWork."""
-        # By a connection of its own: ours holds the locks of boards.
-        with _failures(), closing(self._connect()) as connection, connection.transaction():
-            _require_nobody_at_work(connection)
+        with self._pipeline(writes=True) as connection:
             execute = partial(_executed, connection)
-            backend.upgrade(backend.Tables(execute, shared=True), _version(execute), version)
+            # Two stations may start at once: the second waits here, then finds nothing to do.
+            execute(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})", {})
+            found = None
+            if execute("SELECT to_regclass('alembic_version')", {})[0][0] is not None:
+                _require_nobody_at_work(connection)
+                found = _version_in(execute(_VERSION, {}))
+            tables = backend.Tables(execute, shared=True, are_new=found is None)
+            backend.upgrade(tables, found, version)
 
     def migrated_copy(self, version: str | None) -> SqliteDatabase:
         """Return a copy in SQLite with the newest tables."""
@@ -277,11 +281,8 @@ class _Rows(Sequence[Sequence[Any]]):
         return len(self._rows)
 
 
-def _version(execute: backend.Execute) -> str | None:
-    if execute("SELECT to_regclass('alembic_version')", {})[0][0] is None:
-        return None
-    found = execute(_VERSION, {})
-    return str(found[0][0]) if found else None
+def _version_in(rows: backend.Rows) -> str | None:
+    return str(rows[0][0]) if rows else None
 
 
 def _first_line(error: BaseException | None) -> str:
@@ -297,23 +298,20 @@ def _driver_form(statement: str) -> bytes:
 
 def _require_nobody_at_work(connection: psycopg.Connection) -> None:
     """Lock the tables for this transaction. Raises StationsAtWork, DatabaseFailed."""
-    # Two stations may start at once: the second waits here, then finds nothing to do.
-    connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
-    if connection.execute("SELECT to_regclass('boards')").fetchone() == (None,):
-        return
     connection.execute(f"SET LOCAL lock_timeout = '{_TABLES_WITHIN_S}s'")
+    connection.execute("LOCK TABLE boards, steps IN ACCESS EXCLUSIVE MODE")
+    # Whoever claims from now on waits for us, and then finds that the tables are newer than it.
+    found = connection.execute(
+        "SELECT boards.uuid, boards.station FROM pg_locks LEFT JOIN boards "  # noqa: S608
+        "ON objid::bigint = hashtext(boards.uuid)::bigint & 4294967295 "
+        f"WHERE {_ADVISORY} AND classid::bigint = {_LOCK_CLASS}"
+    )
     try:
-        connection.execute("LOCK TABLE boards, steps IN ACCESS EXCLUSIVE MODE")
+        claims = found.fetchall()
     except psycopg.errors.LockNotAvailable as error:
         raise backend.DatabaseFailed(
             "another program has its tables open, nothing was changed"
         ) from error
-    # Whoever claims from now on waits for us, and then finds that the tables are newer than it.
-    claims = connection.execute(
-        "SELECT boards.uuid, boards.station FROM pg_locks LEFT JOIN boards "  # noqa: S608
-        "ON objid::bigint = hashtext(boards.uuid)::bigint & 4294967295 "
-        f"WHERE {_ADVISORY} AND classid::bigint = {_LOCK_CLASS}"
-    ).fetchall()
     names = [
         f"board {uuid} at station {station}" if uuid else "one of a run" for uuid, station in claims
     ]

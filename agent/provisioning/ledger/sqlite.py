@@ -119,8 +119,9 @@ class SqliteDatabase:
             # A table that is made anew is dropped before: no reference may stop that.
             self._patiently("PRAGMA foreign_keys=OFF")
             self._patiently("BEGIN IMMEDIATE")
-            tables = backend.Tables(self._patiently, shared=False)
-            backend.upgrade(tables, _version(self._patiently), version)
+            found = _version(self._patiently)
+            tables = backend.Tables(self._patiently, shared=False, are_new=found is None)
+            backend.upgrade(tables, found, version)
             self._patiently("COMMIT")
             if self._path is not None:  # a copy is filled table by table, in any order
                 self._patiently("PRAGMA foreign_keys=ON")

@@ -19,14 +19,11 @@ def upgrade(tables: Tables) -> None:
     """Make two tables, move the keys, and number everything that is there."""
     _make_tables(tables)
     _add_columns(tables)
-    if not tables.shared:
-        _write_times_with_their_zone(tables)
-    _take_over_boards(tables)
-    _mark_doubles(tables)
+    last = 0 if tables.are_new else _take_over(tables)
     _drop_columns_of_the_key(tables)
     tables.execute("CREATE INDEX ix_boards_device_id ON boards (device_id)", {})
     tables.execute("CREATE INDEX ix_steps_run ON steps (run)", {})
-    _number_changes(tables)
+    _count_from(tables, last)
     for table in _TABLES:
         tables.execute(f"CREATE UNIQUE INDEX ix_{table}_change ON {table} (change)", {})
     for statement in _POSTGRESQL if tables.shared else _SQLITE:
@@ -107,6 +104,15 @@ def _add_columns(tables: Tables) -> None:
         ("steps", "change BIGINT DEFAULT '0' NOT NULL"),
     ):
         tables.execute(f"ALTER TABLE {table} ADD COLUMN {column}", {})
+
+
+def _take_over(tables: Tables) -> int:
+    """Take over what is there, and return the number of its last change."""
+    if not tables.shared:
+        _write_times_with_their_zone(tables)
+    _take_over_boards(tables)
+    _mark_doubles(tables)
+    return _number_changes(tables)
 
 
 def _drop_columns_of_the_key(tables: Tables) -> None:
@@ -286,7 +292,7 @@ def _insert(table: str, row: Mapping[str, object]) -> str:
     return f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})"  # noqa: S608
 
 
-def _number_changes(tables: Tables) -> None:
+def _number_changes(tables: Tables) -> int:
     """Give what is there its numbers: boards by their last change, then keys, then steps."""
     number = 0
     for table, key, order in (
@@ -304,11 +310,15 @@ def _number_changes(tables: Tables) -> None:
             tables.execute(statement, {})
         number += int(tables.execute("SELECT count(*) FROM numbers", {})[0][0])
         tables.execute("DROP TABLE numbers", {})
+    return number
+
+
+def _count_from(tables: Tables, last: int) -> None:
     if tables.shared:
-        tables.execute(f"CREATE SEQUENCE ledger_change START {number + 1}", {})
+        tables.execute(f"CREATE SEQUENCE ledger_change START {last + 1}", {})
     else:
         tables.execute("CREATE TABLE ledger_change (last INTEGER NOT NULL)", {})
-        tables.execute("INSERT INTO ledger_change VALUES (:number)", {"number": number})
+        tables.execute("INSERT INTO ledger_change VALUES (:number)", {"number": last})
 
 
 # One writer: the number after the last one. Not for the update that only sets the number itself.

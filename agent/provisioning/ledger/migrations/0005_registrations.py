@@ -44,7 +44,8 @@ def upgrade(tables: Tables) -> None:
         "CREATE INDEX ix_registrations_device_id ON registrations (device_id)",
     ):
         tables.execute(statement, {})
-    _take_over_keys(tables, _last_of_each_device(tables))
+    if not tables.are_new:
+        _take_over_keys(tables, _last_of_each_device(tables))
 
 
 def _last_of_each_device(tables: Tables) -> _Noted:

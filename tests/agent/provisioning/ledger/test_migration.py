@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from far_database import far_database
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledgers import NOW, UUID, boards_of, fixture, older_ledger, opened, run_of
@@ -308,6 +309,16 @@ def test_a_shared_ledger_whose_tables_somebody_holds_is_left_as_it_is(
         with pytest.raises(LedgerError, match="another program has its tables open"):
             migrate_ledger(address)
     migrate_ledger(address)
+
+
+def test_the_tables_of_a_new_shared_ledger_are_made_in_a_handful_of_round_trips(
+    database: str,
+) -> None:
+    with far_database(database) as far:
+        opened(far.url).close()
+        took = far.trips
+    # To connect, to look, to lock and look again, to make them; each may be told in two messages.
+    assert took <= 8
 
 
 def database_in(cluster: str, name: str) -> str:
