@@ -19,6 +19,8 @@ def main() -> int:
     environment.ensure(environment.DEVELOPMENT)
     if (code := environment.run(["scripts/check.py"])) != 0:
         return code
+    # Each of the thousands of processes that the tests start would compile all of the project anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     workers = str(PER_CPU * (os.cpu_count() or 1))
     return environment.run(["-m", "pytest", "-n", workers, "--dist", "worksteal", *sys.argv[1:]])
 
