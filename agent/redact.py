@@ -8,7 +8,6 @@ commands and answers (at.protocol.secret_parameters).
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
 
 HIDDEN = "[secret]"
 
@@ -36,6 +35,8 @@ def hide(value: str) -> None:
     global _pattern  # noqa: PLW0603 - the sink is the process's, and so is what it knows
     if len(value) < MIN_LENGTH:
         return
+    from urllib.parse import quote  # where no secret is known, as in a help, none is hidden
+
     added = {value, quote(value, safe="")}
     if not added <= _known:
         _known.update(added)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Collection, Coroutine
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -129,8 +126,12 @@ class SuggestingGroup(click.Group):
         """Return the command. Raises UsageError with the nearest name; else as click does."""
         word, rest = args[0], args[1:]
         if not word.startswith("-") and self.get_command(ctx, word) is None:
+            from difflib import get_close_matches  # only a mistype pays for it
+
             near = get_close_matches(word, self.list_commands(ctx), n=1)
             if near:
+                import shlex
+
                 from agent.errors import UsageError
 
                 line = shlex.join([*ctx.command_path.split(), near[0], *rest])
@@ -176,6 +177,8 @@ def emit(value: object) -> None:
 
 def json_line(value: object) -> str:
     """Return one JSON object as a line."""
+    import json  # `--help` and completion must not pay for it
+
     return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
 
 
