@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from itertools import count
 
 import cbor2
 import pytest
@@ -113,6 +114,7 @@ def test_a_token_without_a_signature_says_so():
         keygen(public(OTHER)) + "AAAA",
         text(public(ec.generate_private_key(ec.SECP384R1()))),
     ],
+    ids=count(),  # a signature is another in each worker
 )
 def test_what_is_no_generated_key_is_refused_whole(bad):
     with pytest.raises(ParseError):

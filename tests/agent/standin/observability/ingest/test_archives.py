@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import zipfile
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -92,6 +93,7 @@ NOBODY = {**DEVICE, "device_serial": "not a slug"}
                   {"a": b"x"})), "lz4"),
         (archive((entry("device-config", {"revision": "new"}), {})), "revision"),
     ],
+    ids=count(),  # an archive holds its time, which is another in each worker
 )  # fmt: skip
 async def test_what_is_wrong_with_an_archive_is_told(
     standin: StandIn, data: bytes, said: str
