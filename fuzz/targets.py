@@ -9,6 +9,8 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from agent.errors import AgentError
@@ -16,6 +18,7 @@ from agent.standin.core.responses import Refused
 from at.protocol.errors import AtError
 
 TARGETS: dict[str, Target] = {}
+STATUSES = (200, 201, 204, 206, 302, 400, 401, 403, 404, 409, 412, 422, 429, 500, 503)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +315,43 @@ def access_points(data: bytes) -> None:
     from agent.location.wifi.iw import parse_iw
 
     parse_iw(text(data))
+
+
+@target(ValueError)
+def control_lines(data: bytes) -> None:
+    """The control socket: a request to the agent, its answers, notices to a window."""
+    from agent.daemon.control import protocol
+
+    kinds = (protocol.StatusAnswer, protocol.ErrorAnswer, protocol.MomentsAnswer)
+    for line in data.splitlines():
+        message = protocol.parse(line)
+        for read in (
+            protocol.request_of,
+            protocol.notice_of,
+            *(partial(protocol.convert, kind=kind) for kind in kinds),
+        ):
+            with contextlib.suppress(ValueError):
+                read(message)
+
+
+@target(AgentError)
+def http_answer(data: bytes) -> None:
+    """What a service answers: its first byte says to which call, its second how it went."""
+    from every_call import CALLS
+
+    from agent.call import Response
+    from agent.http.refusals import refusal
+
+    data = data.ljust(2, b"\0")
+    call, status = CALLS[data[0] % len(CALLS)], STATUSES[data[1] % len(STATUSES)]
+    head, _, body = data[2:].rpartition(b"\r\n\r\n")
+    lines = (line.partition(": ") for line in text(head).splitlines())
+    response = Response(status, {name.lower(): value for name, _, value in lines}, body)
+    if status in range(200, 300) or status in call.accepts:
+        call.parse(response)
+    else:
+        now = datetime.fromtimestamp(1_790_000_000, UTC)
+        raise refusal(call.title, response, now=now, advise=call.advice)
 
 
 class as_file:  # noqa: N801 - it stands where a function would

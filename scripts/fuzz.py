@@ -27,12 +27,13 @@ ROOT = environment.ROOT
 CORPUS = ROOT / "fuzz" / "corpus"
 LOCK = ROOT / "requirements-fuzz.lock"
 ATHERIS = ROOT / ".peers" / "atheris"
+PATHS = [str(ROOT), str(ROOT / "fuzz"), str(ROOT / "tests" / "support")]
 LONGEST_BYTES = 4096
 SLOWEST_S = 10
 
 
 def main(arguments: list[str]) -> int:
-    sys.path[:0] = [str(ROOT), str(ROOT / "fuzz")]
+    sys.path[:0] = PATHS
     import targets
 
     parser = argparse.ArgumentParser(prog="scripts/fuzz")
@@ -107,7 +108,7 @@ def _sought(name: str, minutes: float, *, keep: bool) -> int:
 
 def _seek(name: str, options: list[str]) -> None:
     """Be the process of libFuzzer; it does not come back."""
-    sys.path[:0] = [str(ROOT), str(ROOT / "fuzz"), str(ATHERIS)]
+    sys.path[:0] = [*PATHS, str(ATHERIS)]
     import atheris
 
     with atheris.instrument_imports(include=["at", "agent"]):

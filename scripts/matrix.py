@@ -104,7 +104,7 @@ def _run(row: Row, tests: Sequence[str]) -> int:
                    env=_known(), check=True)  # fmt: skip
     own = place / "bin" / "python"
     install = [uv, "pip", "install", "--quiet", "--python", own, "--resolution", row.resolution]
-    what = ["--group", "test", "--editable", f"{ROOT}[all]", *row.more]
+    what = ["--group", "test", "--group", "build", "--editable", f"{ROOT}[all]", *row.more]
     subprocess.run([*within, *install, *what], cwd=ROOT, env=_known(), check=True)
     if row.sitecustomize:
         packages = next((place / "lib").glob("python*/site-packages"))
