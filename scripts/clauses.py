@@ -1,19 +1,30 @@
-"""Print the table of clauses and the tests that hold each, as Markdown.
+"""Print the table of clauses, and what holds each of them, as Markdown.
 
 A test names its clauses with `@pytest.mark.contract("D5.2")`; tests below tests/agent/standin are
-the stand-in's half of a clause, all others the agent's.
+the stand-in's half of a clause, all others the agent's. `mutants`: how many of those drawn for the
+clause a test noticed (tests/mutants.tsv; `scripts/mutate` finds out anew). `others'`: tests in
+which a program or a test suite that is not ours agrees: a released tool, the official suite of a
+language, a bootloader, a tester of documents.
 """
 
 from __future__ import annotations
 
 import ast
+import csv
 import sys
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
+OTHERS = (
+    "peers/",
+    "agent/fota/installers/test_emulated_board.py",
+    "agent/standin/test_schemathesis.py",
+    "agent/standin/device_cloud/devices/test_jsonata_suite.py",
+)
+"""What begins the names of tests that drive something of others."""
 
 
 @dataclass(slots=True)
@@ -57,13 +68,29 @@ def tests_by_clause() -> dict[str, Held]:
     return dict(found)
 
 
+def noticed_mutants() -> dict[str, str]:
+    """Return by clause how many of its mutants a test noticed, as "3 of 4"."""
+    drawn: Counter[str] = Counter()
+    noticed: Counter[str] = Counter()
+    with (TESTS / "mutants.tsv").open(newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            drawn[row["clause"]] += 1
+            noticed[row["clause"]] += row["verdict"] != "survived"
+    return {clause: f"{noticed[clause]} of {count}" for clause, count in drawn.items()}
+
+
 def table() -> str:
     """Return the Markdown table."""
-    held = tests_by_clause()
-    rows = ["| clause | in short | agent | stand-in |", "|---|---|---|---|"]
+    held, mutants = tests_by_clause(), noticed_mutants()
+    rows = ["| clause | in short | agent | stand-in | mutants | others' |", "|---" * 6 + "|"]
     for name, words in clauses().items():
         tests = held.get(name, Held())
-        rows.append(f"| {name} | {words} | {_cell(tests.agent)} | {_cell(tests.standin)} |")
+        both = tests.agent + tests.standin
+        halves = ([test for test in half if not test.startswith(OTHERS)]
+                  for half in (tests.agent, tests.standin))  # fmt: skip
+        others = [test for test in both if test.startswith(OTHERS)]
+        cells = [name, words, *map(_cell, halves), mutants.get(name, ""), _cell(others)]
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 

@@ -38,3 +38,15 @@ def test_every_clause_has_a_test_of_each_of_its_halves(script: ModuleType) -> No
         if not tests.standin and clause not in only_agent and not clause.startswith("C"):
             missing.append(f"{clause}: stand-in")
     assert not missing
+
+
+def test_every_clause_has_mutants_and_each_prefix_of_others_is_of_tests(script: ModuleType) -> None:
+    assert set(script.noticed_mutants()) == set(script.clauses())
+    tests = [
+        test for held in script.tests_by_clause().values() for test in held.agent + held.standin
+    ]
+    assert [
+        prefix for prefix in script.OTHERS if not any(t.startswith(prefix) for t in tests)
+    ] == []
+    table = script.table()
+    assert "| 4 of 4 | `peers/" in table

@@ -25,6 +25,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.contract("O5.1")
 def test_a_chunk_in_each_of_its_encodings(cloud: ServedCloud) -> None:
     (cloud.folder / "chunk.bin").write_bytes(EXAMPLE_SINGLE)
     cloud.run(cloud.key, "post-chunk", "--encoding", "hex", EXAMPLE_SINGLE.hex())
@@ -34,6 +35,7 @@ def test_a_chunk_in_each_of_its_encodings(cloud: ServedCloud) -> None:
     assert {event["device"]["device_serial"] for event in events} == {"TESTSERIAL"}
 
 
+@pytest.mark.contract("O5.1")
 def test_the_chunks_of_a_console_export(cloud: ServedCloud) -> None:
     (cloud.folder / "console.txt").write_text("boot\n" + EXAMPLE_LINES + "uart:~$ \n")
     shown = cloud.run(
@@ -44,6 +46,7 @@ def test_the_chunks_of_a_console_export(cloud: ServedCloud) -> None:
     assert len(cloud.data("events")) == 1
 
 
+@pytest.mark.contract("C7", "O4.1", "O4.2", "O4.3", "O5.3")
 @pytest.mark.parametrize("credential", ["key", "token", "user"])
 def test_a_core_dump(cloud: ServedCloud, credential: str) -> None:
     (cloud.folder / "core.bin").write_bytes(coredump("kit-7"))
@@ -53,6 +56,7 @@ def test_a_core_dump(cloud: ServedCloud, credential: str) -> None:
     assert trace["reason"] == "Hard Fault"
 
 
+@pytest.mark.contract("O4.1", "O4.2", "O5.3")
 @pytest.mark.parametrize("credential", ["token", "user"])
 def test_symbols_are_uploaded_once(cloud: ServedCloud, credential: str) -> None:
     (cloud.folder / "app.elf").write_bytes(small_elf())
@@ -73,6 +77,7 @@ def test_symbols_of_a_software_version(cloud: ServedCloud) -> None:
     assert stored["details"]["software_version"]["version"] == "1.2.3"
 
 
+@pytest.mark.contract("O1.2", "O5.4")
 def test_a_release_is_uploaded_deployed_and_withdrawn(cloud: ServedCloud) -> None:
     image = bytes(range(256)) * 40_000  # more than one part
     (cloud.folder / "image.bin").write_bytes(image)

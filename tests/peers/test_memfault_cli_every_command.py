@@ -161,6 +161,7 @@ def test_an_image_in_chunks_comes_as_two_files_of_one_release(cloud: ServedCloud
     assert {one["firmware_type"] for one in artifacts} == {"zchunk_header_swu", "zchunk_image"}
 
 
+@pytest.mark.contract("O4.2")
 def test_devices_are_made_with_an_organization_token(cloud: ServedCloud) -> None:
     cloud.control(settings={"bulk_s": 0})
     proof = certificate(ec.generate_private_key(ec.SECP256R1()))

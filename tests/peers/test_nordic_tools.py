@@ -24,6 +24,7 @@ CERTIFICATE = (
 )
 
 
+@pytest.mark.contract("C8", "C10")
 @pytest.mark.parametrize("how", ["at", "shell"])
 def test_nrfcredstore_writes_lists_and_deletes(serve: Serve, how: str) -> None:
     kit = serve("--dialect", "at-host" if how == "at" else "shell")
@@ -83,6 +84,7 @@ def test_the_installer_refuses_old_firmware(serve: Serve) -> None:
     assert not (kit.folder / "onboard.csv").exists()
 
 
+@pytest.mark.contract("D10.8")
 def test_the_gathered_attestation_token_is_read_by_the_parser(serve: Serve) -> None:
     kit = serve("--model", "nrf9151")
     kit.run("gather_attestation_tokens", "--cmd-type", "at", "--port", str(kit.port), "--plain")

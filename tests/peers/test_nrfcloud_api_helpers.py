@@ -147,7 +147,7 @@ async def test_a_position_by_one_cell_with_the_service_token(standin: StandIn) -
     assert found["result"]["fulfilledWith"] == "SCELL"
 
 
-@pytest.mark.contract("D9.3")
+@pytest.mark.contract("D4.1", "D5.1", "D9.3")
 async def test_devices_are_made_listed_read_changed_and_removed(standin: StandIn) -> None:
     standin.cloud.settings.bulk_s = 0
     device = "oob-352656109000777"

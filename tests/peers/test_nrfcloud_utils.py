@@ -54,6 +54,7 @@ async def test_it_onboards_devices_and_reports_the_rows_that_fail(tmp_path: Path
         assert "nrf-352656109000102,the PEM is malformed" in result, output
 
 
+@pytest.mark.contract("D4.1", "D9.2")
 async def test_it_lists_bundles_and_devices_and_makes_a_fota_job(tmp_path: Path) -> None:
     async with internet(tmp_path) as (standin, environment):
         manifest = {
@@ -92,6 +93,7 @@ async def test_it_lists_bundles_and_devices_and_makes_a_fota_job(tmp_path: Path)
         assert pending.json()["jobDocument"]["bundleId"] == listed["bundleId"]
 
 
+@pytest.mark.contract("D10.8")
 async def test_it_claims_devices(tmp_path: Path) -> None:
     async with internet(tmp_path) as (standin, environment):
         devices = [uuid.uuid4() for _ in range(3)]

@@ -161,6 +161,7 @@ READINGS = [
 ]
 
 
+@pytest.mark.contract("D5.1", "O1.5", "O2.1")
 @pytest.mark.parametrize(("half", "operation"), READINGS)
 def test_what_can_be_read_from_the_start_is_read_whole(
     generated: Generated, half: str, operation: dict[str, Any]

@@ -61,6 +61,7 @@ def at_the_keyboard(*command: str) -> Iterator[Typist]:
 
 
 @pytest.mark.skipif(shutil.which("picocom") is None, reason="no picocom: scripts/setup installs it")
+@pytest.mark.contract("C8")
 def test_picocom_speaks_to_the_modem_twice(serve: Serve) -> None:
     kit = serve()
     for _ in range(2):
@@ -98,6 +99,7 @@ def test_socat_speaks_to_the_modem(serve: Serve) -> None:
 @pytest.mark.skipif(
     not (PEERS / "memfault").exists(), reason="no .peers here: ./scripts/peers makes it"
 )
+@pytest.mark.contract("O5.1")
 def test_memfaults_console_takes_the_chunks_off_the_console(serve: Serve, tmp_path: Path) -> None:
     serve("--console", str(tmp_path / "console"))
     with chunk_host() as (url, posted):

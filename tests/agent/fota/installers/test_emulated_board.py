@@ -10,7 +10,7 @@ pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 
 from emulated_board import Moment, emulated_board, needs_board, updated
 
-pytestmark = [pytest.mark.peer, needs_board]
+pytestmark = [pytest.mark.peer, pytest.mark.contract("C6"), needs_board]
 
 
 def never(_stage: str, _share: float) -> bool:
