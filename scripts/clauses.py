@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
@@ -47,19 +48,24 @@ def single_halves() -> tuple[set[str], set[str]]:
     return set(listed["only-agent"]["clauses"]), set(listed["only-standin"]["clauses"])
 
 
+@cache
 def tests_by_clause() -> dict[str, Held]:
     """Return the tests that carry a mark, by clause, read from their source."""
     found: dict[str, Held] = defaultdict(Held)
     for path in sorted(TESTS.rglob("test_*.py")):
         relative = path.relative_to(TESTS)
         standin = relative.parts[:2] == ("agent", "standin")
-        for node in ast.walk(ast.parse(path.read_text())):
+        source = path.read_text()
+        if "mark.contract" not in source:
+            continue
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 continue
             for clause in _marks(node.decorator_list):
                 held = found[clause]
                 (held.standin if standin else held.agent).append(f"{relative}::{node.name}")
-        for node in ast.parse(path.read_text()).body:
+        for node in tree.body:
             if isinstance(node, ast.Assign) and _is_pytestmark(node):
                 values = node.value.elts if isinstance(node.value, ast.List) else [node.value]
                 for clause in _marks(values):
