@@ -31,6 +31,8 @@ CHANGELOG = ROOT / "CHANGELOG.md"
 VERSION_FILE = ROOT / "agent" / "__init__.py"
 CYCLONEDX = ROOT / ".peers" / "bin" / "cyclonedx-py"
 UNPUBLISHED = "(not yet published)"
+MANUAL = "reference/generated/commands"
+"""The page of the documentation that is the man page, too."""
 COMPLETIONS = {
     "bash": "share/bash-completion/completions/cellagent",
     "fish": "share/fish/vendor_completions.d/cellagent.fish",
@@ -104,7 +106,9 @@ def _built(tree: Path) -> list[Path]:
 
     manual = tree / "share" / "man" / "man1"
     with tempfile.TemporaryDirectory() as notes:
-        run("sphinx", "-q", "-b", "man", "-d", notes, "docs", manual)
+        only = [f"root_doc={MANUAL}", f"include_patterns={MANUAL}.md"]  # the rest is for html
+        chosen = [word for each in only for word in ("-D", each)]
+        run("sphinx", "-q", "-b", "man", *chosen, "-d", notes, "docs", manual)
     for shell, path in COMPLETIONS.items():
         (tree / path).parent.mkdir(parents=True)
         (tree / path).write_bytes(run("agent", "completion", shell))
