@@ -13,7 +13,7 @@ import httpx
 import pytest
 from browsers import (
     assert_as_recorded,
-    browser,
+    assert_nothing_wider,
     complaints,
     first_paint,
     needs_axe,
@@ -27,6 +27,7 @@ from browsers import (
 from page_agent import page_of
 from page_bench import BUSY, FAILED, REFUSED, bench_of, end, ledger_in, morning, place, plug, record
 from PIL import Image
+from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.keys import Keys
 
 from agent.page.bench import bench_view
@@ -269,12 +270,14 @@ async def test_a_page_without_control_offers_no_act(tmp_path: Path) -> None:
 @needs_chromium
 @needs_axe
 @pytest.mark.timeout(300)
-async def test_an_operator_hears_a_failure_and_scans_from_anywhere(tmp_path: Path) -> None:
+async def test_an_operator_hears_a_failure_and_scans_from_anywhere(
+    tmp_path: Path, driver: WebDriver
+) -> None:
     running = bench_of(2, 2)
     plug(running, [place(1, 1), place(1, 2)])
     tones = "performance.getEntriesByName('tone').length"
 
-    def opened(driver: Any, page: ServedPage) -> None:
+    def opened(page: ServedPage) -> None:
         resize(driver, 1280)
         driver.get(page.link())
         until_text(driver, "Control on")
@@ -282,7 +285,7 @@ async def test_an_operator_hears_a_failure_and_scans_from_anywhere(tmp_path: Pat
         until_text(driver, "Sound on")
         driver.find_element("tag name", "h1").click()
 
-    def scanned(driver: Any) -> None:
+    def scanned() -> None:
         driver.execute_script("document.activeElement.blur()")
         driver.find_element("tag name", "body").send_keys("m" + "a1" + Keys.ENTER)
         until_text(driver, "ma1 is no slot of this tray")
@@ -290,30 +293,29 @@ async def test_an_operator_hears_a_failure_and_scans_from_anywhere(tmp_path: Pat
         driver.switch_to.active_element.send_keys("a1" + Keys.ENTER)
         until_text(driver, "A1 is tried again")
 
-    with browser() as driver:
-        async with page_of(tmp_path, running=running, control=True) as page:
-            await asyncio.to_thread(opened, driver, page)
-            end(running, place(1, 1), **FAILED)
-            await asyncio.to_thread(until, driver, f"{tones} === 1")
-            await asyncio.to_thread(until_text, driver, "1 of 4 slots needs a hand")
-            await asyncio.to_thread(scanned, driver)
-            assert complaints(driver) == []
+    async with page_of(tmp_path, running=running, control=True) as page:
+        await asyncio.to_thread(opened, page)
+        end(running, place(1, 1), **FAILED)
+        await asyncio.to_thread(until, driver, f"{tones} === 1")
+        await asyncio.to_thread(until_text, driver, "1 of 4 slots needs a hand")
+        await asyncio.to_thread(scanned)
+        assert complaints(driver) == []
 
 
 @needs_chromium
 @pytest.mark.timeout(300)
 async def test_a_board_that_came_from_nowhere_is_shown_and_what_it_says_does_nothing(
-    tmp_path: Path,
+    tmp_path: Path, driver: WebDriver
 ) -> None:
     running = bench_of(1, 1)
     running.bench.tray.layout = None
     record(tmp_path, datetime.now(UTC), **{**ENDED, "reason": HOSTILE})
 
-    def look(driver: Any, page: ServedPage) -> None:
+    def look(page: ServedPage) -> None:
         driver.get(page.link())
         until_text(driver, "1 slot, none needs a hand")
 
-    def hostile(driver: Any, page: ServedPage) -> None:
+    def hostile(page: ServedPage) -> None:
         until_text(driver, "4 slots")
         until_text(driver, "=cmd()<script>")
         driver.get(f"{page.url}/report")
@@ -321,12 +323,11 @@ async def test_a_board_that_came_from_nowhere_is_shown_and_what_it_says_does_not
         assert "owned" not in driver.title
         assert complaints(driver) == []
 
-    with browser() as driver:
-        async with page_of(tmp_path, running=running) as page:
-            await asyncio.to_thread(look, driver, page)
-            plug(running, [place(2, 1), place(2, 2), place(2, 3)])
-            end(running, place(2, 2), **{**FAILED, "reason": HOSTILE})
-            await asyncio.to_thread(hostile, driver, page)
+    async with page_of(tmp_path, running=running) as page:
+        await asyncio.to_thread(look, page)
+        plug(running, [place(2, 1), place(2, 2), place(2, 3)])
+        end(running, place(2, 2), **{**FAILED, "reason": HOSTILE})
+        await asyncio.to_thread(hostile, page)
 
 
 @needs_chromium
@@ -334,25 +335,21 @@ async def test_a_board_that_came_from_nowhere_is_shown_and_what_it_says_does_not
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("size", [(4, 4), (8, 8)])
 async def test_the_bench_and_its_report_break_no_rule_of_accessibility_at_any_size(
-    tmp_path: Path, size: tuple[int, int]
+    tmp_path: Path, driver: WebDriver, size: tuple[int, int]
 ) -> None:
     running = morning() if size == (4, 4) else bench_of(*size)
     record(tmp_path, datetime.now(UTC), **ENDED)
 
     def look(page: ServedPage) -> None:
-        with browser() as driver:
-            driver.get(page.link())
-            for path in ("/bench", "/report", "/report?period=all"):
-                for scheme in ("light", "dark"):
-                    driver.get(page.url + path)
-                    prefer(driver, prefers_color_scheme=scheme)
-                    until_text(driver, "Yield")
-                    assert violations(driver) == [], path
-                    for width in (320, 360, 1280, 1920, 3840):
-                        resize(driver, width)
-                        wide = driver.execute_script("return document.documentElement.scrollWidth")
-                        assert wide <= width, f"{path} at {width} px"
-            assert complaints(driver) == []
+        driver.get(page.link())
+        for path in ("/bench", "/report", "/report?period=all"):
+            driver.get(page.url + path)
+            until_text(driver, "Yield")
+            for scheme in ("light", "dark"):
+                prefer(driver, prefers_color_scheme=scheme)
+                assert violations(driver) == [], path
+                assert_nothing_wider(driver, path)
+        assert complaints(driver) == []
 
     async with page_of(tmp_path, running=running, control=True) as page:
         await asyncio.to_thread(look, page)
@@ -360,20 +357,21 @@ async def test_the_bench_and_its_report_break_no_rule_of_accessibility_at_any_si
 
 @needs_chromium
 @pytest.mark.timeout(300)
-async def test_names_and_words_of_a_tray_are_read_from_two_metres(tmp_path: Path) -> None:
+async def test_names_and_words_of_a_tray_are_read_from_two_metres(
+    tmp_path: Path, driver: WebDriver
+) -> None:
     """16 minutes of arc at 2 m are 47 px of a 24 inch screen of 1920x1080 (ISO 9241-303)."""
 
     def sizes(page: ServedPage) -> list[float]:
-        with browser() as driver:
-            resize(driver, 1920, 1080)
-            driver.get(page.link())
-            until_text(driver, "Yield")
-            read = "[...document.querySelectorAll('.slot h2, .slot .w')].map("
-            read += "(each) => parseFloat(getComputedStyle(each).fontSize))"
-            found: list[float] = driver.execute_script(f"return {read}")
-            tall = driver.execute_script("return document.documentElement.scrollHeight")
-            assert tall <= 1080, "the whole tray is seen without scrolling"
-            return found
+        resize(driver, 1920, 1080)
+        driver.get(page.link())
+        until_text(driver, "Yield")
+        read = "[...document.querySelectorAll('.slot h2, .slot .w')].map("
+        read += "(each) => parseFloat(getComputedStyle(each).fontSize))"
+        found: list[float] = driver.execute_script(f"return {read}")
+        tall = driver.execute_script("return document.documentElement.scrollHeight")
+        assert tall <= 1080, "the whole tray is seen without scrolling"
+        return found
 
     record(tmp_path, datetime.now(UTC))
     async with page_of(tmp_path, running=morning()) as page:
@@ -382,17 +380,18 @@ async def test_names_and_words_of_a_tray_are_read_from_two_metres(tmp_path: Path
 
 @needs_chromium
 @pytest.mark.timeout(300)
-async def test_a_failed_slot_keeps_its_fill_in_forced_colours(tmp_path: Path) -> None:
+async def test_a_failed_slot_keeps_its_fill_in_forced_colours(
+    tmp_path: Path, driver: WebDriver
+) -> None:
     fill = "getComputedStyle(document.querySelector('.slot.bad')).backgroundColor"
 
     def fills(page: ServedPage) -> list[str]:
-        with browser() as driver:
-            driver.get(page.link())
-            until_text(driver, "FAIL")
-            before = driver.execute_script(f"return {fill}")
-            prefer(driver, forced_colors="active")
-            until(driver, "matchMedia('(forced-colors: active)').matches")
-            return [before, driver.execute_script(f"return {fill}")]
+        driver.get(page.link())
+        until_text(driver, "FAIL")
+        before = driver.execute_script(f"return {fill}")
+        prefer(driver, forced_colors="active")
+        until(driver, "matchMedia('(forced-colors: active)').matches")
+        return [before, driver.execute_script(f"return {fill}")]
 
     async with page_of(tmp_path, running=morning()) as page:
         before, forced = await asyncio.to_thread(fills, page)
@@ -402,7 +401,7 @@ async def test_a_failed_slot_keeps_its_fill_in_forced_colours(tmp_path: Path) ->
 @needs_chromium
 @pytest.mark.timeout(300)
 async def test_without_a_script_the_tray_is_the_recorded_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, driver: WebDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.page.server.AgentFeed", partial(AgentFeed, now=lambda: NOW))
     for number in range(40, 0, -1):
@@ -410,11 +409,10 @@ async def test_without_a_script_the_tray_is_the_recorded_picture(
         record(tmp_path, NOW - timedelta(minutes=number), **ends)
 
     def take(page: ServedPage) -> Image.Image:
-        with browser() as driver:
-            resize(driver, 1280, 800)
-            driver.get(page.link())
-            until_text(driver, "Yield")
-            return first_paint(driver, f"{page.url}/bench")
+        resize(driver, 1280, 800)
+        driver.get(page.link())
+        until_text(driver, "Yield")
+        return first_paint(driver, f"{page.url}/bench")
 
     async with page_of(tmp_path, running=morning()) as page:
         assert_as_recorded(await asyncio.to_thread(take, page), "page-bench")
