@@ -1,6 +1,7 @@
 """A ledger that several stations share: PostgreSQL, by its driver."""
 
 import contextlib
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ import psycopg
 from agent.errors import UsageError
 from agent.provisioning.ledger import backend
 from agent.provisioning.ledger.sqlite import SqliteDatabase, sqlite_time
+from at.protocol.counts import counted
 
 _LOOPBACK = {"", "localhost", "127.0.0.1", "::1"}
 # By libpq's names. A server that fell off the network is noticed, by the kernel, within 30 s.
@@ -40,9 +42,22 @@ _UNLOCK = f"SELECT pg_advisory_unlock({_LOCK_CLASS}, hashtext(:name))"
 _VERSION = "SELECT version_num FROM alembic_version"
 _PAGE = 1000
 _TABLES_WITHIN_S = 10
+_ROOM = (
+    "SELECT current_setting('max_connections')::int - count(*) "
+    "- current_setting('superuser_reserved_connections')::int "
+    "- COALESCE(current_setting('reserved_connections', true), '0')::int "
+    "FROM pg_stat_activity WHERE datid IS NOT NULL"
+)
+"""How many connections more the server takes from who is not its superuser."""
+_LITTLE_ROOM = 10
+_MORE_ROOM = (
+    "`max_connections` of the server must exceed the number of stations by 10: "
+    "`ALTER SYSTEM SET max_connections = 200`, then restart the server"
+)
 _FULL = "too many clients", "too many connections", "connection slots are reserved"
 _NAMED = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 """A value's name in a statement; `::` is a cast."""
+_log = logging.getLogger(__name__)
 
 
 class PostgresqlDatabase:
@@ -84,14 +99,19 @@ class PostgresqlDatabase:
                 self._begun = None
 
     def version(self) -> str | None:
-        """Return the newest migration that was run."""
+        """Return the newest migration that was run; warn where few stations more have room."""
         try:
             with self.transaction() as execute:
-                return _version_in(execute(_VERSION, {}))
+                connections, found = execute(_ROOM, {}), execute(_VERSION, {})
         except backend.DatabaseFailed as error:
             if isinstance(error.__cause__, psycopg.errors.UndefinedTable):
                 return None
             raise
+        room = max(0, connections[0][0])
+        if room < _LITTLE_ROOM:
+            left = counted(room, "stations")
+            _log.warning("%s has room for %s more: %s", shown(self._address), left, _MORE_ROOM)
+        return _version_in(found)
 
     def migrate(self, version: str | None = None) -> None:
         """Run the migrations that are missing up to a version. Raises StationsAtWork."""
@@ -244,9 +264,7 @@ class PostgresqlDatabase:
             if not any(words in str(error) for words in _FULL):
                 raise
             raise backend.DatabaseFailed(
-                "its server has no connection left, and each station needs one",
-                way_out="`max_connections` of the server must exceed the number of stations by 10: "
-                "`ALTER SYSTEM SET max_connections = 200`, then restart the server",
+                "its server has no connection left, and each station needs one", way_out=_MORE_ROOM
             ) from error
 
 

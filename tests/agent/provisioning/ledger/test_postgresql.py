@@ -229,13 +229,21 @@ def test_one_process_of_a_station_gives_its_records_at_a_time(cluster: str) -> N
     other.close()
 
 
-def test_a_server_without_a_connection_left_says_how_many_the_stations_need() -> None:
+def test_a_server_says_how_many_connections_the_stations_need_before_none_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     try:
         with postgres_if_there() as server:
-            server.execute("ALTER SYSTEM SET max_connections = 4")
+            server.execute("ALTER SYSTEM SET max_connections = 15")
+            server.execute("ALTER SYSTEM SET autovacuum = off")  # its workers are connected, too
             server.kill()
             server.start()
-            stations = [opened(server.url, str(number)) for number in range(4)]
+            # Two of them, and three that are kept for the superuser, leave ten.
+            stations = [opened(server.url, str(number)) for number in range(2)]
+            assert caplog.messages == []
+            stations += [opened(server.url, str(number)) for number in range(2, 15)]
+            assert "has room for 9 stations more: `max_connections`" in caplog.messages[0]
+            assert "has room for 0 stations more" in caplog.messages[-1]
             with pytest.raises(LedgerError, match="no connection left") as full:
                 opened(server.url, "one too many")
             assert "max_connections" in full.value.hint
