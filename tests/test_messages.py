@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,8 @@ from command_tree import assert_exists
 from agent.config.parse import all_keys
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "scripts"))
-from messages import messages
+from messages import Message, messages
 
-MESSAGES = list(messages())
 _QUOTED = re.compile(r"`[^`]*`")
 _KEYS = sorted({key.replace(".NAME.", ".{name}.") for key in all_keys() if "." in key})
 _KEY = re.compile(rf"(?<![\w.{{`])({'|'.join(map(re.escape, _KEYS))})(?![\w.])")
@@ -27,19 +25,28 @@ _NAMED = re.compile(
 )
 
 
-def commands() -> Iterator[tuple[str, str]]:
-    for message in MESSAGES:
-        for text in (message.text, message.hint):
-            for quoted in _QUOTED.findall(text):
-                if quoted.startswith("`cellagent "):
-                    yield f"{message.path}:{message.line}", quoted.strip("`")
+@pytest.fixture(scope="module")
+def all_messages() -> list[Message]:
+    """Read no file when the tests are collected, which each of their processes does."""
+    return list(messages())
 
 
-@pytest.mark.parametrize(("where", "line"), list(commands()))
-def test_each_command_that_a_message_names_exists_with_its_options(where: str, line: str) -> None:
-    words = shlex.split(re.sub(r"\{[^}]*\}+", "WORD", line))[1:]
-    named = next((at for at, word in enumerate(words) if not word.islower()), len(words))
-    assert_exists(where, words[:named] + [word for word in words[named:] if word[:1] == "-"])
+def test_each_command_that_a_message_names_exists_with_its_options(
+    all_messages: list[Message],
+) -> None:
+    commands = [
+        (f"{message.path}:{message.line}", quoted.strip("`"))
+        for message in all_messages
+        for text in (message.text, message.hint)
+        for quoted in _QUOTED.findall(text)
+        if quoted.startswith("`cellagent ")
+    ]
+    assert commands
+    for where, line in commands:
+        words = shlex.split(re.sub(r"\{[^}]*\}+", "WORD", line))[1:]
+        named = next((at for at, word in enumerate(words) if not word.islower()), len(words))
+        options = [word for word in words[named:] if word[:1] == "-"]
+        assert_exists(where, words[:named] + options)
 
 
 def _left_to_type(hint: str) -> str:
@@ -50,10 +57,10 @@ def _left_to_type(hint: str) -> str:
     return ", ".join(each[0] for each in found if each)
 
 
-def test_what_a_hint_says_to_type_stands_in_backticks() -> None:
+def test_what_a_hint_says_to_type_stands_in_backticks(all_messages: list[Message]) -> None:
     wrong = [
         f"{message.path}:{message.line}: {left}: {message.hint}"
-        for message in MESSAGES
+        for message in all_messages
         if (left := _left_to_type(message.hint))
     ]
     assert not wrong, "\n".join(wrong)
