@@ -1,7 +1,7 @@
 """Starts `python -m agent` for the tests from a process that has imported its libraries already.
 
-Most of a short command is imports. One server for each test process does them once, and forks
-itself for each command.
+Most of a short command is imports. One server for each test process does them once, with the first
+command, and forks itself for each.
 The command is a true process and a true child of the test, with streams, folder, environment, mask
 and group as `subprocess` was told. What a fork could not be told is started as ever: other
 programs, another locale, other settings of the interpreter, a function to call before.
@@ -48,20 +48,30 @@ class WarmStart:
     """The server of one test process; it ends with it."""
 
     def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair()
-        theirs.set_inheritable(True)
-        # Not by `subprocess`, whose processes are those of a test.
-        self._pid = os.posix_spawn(
-            sys.executable, [sys.executable, __file__, str(theirs.fileno())], os.environ
-        )
-        theirs.close()
+        # Of the process as it is before any test, whichever of them starts the first command.
+        self._environment = dict(os.environ)
+        self._ours: socket.socket | None = None
+        self._pid = 0
         self._lock = threading.Lock()
         self._prctl = ctypes.CDLL(None).prctl
 
     def close(self) -> None:
         """End the server."""
-        self._ours.close()
-        os.waitpid(self._pid, 0)
+        if self._ours is not None:
+            self._ours.close()
+            os.waitpid(self._pid, 0)
+
+    def _connected(self) -> socket.socket:
+        """Return the connection to the server, which starts with the first command."""
+        if self._ours is None:
+            self._ours, theirs = socket.socketpair()
+            theirs.set_inheritable(True)
+            # Not by `subprocess`, whose processes are those of a test.
+            self._pid = os.posix_spawn(
+                sys.executable, [sys.executable, __file__, str(theirs.fileno())], self._environment
+            )
+            theirs.close()
+        return self._ours
 
     def may_start(self, wanted: dict[str, Any]) -> bool:
         """Return True if a fork can be made what `subprocess` was told to start."""
@@ -99,12 +109,13 @@ class WarmStart:
             }
         )
         with self._lock:
+            server = self._connected()
             # Whoever loses its parent meanwhile becomes our child: so does the command.
             self._prctl(_PR_SET_CHILD_SUBREAPER, 1)
             try:
-                socket.send_fds(self._ours, [_LENGTH.pack(len(request))], streams)
-                self._ours.sendall(request)
-                return int(_LENGTH.unpack(_read(self._ours, _LENGTH.size))[0])
+                socket.send_fds(server, [_LENGTH.pack(len(request))], streams)
+                server.sendall(request)
+                return int(_LENGTH.unpack(_read(server, _LENGTH.size))[0])
             finally:
                 self._prctl(_PR_SET_CHILD_SUBREAPER, 0)
 
