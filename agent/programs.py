@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Callable
 
 _LINE_CHARACTERS = 200
@@ -54,7 +55,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 
 def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        if os.name == "posix":
+        if sys.platform != "win32":
             os.killpg(process.pid, number)
         elif process.returncode is None:
             process.kill()

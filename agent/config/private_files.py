@@ -13,6 +13,7 @@ import errno
 import os
 import shlex
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,7 +28,6 @@ from agent.config.trusted_places import (
 )
 from agent.errors import AgentError, ConfigError
 
-_POSIX = os.name == "posix"
 MAX_BYTES = 1024 * 1024
 """No configuration, secrets or key file is larger."""
 
@@ -50,7 +50,7 @@ class FolderUnusable(AgentError):
 
 
 def _is_own(folder: Path) -> bool:
-    return os.name == "posix" and folder.is_dir() and folder.stat().st_uid == os.getuid()
+    return sys.platform != "win32" and folder.is_dir() and folder.stat().st_uid == os.getuid()
 
 
 def _writable(folder: Path) -> bool:
@@ -129,7 +129,7 @@ def replacing(
 
 def sync_folder(folder: Path) -> None:
     """Sync a folder: files created, renamed or removed in it stay so after a crash."""
-    if os.name == "nt":
+    if sys.platform == "win32":
         return  # a folder cannot be opened there, and its entries are journaled
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -202,7 +202,7 @@ def read_plain(path: Path, what: str, *, private: bool = False) -> bytes:
 
 
 def _require_private(path: Path, what: str, status: os.stat_result) -> None:
-    if _POSIX and status.st_mode & 0o077:
+    if sys.platform != "win32" and status.st_mode & 0o077:
         mend = f"chmod 600 {shlex.quote(str(path))}"
         raise ConfigError(
             f"{what}: others can read {path} (mode {stat.S_IMODE(status.st_mode):04o})",

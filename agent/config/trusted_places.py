@@ -10,6 +10,7 @@ import logging
 import os
 import shlex
 import stat
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, cached_property
@@ -18,7 +19,6 @@ from pathlib import Path
 from agent.config.paths import state_dir
 from agent.errors import RefusedByRule
 
-_POSIX = os.name == "posix"
 _SYSTEM = Path("/").stat().st_uid
 _GROUP, _OTHERS = 0o020, 0o002
 _ACL = "system.posix_acl_access"
@@ -93,12 +93,13 @@ class _Place:
     @property
     def may_be_closed(self) -> bool:
         """Whether closing it is good advice: /tmp must stay open, and root's is not ours."""
-        mine = self.status is not None and self.status.st_uid == os.geteuid()
-        return mine and not self.is_sticky
+        if sys.platform == "win32" or self.status is None or self.is_sticky:
+            return False
+        return self.status.st_uid == os.geteuid()
 
 
 def _require_trusted(places: Iterable[_Place]) -> None:
-    if not _POSIX:
+    if sys.platform == "win32":
         return
     places = list(places)
     for place in places:
@@ -119,7 +120,9 @@ def _require_trusted(places: Iterable[_Place]) -> None:
 
 def _of_another_user(place: _Place, owner: str) -> UntrustedPlace:
     mend = f"run this as {owner}"
-    if os.geteuid() and not place.leads:  # root would be told to take what is somebody else's
+    if (
+        sys.platform != "win32" and os.geteuid() and not place.leads
+    ):  # root would be told to take what is somebody else's
         mend = f'`sudo chown -R "$(id -un)" {shlex.quote(str(place.path))}` if it is to be yours'
     return UntrustedPlace(
         f"{place.path} belongs to another user ({owner})",
@@ -139,6 +142,8 @@ def _elsewhere(place: Path) -> str:
 
 def _is_private(place: Path, status: os.stat_result) -> bool:
     """Return whether only this user is in the group that may write, as where the umask is 002."""
+    if sys.platform == "win32":
+        return False
     import grp
     import pwd
 
@@ -157,12 +162,14 @@ def _is_private(place: Path, status: os.stat_result) -> bool:
 def _has_acl(place: Path) -> bool:
     """Return whether an access list names more users: the mode shows only what they may at most."""
     try:
-        return _ACL in os.listxattr(place)
-    except (OSError, AttributeError):  # not on macOS
+        return sys.platform == "linux" and _ACL in os.listxattr(place)
+    except OSError:
         return False
 
 
 def _user(number: int) -> str:
+    if sys.platform == "win32":
+        return f"number {number}"
     import pwd
 
     try:

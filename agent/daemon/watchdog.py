@@ -27,18 +27,18 @@ SMALLEST_STEP_S = 30.0
 def notify(state: str) -> None:
     """Send `state` ("READY=1") to systemd, if it started us (sd_notify(3))."""
     address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address.startswith(("/", "@")) or not hasattr(socket, "AF_UNIX"):
+    if sys.platform == "win32" or not address.startswith(("/", "@")):
         return
     # "@" stands for the zero byte of an abstract name.
     path = "\0" + address[1:] if address[0] == "@" else address
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.connect(path)
         manager.sendall(state.encode())
 
 
 def reloading() -> str:
     """Return the state that announces a reload; READY=1 ends it."""
-    return f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}"
+    return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"
 
 
 def watchdog_s() -> float | None:

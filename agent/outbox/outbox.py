@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 import uuid
@@ -68,7 +69,9 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 def since_boot() -> float:
     """Return seconds since boot, which nobody sets; with those of sleep where they are known."""
-    return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
+    if sys.platform == "win32" or _BOOT_CLOCK is None:
+        return time.monotonic()
+    return time.clock_gettime(_BOOT_CLOCK)
 
 
 def boot_name() -> str:

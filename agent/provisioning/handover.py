@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -195,7 +195,7 @@ class Handover:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
-                start_new_session=os.name == "posix",
+                start_new_session=sys.platform != "win32",
             )
         except OSError as error:
             raise _NotTaken(f"{name} cannot be started: {error.strerror}") from error

@@ -6,6 +6,7 @@ The holder is found in /proc; where that hides it, in ModemManager's list.
 import errno
 import os
 import re
+import sys
 import threading
 from difflib import get_close_matches
 from pathlib import Path, PurePath
@@ -30,7 +31,7 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
             holder=holder,
         )
     if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
-        if os.name == "nt":
+        if sys.platform == "win32":
             # Windows says "access denied" for a port that another program has open.
             return PortBusy(f"{shown} is in use or forbidden", holder=ANOTHER)
         group = group_of(device)
@@ -63,12 +64,14 @@ def group_of(device: str) -> str:
 
     A group of administrators counts as none: nobody should join it for the sake of a port.
     """
-    try:
-        import grp
+    if sys.platform == "win32":
+        return ""
+    import grp
 
+    try:
         status = Path(device).stat()
         group = grp.getgrgid(status.st_gid).gr_name
-    except (ImportError, OSError, KeyError):
+    except (OSError, KeyError):
         return ""
     may = status.st_mode & _READ_AND_WRITE == _READ_AND_WRITE and status.st_gid != 0
     return group if may and group not in _ADMINISTRATORS else ""
@@ -76,7 +79,7 @@ def group_of(device: str) -> str:
 
 def _way_in(device: str, group: str) -> str:
     """Return what helps a user who may not open `device`, which members of `group` may open."""
-    if not group:
+    if sys.platform == "win32" or not group:
         return _udev_hint(device)
     import grp
     import pwd
@@ -93,6 +96,8 @@ def _way_in(device: str, group: str) -> str:
 
 
 def _udev_hint(device: str) -> str:
+    if sys.platform == "win32":
+        return ""
     import grp
 
     known = {entry.gr_name for entry in grp.getgrall()}
@@ -115,6 +120,8 @@ def holder_of(device: str, proc: Path = Path("/proc")) -> str:
 
     Where /proc does not show it, ModemManager is asked for its list.
     """
+    if sys.platform == "win32":
+        return ANOTHER
     try:
         device_number = Path(device).stat().st_rdev
     except OSError:
@@ -153,7 +160,7 @@ def _own_holder(device_number: int, proc: Path) -> str:
 
 def _is_device(handle: Path, device_number: int) -> bool:
     try:
-        return handle.stat().st_rdev == device_number
+        return sys.platform != "win32" and handle.stat().st_rdev == device_number
     except OSError:
         return False
 
@@ -163,7 +170,7 @@ _PSEUDO_TERMINALS = range(136, 144)  # major numbers: Linux, Documentation/admin
 
 def _is_far_end(process: Path, terminal: int) -> bool:
     """Return whether a process is the far end of a pseudo-terminal, such as a virtual modem."""
-    if os.major(terminal) not in _PSEUDO_TERMINALS:
+    if sys.platform == "win32" or os.major(terminal) not in _PSEUDO_TERMINALS:
         return False
     mark = f"tty-index:\t{os.minor(terminal)}\n"
     try:

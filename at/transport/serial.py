@@ -1,7 +1,7 @@
 """Opens a serial port for this process alone."""
 
 import contextlib
-import os
+import sys
 
 import serial
 
@@ -11,7 +11,7 @@ from at.ports.usb import Listing, resolve, system_ports
 
 def termios_error() -> type[Exception]:
     """Return what modem-line and buffer calls raise besides OSError."""
-    if os.name != "posix":
+    if sys.platform == "win32":
         return OSError
     import termios
 
@@ -20,6 +20,8 @@ def termios_error() -> type[Exception]:
 
 class PortHandle(serial.Serial):
     """A serial port that keeps bytes received before it was opened: a boot banner, a notice."""
+
+    fd: int | None
 
     def _reset_input_buffer(self) -> None:
         """Keep the bytes: pyserial's open() would throw them away."""
@@ -44,11 +46,11 @@ def open_handle(
     handle.rtscts = flow
     handle.timeout = timeout
     handle.write_timeout = timeout
-    if os.name == "posix":
+    if sys.platform != "win32":
         handle.exclusive = True
     try:
         handle.open()
-        if os.name == "posix":
+        if sys.platform != "win32":
             import fcntl
             import termios
 
@@ -61,7 +63,7 @@ def open_handle(
 
 def release_handle(handle: PortHandle) -> None:
     """Release the exclusive lock; the port may be gone already."""
-    if os.name == "posix" and handle.is_open:
+    if sys.platform != "win32" and handle.is_open:
         import fcntl
         import termios
 

@@ -39,7 +39,7 @@ class Keyboard:
         """Whether somebody may type here: not from the background, where that would stop us."""
         if not self._is_terminal:
             return self._scans
-        return os.name != "posix" or os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+        return sys.platform == "win32" or os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
 
     async def typed(self) -> AsyncIterator[str]:
         """Yield each line where lines are scanned, else each key."""
@@ -68,7 +68,7 @@ class Keyboard:
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
     """Have the terminal give each character at once, and not show it: the table stands there."""
-    if os.name != "posix":
+    if sys.platform == "win32":
         yield
         return
     import termios

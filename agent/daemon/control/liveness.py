@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import sys
 from pathlib import Path
 
 from agent.daemon.control.socket import ControlSocket
@@ -73,6 +74,8 @@ def not_answering(writer: asyncio.StreamWriter | None) -> NotAnswering:
 def _peer(writer: asyncio.StreamWriter) -> int:
     """Return the PID of the process that listens, 0 where the system does not tell."""
     connected = writer.get_extra_info("socket")
+    if sys.platform == "win32":
+        return 0
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None or connected.family != socket.AF_UNIX:
         return 0

@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import secrets
 import select
+import sys
 from collections.abc import Callable
 from typing import Protocol
 
@@ -219,9 +220,9 @@ class _Client:
     def has_gone(self) -> bool:
         """Whether the client has gone meanwhile: the agent was stopped, or hung for a while.
 
-        One that only writes no more still wants its answer. Not told where there is no `poll`.
+        One that only writes no more still wants its answer. Not told on Windows: it has no `poll`.
         """
-        if not hasattr(select, "poll"):
+        if sys.platform == "win32":
             return False
         poll = select.poll()
         poll.register(self.writer.get_extra_info("socket").fileno(), 0)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ class ControlSocket:
 
         Raises OSError, ValueError, KeyError; TimeoutError where too many wait for the agent.
         """
-        if self.is_socket:
+        if sys.platform != "win32" and self.is_socket:
             connected = socket.socket(socket.AF_UNIX)
             connected.setblocking(False)
             try:
@@ -61,7 +62,7 @@ class ControlSocket:
         line in bytes. Raises OSError.
         """
         self.path.unlink(missing_ok=True)
-        if self.is_socket:
+        if sys.platform != "win32" and self.is_socket:
             umask = os.umask(0o177)
             try:
                 return await asyncio.start_unix_server(connected, self.path, limit=limit)
@@ -84,7 +85,7 @@ def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
     make_private_folder(folder)
     name = quote(profile, safe="").replace(".", "%2E")[:100]
     path = folder / f"{name}.sock"
-    if not hasattr(socket, "AF_UNIX") or len(os.fsencode(path)) > _LONGEST_PATH:
+    if sys.platform == "win32" or len(os.fsencode(path)) > _LONGEST_PATH:
         path = path.with_suffix(".port")
     return ControlSocket(path)
 

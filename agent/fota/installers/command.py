@@ -12,6 +12,7 @@ import asyncio
 import os
 import re
 import shutil
+import sys
 from dataclasses import dataclass
 
 from agent import programs
@@ -64,7 +65,7 @@ class CommandInstaller:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
-                start_new_session=os.name == "posix",
+                start_new_session=sys.platform != "win32",
             )
         except OSError as error:
             raise base.InstallFailed(f"{words[0]} cannot be started: {error.strerror}") from error

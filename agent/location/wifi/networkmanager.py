@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -124,6 +125,8 @@ async def _access_point(bus: MessageBus, path: str) -> AccessPoint:
 
 
 def _boot_time_s() -> float:
+    if sys.platform != "linux":  # where there is no NetworkManager
+        return time.monotonic()
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

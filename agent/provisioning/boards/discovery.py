@@ -1,6 +1,8 @@
 """Discovery of boards: on named ports, or on every connected kit."""
 
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agent.errors import UsageError
@@ -66,11 +68,11 @@ def _mark(name: str, listed: Sequence[UsbPort]) -> object:
         device, _ = resolve(name, rtscts=False, listing=lambda: list(listed))
     except PortNotFound:
         return None
-    try:
-        found = Path(device).stat()
-    except OSError:  # Windows: a name, and no file
-        return next((port for port in listed if port.device == device), None)
-    return found.st_ino, found.st_rdev, found.st_ctime_ns
+    if sys.platform != "win32":  # where a port is a name, and no file
+        with suppress(OSError):
+            found = Path(device).stat()
+            return found.st_ino, found.st_rdev, found.st_ctime_ns
+    return next((port for port in listed if port.device == device), None)
 
 
 def _kits(ports: Sequence[UsbPort]) -> list[UsbPort]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -137,10 +138,10 @@ class Connection(H11Protocol):
 
 def most_connections() -> int:
     """Return how many connections there may be, so that descriptors are left for the rest."""
-    try:
-        import resource
-    except ImportError:  # Windows counts no descriptors
+    if sys.platform == "win32":  # it counts no descriptors
         return 4096
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return 4096

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
@@ -69,11 +70,7 @@ class _Inotify:
         return cls._of_loops.get(loop) or cls(loop)
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            self._libc = ctypes.CDLL(None, use_errno=True)
-            self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        except AttributeError as error:
-            raise OSError("no inotify on this system") from error
+        self._libc, self._fd = _instance()
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), "inotify")
         self._loop = loop
@@ -132,3 +129,11 @@ def _descriptors(path: str, processes: str) -> int:
                 with contextlib.suppress(OSError):
                     found += os.readlink(entry.path) == path  # noqa: PTH115 - thousands of them
     return found
+
+
+def _instance() -> tuple[ctypes.CDLL, int]:
+    """Return the C library and the descriptor that it gave, -1 for none. Raises OSError."""
+    if sys.platform != "linux":
+        raise OSError("no inotify on this system")
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc, libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,7 +1,7 @@
 """A virtual kit on all its ports: AT, console and the Wi-Fi companion, each on a terminal."""
 
 import contextlib
-import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +48,7 @@ async def served(
     stack: contextlib.AsyncExitStack, path: Path, received: Callable[[bytes], None]
 ) -> PtyServer | TcpServer:
     """Serve one port until `stack` unwinds: on a terminal, on TCP where the system has none."""
-    if os.name == "nt":
+    if sys.platform == "win32":
         server = TcpServer(received)
         stack.push_async_callback(server.close)
         await server.listen("127.0.0.1", 0)

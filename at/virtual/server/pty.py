@@ -2,13 +2,11 @@
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import re
 import select
 import stat
-import termios
-import tty
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,15 +45,7 @@ class PtyServer:
     def plug_in(self) -> None:
         """Make the terminal and its link, again after `close`. Raises PortError."""
         self._backlog = bytearray()
-        try:
-            self._ours, self._theirs = os.openpty()
-        except OSError as error:
-            raise PortError(
-                f"cannot make a terminal for {self.link}: {error.strerror}",
-                hint="fewer kits in one process, or allow it more open files: `ulimit -n 8192`",
-            ) from error
-        self.device = os.ttyname(self._theirs)
-        os.set_blocking(self._ours, False)
+        self._ours, self._theirs, self.device = _new_terminal(self.link)
         self._reset_terminal()
         try:
             self._clients: ClientCount | None = ClientCount(self.device, self._clients_changed)
@@ -79,6 +69,12 @@ class PtyServer:
 
     def _reset_terminal(self) -> None:
         """Reset the terminal for a new client: raw mode, not exclusive, empty."""
+        if sys.platform == "win32":
+            return
+        import fcntl
+        import termios
+        import tty
+
         tty.setraw(self._theirs, termios.TCSANOW)
         fcntl.ioctl(self._theirs, termios.TIOCNXCL)
         termios.tcflush(self._theirs, termios.TCIFLUSH)
@@ -207,3 +203,20 @@ def _occupant(link: Path) -> str:
     if served is not None and served["pid"]:
         return f"it is a terminal that {shown_process(Path('/proc', served['pid']))} serves"
     return f"it is a link to {link.readlink()} already"
+
+
+def _new_terminal(link: Path) -> tuple[int, int, str]:
+    """Return the two ends of a terminal, ours first, and its name. Raises PortError."""
+    if sys.platform == "win32":
+        raise PortError(
+            "Windows has no pseudo-terminals", hint="serve on TCP: `--tcp 127.0.0.1:2323`"
+        )
+    try:
+        ours, theirs = os.openpty()
+    except OSError as error:
+        raise PortError(
+            f"cannot make a terminal for {link}: {error.strerror}",
+            hint="fewer kits in one process, or allow it more open files: `ulimit -n 8192`",
+        ) from error
+    os.set_blocking(ours, False)
+    return ours, theirs, os.ttyname(theirs)

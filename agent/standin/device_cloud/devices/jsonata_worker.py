@@ -67,7 +67,7 @@ class _OutOfTime(BaseException):
 
 def _limit_time(cpu_s: float) -> None:
     """Bound the processor time from now on, in seconds; 0: no longer."""
-    if not hasattr(signal, "setitimer"):  # Windows: the stand-in watches the clock
+    if sys.platform == "win32":  # the stand-in watches the clock
         return
     signal.signal(signal.SIGPROF, _out_of_time)
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
@@ -112,10 +112,10 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def _limit_memory() -> None:
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
+    if sys.platform == "win32":  # it has no such limit
         return
+    import resource
+
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
