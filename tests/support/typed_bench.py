@@ -27,10 +27,10 @@ class TypedBench:
     def __init__(
         self, arguments: list[str], environment: Mapping[str, str], columns: int, lines: int
     ) -> None:
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self._ours, self._theirs = pty.openpty()
+        theirs = self._theirs
+        self.resize(columns, lines)
         self.before = termios.tcgetattr(theirs)
-        self._theirs = theirs
         self.written = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "agent", "provision", "run", *arguments],
@@ -40,6 +40,10 @@ class TypedBench:
             stderr=theirs,
             preexec_fn=_own_terminal,  # noqa: PLW1509 - two calls of the system, and no thread
         )
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Make the terminal's window another size, and tell the run."""
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def type(self, text: str) -> None:
         """Type as a scanner does: all at once, and Enter."""

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import emit, note, say
@@ -19,6 +20,7 @@ from agent.provisioning.running.tray import Slot, SlotState, Tray
 from at.protocol.counts import counted
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleDimensions, Group
     from rich.live import Live
 
     from agent.cli.framework.session import Session
@@ -58,6 +60,7 @@ class BenchView:
         self._began = time.monotonic()
         self._last_scan: Scan | None = None
         self._live: Live | None = None
+        self._size: ConsoleDimensions | None = None
         self._over = False
         self._once = _OncePerRun(session.verbosity)
 
@@ -69,13 +72,7 @@ class BenchView:
             console = Console(file=drawing(sys.stderr), highlight=False)
             self._live = Live(
                 console=console,
-                get_renderable=lambda: drawn(
-                    self._tray,
-                    time.monotonic(),
-                    console.width,
-                    None if self._over else console.height,
-                    self._below(),
-                ),
+                get_renderable=partial(self._table, console),
                 refresh_per_second=_REFRESHES_PER_S,
             )
             self._live.start()
@@ -93,6 +90,20 @@ class BenchView:
             handler.removeFilter(self._once)
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(sys.stderr)
+
+    def _table(self, console: Console) -> Group:
+        """Return the table for the console as large as it is now."""
+        before, size = self._size, console.size
+        self._size = size
+        if before is not None and (size.width < before.width or size.height < before.height):
+            # What is there is broken into more lines than were drawn: it goes up and away, all
+            # of it, and the table begins at the top.
+            from rich.control import Control
+
+            console.file.write("\n" * size.height)
+            console.control(Control.home(), Control.clear())
+        height = None if self._over else size.height
+        return drawn(self._tray, time.monotonic(), size.width, height, self._below())
 
     def _below(self) -> Below:
         scan = self._last_scan
