@@ -229,7 +229,10 @@ def board_opener(session: Session, listing: Listing) -> OpenBoard:
     if keys:
         note(f"what the boards attest is checked with the keys of {keys.place}")
     else:
-        note("what the boards attest is not checked: provisioning.attestation_keys names no key")
+        note(
+            "what the boards attest is not checked: "
+            "`cellagent config set provisioning.attestation_keys PATH` names their public keys"
+        )
 
     @asynccontextmanager
     async def open_board(location: BoardLocation) -> AsyncIterator[ModemBoard]:
