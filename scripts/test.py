@@ -13,8 +13,6 @@ import environment
 
 # Half of the suite's time is waiting: for processes that start, for time limits that are tested.
 PER_CPU = 2
-# A process that may not keep what it compiled compiles all of the project at each start.
-KEPT = {"PYTHONDONTWRITEBYTECODE": ""}
 
 
 def main() -> int:
@@ -24,8 +22,7 @@ def main() -> int:
     # Each of the thousands of processes that the tests start would compile all of the project anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     workers = str(PER_CPU * (os.cpu_count() or 1))
-    command = ["-m", "pytest", "-n", workers, "--dist", "worksteal", *sys.argv[1:]]
-    return environment.run(command, **KEPT)
+    return environment.run(["-m", "pytest", "-n", workers, "--dist", "worksteal", *sys.argv[1:]])
 
 
 if __name__ == "__main__":
