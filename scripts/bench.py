@@ -2,7 +2,8 @@
 
 scripts/bench                 every module of bench/
 scripts/bench NAME... --smoke those named; short, to see that they work
-scripts/bench --page           write a page of docs/reference, with a picture
+scripts/bench [NAME...] --page  keep what is found, and write its page below docs/reference; goes
+                              on with what was not run since the last change of code
 scripts/bench --json          one object a row, for a program
 
 A module of bench/ has `NAME` and `run(smoke)`, which yields `measure.Row`s.

@@ -2,7 +2,8 @@
 
 scripts/soak                  every module of soak/
 scripts/soak NAME... --smoke  those named; short, to see that they work
-scripts/soak --page            write a page of docs/reference, with a picture
+scripts/soak [NAME...] --page   keep what is found, and write its page below docs/reference; goes
+                              on with what was not run since the last change of code
 scripts/soak --json           one object a row, for a program
 
 A module of soak/ has `NAME` and `run(smoke)`, which yields `measure.Row`s.

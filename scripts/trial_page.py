@@ -5,15 +5,16 @@ from __future__ import annotations
 import html
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from measure import Row
+import environment
+import msgspec
+from measure import Row
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = environment.ROOT / "docs"
 TITLES = {
     "bench": "Figures: what is fast, and beside what",
     "soak": "Soaks: what was broken on purpose, and what that lost",
@@ -23,30 +24,81 @@ _MOST = 2.0
 """Times the goal, at which a bar ends."""
 
 
-def write(folder: str, measured: Mapping[str, tuple[str, Sequence[Row]]]) -> Path:
-    """Write the page of a folder's modules; `measured` has what each is about, and its rows."""
-    page = DOCS / "reference" / f"{folder}.md"
-    picture = DOCS / "pictures" / f"{folder}.svg"
-    rows = [(name, row) for name, (_, its) in measured.items() for row in its]
-    picture.write_text(_drawn(rows))
-    sections = [_section(name, about, its) for name, (about, its) in measured.items()]
-    day = datetime.now(UTC).date().isoformat()
-    where = f"{os.cpu_count()} cores ({platform.machine()}), {platform.system()}, "
-    where += f"{platform.python_implementation()} {platform.python_version()}"
-    page.write_text(
-        f"# {TITLES[folder]}\n\n"
-        f"Written by `scripts/{folder} --page` on {day}, on {where}.\n"
-        "A figure is judged by the goal beside it, which is a share of what was measured next to\n"
-        "it in the same run wherever a machine's speed counts. What misses its goal is said.\n\n"
-        f"![each figure as a share of its goal](../pictures/{picture.name})\n\n"
-        + "\n".join(sections)
-    )
-    return page
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The last whole run of a module."""
+
+    about: str
+    commit: str
+    day: str
+    machine: str
+    rows: list[Row]
 
 
-def _section(name: str, about: str, rows: Iterable[Row]) -> str:
-    lines = [f"## {name}", "", about, "", "| what | figure | goal | beside |", "|---|---|---|---|"]
-    for row in rows:
+Runs = dict[str, Run]
+
+
+class Page:
+    """The page of a folder's modules, from the last whole run of each.
+
+    What a run found is kept beside the modules, with the commit, the day and the machine: a run of
+    all that was stopped goes on, and the page says of each figure where it comes from.
+    """
+
+    def __init__(self, folder: str, names: Sequence[str]) -> None:
+        self._folder = folder
+        self._kept = environment.ROOT / folder / "kept.json"
+        last = (
+            msgspec.json.decode(self._kept.read_bytes(), type=Runs) if self._kept.exists() else {}
+        )
+        self._runs = {name: last[name] for name in names if name in last}
+        self._lacking = [name for name in names if name not in last]
+
+    def is_new(self, name: str) -> bool:
+        """Return whether nothing that the module depends on changed since it was run."""
+        return name in self._runs and self._runs[name].commit == self._commit()
+
+    def keep(self, name: str, about: str, rows: Sequence[Row]) -> None:
+        """Keep the rows of a module in place of its last ones, and write the page anew."""
+        machine = f"{os.cpu_count()} cores ({platform.machine()}), {platform.system()}, "
+        machine += f"{platform.python_implementation()} {platform.python_version()}"
+        day = datetime.now(UTC).date().isoformat()
+        self._runs[name] = Run(about, self._commit(), day, machine, list(rows))
+        self._lacking = [each for each in self._lacking if each != name]
+        told = msgspec.json.encode(dict(sorted(self._runs.items())))
+        self._kept.write_bytes(msgspec.json.format(told, indent=1) + b"\n")
+        self._write()
+
+    def _commit(self) -> str:
+        """Return the last commit that changed what a run depends on."""
+        own = ("at", "agent", "scripts", self._folder, f":!{self._folder}/{self._kept.name}")
+        words = ["git", "log", "-1", "--format=%h", "--abbrev=12", "--", *own]
+        return subprocess.run(
+            words, cwd=environment.ROOT, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def _write(self) -> None:
+        page = DOCS / "reference" / f"{self._folder}.md"
+        picture = DOCS / "pictures" / f"{self._folder}.svg"
+        runs = dict(sorted(self._runs.items()))
+        picture.write_text(_drawn((name, row) for name, run in runs.items() for row in run.rows))
+        lacking = f"\nNot run whole yet: {', '.join(self._lacking)}.\n" if self._lacking else ""
+        page.write_text(
+            f"# {TITLES[self._folder]}\n\n"
+            f"The last whole run of each module, written by `scripts/{self._folder} --page`.\n"
+            "A figure is judged by the goal beside it: a share of what was measured next to it in\n"
+            "the same run, wherever a machine's speed counts. What misses its goal is said.\n"
+            f"{lacking}\n"
+            f"![each figure as a share of its goal](../pictures/{picture.name})\n\n"
+            + "\n".join(_section(name, run) for name, run in runs.items())
+        )
+
+
+def _section(name: str, run: Run) -> str:
+    origin = f"On {run.day}, at commit `{run.commit}`, on {run.machine}."
+    head = ["| what | figure | goal | beside |", "|---|---|---|---|"]
+    lines = [f"## {name}", "", run.about, "", origin, "", *head]
+    for row in run.rows:
         figure = f"not measured: {row.skipped}" if row.skipped else f"{row.value:.4g} {row.unit}"
         goal = "" if row.goal is None else f"{row.goal:.3g}"
         missed = "" if row.ok else " **missed**"

@@ -29,39 +29,51 @@ def run(folder: str, arguments: list[str]) -> int:
     parser.add_argument("--smoke", action="store_true", help="short: goals are shown, not judged")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--list", action="store_true", help="the names, and nothing more")
-    parser.add_argument("--page", action="store_true", help="write docs/reference, with a picture")
+    parser.add_argument("--page", action="store_true", help="keep the rows, and write their page")
     chosen = parser.parse_args(arguments)
     modules = found(folder)
-    if chosen.page and (chosen.names or chosen.smoke):
-        parser.error("a page is of the whole: without names, without --smoke")
+    if chosen.page and chosen.smoke:
+        parser.error("a page is of whole runs: without --smoke")
     if chosen.list:
         print("\n".join(modules))
         return 0
     if unknown := set(chosen.names) - set(modules):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(modules)}")
     failed = 0
-    measured: dict[str, tuple[str, list[Row]]] = {}
+    page = None
+    if chosen.page:
+        from trial_page import Page  # it needs what the environment has
+
+        page = Page(folder, list(modules))
     for name, module in modules.items():
         if chosen.names and name not in chosen.names:
             continue
-        about = (module.__doc__ or "").splitlines()[0]
-        print(f"{name}: {about}", file=sys.stderr)
-        measured[name] = about, []
-        for row in module.run(chosen.smoke):
-            measured[name][1].append(row)
-            if chosen.json:
-                print(json.dumps({"name": name, **asdict(row), "ok": row.ok}), flush=True)
-            else:
-                print(_line(row), flush=True)
-            failed += not row.ok
-    if chosen.page:
-        import trial_page
-
-        print(trial_page.write(folder, measured), file=sys.stderr)
+        if page and not chosen.names and page.is_new(name):
+            print(f"{name}: kept: no code has changed since it was run", file=sys.stderr)
+            continue
+        rows = _run(name, module, smoke=chosen.smoke, as_json=chosen.json)
+        failed += sum(not row.ok for row in rows)
+        if page:
+            page.keep(name, about(module), rows)
     if failed:
         told = sys.stderr if chosen.json else sys.stdout
         print(f"goals missed: {failed}" + " (smoke: not judged)" * chosen.smoke, file=told)
     return 1 if failed and not chosen.smoke else 0
+
+
+def about(module: ModuleType) -> str:
+    """Return what a module says of itself, in a line."""
+    return (module.__doc__ or "").splitlines()[0]
+
+
+def _run(name: str, module: ModuleType, *, smoke: bool, as_json: bool) -> list[Row]:
+    print(f"{name}: {about(module)}", file=sys.stderr)
+    rows: list[Row] = []
+    for row in module.run(smoke):
+        rows.append(row)
+        told = {"name": name, **asdict(row), "ok": row.ok}
+        print(json.dumps(told) if as_json else _line(row), flush=True)
+    return rows
 
 
 def found(folder: str) -> dict[str, ModuleType]:

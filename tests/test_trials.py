@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import environment  # noqa: E402 - its folder is no package
+import trial_page  # noqa: E402
+from measure import Row  # noqa: E402
 
 
 def trial(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -38,3 +43,44 @@ def test_a_short_soak_finds_nothing(name: str) -> None:
     rows = [json.loads(line) for line in run.stdout.splitlines()]
     assert rows, run.stderr
     assert [row["what"] for row in rows if not row["ok"]] == []
+
+
+def test_a_page_is_of_the_last_run_of_each_and_goes_on_where_no_code_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setattr(trial_page, "DOCS", tmp_path / "docs")
+    for folder in ("bench", "agent", "docs/reference", "docs/pictures"):
+        (tmp_path / folder).mkdir(parents=True)
+
+    def commit(path: str, text: str) -> None:
+        (tmp_path / path).write_text(text)
+        who = ["-c", "user.name=test", "-c", "user.email=test@example.invalid"]
+        for words in (["add", "--all"], [*who, "commit", "--quiet", "--message", "a change"]):
+            subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    commit("agent/code.py", "1")
+    page = trial_page.Page("bench", ["fast", "slow"])
+    assert not page.is_new("fast")
+    page.keep("fast", "It is fast.", [Row("a call", 3.0, "us", 2.0, "beside | another")])
+    commit("docs/note.md", "of no code")
+
+    page = trial_page.Page("bench", ["fast", "slow"])
+    assert page.is_new("fast")
+    assert not page.is_new("slow")
+    page.keep("slow", "It is slow.", [Row("a day", 1.0, "s", None), Row("a week", 7.0, "s", 14.0)])
+
+    written = (tmp_path / "docs/reference/bench.md").read_text()
+    assert "| a call | 3 us | 2 **missed** | beside / another |" in written
+    assert "| a week | 7 s | 14 |  |" in written
+    assert "Not run whole yet" not in written
+    drawn = (tmp_path / "docs/pictures/bench.svg").read_text()
+    assert [share for share in ("150 %", "50 %", "a day") if share in drawn] == ["150 %", "50 %"]
+    commit("agent/code.py", "2")
+    assert not trial_page.Page("bench", ["fast", "slow"]).is_new("fast")
+    later = trial_page.Page("bench", ["fast", "slow", "third"])
+    later.keep("fast", "It is fast.", [Row("a call", 1.0, "us", 2.0)])
+    written = (tmp_path / "docs/reference/bench.md").read_text()
+    assert "Not run whole yet: third." in written
+    assert "missed" not in written.partition("## ")[2]
