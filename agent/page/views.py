@@ -61,6 +61,8 @@ class Views:
         self._reading: asyncio.Task[None] | None = None
         self._socket = control_socket
         self._painted = Painted()
+        self._shown_at: tuple[asyncio.Event, int] | None = None
+        self._shown: dict[tuple[object, ...], View] = {}
         self._followed: dict[str, tuple[MomentFeed, asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
@@ -106,6 +108,17 @@ class Views:
 
     def view(self, path: str, query: Mapping[str, str]) -> View:
         """Return the view of an address. Raises Unknown."""
+        # Who looks at the same address at the same time is shown the same one.
+        moment = self.next_change, int(self._feed.now().timestamp())
+        if moment != self._shown_at:
+            self._shown_at = moment
+            self._shown.clear()
+        address = path, *sorted(query.items())
+        if address not in self._shown:
+            self._shown[address] = self._view(path, query)
+        return self._shown[address]
+
+    def _view(self, path: str, query: Mapping[str, str]) -> View:
         if path in {"/bench", "/report"}:
             return self._of_bench(path, query)
         name = path.removeprefix("/kits/")

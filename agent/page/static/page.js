@@ -18,16 +18,19 @@ let saidAt = -SAY_MS;
 
 // --- parts
 
-function fragment(markup) {
-  return parser.parseFromString(markup, "text/html").body.firstElementChild;
+// All parts that came, by their ids: parsed in one go, for what a document costs.
+function parsed(parts) {
+  const { body } = parser.parseFromString(Object.values(parts).join(""), "text/html");
+  return new Map([...body.children].map((part) => [part.id, part]));
 }
 
 // Makes `old` like `next` and touches only what differs: focus, selection and scrolling stay.
 function morph(old, next) {
+  if (old.isEqualNode(next)) return;
   if (old.nodeType !== next.nodeType || old.nodeName !== next.nodeName) {
     old.replaceWith(next);
   } else if (old.nodeType === Node.TEXT_NODE) {
-    if (old.data !== next.data) old.data = next.data;
+    old.data = next.data;
   } else {
     for (const { name } of [...old.attributes]) {
       const kept = name === "open" && old.nodeName === "DETAILS";
@@ -44,9 +47,10 @@ function morph(old, next) {
 
 function apply({ title, parts = {}, lists = {}, says = [] }) {
   if (title) document.title = title;
-  for (const [id, markup] of Object.entries(parts)) {
+  const came = parsed(parts);
+  for (const [id, part] of came) {
     const old = document.getElementById(id);
-    if (old) morph(old, fragment(markup));
+    if (old) morph(old, part);
   }
   showPause();
   showSound();
@@ -55,7 +59,7 @@ function apply({ title, parts = {}, lists = {}, says = [] }) {
     if (container?.id === "lines" && isPaused()) continue;
     // Of another shape than the page that is shown: rows in place of cards, a first kit.
     if (!container) return location.reload();
-    held[name] = { container, ids, parts };
+    held[name] = { container, ids, came };
     order(name);
   }
   if (says.length) toSay.push(...says);
@@ -64,7 +68,7 @@ function apply({ title, parts = {}, lists = {}, says = [] }) {
 
 // The order changes under neither pointer nor focus; what came or went is put there at once.
 function order(name) {
-  const { container, ids, parts } = held[name];
+  const { container, ids, came } = held[name];
   const have = new Set([...container.children].filter((child) => !("keep" in child.dataset)).map(({ id }) => id));
   const same = ids.length === have.size && ids.every((id) => have.has(id));
   if (same && (container.matches(":hover") || container.contains(document.activeElement))) return;
@@ -72,7 +76,7 @@ function order(name) {
     if (!ids.includes(child.id) && !("keep" in child.dataset)) child.remove();
   }
   ids.forEach((id, at) => {
-    const part = document.getElementById(id) ?? (parts[id] && fragment(parts[id]));
+    const part = document.getElementById(id) ?? came.get(id);
     if (part && container.children[at] !== part) {
       container.insertBefore(part, container.children[at] ?? null);
     }
