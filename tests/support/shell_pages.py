@@ -118,8 +118,8 @@ class PageShell:
                 # As an activated environment has it.
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 "TERM": "dumb",
-                # Not compiled anew at each start: pytest takes half of its start for that.
-                "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{self._folder}/.bytecode",
+                # Compiled once for all pages: pytest takes half of its start for that.
+                "PYTHONDONTWRITEBYTECODE": "",
                 # Before and after whatever a command prints, in this shell and in those within it.
                 "PS0": "\x02", "PROMPT_COMMAND": r"printf '\003%d\004' $?",
                 **self._environment,

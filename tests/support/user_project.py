@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-
-_BYTECODE = tempfile.TemporaryDirectory(prefix="bytecode-")
 
 
 class UserProject:
@@ -30,7 +27,7 @@ class UserProject:
     def run(self, *words: str, code: int = 0, **environment: str) -> str:
         """Run pytest there, as its owner would; return what it prints."""
         command = [str(self.python), "-m", "pytest", "-p", "no:cacheprovider", *words]
-        compiled_once = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": _BYTECODE.name}
+        compiled_once = {"PYTHONDONTWRITEBYTECODE": ""}
         done = subprocess.run(
             command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             timeout=110, check=False, env={**os.environ, **compiled_once, **environment},
