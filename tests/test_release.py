@@ -26,25 +26,33 @@ def git(folder: Path, *words: str) -> str:
     ).stdout
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A repository of its own with the files as they are here, and this one's environment."""
+@pytest.fixture(scope="module")
+def as_it_is(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of its own with the files as they are here."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout: there is no list of tracked files to copy")
-    made = tmp_path / "clone"
+    made = tmp_path_factory.mktemp("as-it-is")
     for name in git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(
         "\0"
     ):
         if name and (ROOT / name).is_file():
             (made / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, made / name)
-    (made / ".venv").symlink_to(ROOT / ".venv")
     git(made, "init", "--quiet")
+    git(made, "add", "--all")
+    git(made, "commit", "--quiet", "--message", "as it is")
+    return made
+
+
+@pytest.fixture
+def clone(as_it_is: Path, tmp_path: Path) -> Path:
+    """A clone of it for one test, with this one's environment."""
+    made = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", "--shared", str(as_it_is), str(made))
+    (made / ".venv").symlink_to(ROOT / ".venv")
     git(made, "config", "user.name", "test")
     git(made, "config", "user.email", "test@example.invalid")
     (made / ".git/info/exclude").write_text(".venv\n")
-    git(made, "add", "--all")
-    git(made, "commit", "--quiet", "--message", "as it is")
     return made
 
 
