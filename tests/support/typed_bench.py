@@ -34,7 +34,7 @@ class TypedBench:
         self.written = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "agent", "provision", "run", *arguments],
-            env={**environment, "TERM": "xterm"},
+            env=_of_a_window(environment),
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -83,6 +83,12 @@ class TypedBench:
     def _read(self) -> None:
         if select.select([self._ours], [], [], _PIECE_S)[0]:
             self.written += os.read(self._ours, 65536).decode("utf-8", "replace")
+
+
+def _of_a_window(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment that names no size, as those of workers of a test do."""
+    named = {"COLUMNS", "LINES"}
+    return {name: environment[name] for name in environment.keys() - named} | {"TERM": "xterm"}
 
 
 def _own_terminal() -> None:
