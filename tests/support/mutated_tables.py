@@ -88,7 +88,7 @@ def run(table: Table, tests: Path, *, sample: bool = False) -> tuple[str, list[s
     )
     mutations = Mutations(table, sample=sample)
     options = ["-o", "addopts=--import-mode=importlib --hypothesis-profile=mutated --timeout=30"]
-    options += ["-p", "no:terminal", "-p", "no:cacheprovider"]
+    options += ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     code = pytest.main([str(tests), *options], plugins=[mutations])
     if mutations.broken or code not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:

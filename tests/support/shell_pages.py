@@ -26,6 +26,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
+from user_project import ENVIRONMENT
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS, COLUMNS = 60, 100
 PATIENCE_S = 90.0
@@ -118,8 +120,7 @@ class PageShell:
                 # As an activated environment has it.
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 "TERM": "dumb",
-                # Compiled once for all pages: pytest takes half of its start for that.
-                "PYTHONDONTWRITEBYTECODE": "",
+                **ENVIRONMENT,
                 # Before and after whatever a command prints, in this shell and in those within it.
                 "PS0": "\x02", "PROMPT_COMMAND": r"printf '\003%d\004' $?",
                 **self._environment,
