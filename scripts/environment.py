@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 RUNTIME = ROOT / "requirements.lock"
 DEVELOPMENT = ROOT / "requirements-dev.lock"
+BUILT = ("--no-build-isolation", "--use-pep517")
+"""What has no wheel is built with what is there; an older pip warns of its other way."""
 _NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
 
 
@@ -41,14 +43,10 @@ def ensure(lock: Path) -> Path:
     print(f"making .venv from {lock.name} (the first time takes a minute)", file=sys.stderr)
     if not python().is_file():
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    pip = [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
-    # setuptools comes first: one dependency has no wheel, and is built with it. By PEP 517: an
-    # older pip would warn of the way that it takes else.
-    build = [line for line in requirements(lock) if line.startswith("setuptools==")]
-    built = ["--no-build-isolation", "--use-pep517"]
-    _install([*pip, "install", "--require-hashes", "-r", "-"], "\n".join(build))
-    _install([*pip, "install", *built, "--require-hashes", "-r", str(lock)])
-    _install([*pip, "install", *built, "--no-deps", "--editable", str(ROOT)])
+    if not install_lock(python(), lock) or not install(python(), *BUILT, "--no-deps", "-e", ROOT):
+        sys.exit(
+            "could not install the packages named above: check the connection to the package index"
+        )
     stamp.write_text(_digest(lock) + "\n")
     return python()
 
@@ -78,12 +76,29 @@ def requirements(lock: Path) -> list[str]:
     return lock.read_text().replace("\\\n", " ").splitlines()
 
 
-def _install(command: list[str], requirements: str | None = None) -> None:
-    if requirements is not None:
-        target = VENV / "build-requirements.txt"
-        target.write_text(requirements + "\n")
-        command = [str(target) if part == "-" else part for part in command]
-    if subprocess.run(command, cwd=ROOT, check=False).returncode:
-        sys.exit(
-            "could not install the packages named above: check the connection to the package index"
-        )
+def install_lock(target: Path, lock: Path) -> bool:
+    """Install what `lock` names, and nothing else, for the interpreter `target`."""
+    # setuptools comes first: one dependency has no wheel, and is built with it.
+    build = target.parent.parent / "build-requirements.txt"
+    build.write_text(
+        "".join(f"{line}\n" for line in requirements(lock) if line.startswith("setuptools=="))
+    )
+    # A lock is whole, so nothing is resolved: before 23.3, pip would look at the newest release of
+    # what a package wants by an extra, and refuse the whole lock once that is not the locked one.
+    whole = ("--no-deps", "--require-hashes", "-r")
+    return (
+        install(target, *whole, build)
+        and install(target, *BUILT, *whole, lock)
+        and subprocess.run([*pip(target), "check"], check=False).returncode == 0
+    )
+
+
+def install(target: Path, *arguments: str | Path) -> bool:
+    """Run `pip install` of the interpreter `target`; return whether it succeeded."""
+    command = [*pip(target), "install", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
+def pip(target: Path) -> list[str]:
+    """Return the words that run pip of the interpreter `target`."""
+    return [str(target), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]

@@ -17,7 +17,9 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+import environment
+
+ROOT = environment.ROOT
 PEERS = ROOT / ".peers"
 NPM = PEERS / "npm"
 LOCK = ROOT / "requirements-peers.lock"
@@ -34,8 +36,8 @@ MICROBIT = "fixtures/smp-server/zephyr_4.4.0_smp_server_0eae053d_qemu_cortex_m0_
 def main() -> int:
     whole = True
     parts = (
-        (LOCK, PEERS, _with_pip),
-        (LABGRID_LOCK, LABGRID, _with_labgrid),
+        (LOCK, PEERS, lambda: _with_pip(LOCK, PEERS)),
+        (LABGRID_LOCK, LABGRID, lambda: _with_pip(LABGRID_LOCK, LABGRID)),
         (NPM_LOCK, NPM, _with_npm),
         (SUITE_LOCK, SUITE, lambda: _fetch(SUITE_LOCK, "resources/jsonata-test-suite/", SUITE)),
         (BOARD_LOCK, BOARD, lambda: _fetch(BOARD_LOCK, MICROBIT, BOARD)),
@@ -52,30 +54,15 @@ def main() -> int:
     return 0 if whole else 1
 
 
-def _pip(folder: Path = PEERS) -> list[str]:
+def _python(folder: Path = PEERS) -> Path:
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.is_file():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    return [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-cache-dir"]
+    return python
 
 
-def _with_pip() -> bool:
-    pip = _pip()
-    # One of the tools has no wheel: it is built with the setuptools of the lock, which so comes
-    # first, and on its own.
-    lines = LOCK.read_text().replace("\\\n", " ").splitlines()
-    build = PEERS / "build-requirements.txt"
-    build.write_text("".join(f"{line}\n" for line in lines if line.startswith("setuptools==")))
-    built = ["--no-build-isolation", "--use-pep517"]  # an older pip warns of its other way
-    for step in (["-r", str(build)], [*built, "-r", str(LOCK)]):
-        if subprocess.run([*pip, "install", "--require-hashes", *step], check=False).returncode:
-            return _failed()
-    return True
-
-
-def _with_labgrid() -> bool:
-    command = [*_pip(LABGRID), "install", "--require-hashes", "-r", str(LABGRID_LOCK)]
-    return not subprocess.run(command, check=False).returncode or _failed()
+def _with_pip(lock: Path, folder: Path) -> bool:
+    return environment.install_lock(_python(folder), lock) or _failed()
 
 
 def _with_npm() -> bool:
@@ -99,8 +86,8 @@ def _fetch(lock: Path, part: str, folder: Path) -> bool:
     # pip asks a source package for its name, by means of its build tool, which our lock has.
     source = ["--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--require-hashes"]
     with tempfile.TemporaryDirectory() as fetched:
-        command = [*_pip(), "download", *source, "--dest", fetched, "-r", str(lock)]
-        if subprocess.run(command, check=False).returncode:
+        command = [*environment.pip(_python()), "download", *source, "--dest", fetched]
+        if subprocess.run([*command, "-r", str(lock)], check=False).returncode:
             return _failed()
         with tarfile.open(next(Path(fetched).glob("*.tar.gz"))) as archive:
             for member in archive.getmembers():

@@ -123,15 +123,11 @@ def _tried(wheel: Path, folder: Path) -> list[Path]:
     home = folder / "home"
     home.mkdir()
     venv.create(home / "venv", with_pip=True)
-    python = str(home / "venv" / "bin" / "python")
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-    locked = [line for line in environment.requirements(environment.RUNTIME) if line]
-    first = folder / "build-requirements.txt"
-    first.write_text("".join(f"{each}\n" for each in locked if each.startswith("setuptools==")))
-    built = ["--no-build-isolation", "--use-pep517"]
-    subprocess.run([*pip, "--require-hashes", "-r", first], check=True)
-    subprocess.run([*pip, *built, "--require-hashes", "-r", environment.RUNTIME], check=True)
-    subprocess.run([*pip, "--no-deps", wheel], check=True)
+    python = home / "venv" / "bin" / "python"
+    if not environment.install_lock(python, environment.RUNTIME):
+        sys.exit("could not install what the lock names")
+    if not environment.install(python, "--no-deps", wheel):
+        sys.exit(f"could not install {wheel.name}")
     alone = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     subprocess.run(
         [python, "-m", "agent", "demo"], cwd=home, env=alone, check=True, stdin=subprocess.DEVNULL
