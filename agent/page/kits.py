@@ -89,8 +89,13 @@ def kits_view(
 def headline(status: AgentStatus) -> str:
     """Return how many kits want somebody, in a sentence."""
     total = len(status.kits)
+    if not total:
+        return "No kit yet"
     needing = sum(kit.state in {State.TROUBLE, State.ATTENTION} for kit in status.kits)
     if not needing:
+        unheard = sum(kit.state is State.UNKNOWN for kit in status.kits)
+        if unheard:
+            return f"{unheard} of {counted(total, 'kit')} not heard"
         everything = {kit.state for kit in status.kits} <= {State.WELL}
         return f"{counted(total, 'kit')}, {'all well' if everything else 'none needs you'}"
     return f"{needing} of {counted(total, 'kit')} {'needs' if needing == 1 else 'need'} you"
@@ -143,17 +148,13 @@ def shared_troubles(status: AgentStatus, now: datetime) -> Iterator[Trouble]:
 
 
 def _nothing(status: AgentStatus, state: str) -> Html:
-    if state:
+    if state and status.kits:
         every = tag("a", "show all", href="/kits")
-        return tag(
-            "p", f"0 of {counted(len(status.kits), 'kit')} in {state}; ", every, id="nothing"
-        )
-    return tag(
-        "p",
-        "No kit yet. Plug one in, then: ",
-        tag("code", "cellagent config set kit.port auto"),
-        id="nothing",
-    )
+        words = f"Of {counted(len(status.kits), 'kit')} none is in the state {state}; "
+        return tag("p", words, every, id="nothing")
+    step = "Plug one in, look for its port, name that in the profile, and have the profile read: "
+    commands = "`cellagent ports` `cellagent config set kit.port PORT` `cellagent reload`"
+    return tag("p", step, with_commands(commands), id="nothing")
 
 
 # --- one kit

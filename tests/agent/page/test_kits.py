@@ -46,9 +46,10 @@ def test_the_worst_is_first_and_then_the_longest() -> None:
     ("states", "headline"),
     [
         ([State.WELL], "1 kit, all well"),
-        ([State.WELL, State.UNKNOWN], "2 kits, none needs you"),
+        ([State.WELL, State.UNKNOWN], "1 of 2 kits not heard"),
+        ([State.WELL, State.WORKING], "2 kits, none needs you"),
         ([State.TROUBLE], "1 of 1 kit needs you"),
-        ([], "0 kits, all well"),
+        ([], "No kit yet"),
     ],
 )
 def test_the_headline_is_a_sentence_with_numbers(states: list[State], headline: str) -> None:
@@ -103,7 +104,7 @@ def test_a_state_is_chosen_and_one_without_kits_says_so() -> None:
     kits = kit("a", state=State.TROUBLE), kit("b")
     assert shown(*kits, state="well").lists["cards"] == ["kit-b"]
     empty = shown(*kits, state="working")
-    assert "0 of 2 kits in working" in empty.parts["nothing"]
+    assert "Of 2 kits none is in the state working" in empty.parts["nothing"]
     assert "config set kit.port" in shown().parts["nothing"]
 
 
