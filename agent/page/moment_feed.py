@@ -25,6 +25,8 @@ class MomentFeed:
         self.recent = RecentMoments(time.time)
         self.trouble = ""
         """Why nothing is received; "" while it is."""
+        self.is_heard = False
+        """Whether the agent has told what it keeps."""
         self._socket = control_socket
         self._request = protocol.RecentRequest(kit)
         self._on_change = on_change
@@ -36,9 +38,10 @@ class MomentFeed:
                 async with open_request(
                     self._socket, self._request, longest_answer=_LONGEST_MESSAGE
                 ) as connection:
-                    self.recent = RecentMoments(time.time)
+                    self.recent, self.is_heard = RecentMoments(time.time), False
                     while True:
                         answer = await connection.answer(protocol.MomentsAnswer, None)
+                        self.is_heard = True
                         for moment in answer.moments:
                             self.recent.put(moment)
                         self._set_trouble("")

@@ -249,9 +249,10 @@ class _Page:
                 kind = _TYPES.get(Path(path).suffix, "text/plain")
                 kept = {"Content-Disposition": "attachment"}
                 return Response(file, media_type=f"{kind}; charset=utf-8", headers=kept)
-            view = self._views.view(path, query)
+            view = await self._views.first_view(path, query)
         except Unknown as error:
-            return HTMLResponse(plain_page("Not here", str(error)), 404)
+            kits = tag("p", tag("a", "To the kits", href="/kits"))
+            return HTMLResponse(plain_page("Not here", tag("p", str(error)), kits), 404)
         address = path if not request.url.query else f"{path}?{request.url.query}"
         around = Surroundings(
             address, self._views.about, self._views.control, *self._views.live(path)

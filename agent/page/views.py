@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ledger import Ledger
 
 _LOOK_S = 0.5  # between two looks at a tray
+_KNOWN_S = 1.0  # the longest that a first paint waits for what it shows
 _KEYS = {
     "/kits": kits.KEYS,
     "/bench": (("F2", "scan field"), ("m", "sound on, off")),
@@ -105,6 +107,31 @@ class Views:
     def keys(self, path: str) -> Sequence[tuple[str, str]]:
         """Return the keys of a view, for its last line."""
         return _KEYS.get(path, kit.KEYS)
+
+    async def first_view(self, path: str, query: Mapping[str, str]) -> View:
+        """Return the view of an address once what it shows is known, or after _KNOWN_S.
+
+        Raises Unknown.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_KNOWN_S):
+                while True:
+                    change = self.next_change  # of before the look: no later one is missed
+                    if self._is_known(path, query):
+                        break
+                    await change.wait()
+        return self.view(path, query)
+
+    def _is_known(self, path: str, query: Mapping[str, str]) -> bool:
+        if path in {"/bench", "/report"}:
+            ledger = self._ledger_feed()
+            return bool(ledger.records(_period(query)) or ledger.trouble)
+        if self._feed.status is None:
+            return bool(self._feed.trouble)
+        if not path.startswith("/kits/"):
+            return True
+        moments = self._moments(self._kit(path.removeprefix("/kits/")).name)
+        return moments.is_heard or bool(moments.trouble)
 
     def view(self, path: str, query: Mapping[str, str]) -> View:
         """Return the view of an address. Raises Unknown."""

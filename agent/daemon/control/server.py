@@ -265,11 +265,12 @@ def _encoded(message: msgspec.Struct) -> bytes:
 
 async def _send_moments(recent: RecentMoments, client: _Client) -> None:
     """Send what is kept, and then what comes; a client that reads slowly misses what is dropped."""
-    after = 0
+    after = -1  # of nothing, which is told as well: who asks then knows that there is nothing yet
     while True:
         change = recent.next_change  # of before they are read: no later one is missed
-        if moments := recent.after(after)[:_MOST_MOMENTS]:
-            after = moments[-1].number
+        moments = recent.after(after)[:_MOST_MOMENTS]
+        if moments or after < 0:
+            after = moments[-1].number if moments else 0
             answer = protocol.MomentsAnswer(True, moments=moments)
             await client.send_line(_encoded(answer) + b"\n")
         else:

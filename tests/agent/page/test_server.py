@@ -80,6 +80,24 @@ async def test_the_first_paint_has_all_that_is_known_without_any_script(
         assert "Read only" in text
 
 
+async def test_the_first_paint_waits_for_what_it_shows(agent: FakeAgent, tmp_path: Path) -> None:
+    agent.print("before anybody looked")
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        text = (await browser.get("/kits/a")).text
+        assert "before anybody looked" in text
+        assert "Console: 1 in the last hour" in text
+        text = (await browser.get("/report")).text
+        assert "is being read" not in text
+
+
+async def test_a_view_that_is_not_there_leads_back(agent: FakeAgent, tmp_path: Path) -> None:
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        for path in ("/nowhere", "/kits/nobody", "/kits/a/b"):
+            answer = await browser.get(path)
+            assert answer.status_code == 404
+            assert 'href="/kits"' in answer.text
+
+
 async def test_changes_are_sent_as_they_come_and_nothing_else(
     agent: FakeAgent, tmp_path: Path
 ) -> None:
