@@ -56,10 +56,26 @@ def quality(rsrp_dbm: float | None) -> str:
     return next((word for least, word in _BANDS if rsrp_dbm >= least), _WORST)
 
 
+def cursor(at: datetime | None, until: datetime) -> Html | None:
+    """Return the line of a moment in a chart of the hour up to `until`; None outside of it."""
+    if at is None or not timedelta() <= until - at <= HOUR:
+        return None
+    x = f"{100 - 100 * (until - at) / HOUR:.2f}%"
+    return tag("line", class_="cursor", x1=x, x2=x, y1=0, y2="100%")
+
+
 def signal(
-    scale: Scale, history: Sequence[Reading], until: datetime, *, axis: bool = False
+    scale: Scale,
+    history: Sequence[Reading],
+    until: datetime,
+    *,
+    axis: bool = False,
+    at: datetime | None = None,
 ) -> Html:
-    """Return a signal over the hour up to `until`; with `axis` its bands and hours are named."""
+    """Return a signal over the hour up to `until`; with `axis` its bands and hours are named.
+
+    `at` is a moment that is marked.
+    """
     values = [value for each in history if (value := scale.value(each)) is not None]
     now = values[-1] if values else None
     told = (
@@ -81,6 +97,7 @@ def signal(
             viewBox=f"0 0 {HOUR.total_seconds():.0f} 100",
             preserveAspectRatio="none",
         ),
+        cursor(at, until),
         _times(until) if axis and scale is RSRP else None,
         class_=f"ch {scale.name.lower()}{' tall' if axis else ''}",
         role="img",

@@ -16,7 +16,7 @@ from agent.page.moment_feed import MomentFeed
 from agent.page.view import Painted, View
 from agent.page.words import age, iso, metres, moment, number, state_word
 
-KEYS = (("p", "pause the console"), ("/", "filter"), ("Esc", "back"))
+KEYS = (("p", "pause the console"), ("/", "filter"), ("← →", "moment"), ("Esc", "back"))
 LEVELS = ("debug", "info", "warning", "error")
 _SHOWN = 200
 """Lines of the console in the page; more are in its download."""
@@ -46,7 +46,7 @@ def kit_view(
         "head": partial(_head, kit, now),
         "facts": partial(_facts, kit, now),
         "troubles": partial(_troubles, kit, now),
-        "signal": partial(_signal, kit, recent, now),
+        "signal": partial(_signal, kit, recent, now, at),
         "decisions": partial(timeline.decisions, kit, recent, now),
         "identity": partial(_identity, kit),
         "position": partial(_position, kit, now),
@@ -55,7 +55,7 @@ def kit_view(
     parts = {
         name: painted.part(
             f"{kit.name} {name}",
-            (kit, minute, lately if name in {"signal", "decisions"} else None),
+            (kit, minute, (lately, feed.is_heard, at) if name in {"signal", "decisions"} else None),
             paint,
         )
         for name, paint in paints.items()
@@ -102,7 +102,7 @@ def _troubles(kit: KitStatus, now: datetime) -> Html:
     return tag("div", boxes, id="troubles", class_="troubles", hidden=not boxes)
 
 
-def _signal(kit: KitStatus, recent: RecentMoments, now: datetime) -> Html:
+def _signal(kit: KitStatus, recent: RecentMoments, now: datetime, at: datetime | None) -> Html:
     link = kit.concern(LinkStatus)
     until = kits.end_of_minute(now)
     rsrp, address = charts.RSRP.value(link.reading), kits.address(kit)
@@ -110,10 +110,10 @@ def _signal(kit: KitStatus, recent: RecentMoments, now: datetime) -> Html:
         "section",
         tag("h2", "Time line", tag("span", " the last hour, UTC", class_="muted")),
         tag("p", f"RSRP {number(rsrp)} dBm, {charts.quality(rsrp)}"),
-        charts.signal(charts.RSRP, link.history, until, axis=True),
+        charts.signal(charts.RSRP, link.history, until, axis=True, at=at),
         tag("p", f"SNR {number(charts.SNR.value(link.reading))} dB, weak below {number(-3)}"),
-        charts.signal(charts.SNR, link.history, until, axis=True),
-        timeline.lanes(recent, until),
+        charts.signal(charts.SNR, link.history, until, axis=True, at=at),
+        timeline.lanes(recent, until, at),
         tag(
             "details",
             tag("summary", "as table"),
@@ -274,6 +274,7 @@ def _console(kit: KitStatus, trouble: str, count: int, total: int, match: str, l
             tag("select", options, name="level", aria_label="Least level"),
             tag("button", "Show"),
             tag("button", "Pause", type="button", id="pause", class_="js", aria_pressed="false"),
+            tag("button", "Copy", type="button", id="copy", class_="js"),
             tag("a", "Download, redacted", href=f"{kits.address(kit)}/console.txt", download=True),
             action=kits.address(kit),
             class_="tools",

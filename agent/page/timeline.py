@@ -21,12 +21,18 @@ _COLOURS = {"error": "bad", "warning": "attn", "note": "work"}
 _BAD = {"error", "warning", "critical"}
 
 
-def lanes(recent: RecentMoments, until: datetime) -> list[Html]:
-    """Return the lanes of the hour up to `until`, under the signal's charts, on their time axis."""
-    return [_lane(name, title, recent.of(name), until) for name, title in LANES.items()]
+def lanes(recent: RecentMoments, until: datetime, at: datetime | None) -> list[Html]:
+    """Return the lanes of the hour up to `until`, under the signal's charts, on their time axis.
+
+    `at` is the moment that is opened.
+    """
+    cursor = charts.cursor(at, until)
+    return [_lane(name, title, recent.of(name), until, cursor) for name, title in LANES.items()]
 
 
-def _lane(name: str, title: str, moments: Sequence[Moment], until: datetime) -> Html:
+def _lane(
+    name: str, title: str, moments: Sequence[Moment], until: datetime, cursor: Html | None
+) -> Html:
     inside = [each for each in moments if each.at > until - charts.HOUR]
     counts, bad = [0] * _BINS, [False] * _BINS
     for each in inside:
@@ -51,7 +57,8 @@ def _lane(name: str, title: str, moments: Sequence[Moment], until: datetime) -> 
     worse = sum(each.level in _BAD for each in inside)
     told = f"{title}: {len(inside)} in the last hour" + (f", {worse} of trouble" if worse else "")
     text = tag("text", f"{title} {len(inside)}", x="0.5em", y="1.1em")
-    return tag("svg", bars, text, class_="ch lane", role="img", aria_label=told, id=f"lane-{name}")
+    drawn = (bars, cursor, text)
+    return tag("svg", drawn, class_="ch lane", role="img", aria_label=told, id=f"lane-{name}")
 
 
 def decisions(kit: KitStatus, recent: RecentMoments, now: datetime) -> Html:
@@ -70,7 +77,7 @@ def decisions(kit: KitStatus, recent: RecentMoments, now: datetime) -> Html:
 
 
 def _row(each: Moment, kit: KitStatus, now: datetime) -> Html:
-    address = f"{kits.address(kit)}?at={iso(each.at)}"
+    address = f"{kits.address(kit)}?at={iso(each.at)}#around"
     return tag(
         "p",
         tag("a", moment(each.at, date=now), href=address),
@@ -98,11 +105,10 @@ def around(kit: KitStatus, recent: RecentMoments, at: datetime) -> Html:
         tag("div", columns, class_="around"),
         tag(
             "p",
-            tag("a", "earlier", href=f"{address}?at={iso(at - step)}"),
-            " ",
-            tag("a", "later", href=f"{address}?at={iso(at + step)}"),
-            " ",
+            tag("a", "earlier", href=f"{address}?at={iso(at - step)}#around", class_="earlier"),
+            tag("a", "later", href=f"{address}?at={iso(at + step)}#around", class_="later"),
             tag("a", "close", href=address),
+            class_="tools",
         ),
         id="around",
         class_="panel",
@@ -110,12 +116,19 @@ def around(kit: KitStatus, recent: RecentMoments, at: datetime) -> Html:
 
 
 def _column(recent: RecentMoments, title: str, lane: tuple[str, ...], at: datetime) -> Html:
-    near = [each for each in recent.of(*lane) if abs(each.at - at) <= _NEAR][:_MOST_AT_ONCE]
-    lines = [
-        tag("p", moment(each.at), " ", tag("span", _words(each), class_=_COLOURS.get(each.level)))
-        for each in near
-    ]
+    near = [each for each in recent.of(*lane) if abs(each.at - at) <= _NEAR]
+    nearest = sorted(near, key=lambda each: abs(each.at - at))[:_MOST_AT_ONCE]
+    lines = [_near(each, at) for each in sorted(nearest, key=lambda each: each.number)]
+    if more := len(near) - len(nearest):
+        lines.append(tag("p", f"{more} more, further away", class_="muted"))
     return tag("div", tag("h3", title), lines or tag("p", "none", class_="muted"))
+
+
+def _near(each: Moment, at: datetime) -> Html:
+    """Return a moment with its seconds; that second itself is marked."""
+    seconds = tag("time", f"{each.at:%S}.{each.at.microsecond // 100_000}", datetime=iso(each.at))
+    words = tag("span", _words(each), class_=_COLOURS.get(each.level))
+    return tag("p", seconds, " ", words, class_="then" if iso(each.at) == iso(at) else None)
 
 
 def recording(

@@ -203,5 +203,6 @@ _ALL_KEYS = (
     ("m", "sound of the bench on, off"),
     ("d", "cards or rows"),
     ("p", "pause the console"),
+    ("← →", "the moment before, after"),
     ("s", "say the newest line"),
 )

@@ -1,5 +1,8 @@
 // The console of a kit that is opened: it follows its end unless it was scrolled, and can be paused.
 
+import { copy } from "./copy.js";
+
+const COPIED_MS = 2000; // for so long a button says that it has copied
 const root = document.documentElement;
 
 export function followConsole(resume) {
@@ -14,6 +17,7 @@ export function followConsole(resume) {
   toEnd();
   // The server keeps what comes meanwhile; the whole of it is asked for again.
   addEventListener("click", (event) => {
+    if (event.target.id === "copy") copyShown(event.target, lines);
     if (event.target.id !== "pause") return;
     if (root.dataset.paused === undefined) root.dataset.paused = "";
     else {
@@ -22,6 +26,14 @@ export function followConsole(resume) {
     }
     showPause();
   });
+}
+
+async function copyShown(button, lines) {
+  const shown = [...lines.children].map((line) => line.textContent);
+  const isCopied = await copy(lines, `${shown.join("\n")}\n`);
+  const count = `${shown.length} ${shown.length === 1 ? "line" : "lines"}`;
+  button.textContent = isCopied ? `Copied ${count}` : `Selected ${count}`;
+  setTimeout(() => (button.textContent = "Copy"), COPIED_MS);
 }
 
 export const isPaused = () => root.dataset.paused !== undefined;

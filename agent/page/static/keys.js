@@ -22,6 +22,8 @@ export function keys(stored) {
     j: () => step(1),
     k: () => step(-1),
     d: () => document.querySelector("a.density")?.click(),
+    ArrowLeft: () => document.querySelector("#around .earlier, #decisions a")?.click(),
+    ArrowRight: () => document.querySelector("#around .later")?.click(),
     p: () => document.getElementById("pause")?.click(),
     m: () => document.getElementById("sound")?.click(),
     s: () => {

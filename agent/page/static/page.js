@@ -2,6 +2,7 @@
 // rules: what is shown is painted on the server. All that comes is parsed without running anything.
 
 import { keys } from "./keys.js";
+import { copy } from "./copy.js";
 import { showSound, watchBench } from "./bench.js";
 import { watchPictures } from "./picture.js";
 import { followConsole, isPaused, showPause } from "./console.js";
@@ -137,7 +138,8 @@ function disconnect() {
   source = null;
 }
 
-// The server itself is away: nothing that is shown is known any more.
+// The server itself is away: values stay, and no state is known any more. Once it is back it sends
+// every part anew.
 function lost() {
   const bar = document.getElementById("gone");
   if (!bar || root.dataset.gone !== undefined) return;
@@ -147,6 +149,16 @@ function lost() {
   bar.textContent =
     `Not live since ${since}. The program that serves this page ended or cannot be reached; ` +
     "it is asked again every 2 s. If it asks for a link: cellagent page";
+  document.title = `Not live since ${since} · cellagent`;
+  for (const shape of document.querySelectorAll("main .i use, #live use")) {
+    shape.setAttribute("href", "#i-unk");
+  }
+  document.getElementById("live").childNodes[1].data = "Not live ";
+  for (const word of document.querySelectorAll("article .st, .heading > .head > .st")) {
+    word.lastChild.data = "Unknown";
+  }
+  const headline = document.querySelector("main h1");
+  if (document.querySelector(".tally")) headline.textContent = "Not live";
 }
 
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
@@ -169,12 +181,7 @@ setInterval(countAges, 10000);
 
 addEventListener("click", (event) => {
   const command = event.target.closest?.("code.command");
-  if (!command) return;
-  const range = document.createRange();
-  range.selectNodeContents(command);
-  getSelection().removeAllRanges();
-  getSelection().addRange(range);
-  navigator.clipboard?.writeText(command.textContent).catch(() => {});
+  if (command) copy(command, command.textContent);
 });
 
 const stored = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -31,6 +32,7 @@ from browsers import (
     violations,
 )
 from page_agent import FakeAgent, page_of
+from page_bench import morning
 from page_fleet import fleet
 from PIL import Image
 from selenium.webdriver.chrome.webdriver import WebDriver
@@ -38,6 +40,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from statuses import NOW, kit, status
 
+from agent.config.profile import PageSettings
 from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK
 from agent.daemon.snapshot import (
     AgentStatus,
@@ -160,6 +163,45 @@ async def test_no_view_breaks_a_rule_of_accessibility_or_scrolls_sideways(
         await looked(look, page, ("/kits",), "cellagent run")
 
 
+@needs_axe
+@pytest.mark.parametrize(
+    ("path", "words"), [("/kits", "Live"), ("/kits/lift-4", "Live"), ("/bench", "First pass")]
+)
+async def test_of_a_server_that_went_away_no_state_is_shown_until_it_is_back(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver, path: str, words: str
+) -> None:
+    states = "[...document.querySelectorAll('main .i use')].map((use) => use.href.baseVal)"
+    only_unknown = f"new Set({states}).size === 1 && {states}[0] === '#i-unk'"
+
+    def seen() -> str:
+        return str(driver.execute_script("return document.body.innerText"))
+
+    def gone() -> None:
+        until_text(driver, "Not live since")
+        assert driver.execute_script(f"return {only_unknown}")
+        assert driver.title.startswith("Not live since")
+        for word in ("need you", "Trouble", "Attention", "Live"):
+            assert word not in seen()
+        for scheme in ("light", "dark"):
+            prefer(driver, prefers_color_scheme=scheme)
+            assert violations(driver) == []
+
+    running = morning()
+    async with page_of(tmp_path, running=running) as page:
+        await looked(enter, driver, page, path)
+        await looked(until_text, driver, words)
+        before, title = await looked(seen), driver.title
+    await looked(gone)
+    again = PageSettings(listen=urlsplit(page.url).netloc)
+    async with page_of(tmp_path, again, running=running):
+        await looked(until, driver, "!('gone' in document.documentElement.dataset)")
+        await looked(until, driver, f"!({only_unknown})")
+        await looked(until_text, driver, words)
+        then, now = (re.sub(r"\d+ ?|s\b", "", text) for text in (before, await looked(seen)))
+        assert then == now, "but for what counts the seconds"
+        assert driver.title == title
+
+
 async def test_what_a_kit_prints_or_is_called_is_shown_and_does_nothing(
     agent: FakeAgent, tmp_path: Path, driver: WebDriver
 ) -> None:
@@ -259,6 +301,40 @@ async def test_a_console_is_followed_and_a_pause_loses_nothing(
         assert "second" not in await looked(driver.execute_script, _LINES)
         await looked(driver.execute_script, "document.getElementById('pause').click()")
         await looked(until_text, driver, "second")
+
+
+async def test_what_a_console_shows_is_copied_and_a_moment_is_opened_by_keys(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    around = "document.querySelector('#around h2 time')?.dateTime"
+
+    def look(page: ServedPage) -> None:
+        enter(driver, page, "/kits/right")
+        until_text(driver, "error: two")
+        allowed = {"permissions": ["clipboardReadWrite"], "origin": page.url}
+        driver.execute_cdp_cmd("Browser.grantPermissions", allowed)
+        driver.find_element("id", "copy").click()
+        until_text(driver, "Copied 2 lines")
+        copied = "return navigator.clipboard.readText()"
+        first, second = driver.execute_script(copied).splitlines()
+        assert first.endswith(" one")
+        assert second.endswith(" error: two")
+        until(driver, "document.getElementById('copy').innerText === 'Copy'")
+        press = driver.find_element("tag name", "body").send_keys
+        press(Keys.ARROW_LEFT)
+        opened = until(driver, around)
+        assert driver.execute_script("return location.hash") == "#around"
+        driver.find_element("tag name", "body").send_keys(Keys.ARROW_LEFT)
+        until(driver, f"{around} < {opened!r}")
+        driver.find_element("tag name", "body").send_keys(Keys.ARROW_RIGHT)
+        until(driver, f"{around} === {opened!r}")
+        assert complaints(driver) == []
+
+    for text in ("one", "error: two"):
+        agent.print(text)
+    agent.happen(DECISIONS, "console: the kit crashed")
+    async with page_of(tmp_path) as page:
+        await looked(look, page)
 
 
 _LINES = "return document.getElementById('lines').innerText"

@@ -15,7 +15,7 @@ from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK, RecentMoments
 from agent.daemon.snapshot import HeardCell, LocationStatus, Place, Reading, State
 from agent.page.kit import console_text, kit_view, signal_csv
 from agent.page.moment_feed import MomentFeed
-from agent.page.timeline import recording
+from agent.page.timeline import LANES, recording
 from agent.page.view import Painted, Surroundings, View, live, whole_page
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import parse_transcript
@@ -97,8 +97,31 @@ def test_a_moment_that_is_opened_has_what_happened_within_three_seconds_lane_by_
     part = shown(feed, at=NOW).parts["around"]
     assert "the first" in part
     assert "the last" in part
-    assert "too" not in part
+    assert "too early" not in part
+    assert "too late" not in part
     assert "at=2026-11-22T06:09:56Z" in part
+
+
+def test_of_too_many_the_nearest_to_a_moment_are_shown_and_the_others_are_counted() -> None:
+    feed, now = console(), NOW.timestamp()
+    times = iter([now - 2] * 70 + [now])
+    feed.recent = RecentMoments(lambda: next(times))
+    for number in range(71):
+        feed.recent.add(AT, f"> AT+{number}.")
+    part = shown(feed, at=NOW).parts["around"]
+    assert '<p class="then"><time datetime="2026-11-22T06:10:02Z">02.0</time>' in part
+    assert "AT+70." in part
+    assert "11 more, further away" in part
+
+
+@pytest.mark.parametrize(("minutes", "x"), [(-1, None), (0, "98.39%"), (30, "48.39%"), (60, None)])
+def test_the_moment_that_is_opened_is_marked_on_every_chart_of_the_hour(
+    minutes: int, x: str | None
+) -> None:
+    part = shown(console(), at=NOW - timedelta(minutes=minutes)).parts["signal"]
+    marked = part.count(f'<line class="cursor" x1="{x}" x2="{x}"')
+    assert marked == (0 if x is None else 2 + len(LANES))
+    assert part.count("cursor") == marked
 
 
 def test_the_recording_of_a_stretch_is_a_transcript_without_secrets_and_identities() -> None:

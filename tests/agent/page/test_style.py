@@ -23,6 +23,7 @@ TEXTS = [
     *((state, ground) for state in STATES for ground in GROUNDS),
     *((state, f"{state}-tint") for state in STATES),
     *(("text", f"{state}-tint") for state in STATES),
+    ("muted", "unk-tint"),  # of what is not live any more
 ]
 MARKS = [
     *(("edge", ground) for ground in GROUNDS),
