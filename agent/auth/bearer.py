@@ -4,42 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
+from agent.auth.credential import Credential
 from agent.call import Call, Scheme
 from agent.config.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True)
-class BearerToken:
+class BearerToken(Credential):
     """`Authorization: Bearer`, with a token that is neither made nor renewed here."""
 
     secret: Secret
 
-    scheme: ClassVar[Scheme]
-    warning: ClassVar[str] = ""
-    """What its user should know before using it, "" where there is nothing."""
-    refused: ClassVar[Mapping[int, str]] = {}
-    """Status -> what to check after this refusal."""
-
     async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """Return the Authorization header."""
         return {"authorization": f"Bearer {self.secret.reveal()}"}
-
-    def forget(self) -> bool:
-        """Return False: nothing was made here, so nothing can be renewed."""
-        return False
-
-    def advice(self, status: int) -> str:
-        """Return what to check after a refusal."""
-        return self.refused.get(status, "")
 
 
 class ApiKey(BearerToken):
     """A key that authorises by its user's role; another one in each team."""
 
     scheme = Scheme.API_KEY
-    refused: ClassVar[dict[int, str]] = {
+    refused: Mapping[int, str] = {
         401: (
             "look at the user account page: a regenerated key replaces this one, which then "
             "lives for up to 60 minutes; and each team has a key of its own"
@@ -56,7 +42,7 @@ class EvaluationToken(BearerToken):
         "evaluation tokens are deprecated and end 30 days after they were generated: use an "
         "organization auth token, or a service key"
     )
-    refused: ClassVar[dict[int, str]] = {
+    refused: Mapping[int, str] = {
         401: (
             "its 30-day trial may be over, and no new one can be made: sign with a service key "
             "(credentials.service_key_files), or use an organization auth token"
@@ -69,7 +55,7 @@ class OrganizationToken(BearerToken):
     """A token of one organization, for all its projects; the advised one for agents and CI."""
 
     scheme = Scheme.ORGANIZATION_TOKEN
-    refused: ClassVar[dict[int, str]] = {
+    refused: Mapping[int, str] = {
         401: (
             "check that the token is whole (it is shown once, when an organization admin makes "
             "it; another where it was deleted), and of the organization named in "
@@ -91,7 +77,7 @@ class ServiceToken(BearerToken):
         "service tokens are deprecated: use an organization auth token (CELLAGENT_ORG_TOKEN) with "
         "account.organization and account.project"
     )
-    refused: ClassVar[dict[int, str]] = {
+    refused: Mapping[int, str] = {
         401: f"the service token has expired or was replaced; {warning}",
         403: warning,
     }

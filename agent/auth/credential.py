@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from agent.call import Call, Host, Scheme
 from agent.config.secrets import SECRETS, Secret
@@ -27,25 +28,27 @@ HOSTS: Mapping[Scheme, frozenset[Host]] = {
 }
 
 
-class Credential(Protocol):
-    """One secret and how it is sent."""
+class Credential(ABC):
+    """One secret and how it is sent. As it is here, it is neither made nor renewed by us."""
 
-    @property
-    def scheme(self) -> Scheme:
-        """The kind of this credential."""
+    scheme: ClassVar[Scheme]
+    """The kind of this credential."""
+    warning: str = ""
+    """A warning to log before it is used, "" where there is none."""
+    refused: Mapping[int, str] = {}
+    """Status -> what to check after this refusal."""
 
-    @property
-    def warning(self) -> str:
-        """A warning to log before it is used, "" where there is none."""
-
+    @abstractmethod
     async def headers(self, call: Call[object]) -> Mapping[str, str]:
         """Return the headers that carry it for `call`. Raises CredentialError, at.AtError."""
 
     def forget(self) -> bool:
         """Drop a cached token; return True if the next `headers` may differ (once, after a 401)."""
+        return False
 
     def advice(self, status: int) -> str:
-        """Return what to check after a 401 or 403, "" where nothing is known."""
+        """Return what to check after a refusal, "" where nothing is known."""
+        return self.refused.get(status, "")
 
 
 class Keyring:
@@ -146,13 +149,19 @@ def _how_to_set(scheme: Scheme, service: str) -> str:
     return f"`cellagent config set credentials.service_key_files.{service or 'all'} FILE`"
 
 
-class Basic:
+class Basic(Credential):
     """A user's own access to the observability service (clauses O4.1, O4.5).
 
     `unattended` adds a warning about a user's key: no person is there to log in again.
     """
 
-    scheme: ClassVar[Scheme] = Scheme.BASIC
+    scheme = Scheme.BASIC
+    refused: Mapping[int, str] = dict.fromkeys(
+        (_UNAUTHORIZED, _FORBIDDEN),
+        "check email and key; a user key does not open an organization that requires single "
+        "sign-on, and it stops when the user is removed from the organization: an "
+        "organization auth token has neither limit",
+    )
 
     def __init__(
         self, email: str, secret: Secret, *, is_password: bool, unattended: bool = False
@@ -163,43 +172,23 @@ class Basic:
         self._header = f"Basic {b64encode(pair).decode('ascii')}"
         hide(self._header.removeprefix("Basic "))
         self._is_password = is_password
-        self._unattended = unattended
+        if is_password:
+            self.warning = (
+                "a password opens the whole account: use a user API key "
+                "(CELLAGENT_USER_API_KEY), or an organization auth token for machines"
+            )
+        elif unattended:
+            self.warning = (
+                "a user API key stops working when its user leaves the organization: use an "
+                "organization auth token (CELLAGENT_ORG_TOKEN) for machines"
+            )
 
     def __repr__(self) -> str:
         return f"Basic({'password' if self._is_password else 'user API key'})"
 
-    @property
-    def warning(self) -> str:
-        """A warning to log before it is used, "" where there is none."""
-        if self._is_password:
-            return (
-                "a password opens the whole account: use a user API key "
-                "(CELLAGENT_USER_API_KEY), or an organization auth token for machines"
-            )
-        if not self._unattended:
-            return ""
-        return (
-            "a user API key stops working when its user leaves the organization: use an "
-            "organization auth token (CELLAGENT_ORG_TOKEN) for machines"
-        )
-
     async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
         """Return the Authorization header."""
         return {"authorization": self._header}
-
-    def forget(self) -> bool:
-        """Return False: nothing was made here, so nothing can be renewed."""
-        return False
-
-    def advice(self, status: int) -> str:
-        """Return what to check after a refusal."""
-        if status not in {_UNAUTHORIZED, _FORBIDDEN}:
-            return ""
-        return (
-            "check email and key; a user key does not open an organization that requires single "
-            "sign-on, and it stops when the user is removed from the organization: an "
-            "organization auth token has neither limit"
-        )
 
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -210,20 +199,24 @@ _SHORT_PATHS = re.compile(
 )
 
 
-class ProjectKey:
+class ProjectKey(Credential):
     """Pushes data, and opens the few endpoints that say so (clause O4.3).
 
     It is sent under a header whose name is configuration: real services name it after themselves.
     """
 
-    scheme: ClassVar[Scheme] = Scheme.PROJECT_KEY
-    warning: ClassVar[str] = ""
+    scheme = Scheme.PROJECT_KEY
 
     def __init__(self, secret: Secret, *, header: str = "Service-Project-Key") -> None:
         if not _HEADER_NAME.fullmatch(header):
             raise ConfigError(f"account.project_key_header: {header!r} is no header name")
         self.secret = secret
         self._header = header.lower()
+        self.refused = dict.fromkeys(
+            (_UNAUTHORIZED, _FORBIDDEN),
+            "check the project key, which ends at once when it is cycled (`cellagent observe "
+            f"project-key`), and the header's name in account.project_key_header ({self._header})",
+        )
 
     async def headers(self, call: Call[object]) -> Mapping[str, str]:
         """Return the header. Raises WrongCredential for a path that takes no project key."""
@@ -234,21 +227,8 @@ class ProjectKey:
             )
         return {self._header: self.secret.reveal()}
 
-    def forget(self) -> bool:
-        """Return False: the key is cycled in the project's settings, not here."""
-        return False
-
-    def advice(self, status: int) -> str:
-        """Return what to check after a refusal."""
-        if status not in {_UNAUTHORIZED, _FORBIDDEN}:
-            return ""
-        return (
-            f"check the project key, which ends at once when it is cycled (`cellagent observe "
-            f"project-key`), and the header's name in account.project_key_header ({self._header})"
-        )
-
 
 class ModemProjectKey(ProjectKey):
     """Asks for releases of the modem's firmware, which lie in a project of their own."""
 
-    scheme: ClassVar[Scheme] = Scheme.MODEM_PROJECT_KEY
+    scheme = Scheme.MODEM_PROJECT_KEY

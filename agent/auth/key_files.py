@@ -7,13 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import ClassVar
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from agent.auth.token_lifetime import LIFE_S, CachedToken
+from agent.auth.credential import Credential
+from agent.auth.token_lifetime import LIFE_S, CachedToken, DeviceToken
 from agent.call import Call, Scheme
 from agent.config.private_files import read_private
 from agent.errors import ConfigError, CredentialError, CredentialMissing
@@ -24,13 +24,10 @@ RSA_ADVICE = (
 )
 
 
-class DeviceKey:
+class DeviceKey(DeviceToken):
     """Signs a device's tokens with a key on this host: `sub` is the device, without `aud`."""
 
-    scheme: ClassVar[Scheme] = Scheme.DEVICE_JWT
-    warning: ClassVar[str] = (
-        "the device's private key lies on this host: a key made on the modem never leaves it"
-    )
+    warning = "the device's private key lies on this host: a key made on the modem never leaves it"
 
     def __init__(
         self,
@@ -48,31 +45,14 @@ class DeviceKey:
         self._path = Path(path).expanduser()
         self._device_id = device_id
         self._now = now
-        self._token = CachedToken(self._make, monotonic=monotonic)
-
-    async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
-        """Return the Authorization header. Raises ConfigError, CredentialError."""
-        return {"authorization": f"Bearer {await self._token.get()}"}
-
-    async def device_id(self) -> str:
-        """Return the id at the device cloud."""
-        return self._device_id
-
-    def forget(self) -> bool:
-        """Drop the token; the next is made anew."""
-        self._token.drop()
-        return True
-
-    def advice(self, status: int) -> str:
-        """Return what to check after a refusal."""
-        if status != 401:
-            return ""
-        return (
-            f"credentials.device_key_file is {self._path}: is its public key registered for "
+        self.refused = {
+            401: f"credentials.device_key_file is {self._path}: is its public key registered for "
             f"{self._device_id!r}? `cellagent device register-key {self._device_id} FILE` does it"
-        )
+        }
+        super().__init__(monotonic)
 
-    async def _make(self) -> str:
+    async def make(self) -> str:
+        """Return a token. Raises ConfigError, CredentialError."""
         return sign({"sub": self._device_id}, signing_key(self._path), self._now())
 
 
@@ -80,11 +60,10 @@ ANY_SERVICE = "all"
 _MAX_TOKENS = 256  # pairs of service and device; a bench has fewer kits
 
 
-class ServiceKeys:
+class ServiceKeys(Credential):
     """Signs with a key for each service: `aud` is the team, `sub` the call's device, if any."""
 
-    scheme: ClassVar[Scheme] = Scheme.SERVICE_JWT
-    warning: ClassVar[str] = ""
+    scheme = Scheme.SERVICE_JWT
 
     def __init__(
         self,
@@ -100,6 +79,14 @@ class ServiceKeys:
             )
         self._files = {service: Path(path).expanduser() for service, path in files.items()}
         self._team_id = team_id
+        shown = ", ".join(f"{service}: {path}" for service, path in self._files.items())
+        self.refused = dict.fromkeys(
+            (401, 403),
+            f"is account.team_id ({self._team_id}) the team's id, and does the key of "
+            f"credentials.service_key_files ({shown}) belong to this service? Making "
+            "a new service key ends the old one; it needs a Pro or Enterprise plan and the team "
+            "owner role",
+        )
         self._now = now
         self._monotonic = monotonic
         self._tokens: OrderedDict[tuple[str, str], CachedToken] = OrderedDict()
@@ -118,18 +105,6 @@ class ServiceKeys:
         """Drop all tokens; the next are made anew."""
         self._tokens.clear()
         return True
-
-    def advice(self, status: int) -> str:
-        """Return what to check after a refusal."""
-        if status not in {401, 403}:
-            return ""
-        files = ", ".join(f"{service}: {path}" for service, path in self._files.items())
-        return (
-            f"is account.team_id ({self._team_id}) the team's id, and does the key of "
-            f"credentials.service_key_files ({files}) belong to this service? Making "
-            "a new service key ends the old one; it needs a Pro or Enterprise plan and the team "
-            "owner role"
-        )
 
     async def _make(self, service: str, device_id: str) -> str:
         path = self._files.get(service) or self._files.get(ANY_SERVICE)

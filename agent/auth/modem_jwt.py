@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol
+from collections.abc import Callable
+from typing import Protocol
 from uuid import UUID
 
 from agent.auth.key_files import RSA_ADVICE
-from agent.auth.token_lifetime import LIFE_S, CachedToken
-from agent.call import Call, Scheme
+from agent.auth.token_lifetime import LIFE_S, DeviceToken
 from agent.errors import CredentialError
 from at.commands.jwt import NO_TIME, MakeJwt
 from at.driver.modem import Modem
@@ -24,15 +23,12 @@ class AskModem(Protocol):
         """Return an ES256 token that lives `life_s`; without `sub` where `subject` is ""."""
 
 
-class ModemJwt:
+class ModemJwt(DeviceToken):
     """Tokens that the kit's modem signs; the key never leaves the modem.
 
     `device_id` is the id at the device cloud, "" for the modem's UUID. A token has a `sub` unless
     the id is that UUID.
     """
-
-    scheme: ClassVar[Scheme] = Scheme.DEVICE_JWT
-    warning: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -47,23 +43,7 @@ class ModemJwt:
         self._configured_id = device_id
         # An id that looks like a UUID may be the modem's own: its first token shows that.
         self._subject = "" if _uuid(device_id) else device_id
-        self._uuid = ""
-        self._kept = CachedToken(self._make, monotonic=monotonic)
-
-    async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
-        """Return the Authorization header. Raises CredentialError, at.AtError."""
-        return {"authorization": f"Bearer {await self._kept.get()}"}
-
-    async def device_id(self) -> str:
-        """Return the id at the device cloud: what was configured, else the modem's UUID."""
-        if not self._configured_id:
-            await self._kept.get()
-        return self._configured_id or self._uuid
-
-    def forget(self) -> bool:
-        """Drop the token; the modem makes another."""
-        self._kept.drop()
-        return True
+        super().__init__(monotonic)
 
     def advice(self, status: int) -> str:
         """Return what to check after a refusal."""
@@ -78,13 +58,13 @@ class ModemJwt:
             "again with a certificate that uses the UUID"
         )
 
-    async def _make(self) -> str:
+    async def make(self) -> str:
+        """Return a token that the modem made. Raises CredentialError, at.AtError."""
         made = await self._requested()
         if not self._subject and self._configured_id and not _same_uuid(made, self._configured_id):
             self._subject = self._configured_id
             made = await self._requested()
-        self._uuid = _issuer_uuid(made)
-        if not self._subject and not _uuid(self._uuid):
+        if not self._subject and not _uuid(_issuer_uuid(made)):
             raise CredentialError(
                 "the modem's token names no device: neither `sub` nor a UUID in `iss`",
                 hint="`cellagent config set kit.device_id ID` names the device",

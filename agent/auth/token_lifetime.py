@@ -1,10 +1,14 @@
-"""Keeps a short-lived token (clause D10.2) and has it made anew before it ends."""
+"""Keeps a short-lived token (clause D10.2) and has it made anew before it ends; a device's own."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+
+from agent.auth.credential import Credential
+from agent.call import Call, Scheme
 
 LIFE_S = 600
 """How long a token is good; the vendor's clients take the same."""
@@ -36,3 +40,25 @@ class CachedToken:
     def drop(self) -> None:
         """Drop the token: the next `get` makes a new one."""
         self._token = ""
+
+
+class DeviceToken(Credential):
+    """A token that a device's key signs, by `make` (clause D10.3)."""
+
+    scheme = Scheme.DEVICE_JWT
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.token = CachedToken(self.make, monotonic=monotonic)
+
+    async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the base's
+        """Return the Authorization header. Raises ConfigError, CredentialError, at.AtError."""
+        return {"authorization": f"Bearer {await self.token.get()}"}
+
+    def forget(self) -> bool:
+        """Drop the token; the next is made anew."""
+        self.token.drop()
+        return True
+
+    @abstractmethod
+    async def make(self) -> str:
+        """Return a token that was made now. Raises ConfigError, CredentialError, at.AtError."""
