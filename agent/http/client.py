@@ -6,6 +6,7 @@ Connections, their deadlines and TLS are of the transport (`agent.http.transport
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import random
 import time
@@ -133,19 +134,10 @@ class HttpClient:
         self, *credentials: Credential, kit_gate: KitGate, on_exchange: OnExchange = _tell_nobody
     ) -> HttpClient:
         """Return a client for a kit, with these credentials in place of others of their kinds."""
-        return HttpClient(
-            self.transport,
-            self._hosts,
-            self.keyring.with_(*credentials),
-            kit_gate=kit_gate,
-            retries=self._retries,
-            now=self._now,
-            addresses=self._addresses,
-            project_paths=self._project_paths,
-            jitter=self._jitter,
-            sleep=self._sleep,
-            on_exchange=on_exchange,
-        )
+        client = copy.copy(self)
+        client.keyring = self.keyring.with_(*credentials)
+        client.kit_gate, client._on_exchange = kit_gate, on_exchange
+        return client
 
     def base_url(self, host: Host) -> str:
         """Return the base URL of `host`, without a slash at its end. Raises ConfigError."""
