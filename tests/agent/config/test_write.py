@@ -51,6 +51,9 @@ def test_setting_a_value_keeps_comments_and_order(file: Path) -> None:
         ("account.email", "me", "account.email"),
         ("fota.quiet_hours", "06:00-6:00", "fota.quiet_hours"),
         ("fota.quiet_hours", "25:00-06:00", "fota.quiet_hours"),
+        ("fota.quiet_hours", "22-06", "fota.quiet_hours"),
+        ("fota.quiet_hours", "06:00", "fota.quiet_hours"),
+        ("fota.quiet_hours", "a-b", "fota.quiet_hours"),
         ("provisioning.ledger", "mysql://bench@db/boards", "provisioning.ledger"),
         ("provisioning.ledger", "postgresql://bench:word@db/boards", "provisioning.ledger"),
         (
