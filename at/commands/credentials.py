@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.encoding import quoted_lines
 from at.protocol.errors import ParseError, UnsafeArgument
-from at.protocol.values import Fields, Record, Value, read_rows
+from at.protocol.values import Fields, Record, read_rows
 
 HIGHEST_TAG = 2**31 - 1
 """Larger tags belong to the modem: listed, never written or deleted."""
@@ -64,16 +64,12 @@ class CredentialList(Record):
     credentials: tuple[ListedCredential, ...]
 
 
-@at_command("AT%CMNG=", timeout_s=15.0)
+@at_command("AT%CMNG=1", timeout_s=15.0)
 class ListCredentials(Command[CredentialList]):
     """AT%CMNG=1[,<tag>[,<type>]]: allowed at any time."""
 
     sec_tag: int | None = None
     type: int | None = None
-
-    def parameters(self) -> Parameters:
-        """Return operation, tag and type."""
-        return 1, self.sec_tag, self.type
 
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the items; () when there are none."""
@@ -82,22 +78,13 @@ class ListCredentials(Command[CredentialList]):
             read_rows(single, self.name, lambda row: ListedCredential(*_item(row)))
         )
 
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return the command of operation 1."""
-        return cls() if arguments and arguments[0].text == "1" else None
 
-
-@at_command("AT%CMNG=", timeout_s=15.0)
+@at_command("AT%CMNG=2", timeout_s=15.0)
 class ReadCredential(Command[CredentialList]):
     """AT%CMNG=2,<tag>,<type>: error 514 for what may not be read, such as a private key."""
 
     sec_tag: int
     type: int
-
-    def parameters(self) -> Parameters:
-        """Return operation, tag and type."""
-        return 2, self.sec_tag, self.type
 
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the item with its content, which may span lines."""
@@ -108,13 +95,8 @@ class ReadCredential(Command[CredentialList]):
             raise ParseError(f"{self.name}: {len(items)} items where one must stand")
         return CredentialList(items)
 
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return the command of operation 2."""
-        return cls(0, 0) if arguments and arguments[0].text == "2" else None
 
-
-@at_command("AT%CMNG=", timeout_s=30.0)
+@at_command("AT%CMNG=0", timeout_s=30.0)
 class WriteCredential(OkCommand):
     """AT%CMNG=0: not while LTE is on (518). `content` is written as it is: its line ends count."""
 
@@ -139,7 +121,7 @@ class WriteCredential(OkCommand):
         return sha256_of(self.content)
 
 
-@at_command("AT%CMNG=", timeout_s=30.0)
+@at_command("AT%CMNG=3", timeout_s=30.0)
 class DeleteCredential(OkCommand):
     """AT%CMNG=3: not while LTE is on (518); 513, nothing was there, counts as done."""
 
@@ -149,7 +131,7 @@ class DeleteCredential(OkCommand):
     def parameters(self) -> Parameters:
         """Return operation, tag and type."""
         check_tag(self.sec_tag)
-        return 3, self.sec_tag, self.type
+        return Command.parameters(self)
 
 
 def sha256_of(content: str | bytes) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Self
 
 from at.commands.serial_modem import SerialModemNotice
-from at.protocol.command import Command, OkCommand, Parameters, at_command
+from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import optional, record, within
 from at.protocol.values import Fields, Record, Value
@@ -65,18 +65,9 @@ class UpdateOverTheAir(OkCommand):
     pdn: int | None = None
 
 
-@at_command("AT#XFOTA=")
+@at_command("AT#XFOTA=7")
 class ReadUpdateArea(Command[UpdateArea]):
     """AT#XFOTA=7."""
-
-    def parameters(self) -> Parameters:
-        """Return the operation."""
-        return (7,)
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return the command of operation 7."""
-        return cls() if arguments and arguments[0].text == "7" else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from at.commands.credentials import CredentialType, check_tag
 from at.protocol.command import Command, Parameters, at_command
 from at.protocol.errors import UnsafeArgument
-from at.protocol.values import Fields, Value
+from at.protocol.values import Fields
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from at.tokens.attestation import AttestationToken, GeneratedKey
 
 
@@ -41,12 +39,6 @@ class GenerateKey(Command["GeneratedKey"]):
         from at.tokens.attestation import read_generated_key  # pulls in cryptography
 
         return read_generated_key(fields.text("the answer"))
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any key: the answer names its own tag."""
-        del arguments
-        return cls(0)
 
 
 @at_command("AT%ATTESTTOKEN", timeout_s=15.0)

@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
 from at.commands.identity import last_told, uuid_text
 from at.commands.system_mode import HIGHEST_BAND
@@ -14,7 +14,7 @@ from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import listed, record, within
-from at.protocol.values import Fields, Record, Value, only_row
+from at.protocol.values import Fields, Record, only_row
 from at.tokens.jwt import Jwt, read_jwt
 
 # DER of a SubjectPublicKeyInfo with an uncompressed point of P-256, up to the point (RFC 5480).
@@ -118,12 +118,6 @@ class MakeRegistrationToken(Command[RegistrationToken]):
         token = row.text("the token")
         row.end()
         return read_registration_token(token)
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any team."""
-        team = arguments[0].text if len(arguments) == 1 else None
-        return cls(team) if team else None
 
 
 @at_command("AT%ICCID")

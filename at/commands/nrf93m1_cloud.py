@@ -6,13 +6,13 @@ One request at a time. Its steps towards the cloud are notices: at.commands.nrf9
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from at.commands.nrf93m1_coap import is_word
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Notice, register
-from at.protocol.values import Fields, Record, Value, after_name, single_line
+from at.protocol.values import Fields, Record, after_name, single_line
 
 CLOUD_TIMEOUT_S = 60.0
 """A first contact and a scan of Wi-Fi may take so long."""
@@ -94,11 +94,6 @@ class LocateByModule(Command[ModulePosition | None]):
         values = [read_position(line) for line in lines if line.strip()]
         return values[-1] if values else None
 
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any parameters."""
-        return cls(1) if arguments else None
-
 
 @at_command("AT%NRFCLOUDMESSAGE=", timeout_s=CLOUD_TIMEOUT_S)
 class SendByModule(Command[CloudStatus]):
@@ -118,11 +113,6 @@ class SendByModule(Command[CloudStatus]):
     def parse(self, lines: Sequence[str]) -> CloudStatus:
         """Return the words. Raises ParseError."""
         return _status(single_line(lines, self.name), self.name)
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any message."""
-        return cls(arguments[0].text or "") if arguments else None
 
 
 @at_command("AT%NRFCLOUDSHADOW=", timeout_s=CLOUD_TIMEOUT_S)
@@ -146,14 +136,6 @@ class Shadow(Command[ShadowAnswer]):
     def parse(self, lines: Sequence[str]) -> ShadowAnswer:
         """Return the texts behind the name."""
         return ShadowAnswer(tuple(after_name(line, self.name) for line in lines if line.strip()))
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any text."""
-        if not arguments:
-            return None
-        path, comma, value = (arguments[0].text or "").partition(",")
-        return cls(path, value if comma else None)
 
 
 @at_command("AT%NRFCLOUDOBSHEARTBEAT")
@@ -185,11 +167,6 @@ class UploadChunksTo(UploadChunks):
 
     project_key: str
 
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any key."""
-        return cls(arguments[0].text or "") if arguments else None
-
 
 @at_command("AT%NRFCLOUDOBSFORWARD=", timeout_s=CLOUD_TIMEOUT_S)
 class ForwardChunk(Command[ShadowAnswer]):
@@ -200,11 +177,6 @@ class ForwardChunk(Command[ShadowAnswer]):
     def parse(self, lines: Sequence[str]) -> ShadowAnswer:
         """Return the texts behind the name."""
         return ShadowAnswer(tuple(after_name(line, self.name) for line in lines if line.strip()))
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any chunk."""
-        return cls(arguments[0].text or "") if arguments else None
 
 
 def read_position(line: str) -> ModulePosition:

@@ -6,14 +6,13 @@ Levels are in dBm and dB, not the indices of an nRF91.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from at.commands.registration import HIGHEST_CELL_ID
 from at.commands.system_mode import HIGHEST_EARFCN
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
-from at.protocol.values import Fields, Record, Value, name_before_colon
+from at.protocol.values import Fields, Record, name_before_colon
 
 _SERVING, _NEIGHBOR = "%BCINFOSC", "%BCINFONC"
 _MOST_CELLS = 64
@@ -121,11 +120,6 @@ class ReadCellsNow(ReadCells):
 
     operation: int = 1
 
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any parameters."""
-        return cls() if arguments else None
-
 
 @at_command("AT%WIFISCAN", timeout_s=20.0)
 class ScanWifi(Command[HeardAccessPoints]):
@@ -145,11 +139,6 @@ class ScanWifiFor(ScanWifi):
     most: int = 10
     seconds: int = 5
     wifi_first: int = 0
-
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for any parameters."""
-        return cls() if arguments else None
 
 
 def read_access_point(line: str) -> HeardAccessPoint:

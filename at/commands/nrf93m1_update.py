@@ -9,7 +9,6 @@ import re
 from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from at.commands.nrf93m1_cloud import CLOUD_TIMEOUT_S
 from at.commands.nrf93m1_coap import is_word
@@ -17,7 +16,7 @@ from at.protocol.answer_or_notice import is_chunk_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Notice, register_readers
-from at.protocol.values import Fields, Record, Value, single_line
+from at.protocol.values import Fields, Record, single_line
 
 HOST_CHECK, HOST_CHUNK, MODEM_CHECK, MODEM_UPDATE, FORGET = range(5)
 _WORD = re.compile(r"[A-Z][A-Z0-9_]{1,39}", re.ASCII)
@@ -94,15 +93,11 @@ class ImageChunk(Record):
     has_more: int
 
 
-@at_command("AT%NRFCLOUDFOTA=", prefix="%NRFCLOUDFOTA", timeout_s=CLOUD_TIMEOUT_S)
+@at_command(f"AT%NRFCLOUDFOTA={HOST_CHUNK}", timeout_s=CLOUD_TIMEOUT_S)
 class FetchImageChunk(Command[ImageChunk]):
     """AT%NRFCLOUDFOTA=1,<index>: one piece of the image that mode 0 found."""
 
     index: int
-
-    def parameters(self) -> Parameters:
-        """Return mode and index."""
-        return HOST_CHUNK, self.index
 
     def owns(self, line: str) -> bool:
         """Return whether it is the piece: lines of the other name are steps."""
@@ -125,12 +120,6 @@ class FetchImageChunk(Command[ImageChunk]):
         row.end()
         return ImageChunk(data, crc, has_more)
 
-    @classmethod
-    def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return one for mode 1."""
-        texts = [argument.text for argument in arguments]
-        return cls(0) if texts[:1] in (["1"], []) else None
-
 
 @at_command("AT%NRFCLOUDFOTA=", timeout_s=10.0)
 class UpdateByModule(OkCommand):
@@ -149,7 +138,7 @@ class UpdateByModule(OkCommand):
         return self.mode, self.project_key
 
 
-@at_command("AT%NRFCLOUDFOTA=", timeout_s=10.0)
+@at_command(f"AT%NRFCLOUDFOTA={HOST_CHECK}", timeout_s=10.0)
 class CheckHostImage(OkCommand):
     """AT%NRFCLOUDFOTA=0,...: whether there is a release for the host's own program."""
 
@@ -157,11 +146,6 @@ class CheckHostImage(OkCommand):
     hardware_version: str
     software_type: str
     software_version: str
-
-    def parameters(self) -> Parameters:
-        """Return mode and fields."""
-        own = (self.hardware_version, self.software_type, self.software_version)
-        return (HOST_CHECK, self.project_key, *own)
 
 
 def crc16(data: bytes) -> int:

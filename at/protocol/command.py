@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import (
     TYPE_CHECKING,
@@ -61,7 +61,8 @@ class Command(Generic[T_co]):
     `multiline` permits CR and LF within the quotes of its line, for PEM texts.
     `wraps`: what follows the prefix may stand on a line of its own behind it.
     `opaque`: what follows the sign is one text without quotes, whatever it holds (JSON).
-    `name` and `form` say which captured command texts are of this type.
+    `name`, `form` and `first_parameter` say which captured command texts are of this type: the last
+    is a parameter that is always the same, such as the 1 of %CMNG=1.
     `answer` is T_co.
     """
 
@@ -72,15 +73,17 @@ class Command(Generic[T_co]):
     opaque: ClassVar[bool] = False
     name: ClassVar[str] = ""
     form: ClassVar[Form] = Form.EXECUTE
+    first_parameter: ClassVar[int | None] = None
     answer: ClassVar[type[Record]] = Record
     __test__: ClassVar[bool] = False  # pytest takes a class of the name TestBand for a test
 
     def parameters(self) -> Parameters:
-        """Return the parameters of a SET command: its fields, in their order.
+        """Return the parameters of a SET command: `first_parameter`, its fields in their order.
 
         None is an empty one. Raises UnsafeArgument.
         """
-        return tuple(getattr(self, field.name) for field in fields(self))
+        own = tuple(getattr(self, field.name) for field in fields(self))
+        return own if self.first_parameter is None else (self.first_parameter, *own)
 
     def encode(self) -> str:
         """Return the command line without its terminator. Raises UnsafeArgument."""
@@ -112,12 +115,15 @@ class Command(Generic[T_co]):
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:
-        """Return the command of a captured text with these arguments.
+        """Return a command that reads the answer to a captured text with these arguments.
 
-        None if they are another type's, as for the four operations of %CMNG.
+        None if they begin with another type's first parameter. The others are their defaults, or
+        None: a type whose answer depends on them overrides this.
         """
-        del arguments
-        return cls()
+        first = arguments[0].text if arguments else None
+        if cls.first_parameter is not None and first != str(cls.first_parameter):
+            return None
+        return cls(**{field.name: None for field in fields(cls) if field.default is MISSING})
 
 
 K = TypeVar("K", bound=Command[object])
@@ -129,7 +135,8 @@ def at_command(
 ) -> Callable[[type[K]], type[K]]:
     """Return the decorator of a type of command, which makes it a frozen dataclass.
 
-    `text` is what precedes the parameters: "AT+CFUN", "AT+CFUN=", "AT+CFUN?" or "AT+CFUN=?".
+    `text` is what precedes the parameters: "AT+CFUN", "AT+CFUN=", "AT+CFUN?" or "AT+CFUN=?"; with
+    the first parameter, if that is always the same: "AT%CMNG=1".
     Without `prefix`, each line of the answer is preceded by the name.
     """
     parts = read_command(text)
@@ -137,6 +144,7 @@ def at_command(
 
     def declare(kind: type[K]) -> type[K]:
         kind.name, kind.form = parts.name, parts.form
+        kind.first_parameter = int(parts.arguments) if parts.arguments else None
         if not issubclass(kind, OkCommand):
             kind.prefix = parts.name if prefix is None else prefix
             (kind.answer,) = get_args(kind.__orig_bases__[0])  # type: ignore[attr-defined]
