@@ -1,14 +1,15 @@
 """The modem's clock: +CCLK (local time with zone; TS 27.007, 8.15), the notice %XTIME."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
+from at.protocol.record_fields import record
 from at.protocol.values import Fields, Record, after_name, single_line
 
 _CCLK = re.compile(
@@ -42,14 +43,47 @@ class ModemClock(Record):
         return None if self.zz is None else self.local_time.astimezone(UTC)
 
 
+def _octets(size: int) -> Callable[[Fields, str], str | None]:
+    def read(fields: Fields, name: str) -> str | None:
+        text = fields.optional_hexadecimal(name)
+        if text is not None and len(text) != 2 * size:
+            raise fields.fail(name, f"is not {size} octets")
+        return text
+
+    return read
+
+
+def _utc(fields: Fields, name: str) -> str:
+    octets = _octets(7)(fields, name)
+    if octets is None:
+        raise fields.fail(name, "is missing")
+    return octets
+
+
 @dataclass(frozen=True, slots=True)
 class NetworkTime(Record):
     """%XTIME: hex octets as they came; `utc_time` is `utc` decoded."""
 
-    tz: str | None
-    utc: str | None
-    dst: str | None
-    utc_time: datetime | None
+    tz: Annotated[str | None, _octets(1)]
+    utc: Annotated[str, _utc]
+    dst: Annotated[str | None, _octets(1)]
+
+    derived: ClassVar[tuple[str, ...]] = ("utc_time",)
+
+    @property
+    def utc_time(self) -> datetime | None:
+        """The time of six octets of BCD with swapped nibbles, None if they are no time.
+
+        The seventh octet, a zone, is not read: public examples do not agree on it.
+        """
+        pairs = [self.utc[index + 1] + self.utc[index] for index in range(0, 12, 2)]
+        if not all(pair.isdecimal() for pair in pairs):
+            return None
+        year, month, day, hour, minute, second = (int(pair) for pair in pairs)
+        try:
+            return datetime(2000 + year, month, day, hour, minute, second, tzinfo=UTC)
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,35 +148,4 @@ def read_clock(text: str) -> ModemClock:
     return ModemClock(text, quarters, local)
 
 
-def _network_time(fields: Fields) -> NetworkTime:
-    tz, utc, dst = (
-        _octets(fields, name, size) for name, size in (("tz", 1), ("utc", 7), ("dst", 1))
-    )
-    if utc is None:
-        raise fields.fail("utc", "is missing")
-    return NetworkTime(tz, utc, dst, _instant(utc))
-
-
-def _octets(fields: Fields, name: str, size: int) -> str | None:
-    text = fields.optional_hexadecimal(name)
-    if text is not None and len(text) != 2 * size:
-        raise fields.fail(name, f"is not {size} octets")
-    return text
-
-
-def _instant(octets: str) -> datetime | None:
-    """Return the time of six octets of BCD with swapped nibbles, None if they are no time.
-
-    The seventh octet, a zone, is not read: public examples do not agree on it.
-    """
-    pairs = [octets[index + 1] + octets[index] for index in range(0, 12, 2)]
-    if not all(pair.isdecimal() for pair in pairs):
-        return None
-    year, month, day, hour, minute, second = (int(pair) for pair in pairs)
-    try:
-        return datetime(2000 + year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
-        return None
-
-
-register_readers(NetworkTimeNotice, {"%XTIME": _network_time})
+register_readers(NetworkTimeNotice, {"%XTIME": record(NetworkTime)})

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.encoding import quoted_lines
 from at.protocol.errors import ParseError, UnsafeArgument
+from at.protocol.record_fields import record, within
 from at.protocol.values import Fields, Record, read_rows
 
 HIGHEST_TAG = 2**31 - 1
@@ -37,20 +38,27 @@ class CredentialType(IntEnum):
     NORDIC_PUBLIC_KEY = 11
 
 
+def _sha(fields: Fields, name: str) -> str | None:
+    sha = fields.optional_quoted(name)
+    if sha is not None and not re.fullmatch(r"[0-9A-Fa-f]{64}", sha, re.ASCII):
+        raise fields.fail(name, "is not 64 hex digits")
+    return sha
+
+
 @dataclass(frozen=True, slots=True)
 class ListedCredential(Record):
     """An entry of the list; `sha` is SHA-256 in upper-case hex, of the bytes between the quotes."""
 
-    sec_tag: int
-    type: int
-    sha: str | None = None
+    sec_tag: Annotated[int, within(0, 2**32 - 1)]
+    type: Annotated[int, within(0, 255)]
+    sha: Annotated[str | None, _sha] = None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCredential(ListedCredential):
     """An item with its content; a private key never has one."""
 
-    content: str = ""
+    content: Annotated[str, Fields.quoted] = ""
 
     def __repr__(self) -> str:
         """Leave the content out: it may be a pre-shared key."""
@@ -74,9 +82,7 @@ class ListCredentials(Command[CredentialList]):
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the items; () when there are none."""
         single = [part for line in lines for part in _CONTROLS.split(line)]
-        return CredentialList(
-            read_rows(single, self.name, lambda row: ListedCredential(*_item(row)))
-        )
+        return CredentialList(read_rows(single, self.name, record(ListedCredential)))
 
 
 @at_command("AT%CMNG=2", timeout_s=15.0)
@@ -88,9 +94,7 @@ class ReadCredential(Command[CredentialList]):
 
     def parse(self, lines: Sequence[str]) -> CredentialList:
         """Return the item with its content, which may span lines."""
-        items = read_rows(
-            lines, self.name, lambda row: StoredCredential(*_item(row), row.quoted("content"))
-        )
+        items = read_rows(lines, self.name, record(StoredCredential))
         if len(items) != 1:
             raise ParseError(f"{self.name}: {len(items)} items where one must stand")
         return CredentialList(items)
@@ -138,14 +142,6 @@ def sha256_of(content: str | bytes) -> str:
     """Return the digest as %CMNG lists it: of the exact bytes, in upper-case hex."""
     data = content.encode() if isinstance(content, str) else content
     return sha256(data).hexdigest().upper()
-
-
-def _item(row: Fields) -> tuple[int, int, str | None]:
-    tag, kind = row.integer("sec_tag", 0, 2**32 - 1), row.integer("type", 0, 255)
-    sha = row.optional_quoted("sha")
-    if sha is not None and not re.fullmatch(r"[0-9A-Fa-f]{64}", sha, re.ASCII):
-        raise row.fail("sha", "is not 64 hex digits")
-    return tag, kind, sha
 
 
 def check_tag(sec_tag: int) -> None:

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Annotated
 
 from at.protocol.command import Command, OkCommand, at_command
-from at.protocol.record_fields import optional, within
+from at.protocol.record_fields import listed, optional, within
 from at.protocol.values import Fields, Record
 
 
@@ -43,12 +43,16 @@ class Functionality(Record):
     rst: Annotated[int | None, optional(0, 1)] = None
 
 
+def _resets(fields: Fields, name: str) -> tuple[int, ...] | None:
+    return None if fields.peek().absent else fields.integers(name, 0, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionalModes(Record):
     """Answer of +CFUN=?."""
 
-    funs: tuple[int, ...]
-    rsts: tuple[int, ...] | None = None
+    funs: Annotated[tuple[int, ...], listed(0, 255)]
+    rsts: Annotated[tuple[int, ...] | None, _resets] = None
 
 
 @at_command("AT+CFUN=", timeout_s=60.0)
@@ -66,12 +70,6 @@ class ReadFunctionalMode(Command[Functionality]):
 @at_command("AT+CFUN=?")
 class TestFunctionalMode(Command[FunctionalModes]):
     """AT+CFUN=?."""
-
-    def read(self, fields: Fields) -> FunctionalModes:
-        """Return the modes that this modem has."""
-        modes = fields.integers("fun", 0, 255)
-        resets = None if fields.peek().absent else fields.integers("rst", 0, 1)
-        return FunctionalModes(modes, resets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from at.protocol.answer_or_notice import is_connection_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
-from at.protocol.record_fields import listed, within
+from at.protocol.record_fields import listed, optional, record, within
 from at.protocol.values import Fields, Record, Value, after_name, split
 
 # Some phones close a network before its access technology: (2,"T","T","310260"),2)
@@ -20,21 +20,21 @@ _EARLY_CLOSE = re.compile(r'"\),(?=[0-9]{1,2}\))', re.ASCII)
 class Operator(Record):
     """Answer of +COPS?; without a network only `mode` is known."""
 
-    mode: int
-    format: int | None = None
-    oper: str | None = None
-    act: int | None = None
+    mode: Annotated[int, within(0, 5)]
+    format: Annotated[int | None, optional(0, 3)] = None
+    oper: Annotated[str | None, Fields.optional_text] = None
+    act: Annotated[int | None, optional(0, 99)] = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedNetwork(Record):
     """One network of a scan: stat 0 unknown, 1 available, 2 current, 3 forbidden."""
 
-    stat: int
-    long: str | None
-    short: str | None
-    numeric: str
-    act: int | None = None
+    stat: Annotated[int, within(0, 3)]
+    long: Annotated[str | None, Fields.optional_text]
+    short: Annotated[str | None, Fields.optional_text]
+    numeric: Annotated[str, Fields.quoted]
+    act: Annotated[int | None, optional(0, 99)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +88,9 @@ class ReadOperator(Command[Operator]):
 
     def read(self, fields: Fields) -> Operator:
         """Return mode and operator."""
-        mode = fields.integer("mode", 0, 5)
-        if fields.left == 1 and not fields.peek().absent:
+        if fields.left == 2 and not fields.peek(1).absent:
             raise fields.fail("oper", "is missing")
-        return Operator(
-            mode,
-            fields.optional_integer("format", 0, 3),
-            fields.optional_text("oper"),
-            fields.optional_integer("act", 0, 99),
-        )
+        return record(Operator)(fields)
 
 
 @at_command("AT+COPS=?", timeout_s=600.0)
@@ -193,13 +187,7 @@ def _network(items: Sequence[Value]) -> ScannedNetwork | None:
             raise ParseError("+COPS: a network is cut short")
         return None
     fields = Fields(items, "+COPS")
-    network = ScannedNetwork(
-        stat=fields.integer("stat", 0, 3),
-        long=fields.optional_text("long"),
-        short=fields.optional_text("short"),
-        numeric=fields.quoted("numeric"),
-        act=fields.optional_integer("act", 0, 99),
-    )
+    network = record(ScannedNetwork)(fields)
     if fields.left and fields.peek().text is not None:
         fields.integer("subact", 0, 99)  # 5G modems say more of the technology
     fields.end()

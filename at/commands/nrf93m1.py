@@ -1,7 +1,6 @@
 """nRF93M1: %CLOUDACCESSKEY %REGJWT %ICCID %BAND %POWD %SLEEPMODE (its AT reference)."""
 
 import binascii
-import re
 from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,12 +8,13 @@ from hashlib import sha256
 from typing import Annotated, ClassVar
 
 from at.commands.identity import last_told, uuid_text
+from at.commands.sim import card_number
 from at.commands.system_mode import HIGHEST_BAND
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import listed, record, within
-from at.protocol.values import Fields, Record, only_row
+from at.protocol.values import Record, only_row
 from at.tokens.jwt import Jwt, read_jwt
 
 # DER of a SubjectPublicKeyInfo with an uncompressed point of P-256, up to the point (RFC 5480).
@@ -60,9 +60,9 @@ class RegistrationToken(Record):
 
 @dataclass(frozen=True, slots=True)
 class Iccid(Record):
-    """Answer of %ICCID."""
+    """Answer of %ICCID: as it is, some end in F."""
 
-    iccid: str
+    iccid: Annotated[str, card_number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,6 @@ class MakeRegistrationToken(Command[RegistrationToken]):
 @at_command("AT%ICCID")
 class ReadIccid(Command[Iccid]):
     """AT%ICCID: the SIM's number, 18 to 20 digits."""
-
-    def read(self, fields: Fields) -> Iccid:
-        """Return the number; some SIMs end in F. Raises ParseError."""
-        text = fields.text("iccid")
-        if not re.fullmatch(r"[0-9]{18,20}[Ff]?", text, re.ASCII):
-            raise fields.fail("iccid", "is no number of a SIM")
-        return Iccid(text)
 
 
 @at_command("AT%BAND=?")

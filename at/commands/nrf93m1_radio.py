@@ -4,15 +4,17 @@ Levels are in dBm and dB, not the indices of an nRF91.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from at.commands.registration import HIGHEST_CELL_ID
 from at.commands.system_mode import HIGHEST_EARFCN
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
-from at.protocol.values import Fields, Record, name_before_colon
+from at.protocol.record_fields import record, within
+from at.protocol.values import Fields, Record, hex_digits, name_before_colon
 
 _SERVING, _NEIGHBOR = "%BCINFOSC", "%BCINFONC"
 _MOST_CELLS = 64
@@ -30,20 +32,40 @@ _WIFI_LEVELS = range(-128, 0)
 class CellLevel(Record):
     """A cell by its frequency and physical id; `rsrp` is in dBm, `rsrq` in dB."""
 
-    earfcn: int
-    phys_cell_id: int
-    rsrp: int
-    rsrq: int
+    earfcn: Annotated[int, within(0, HIGHEST_EARFCN)]
+    phys_cell_id: Annotated[int, within(0, 503)]
+    rsrp: Annotated[int, within(-160, -20)]
+    rsrq: Annotated[int, within(-43, 20)]
+
+
+def _code(fewest: int, most: int) -> Callable[[Fields, str], str]:
+    def read(fields: Fields, name: str) -> str:
+        code = fields.quoted(name)
+        if not re.fullmatch(f"[0-9]{{{fewest},{most}}}", code, re.ASCII):
+            raise fields.fail(name, f"is not {fewest} to {most} digits")
+        return code
+
+    return read
+
+
+def _hex(digits: int) -> Callable[[Fields, str], str]:
+    def read(fields: Fields, name: str) -> str:
+        text = fields.quoted(name)
+        if len(text) != digits or not hex_digits(text):
+            raise fields.fail(name, f"is not {digits} digits of hex")
+        return text
+
+    return read
 
 
 @dataclass(frozen=True, slots=True)
 class ServingCell(CellLevel):
     """The serving cell: MCC and MNC as text, cell id and area in hex."""
 
-    mcc: str
-    mnc: str
-    cell_id: str
-    tac: str
+    mcc: Annotated[str, _code(3, 3)]
+    mnc: Annotated[str, _code(2, 3)]
+    cell_id: Annotated[str, _hex(8)]
+    tac: Annotated[str, _hex(4)]
 
     @property
     def identified(self) -> bool:
@@ -102,10 +124,10 @@ class ReadCells(Command[CellInformation]):
         for line in filter(str.strip, lines):
             if name_before_colon(line) != _SERVING:
                 row = Fields.of(line, _NEIGHBOR)
-                neighbors.append(_neighbor(row))
+                neighbors.append(record(CellLevel)(row))
             elif serving is None and not neighbors:
                 row = Fields.of(line, _SERVING)
-                serving = _serving(row)
+                serving = record(ServingCell)(row)
             else:
                 raise ParseError(f"{_SERVING}: a second serving cell")
             row.end()
@@ -154,36 +176,5 @@ def read_access_point(line: str) -> HeardAccessPoint:
     )
 
 
-def _neighbor(fields: Fields) -> CellLevel:
-    return CellLevel(*_level(fields))
-
-
-def _serving(fields: Fields) -> ServingCell:
-    level = _level(fields)
-    mcc, mnc = fields.quoted("mcc"), fields.quoted("mnc")
-    if not re.fullmatch("[0-9]{3}", mcc, re.ASCII) or not re.fullmatch("[0-9]{2,3}", mnc, re.ASCII):
-        raise fields.fail("mcc, mnc", "are not 3 and 2 or 3 digits")
-    cell_id, tac = _hex(fields, "cell_id", 8), _hex(fields, "tac", 4)
-    return ServingCell(*level, mcc, mnc, cell_id, tac)
-
-
-def _level(fields: Fields) -> tuple[int, int, int, int]:
-    return (
-        fields.integer("earfcn", 0, HIGHEST_EARFCN),
-        fields.integer("phys_cell_id", 0, 503),
-        fields.integer("rsrp", -160, -20),
-        fields.integer("rsrq", -43, 20),
-    )
-
-
-def _hex(fields: Fields, name: str, digits: int) -> str:
-    if not fields.peek().quoted:
-        raise fields.fail(name, "is not in quotes")
-    text = fields.hexadecimal(name, digits)
-    if len(text) != digits:
-        raise fields.fail(name, f"is not {digits} digits of hex")
-    return text
-
-
-register_readers(ServingCellNotice, {_SERVING: _serving})
-register_readers(NeighborCellNotice, {_NEIGHBOR: _neighbor})
+register_readers(ServingCellNotice, {_SERVING: record(ServingCell)})
+register_readers(NeighborCellNotice, {_NEIGHBOR: record(CellLevel)})

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import Notice, register_readers
-from at.protocol.record_fields import further, record, within
+from at.protocol.record_fields import bits, further, record, within
 from at.protocol.values import Fields, Record, read_rows
 
 # A timer has 8 bits: a unit in the first three, a count in the last five. TS 24.008, 10.5.7.3 (GPRS
@@ -76,11 +76,11 @@ _ACT_TYPES = frozenset({0, 4, 5})
 class PowerSavingMode(Record):
     """Answer of +CPSMS?: mode 0 off, 1 on; the requested timers are bits."""
 
-    mode: int
-    requested_periodic_rau: str | None = None
-    requested_gprs_ready_timer: str | None = None
-    requested_periodic_tau: str | None = None
-    requested_active_time: str | None = None
+    mode: Annotated[int, within(0, 2)]
+    requested_periodic_rau: Annotated[str | None, bits(8)] = None
+    requested_gprs_ready_timer: Annotated[str | None, bits(8)] = None
+    requested_periodic_tau: Annotated[str | None, bits(8)] = None
+    requested_active_time: Annotated[str | None, bits(8)] = None
 
     derived: ClassVar[tuple[str, ...]] = ("requested_periodic_tau_s", "requested_active_time_s")
 
@@ -95,14 +95,21 @@ class PowerSavingMode(Record):
         return active_time_seconds(self.requested_active_time)
 
 
+def _act_type(fields: Fields, name: str) -> int:
+    act_type = fields.integer(name)
+    if act_type not in _ACT_TYPES:
+        raise fields.fail(name, f"is {act_type}, not 0, 4 or 5")
+    return act_type
+
+
 @dataclass(frozen=True, slots=True)
 class EdrxSetting(Record):
     """eDRX of one access technology: act_type 4 LTE-M, 5 NB-IoT; the values are 4 bits each."""
 
-    act_type: int
-    requested_edrx_value: str | None = None
-    nw_provided_edrx_value: str | None = None
-    paging_time_window: str | None = None
+    act_type: Annotated[int, _act_type]
+    requested_edrx_value: Annotated[str | None, bits(4)] = None
+    nw_provided_edrx_value: Annotated[str | None, bits(4)] = None
+    paging_time_window: Annotated[str | None, bits(4)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +164,9 @@ class ReadPowerSavingMode(Command[PowerSavingMode]):
 
     def read(self, fields: Fields) -> PowerSavingMode:
         """Return mode and timers."""
-        mode = fields.integer("mode", 0, 2)
-        if fields.left not in {0, 4}:
-            raise fields.fail("the line", f"has {fields.left + 1} fields, not 1 or 5")
-        names = ("periodic_rau", "gprs_ready_timer", "periodic_tau", "active_time")
-        return PowerSavingMode(mode, *(fields.bits(name, 8) for name in names))
+        if fields.left not in {1, 5}:
+            raise fields.fail("the line", f"has {fields.left} fields, not 1 or 5")
+        return record(PowerSavingMode)(fields)
 
 
 @at_command("AT+CPSMS=")
@@ -203,16 +208,12 @@ class ReadEdrx(Command[EdrxSettings]):
 
     def parse(self, lines: Sequence[str]) -> EdrxSettings:
         """Return a setting for each access technology."""
-        return EdrxSettings(read_rows(lines, self.name, _edrx))
+        return EdrxSettings(read_rows(lines, self.name, record(EdrxSetting)))
 
 
 @at_command("AT+CEDRXRDP")
 class ReadEdrxInUse(Command[EdrxSetting]):
     """AT+CEDRXRDP: what the network gave for the cell in use; act_type 0 means no eDRX."""
-
-    def read(self, fields: Fields) -> EdrxSetting:
-        """Return the setting."""
-        return _edrx(fields)
 
 
 def _check_bits(text: str | None, count: int) -> None:
@@ -220,18 +221,6 @@ def _check_bits(text: str | None, count: int) -> None:
         raise UnsafeArgument(f"{text!r} is not {count} bits")
 
 
-def _edrx(fields: Fields) -> EdrxSetting:
-    act_type = fields.integer("act_type")
-    if act_type not in _ACT_TYPES:
-        raise fields.fail("act_type", f"is {act_type}, not 0, 4 or 5")
-    return EdrxSetting(
-        act_type,
-        fields.bits("requested_edrx_value", 4),
-        fields.bits("nw_provided_edrx_value", 4),
-        fields.bits("paging_time_window", 4),
-    )
-
-
-register_readers(EdrxNotice, {"+CEDRXP": _edrx, "+CEDRXS": _edrx})
+register_readers(EdrxNotice, dict.fromkeys(("+CEDRXP", "+CEDRXS"), record(EdrxSetting)))
 register_readers(SleepNotice, {"%XMODEMSLEEP": record(Sleep)})
 register_readers(NextUpdateNotice, {"%XT3412": record(NextUpdate)})

@@ -10,7 +10,14 @@ from at.protocol.answer_or_notice import REGISTRATION_STATES
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
 from at.protocol.notices import Notice, register_readers
-from at.protocol.record_fields import optional, record, within
+from at.protocol.record_fields import (
+    bits,
+    hexadecimal,
+    optional,
+    optional_hexadecimal,
+    record,
+    within,
+)
 from at.protocol.values import Fields, Record
 
 
@@ -79,18 +86,6 @@ def _known(high: int) -> Callable[[Fields, str], int]:
     return read
 
 
-def _hexadecimal(digits: int) -> Callable[[Fields, str], str | None]:
-    return lambda fields, name: fields.optional_hexadecimal(name, digits)
-
-
-def _bits(count: int) -> Callable[[Fields, str], str | None]:
-    return lambda fields, name: fields.bits(name, count)
-
-
-def _cell_id(fields: Fields, name: str) -> str:
-    return fields.hexadecimal(name, 8)
-
-
 def _rest(fields: Fields, name: str) -> tuple[int, ...]:
     return tuple(fields.integer(name) for _ in range(fields.left))
 
@@ -144,18 +139,18 @@ class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record):
     full_name: Annotated[str | None, Fields.optional_quoted] = None
     short_name: Annotated[str | None, Fields.optional_quoted] = None
     plmn: Annotated[str | None, optional_plmn] = None
-    tac: Annotated[str | None, _hexadecimal(4)] = None
+    tac: Annotated[str | None, optional_hexadecimal(4)] = None
     act: Annotated[int | None, optional(0, 99)] = None
     band: Annotated[int | None, optional(0, HIGHEST_BAND)] = None
-    cell_id: Annotated[str | None, _hexadecimal(8)] = None
+    cell_id: Annotated[str | None, optional_hexadecimal(8)] = None
     phys_cell_id: Annotated[int | None, optional(0, 503)] = None
     earfcn: Annotated[int | None, optional(0, HIGHEST_EARFCN)] = None
     rsrp: Annotated[int | None, _optional_rsrp] = None
     snr: Annotated[int | None, _optional_snr] = None
-    nw_provided_edrx_value: Annotated[str | None, _bits(4)] = None
-    active_time: Annotated[str | None, _bits(8)] = None
-    periodic_tau_ext: Annotated[str | None, _bits(8)] = None
-    periodic_tau: Annotated[str | None, _bits(8)] = None
+    nw_provided_edrx_value: Annotated[str | None, bits(4)] = None
+    active_time: Annotated[str | None, bits(8)] = None
+    periodic_tau_ext: Annotated[str | None, bits(8)] = None
+    periodic_tau: Annotated[str | None, bits(8)] = None
     further: Annotated[tuple[int, ...], _rest] = ()
     """Four numbers of satellite firmware, whose meaning is not public; not in JSON of others."""
 
@@ -189,7 +184,7 @@ class ConnectionEvaluation(HasRsrp, HasRsrq, HasSnr, Record):
     rsrp: Annotated[int | None, _rsrp] = None
     rsrq: Annotated[int | None, _rsrq] = None
     snr: Annotated[int | None, _optional_snr] = None
-    cell_id: Annotated[str | None, _cell_id] = None
+    cell_id: Annotated[str | None, hexadecimal(8)] = None
     plmn: Annotated[str | None, plmn_code] = None
     phys_cell_id: Annotated[int | None, within(0, 503)] = None
     earfcn: Annotated[int | None, within(0, HIGHEST_EARFCN)] = None

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
+from at.protocol.record_fields import optional, record, within
 from at.protocol.values import Fields, Record, after_name, bare_line, read_rows, single_line
 
 _CODE = re.compile(r"READY|SIM P(?:IN|UK)2?|PH[-_][A-Z]+ P(?:IN|UK)|NOT (?:READY|INSERTED)")
@@ -26,6 +27,14 @@ _CAUSES = {
 }
 
 
+def card_number(fields: Fields, name: str) -> str:
+    """Return an ICCID: 18 to 20 digits; some SIMs end in F. Raises ParseError."""
+    digits = fields.text(name)
+    if not re.fullmatch(r"[0-9]{18,20}[Ff]?", digits, re.ASCII):
+        raise fields.fail(name, "is not 18 to 20 digits")
+    return digits
+
+
 @dataclass(frozen=True, slots=True)
 class PinState(Record):
     """Answer of +CPIN?: "READY", "SIM PIN", "SIM PUK" ..."""
@@ -37,9 +46,9 @@ class PinState(Record):
 class PinRetries(Record):
     """One line of +CPINR."""
 
-    code: str
-    retries: int
-    default_retries: int | None = None
+    code: Annotated[str, Fields.text]
+    retries: Annotated[int, within(0, 255)]
+    default_retries: Annotated[int | None, optional(0, 255)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +65,15 @@ class Subscriber(Record):
     imsi: str
 
 
+def _iccid(fields: Fields, name: str) -> str:
+    return card_number(fields, name).rstrip("Ff")
+
+
 @dataclass(frozen=True, slots=True)
 class CardNumber(Record):
     """Answer of %XICCID, without the padding F."""
 
-    iccid: str
+    iccid: Annotated[str, _iccid]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +98,20 @@ class SimNotice(Notice):
     value: SimState
 
 
+def _octets(fields: Fields, name: str) -> str | None:
+    text = fields.optional_hexadecimal(name)
+    if text is not None and len(text) % 2:
+        raise fields.fail(name, "has half a byte")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class SimResponse(Record):
     """Answer of +CRSM: status words and the response, hex."""
 
-    sw1: int
-    sw2: int
-    response: str | None = None
+    sw1: Annotated[int, within(0, 255)]
+    sw2: Annotated[int, within(0, 255)]
+    response: Annotated[str | None, _octets] = None
 
 
 @at_command("AT+CPIN?")
@@ -116,7 +136,7 @@ class ReadPinRetries(Command[AllPinRetries]):
         """Return the tries that are left."""
         if not lines:
             raise ParseError(f"{self.name}: the line is missing")
-        return AllPinRetries(read_rows(lines, self.name, _retries))
+        return AllPinRetries(read_rows(lines, self.name, record(PinRetries)))
 
 
 @at_command("AT+CIMI", prefix="")
@@ -134,13 +154,6 @@ class ReadSubscriber(Command[Subscriber]):
 @at_command("AT%XICCID")
 class ReadCardNumber(Command[CardNumber]):
     """AT%XICCID."""
-
-    def read(self, fields: Fields) -> CardNumber:
-        """Return the ICCID."""
-        digits = fields.text("iccid")
-        if not re.fullmatch(r"[0-9]{18,20}[Ff]?", digits, re.ASCII):
-            raise fields.fail("iccid", "is not 18 to 20 digits")
-        return CardNumber(digits.rstrip("Ff"))
 
 
 @at_command("AT%XSIM?")
@@ -162,26 +175,10 @@ class AccessSim(Command[SimResponse]):
     p2: int = 0
     p3: int = 0
 
-    def read(self, fields: Fields) -> SimResponse:
-        """Return status words and response."""
-        answer = SimResponse(
-            fields.integer("sw1", 0, 255),
-            fields.integer("sw2", 0, 255),
-            fields.optional_hexadecimal("response"),
-        )
-        if answer.response is not None and len(answer.response) % 2:
-            raise fields.fail("response", "has half a byte")
-        return answer
-
 
 def _state(fields: Fields) -> SimState:
     state = fields.integer("state", 0, 1)
     return SimState(state, None if state else fields.further_integer("cause", 0, 255))
-
-
-def _retries(row: Fields) -> PinRetries:
-    code, retries = row.text("code"), row.integer("retries", 0, 255)
-    return PinRetries(code, retries, row.optional_integer("default_retries", 0, 255))
 
 
 register_readers(SimNotice, {"%XSIM": _state})

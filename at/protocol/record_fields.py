@@ -33,6 +33,21 @@ def decimal(limit: float | None = None) -> Callable[[Fields, str], float]:
     return lambda line, name: line.decimal(name, limit)
 
 
+def hexadecimal(digits: int) -> Callable[[Fields, str], str]:
+    """Return what reads hex digits, at most this many."""
+    return lambda line, name: line.hexadecimal(name, digits)
+
+
+def optional_hexadecimal(digits: int) -> Callable[[Fields, str], str | None]:
+    """Return what reads hex digits, None where they are absent or "" in quotes."""
+    return lambda line, name: line.optional_hexadecimal(name, digits)
+
+
+def bits(count: int) -> Callable[[Fields, str], str | None]:
+    """Return what reads digits 0 or 1, None where they are absent or "" in quotes."""
+    return lambda line, name: line.bits(name, count)
+
+
 def listed(low: int, high: int) -> Callable[[Fields, str], tuple[int, ...]]:
     """Return what reads a list in parentheses of integers and ranges."""
     return lambda line, name: line.integers(name, low, high)
