@@ -1,6 +1,7 @@
 """The application's console: boot banner, logs, crash and core dump, chunk export, shell."""
 
 import base64
+import binascii
 import random
 import struct
 from collections.abc import Iterator
@@ -51,13 +52,7 @@ def trace(kit: VirtualKit, pc: int, lr: int) -> bytes:
 
 def crc16(data: bytes) -> int:
     """Return CRC-16/XMODEM."""
-    value = 0
-    for byte in data:
-        value ^= byte << 8
-        for _ in range(8):
-            value = (value << 1) ^ 0x1021 if value & 0x8000 else value << 1
-            value &= 0xFFFF
-    return value
+    return binascii.crc_hqx(data, 0)
 
 
 def split(message: bytes, largest: int = _LARGEST_CHUNK) -> Iterator[bytes]:

@@ -72,7 +72,6 @@ class Subscriptions:
     cnec: int = 0
     xmodemsleep: AdvanceWarning | None = None
     xt3412: AdvanceWarning | None = None
-    xtemp: int = 0
     cedrxp: int = 0
 
 
@@ -115,7 +114,6 @@ class Session:
     update: Update | None = None
     fetching: bool = False
     downloading: bool = False
-    fota_kind: int = 0
     gnss_on: bool = False
     gnss_status: int = 0
     gnss_timer: int = 0

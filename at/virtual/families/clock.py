@@ -47,8 +47,6 @@ def _read(text: str) -> float:
 
 def time_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XTIME."""
-    if request.form is RequestForm.READ:
-        raise BadRequest
     kit.session.subscriptions.xtime = request.number(0, 0, 1)
     return ok()
 

@@ -32,11 +32,8 @@ def _context(kit: VirtualKit, cid: int, family: str, name: str) -> str:
     return f'+CGDCONT: {cid},"{family}","{name}","{address}",0,0'
 
 
-def login(kit: VirtualKit, request: CommandRequest) -> Reply:
+def login(_kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGAUTH: 0 none, 1 PAP, 2 CHAP; the manual has the set form alone."""
-    del kit
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     request.number(0, 0, 10)
     how = request.number(1, 0, 2, default=0)
     user, password = request.text(2, default=""), request.text(3, default="")
@@ -49,8 +46,6 @@ def addresses(kit: VirtualKit, request: CommandRequest) -> Reply:
     """+CGPADDR."""
     if request.form is RequestForm.SET:
         request.number(0, 0, 10)
-    elif request.form is not RequestForm.RUN:
-        raise BadRequest
     return ok(f'+CGPADDR: 0,"{_address(kit)}"')
 
 
@@ -89,7 +84,7 @@ def new_context(kit: VirtualKit, _request: CommandRequest) -> Reply:
 
 def connection_id(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XGETPDNID: of an active context, which only context 0 can be."""
-    if request.form is not RequestForm.SET or len(request.parameters) != 1:
+    if len(request.parameters) != 1:
         raise BadRequest
     if request.number(0, 0, 11) or not kit.registered:
         return fail()
@@ -107,7 +102,7 @@ def packet_events(kit: VirtualKit, request: CommandRequest) -> Reply:
 COMMANDS = {
     "+CGAUTH": login,
     "+CGDCONT": tested(contexts, '(0-10),"IP",,,(0),(0)'),
-    "+CGPADDR": addresses,
+    "+CGPADDR": only(addresses, RequestForm.SET, RequestForm.RUN),
     "+CGACT": tested(activation, "(0,1)"),
     "+CGCONTRDP": only(dynamic_parameters, RequestForm.SET, RequestForm.RUN),
     "+CGEREP": tested(packet_events, "(0,1),(0)"),

@@ -8,13 +8,13 @@ def temperature(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XTEMP, in degrees Celsius."""
     if request.form is RequestForm.READ:
         return ok(f"%XTEMP: {kit.faults.temperature_c(24)}")
-    kit.session.subscriptions.xtemp = request.number(0, 0, 1)
+    request.number(0, 0, 1)
     return ok()
 
 
 def domain_events(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%MDMEV: mode 2 needs a later firmware than mode 1."""
-    if request.form is not RequestForm.SET or not kit.at_least(1, 3, 0):
+    if not kit.at_least(1, 3, 0):
         raise BadRequest
     kit.session.subscriptions.mdmev = request.number(0, 0, 2 if kit.at_least(2, 0, 0) else 1)
     return ok()

@@ -151,7 +151,6 @@ def from_url(kit: VirtualKit, request: CommandRequest) -> Reply:
     kind = APPLICATION if operation == 1 else DELTA
     session = kit.session
     session.fetching = True
-    session.fota_kind = kind
 
     def fetched(answer: Fetched | None) -> None:
         if kit.session is not session or not session.fetching:

@@ -73,10 +73,10 @@ def _switch_off(kit: VirtualKit, mode: ModemMode) -> None:
 
 
 def error_format(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CMEE: whether errors have their number. 2 (texts) is not supported."""
+    """+CMEE: whether errors have their number; 2 gives texts, on an nRF93M1 alone."""
     if request.form is RequestForm.READ:
         return ok(f"+CMEE: {kit.session.cmee}")
-    kit.session.cmee = request.number(0, 0, 1)
+    kit.session.cmee = request.number(0, 0, 2 if kit.is_module else 1)
     return ok()
 
 

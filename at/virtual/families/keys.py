@@ -23,7 +23,7 @@ def generate(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%KEYGEN: make a key; reply with its PKCS#10 or public key, signed by the identity key."""
     if not kit.at_least(*_FIRST_WITH_KEYS):
         return fail(NOT_SUPPORTED)
-    if request.form is not RequestForm.SET or len(request.parameters) > 5:
+    if len(request.parameters) > 5:
         raise BadRequest
     tag = request.number(0, 0, credentials.HIGHEST_TAG)
     kind = request.number(1, min(_KEY_TYPES), max(_KEY_TYPES))

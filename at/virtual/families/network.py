@@ -18,7 +18,7 @@ def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is RequestForm.TEST:
         if kit.session.connected:
             return fail(_RADIO_CONNECTION_ACTIVE)
-        return _scan(kit, request)
+        return scan(kit, request)
     mode = request.number(0, 0, 3)
     if mode == 1:
         request.number(1, 2, 2)
@@ -31,12 +31,8 @@ def operators(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok()
 
 
-def forced_scan(kit: VirtualKit, request: CommandRequest) -> Reply:
+def scan(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%COPS: the list of a scan, also while connected."""
-    return _scan(kit, request)
-
-
-def _scan(kit: VirtualKit, request: CommandRequest) -> Reply:
     networks = {measured.cell.plmn: None for measured in kit.cells_in_range()} if kit.active else {}
     stat = 3 if kit.faults.reject is not None else 2 if kit.registered else 1
     entries = ",".join(f'({stat},"","","{plmn}",{kit.access_technology})' for plmn in networks)
@@ -85,7 +81,7 @@ def attachment(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 COMMANDS = {
     "+COPS": operators,
-    "%COPS": only(forced_scan, RequestForm.TEST),
+    "%COPS": only(scan, RequestForm.TEST),
     "+CSCON": tested(connection, "(0,1,2,3)"),
     "+CEMODE": tested(operation_mode, "(0,2)"),
     "+CGATT": tested(attachment, "(0,1)"),

@@ -7,7 +7,7 @@ import base64
 from datetime import UTC, datetime
 
 from at.virtual import signing
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, shows, tested
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
 from at.virtual.families import clock, functional_mode, sim
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 from at.virtual.radio_world import MeasuredCell
@@ -94,14 +94,6 @@ def mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     return functional_mode.functional_mode(kit, request)
 
 
-def error_format(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """+CMEE: 2 gives texts."""
-    if request.form is RequestForm.READ:
-        return ok(f"+CMEE: {kit.session.cmee}")
-    kit.session.cmee = request.number(0, 0, 2)
-    return ok()
-
-
 def cells(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%BCINFO: the serving cell and its neighbours; nothing where it is on none."""
     if request.form is RequestForm.SET and request.number(0, 0, 1) == 0:
@@ -137,11 +129,6 @@ def wifi(kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok(*lines[:most], takes_s=kit.delay(min(seconds, 5)))
 
 
-def card(kit: VirtualKit, _request: CommandRequest) -> Reply:
-    """%ICCID."""
-    return sim.card_number(kit, "%ICCID")
-
-
 def power_down(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%POWD=1: OK, then POWERED DOWN, then nothing until the power key starts it again."""
     request.number(0, 1, 1)
@@ -166,12 +153,11 @@ COMMANDS = {
     "%CLOUDACCESSKEY": only(access_key, RequestForm.RUN),
     "%REGJWT": only(registration_token, RequestForm.SET),
     "%JWT": only(login_token, RequestForm.RUN),
-    "%ICCID": only(card, RequestForm.RUN),
+    "%ICCID": only(sim.card_number, RequestForm.RUN),
     "%BAND": tested(only(accepted), "(1,3,7,8,20,28)"),
     "+CCLK": module_clock,
     "+CFUN": tested(mode, "(0,1,4)"),
-    "+CMEE": tested(error_format, "(0-2)"),
-    "+CGMI": shows(lambda _: "Nordic Semiconductor ASA"),
+    "+CMEE": tested(functional_mode.error_format, "(0-2)"),
     "%BCINFO": only(cells, RequestForm.RUN, RequestForm.SET),
     "%WIFISCAN": only(wifi, RequestForm.RUN, RequestForm.SET),
     "+IPR": only(accepted, RequestForm.SET),

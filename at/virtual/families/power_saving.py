@@ -56,8 +56,6 @@ def paging_window(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is RequestForm.READ:
         kept = ((act, windows.get(f"%XPTW {act}")) for act in "45")
         return ok(*(f'%XPTW: {act},"{window}"' for act, window in kept if window))
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     act, window = request.number(0, 4, 5), _bits(request, 1, 4)
     windows[f"%XPTW {act}"] = window or _WINDOW
     return ok()
@@ -123,8 +121,6 @@ def update_notices(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 def _advance_warning(request: CommandRequest) -> AdvanceWarning | None:
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     if not request.number(0, 0, 1):
         return None
     warning_ms = request.number(1, 0, 3_600_000)

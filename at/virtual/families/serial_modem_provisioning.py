@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from at.virtual import signing
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, parse_request
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, parse_request
 from at.virtual.families import credentials, keys
 from at.virtual.kit import Fetch, Fetched, ModemMode, Reply, VirtualKit, fail, ok
 from at.virtual.options import firmware_uuid
@@ -33,8 +33,6 @@ def provision(kit: VirtualKit, request: CommandRequest) -> Reply:
     """#XNRFPROV: starts a session; one at a time."""
     if request.form is RequestForm.TEST:
         return ok("#XNRFPROV")
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     if kit.session.provisioning is not None:
         return fail()
     if "provisioning-silent" in kit.faults:
@@ -211,5 +209,5 @@ def _at_command(
     return _AT + _DONE, "\r\n".join([*reply.lines, "OK"]) + "\r\n"
 
 
-COMMANDS = {"#XNRFPROV": provision}
+COMMANDS = {"#XNRFPROV": only(provision, RequestForm.RUN, RequestForm.TEST)}
 SINCE_2 = set(COMMANDS)

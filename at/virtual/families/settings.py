@@ -110,7 +110,7 @@ def power_off_warning(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def features(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%FEACONF: 0 writes a feature, 1 reads one, 2 lists them; from firmware 1.3.0 on."""
-    if request.form is not RequestForm.SET or not kit.at_least(1, 3, 0):
+    if not kit.at_least(1, 3, 0):
         raise BadRequest
     operation = request.number(0, 0, 2)
     if operation == 2:
@@ -127,7 +127,7 @@ def features(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def modem_trace(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XMODEMTRACE: 0 off, 1 a predefined set; its bitmaps are for the maker's support alone."""
-    if request.form is not RequestForm.SET or len(request.parameters) > 2:
+    if len(request.parameters) > 2:
         raise BadRequest
     if request.number(0, 0, 1):
         kit.saved.settings["%XMODEMTRACE"] = str(request.number(1, 1, 5))
@@ -139,8 +139,6 @@ def modem_trace(kit: VirtualKit, request: CommandRequest) -> Reply:
 def periodic_search(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%PERIODICSEARCHCONF: 0 writes up to four patterns, 1 reads, 2 clears, 3 searches now."""
     name = "%PERIODICSEARCHCONF"
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     mode = request.number(0, 0, 3)
     if mode == 0:
         numbers = request.number(1, 0, 1), request.number(2, 0, 4), request.number(3, 0, 20)
@@ -163,7 +161,7 @@ def periodic_search(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def cellular_profile(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%CELLULARPRFL, of firmware for satellites: 1 subscribes, 2 sets a profile or removes it."""
-    if not kit.knows_satellites or request.form is not RequestForm.SET:
+    if not kit.knows_satellites:
         raise BadRequest
     given = len(request.parameters)
     if request.number(0, 1, 2) == 1:

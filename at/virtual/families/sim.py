@@ -45,16 +45,11 @@ def subscriber(kit: VirtualKit, _request: CommandRequest) -> Reply:
     return ok(_imsi(kit)) if kit.session.sim_up else _no_sim(kit)
 
 
-def card(kit: VirtualKit, _request: CommandRequest) -> Reply:
-    """%XICCID."""
-    return card_number(kit, "%XICCID")
-
-
-def card_number(kit: VirtualKit, name: str) -> Reply:
-    """Return the reply that gives the card's number under a name."""
+def card_number(kit: VirtualKit, request: CommandRequest) -> Reply:
+    """%XICCID, and %ICCID of an nRF93M1."""
     if not kit.session.sim_up:
         return _no_sim(kit)
-    return ok(f"{name}: {_iccid(kit)}")
+    return ok(f"{request.name}: {_iccid(kit)}")
 
 
 def sim_state(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -136,7 +131,7 @@ COMMANDS = {
     "+CPIN": only(pin, RequestForm.READ, RequestForm.SET),
     "+CPINR": only(retries, RequestForm.SET),
     "+CIMI": only(subscriber, RequestForm.RUN),
-    "%XICCID": only(card, RequestForm.RUN),
+    "%XICCID": only(card_number, RequestForm.RUN),
     "%XSIM": sim_state,
     "+CRSM": only(access, RequestForm.SET),
 }

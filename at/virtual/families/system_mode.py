@@ -5,7 +5,7 @@
 
 import re
 
-from at.virtual.command_line import BadRequest, CommandRequest, RequestForm
+from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
 from at.virtual.families import settings
 from at.virtual.kit import ModemMode, Reply, VirtualKit, fail, ok
 
@@ -44,8 +44,6 @@ def current_band(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.form is RequestForm.TEST:
         bands = (*_BANDS, *(_SATELLITE_BANDS if kit.knows_satellites else ()))
         return ok(f"%XCBAND: ({','.join(map(str, bands))})")
-    if request.form is not RequestForm.RUN:
-        raise BadRequest
     cells = kit.cells_in_range()
     return ok(f"%XCBAND: {cells[0].cell.band if kit.registered and cells else 0}")
 
@@ -57,8 +55,6 @@ def band_lock(kit: VirtualKit, request: CommandRequest) -> Reply:
     """
     if request.form is RequestForm.READ:
         return ok(f'%XBANDLOCK: "{kit.saved.band_lock}","{kit.session.band_lock}"')
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     operation = request.number(0, 0, 2)
     lock = _lock(kit, request) if operation else ""
     if kit.active:
@@ -98,8 +94,6 @@ def data_profile(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XDATAPRFL: from 0 least power, 2 default, to 4 most performance."""
     if request.form is RequestForm.READ:
         return ok(f"%XDATAPRFL: {kit.saved.data_profile}")
-    if request.form is not RequestForm.SET:
-        raise BadRequest
     kit.saved.data_profile = request.number(0, 0, 4)
     return ok()
 
@@ -117,7 +111,7 @@ def factory_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def location(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%LOCATION: with 2 the host tells firmware for satellites where the kit is."""
-    if not kit.knows_satellites or request.form is not RequestForm.SET:
+    if not kit.knows_satellites:
         raise BadRequest
     if request.number(0, 0, 2) == 2:
         latitude, longitude, altitude = (_number(request.text(index)) for index in (1, 2, 3))
@@ -136,7 +130,7 @@ def _number(text: str) -> float:
 
 COMMANDS = {
     "%XSYSTEMMODE": system_mode,
-    "%XCBAND": current_band,
+    "%XCBAND": only(current_band, RequestForm.RUN, RequestForm.TEST),
     "%XBANDLOCK": band_lock,
     "%XCONNSTAT": connection_statistics,
     "%XDATAPRFL": data_profile,
