@@ -14,7 +14,7 @@ from importlib import import_module
 from at.virtual import command_line
 from at.virtual.console import Console
 from at.virtual.families import functional_mode, wifi
-from at.virtual.families.firmware_update import BOOTLOADER_COMMANDS
+from at.virtual.families.serial_modem.firmware_update import BOOTLOADER_COMMANDS
 from at.virtual.faults import LineFaults
 from at.virtual.kit import DataMode, ModemMode, Reply, VirtualKit, fail, ok
 from at.virtual.options import MODULE, TERMINATORS, VirtualOptions
@@ -39,8 +39,8 @@ _FAMILIES = (
     *("identity", "functional_mode", "registration", "network", "contexts", "power_saving"),
     *("signal", "cells", "system_mode", "sim", "device_status", "settings", "clock"),
     *("credentials", "keys", "wifi"),
-    *("serial_modem", "serial_modem_cloud", "serial_modem_gnss", "firmware_update"),
-    *("serial_modem_observability", "serial_modem_provisioning"),
+    *("serial_modem.application", "serial_modem.cloud", "serial_modem.gnss"),
+    *("serial_modem.firmware_update", "serial_modem.observability", "serial_modem.provisioning"),
 )
 _MODULES = [import_module(f"at.virtual.families.{family}") for family in _FAMILIES]
 COMMANDS: Mapping[str, command_line.Handler] = {
@@ -58,10 +58,10 @@ def commands_of(kit: VirtualKit) -> Mapping[str, command_line.Handler]:
 
 @cache
 def _of_module() -> Mapping[str, command_line.Handler]:
-    from at.virtual.families import nrf93m1, nrf93m1_cloud, nrf93m1_update
+    from at.virtual.families.nrf93m1 import cloud, module, update
 
-    shared = {name: COMMANDS[name] for name in (*nrf93m1.SHARED, "+CLAC")}
-    return shared | nrf93m1.COMMANDS | nrf93m1_cloud.COMMANDS | nrf93m1_update.COMMANDS
+    shared = {name: COMMANDS[name] for name in (*module.SHARED, "+CLAC")}
+    return shared | module.COMMANDS | cloud.COMMANDS | update.COMMANDS
 
 
 PROMPT = b"\x1b[1;32muart:~$ \x1b[m"  # in the colours that Zephyr's shell has
@@ -271,7 +271,7 @@ class VirtualModem:
     def _error(self, code: int) -> str:
         if self.kit.session.cmee < _TEXTS:
             return str(code)
-        from at.virtual.families.nrf93m1 import ERROR_TEXTS
+        from at.virtual.families.nrf93m1.module import ERROR_TEXTS
 
         return ERROR_TEXTS.get(code, str(code))
 

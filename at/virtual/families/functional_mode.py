@@ -4,7 +4,8 @@ The delays are those of a recorded nRF9160: OK after 34 ms.
 """
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, tested
-from at.virtual.families import power_saving, registration, serial_modem_cloud, serial_modem_gnss
+from at.virtual.families import power_saving, registration
+from at.virtual.families.serial_modem import cloud, gnss
 from at.virtual.kit import ModemMode, Reply, Subscriptions, VirtualKit, ok
 
 _NOT_LISTED = ModemMode.RECEIVE_ONLY  # accepted, yet not in the list of the test form
@@ -31,7 +32,7 @@ def functional_mode(kit: VirtualKit, request: CommandRequest) -> Reply:
     mode = ModemMode(number)
     takes_s = kit.delay(0.034)
     if mode in _SWITCHES_GNSS:
-        serial_modem_gnss.switch(kit, on=mode in {ModemMode.NORMAL, ModemMode.GNSS_ON})
+        gnss.switch(kit, on=mode in {ModemMode.NORMAL, ModemMode.GNSS_ON})
     if mode in {ModemMode.NORMAL, ModemMode.LTE_ON}:
         switch_on(kit, mode)
     elif mode in _SWITCHES_LTE_OFF:
@@ -60,7 +61,7 @@ def _switch_off(kit: VirtualKit, mode: ModemMode) -> None:
     session.fun = mode
     session.locating = False
     if kit.generation < 2 or mode is ModemMode.OFF:  # else it keeps its session
-        serial_modem_cloud.lose(kit)
+        cloud.lose(kit)
     registration.end(kit)
     if mode in {ModemMode.OFF, ModemMode.FLIGHT}:
         session.sim_up = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.demo.firmware import mcuboot_image
-from at.virtual.families.firmware_update import image_version
+from at.virtual.families.serial_modem.firmware_update import image_version
 
 
 @pytest.mark.parametrize("size", [0, 1, 14, 15, 16, 4096])

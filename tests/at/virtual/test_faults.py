@@ -179,7 +179,7 @@ EFFECTS: dict[str, Callable[[], bool]] = {
 }
 
 
-# Faults of updates have their tests in families/test_firmware_update.py.
+# Faults of updates have their tests in families/serial_modem/test_firmware_update.py.
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in OF_UPDATES])
 def test_the_fault_does_what_it_says(name: str) -> None:
     assert FAULTS[name].description

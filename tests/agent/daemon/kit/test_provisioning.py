@@ -11,7 +11,7 @@ import pytest
 from running_agent import PATIENCE_S, Served, agent_on, concern_of, kit_to_crash, profile_with
 
 from at.virtual.command_line import CommandRequest, RequestForm
-from at.virtual.families import serial_modem_provisioning
+from at.virtual.families.serial_modem import provisioning
 from at.virtual.server.runner import ModemRunner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
@@ -30,7 +30,7 @@ def provisions(runner: ModemRunner) -> asyncio.Event:
 
     kit.notify = heard  # type: ignore[method-assign]
     request = CommandRequest("#XNRFPROV", RequestForm.RUN)
-    runner.have(lambda: serial_modem_provisioning.provision(kit, request) and None)
+    runner.have(lambda: provisioning.provision(kit, request) and None)
     return ended
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from signed_images import signed_image
 
-from at.virtual.families.firmware_update import image_version
+from at.virtual.families.serial_modem.firmware_update import image_version
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
 

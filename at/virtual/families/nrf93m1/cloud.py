@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
-from at.virtual.families.nrf93m1 import OPERATION_NOT_ALLOWED
+from at.virtual.families.nrf93m1.module import OPERATION_NOT_ALLOWED
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 SINGLE_CELL, MULTI_CELL, WIFI = 1, 2, 4

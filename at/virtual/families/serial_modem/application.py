@@ -4,7 +4,7 @@ And +IPR, which is the Serial Modem's, too: the modem has no serial port of its 
 """
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, shows, tested
-from at.virtual.families import serial_modem_cloud
+from at.virtual.families.serial_modem import cloud
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 _SDK = {1: "3.1.1", 2: "3.4.0"}
@@ -27,7 +27,7 @@ def reset(kit: VirtualKit, _request: CommandRequest) -> Reply:
 
 def modem_reset(kit: VirtualKit, _request: CommandRequest) -> Reply:
     """#XMODEMRESET: the modem restarts, the application does not."""
-    serial_modem_cloud.lose(kit)
+    cloud.lose(kit)
     kit.restart_modem()
     return ok("#XMODEMRESET: 0", takes_s=kit.delay(0.8))
 

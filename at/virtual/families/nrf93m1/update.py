@@ -7,7 +7,7 @@ import json
 from functools import partial
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only
-from at.virtual.families import nrf93m1_cloud
+from at.virtual.families.nrf93m1 import cloud
 from at.virtual.kit import Reply, VirtualKit, ok
 
 HOST_CHECK, HOST_CHUNK, CHECK, UPDATE, FORGET = range(5)
@@ -33,7 +33,7 @@ def update(kit: VirtualKit, request: CommandRequest) -> Reply:
     offered = mode != HOST_CHECK and "release-offered" in kit.faults
     target = kit.faults.text("release-offered") if offered else None
     steps = ["%FOTA: CHECKING"]
-    contact, refused = nrf93m1_cloud.contact(kit)
+    contact, refused = cloud.contact(kit)
     steps += contact
     found = not refused and target not in {None, kit.firmware}
     if found:

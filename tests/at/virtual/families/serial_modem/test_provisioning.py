@@ -10,7 +10,7 @@ import cbor2
 import pytest
 from virtual_modems import UNIX_TIME, ask, notices_until, switched_on, unpadded
 
-from at.virtual.families import serial_modem_provisioning
+from at.virtual.families.serial_modem import provisioning
 from at.virtual.kit import Fetched
 from at.virtual.modem import VirtualModem
 
@@ -85,7 +85,7 @@ def test_a_host_that_does_not_answer_ends_the_session(rounds: int) -> None:
     kit = online(faults=(f"provisioning-rounds={rounds}",)) if rounds else switched_on(firmware=SM2)
     ask(kit, "AT#XNRFPROV")
     (ended,) = notices_until(kit, kit.kit.now + 121)
-    assert ended == (serial_modem_provisioning.WAITS_S, "#XNRFPROV: -1")
+    assert ended == (provisioning.WAITS_S, "#XNRFPROV: -1")
     assert ask(kit, "AT#XNRFPROV")[0] == "OK"
 
 

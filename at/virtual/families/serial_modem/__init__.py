@@ -1,0 +1,1 @@
+"""The commands of Nordic's Serial Modem (#X...), which it answers itself."""
