@@ -7,7 +7,7 @@ from at.commands.clock import ModemClock, ReadClock
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
 from at.commands.registration import ReadRegistration
-from at.commands.serial_modem import ReadSerialModemVersion
+from at.commands.serial_modem.application import ReadSerialModemVersion
 from at.commands.sim import ReadPinState
 from at.driver.modem import Modem
 from at.firmware_gate import FirmwareVerdict

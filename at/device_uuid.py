@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from at.commands.identity import ReadDeviceUuid
 from at.commands.jwt import MakeJwt
-from at.commands.serial_modem import ReadSerialModemUuid
+from at.commands.serial_modem.application import ReadSerialModemUuid
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, ParseError
 

@@ -10,14 +10,14 @@ from contextlib import suppress
 
 from at.causes.live import likeliest_cause
 from at.commands.functional_mode import FunctionalMode, SetFunctionalMode
-from at.commands.serial_modem import SerialModemNotice
-from at.commands.serial_modem_cloud import CloudState, ConnectCloud, ReadCloudState
-from at.commands.serial_modem_provisioning import (
+from at.commands.serial_modem.application import SerialModemNotice
+from at.commands.serial_modem.cloud import CloudState, ConnectCloud, ReadCloudState
+from at.commands.serial_modem.provisioning import (
     ProvisioningEvent,
     ProvisioningNotice,
     StartProvisioning,
 )
-from at.commands.serial_modem_syntax import ReadProvisioningSyntax
+from at.commands.serial_modem.syntax import ReadProvisioningSyntax
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.found_state import ONLINE_S, is_registered

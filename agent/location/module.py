@@ -10,7 +10,7 @@ from agent.errors import AgentError, NotFound
 from agent.location.access_points import AccessPoint
 from agent.location.position import Position
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
-from at.commands.nrf93m1_cloud import (
+from at.commands.nrf93m1.cloud import (
     CLOUD_TIMEOUT_S,
     MULTI_CELL,
     SINGLE_CELL,
@@ -19,8 +19,8 @@ from at.commands.nrf93m1_cloud import (
     ModulePosition,
     ModulePositionNotice,
 )
-from at.commands.nrf93m1_coap import CoapNotice
-from at.commands.nrf93m1_radio import CellInformation, CellLevel, ReadCells, ScanWifiFor
+from at.commands.nrf93m1.coap import CoapNotice
+from at.commands.nrf93m1.radio import CellInformation, CellLevel, ReadCells, ScanWifiFor
 from at.protocol.errors import AtError, CommandRejected
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from agent.errors import AgentError, NotFound, ResourceUnavailable, UsageError
 from agent.location.access_points import MINIMUM, normalize_mac, select_usable
 from agent.location.module import BY_CELL, BY_WIFI
 from agent.location.position import Position
-from at.commands.serial_modem import ReadSerialModemVersion, SerialModemNotice
-from at.commands.serial_modem_cloud import CloudPosition, LocateByCloud, ReadCloudState
+from at.commands.serial_modem.application import ReadSerialModemVersion, SerialModemNotice
+from at.commands.serial_modem.cloud import CloudPosition, LocateByCloud, ReadCloudState
 
 if TYPE_CHECKING:
     from agent.location.wifi.scanner import WifiScan

@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from agent.errors import PayloadTooLarge, ResourceUnavailable
 from agent.outbox.delivery_loop import Sender
 from agent.outbox.items import Item, ItemKind
-from at.commands import nrf93m1_cloud, serial_modem_observability
-from at.commands.serial_modem import SerialModemNotice
-from at.commands.serial_modem_observability import ForwardResult
+from at.commands.nrf93m1 import cloud as module_cloud
+from at.commands.serial_modem import observability
+from at.commands.serial_modem.application import SerialModemNotice
+from at.commands.serial_modem.observability import ForwardResult
 from at.driver.modem import Modem
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, UnsafeArgument
@@ -56,7 +57,7 @@ class ChunksByKit:
         text = b64encode(chunk).decode("ascii")
         try:
             if modem.dialect.traits.is_module:
-                await modem.send(nrf93m1_cloud.ForwardChunk(text))
+                await modem.send(module_cloud.ForwardChunk(text))
             elif modem.dialect is Dialect.SERIAL_MODEM:
                 await self._forward_by_serial_modem(modem, text)
             else:
@@ -74,7 +75,7 @@ class ChunksByKit:
 
     async def _forward_by_serial_modem(self, modem: Modem, text: str) -> None:
         with modem.notices(_NOTICE) as notices:
-            await modem.send(serial_modem_observability.ForwardChunk(text, self._project_key))
+            await modem.send(observability.ForwardChunk(text, self._project_key))
             try:
                 async with asyncio.timeout(_RESULT_S):
                     notice = await anext(notices)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 from at import commands
 from at.protocol.answer_or_notice import ANSWERS_TO
@@ -11,9 +11,9 @@ from at.protocol.errors import ParseError
 from at.protocol.values import Value, split
 
 _FAMILIES = [
-    import_module(f"{commands.__name__}.{module.name}")
-    for module in iter_modules(commands.__path__)
-    if module.name != __name__.rpartition(".")[2]
+    import_module(module.name)
+    for module in walk_packages(commands.__path__, f"{commands.__name__}.")
+    if module.name != __name__
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from at import provisioning_host
-from at.commands.serial_modem_provisioning import ProvisioningEvent
+from at.commands.serial_modem.provisioning import ProvisioningEvent
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, ParseError, ProvisioningFailed
 from at.virtual.modem import VirtualModem

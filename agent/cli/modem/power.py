@@ -90,7 +90,7 @@ async def reset(session: Session) -> int:
     command, so there the modem is turned off and on. The application goes on running.
     """
     from agent.fota.download.downloader import LoopClock
-    from at.commands.serial_modem import ResetModem
+    from at.commands.serial_modem.application import ResetModem
     from at.found_state import NOT_BACK, put_back, read_found_state
     from at.protocol.dialect import Dialect
 

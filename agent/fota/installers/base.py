@@ -11,7 +11,7 @@ from agent.errors import AgentError
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from agent.fota.versions import same_version
 from at.commands.identity import ReadRevision
-from at.commands.serial_modem import ReadSerialModemVersion
+from at.commands.serial_modem.application import ReadSerialModemVersion
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, NoAnswer, ParseError
 

@@ -21,10 +21,10 @@ from agent.fota.installers.base import (
     RunningVersion,
 )
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
-from at.commands.firmware_update import UpdateProgress
-from at.commands.nrf93m1_update import MODEM_CHECK, MODEM_UPDATE, UpdateByModule, UpdateNotice
-from at.commands.serial_modem_cloud import ReadCloudState
-from at.commands.serial_modem_cloud_update import AVAILABLE, UpdateByCloud, UpdateCheck
+from at.commands.nrf93m1.update import MODEM_CHECK, MODEM_UPDATE, UpdateByModule, UpdateNotice
+from at.commands.serial_modem.cloud import ReadCloudState
+from at.commands.serial_modem.cloud_update import AVAILABLE, UpdateByCloud, UpdateCheck
+from at.commands.serial_modem.firmware_update import UpdateProgress
 from at.driver.modem import Modem
 from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected

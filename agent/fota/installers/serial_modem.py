@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 from agent.fota.installers import base
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
-from at.commands.firmware_update import ApplyWiredUpdate, BeginWiredUpdate, WriteWiredUpdate
+from at.commands.serial_modem.firmware_update import (
+    ApplyWiredUpdate,
+    BeginWiredUpdate,
+    WriteWiredUpdate,
+)
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.protocol.dialect import Dialect

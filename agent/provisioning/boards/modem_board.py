@@ -27,7 +27,7 @@ from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetF
 from at.commands.identity import ReadImei, ReadModel
 from at.commands.jwt import MakeJwt
 from at.commands.keys import GenerateKey
-from at.commands.nrf93m1 import MakeRegistrationToken, ReadCloudAccessKey
+from at.commands.nrf93m1.module import MakeRegistrationToken, ReadCloudAccessKey
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict, require_firmware

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from at.commands.serial_modem_cloud import LocateByCloud
+from at.commands.serial_modem.cloud import LocateByCloud
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
 from at.virtual.transport import VirtualTransport

@@ -26,7 +26,7 @@ from agent.fota.runner import Planner, UpdateRunner
 from agent.fota.verification import ProofLevel, TrustPolicy
 from agent.wiring.update_sources import DeviceJobs, KitUpdates, UpdateSources
 from at.commands.identity import ReadRevision
-from at.commands.serial_modem_cloud import ReadCloudState
+from at.commands.serial_modem.cloud import ReadCloudState
 from at.driver.modem import Modem
 from at.protocol.errors import ModemReset
 from at.virtual.state import CredentialSlot

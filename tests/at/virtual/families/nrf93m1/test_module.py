@@ -10,7 +10,7 @@ from virtual_modems import UNIX_TIME, ask, notices_until, printed, state_file, s
 from at.causes.live import causes_of_modem
 from at.checkup import check_modem
 from at.commands.catalog import command_of
-from at.commands.nrf93m1 import read_registration_token
+from at.commands.nrf93m1.module import read_registration_token
 from at.driver.modem import Modem
 from at.firmware_gate import read_verdict
 from at.found_state import read_found_state

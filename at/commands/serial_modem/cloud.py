@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from at.commands.serial_modem import SerialModemNotice
+from at.commands.serial_modem.application import SerialModemNotice
 from at.protocol.answer_or_notice import is_cloud_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import UnsafeArgument

@@ -6,7 +6,7 @@ import pytest
 from answers import assert_fields, notice_of, notice_value, value_of
 from typed_answers import ANSWERS
 
-from at.commands.nrf93m1 import MakeRegistrationToken
+from at.commands.nrf93m1.module import MakeRegistrationToken
 from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
 

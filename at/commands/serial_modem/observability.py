@@ -7,7 +7,7 @@ A project key in these commands overrides the server's choice of project. It is 
 from dataclasses import dataclass
 from typing import Annotated
 
-from at.commands.serial_modem import SerialModemNotice
+from at.commands.serial_modem.application import SerialModemNotice
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import register_readers
 from at.protocol.record_fields import record, within

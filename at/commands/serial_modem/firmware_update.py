@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Self
 
-from at.commands.serial_modem import SerialModemNotice
+from at.commands.serial_modem.application import SerialModemNotice
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import optional, record, within

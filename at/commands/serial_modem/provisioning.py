@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
 
-from at.commands.serial_modem import SerialModemNotice
+from at.commands.serial_modem.application import SerialModemNotice
 from at.protocol.command import OkCommand, at_command
 from at.protocol.notices import register_readers
 from at.protocol.record_fields import record, within

@@ -10,8 +10,8 @@ from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from at.commands.nrf93m1_cloud import CLOUD_TIMEOUT_S
-from at.commands.nrf93m1_coap import is_word
+from at.commands.nrf93m1.cloud import CLOUD_TIMEOUT_S
+from at.commands.nrf93m1.coap import is_word
 from at.protocol.answer_or_notice import is_chunk_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import ParseError, UnsafeArgument

@@ -7,8 +7,8 @@ Its notices have two forms under one name: the result of a check, and the progre
 import re
 from dataclasses import dataclass
 
-from at.commands.firmware_update import UpdateProgress
-from at.commands.serial_modem import SerialModemNotice
+from at.commands.serial_modem.application import SerialModemNotice
+from at.commands.serial_modem.firmware_update import UpdateProgress
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.notices import register
 from at.protocol.values import Fields, Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from answers import notice_of, notice_value
 
-from at.commands.serial_modem_provisioning import ProvisioningNotice, StartProvisioning
+from at.commands.serial_modem.provisioning import ProvisioningNotice, StartProvisioning
 from at.protocol.notices import Malformed
 
 

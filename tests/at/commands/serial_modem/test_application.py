@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from answers import assert_fields, notice_of, notice_value, value_of
 
-from at.commands.serial_modem import SerialModemVersion
+from at.commands.serial_modem.application import SerialModemVersion
 from at.protocol.notices import Malformed
 
 

@@ -1,6 +1,6 @@
 """The nRF93M1's own cloud client: %NRFCLOUDLOCATION %NRFCLOUDMESSAGE %NRFCLOUDSHADOW %NRFCLOUDOBS*.
 
-One request at a time. Its steps towards the cloud are notices: at.commands.nrf93m1_coap.
+One request at a time. Its steps towards the cloud are notices: at.commands.nrf93m1.coap.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from at.commands.nrf93m1_coap import is_word
+from at.commands.nrf93m1.coap import is_word
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Notice, register

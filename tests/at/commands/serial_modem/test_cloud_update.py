@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from answers import assert_fields, notice_of, notice_value
 
-from at.commands.serial_modem_cloud_update import UpdateByCloud
+from at.commands.serial_modem.cloud_update import UpdateByCloud
 from at.protocol import notices
 from at.protocol.notices import Malformed
 

@@ -9,9 +9,9 @@ from answers import assert_fields, notice_of, notice_value, value_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.commands.nrf93m1_cloud import LocateByModule, SendByModule, Shadow
-from at.commands.nrf93m1_coap import read_step
-from at.commands.nrf93m1_update import FetchImageChunk, UpdateByModule, crc16
+from at.commands.nrf93m1.cloud import LocateByModule, SendByModule, Shadow
+from at.commands.nrf93m1.coap import read_step
+from at.commands.nrf93m1.update import FetchImageChunk, UpdateByModule, crc16
 from at.decode import Decoder
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Malformed

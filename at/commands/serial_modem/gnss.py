@@ -6,7 +6,7 @@ Serial Modem 1 prints states and positions under one name, 2.0 positions as #XGN
 from dataclasses import dataclass
 from typing import Annotated
 
-from at.commands.serial_modem import SerialModemNotice
+from at.commands.serial_modem.application import SerialModemNotice
 from at.protocol.command import Command, at_command
 from at.protocol.notices import register_readers
 from at.protocol.record_fields import decimal, record, within

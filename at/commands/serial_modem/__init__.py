@@ -1,0 +1,1 @@
+"""The typed commands of Nordic's Serial Modem (#X...), which answers them itself."""
