@@ -7,10 +7,9 @@ from typing import Any
 
 import serial_asyncio
 
-from at.ports.usb import Listing, system_ports
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
-from at.transport.serial import PortHandle, open_handle, release_handle, termios_error
+from at.transport.serial import NamedPort, release_handle, termios_error
 
 _CLOSE_S = 0.5
 _READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing
@@ -23,35 +22,15 @@ _REPLY_S = 0.1
 _POLL_S = 0.008
 
 
-class SerialTransport:
+class SerialTransport(NamedPort):
     """A serial port on the event loop."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        baud: int = 115200,
-        rtscts: bool | None = None,
-        listing: Listing = system_ports,
-    ) -> None:
-        self._name = name
-        self._listing = listing
-        self._baud = baud
-        self._rtscts = rtscts
-        self._handle: PortHandle | None = None
-        self._protocol: _Protocol | None = None
-        self._port: _Port
-
-    @property
-    def name(self) -> str:
-        """The port as it was named."""
-        return self._name
+    _protocol: "_Protocol | None" = None
+    _port: "_Port"
 
     async def open(self, receiver: Receiver) -> None:
         """Open the port; push the bytes that wait and those that arrive. Raises PortError."""
-        self._handle = open_handle(
-            self._name, baud=self._baud, rtscts=self._rtscts, listing=self._listing
-        )
+        self._handle = self._open_handle()
         self._protocol = _Protocol(receiver)
         self._port = _Port(asyncio.get_running_loop(), self._protocol, self._handle)
 

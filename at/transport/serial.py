@@ -61,6 +61,34 @@ def open_handle(
     return handle
 
 
+class NamedPort:
+    """A port of this system by its name, and how it is to be opened."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        baud: int = 115200,
+        rtscts: bool | None = None,
+        listing: Listing = system_ports,
+    ) -> None:
+        self._name = name
+        self._baud = baud
+        self._rtscts = rtscts
+        self._listing = listing
+        self._handle: PortHandle | None = None
+
+    @property
+    def name(self) -> str:
+        """The port as it was named."""
+        return self._name
+
+    def _open_handle(self, timeout: float = 0) -> PortHandle:
+        return open_handle(
+            self._name, baud=self._baud, rtscts=self._rtscts, timeout=timeout, listing=self._listing
+        )
+
+
 def release_handle(handle: PortHandle) -> None:
     """Release the exclusive lock; the port may be gone already."""
     if sys.platform != "win32" and handle.is_open:

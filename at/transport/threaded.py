@@ -7,53 +7,31 @@ from collections.abc import Callable
 
 import serial
 
-from at.ports.usb import Listing, system_ports
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
-from at.transport.serial import PortHandle, open_handle, release_handle, termios_error
+from at.transport.serial import NamedPort, PortHandle, release_handle, termios_error
 
 _WAIT_S = 0.2
 _CLOSE_S = 1.0
 _ERRORS = (OSError, serial.SerialException, TypeError, termios_error())
 
 
-class ThreadedSerialTransport:
+class ThreadedSerialTransport(NamedPort):
     """One thread waits for bytes, another writes them; both report to the event loop."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        baud: int = 115200,
-        rtscts: bool | None = None,
-        listing: Listing = system_ports,
-    ) -> None:
-        self._name = name
-        self._listing = listing
-        self._baud = baud
-        self._rtscts = rtscts
-        self._handle: PortHandle | None = None
-        self._receiver: Receiver | None = None
-        self._writing: list[bytes] = []
-        self._work = threading.Condition()
-        self._threads: list[threading.Thread] = []
-        self._closing = False
-        self._empty: asyncio.Event
-        self._loop: asyncio.AbstractEventLoop
-
-    @property
-    def name(self) -> str:
-        """The port as it was named."""
-        return self._name
+    _receiver: Receiver | None = None
+    _closing = _lost = False
+    _loop: asyncio.AbstractEventLoop
+    _empty: asyncio.Event
 
     async def open(self, receiver: Receiver) -> None:
         """Open the port and start the threads. Raises PortError."""
         self._loop = asyncio.get_running_loop()
         self._empty = asyncio.Event()
         self._empty.set()
-        self._handle = open_handle(
-            self._name, baud=self._baud, rtscts=self._rtscts, timeout=_WAIT_S, listing=self._listing
-        )
+        self._writing: list[bytes] = []
+        self._work = threading.Condition()
+        self._handle = self._open_handle(timeout=_WAIT_S)
         self._receiver = receiver
         self._closing = self._lost = False
         self._threads = [
