@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -15,10 +16,11 @@ from agent.cli.framework.session import Session
 from agent.extras import WEB, require
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncIterator, Coroutine
 
     from agent.config import Configuration
     from agent.config.profile import PageSettings
+    from agent.daemon.control.socket import ControlSocket
     from agent.page.bench_feed import RunningBench
     from agent.page.server import ServedPage
 
@@ -32,8 +34,9 @@ BENCH_LISTEN = "127.0.0.1:8643"
 def command(session: Session, *, listen: str | None) -> Coroutine[None, None, None]:
     """Print a link to the live page: kits, troubles, signal, and the bench.
 
-    The running agent is asked for one if it serves the page (`run --page`); else this command
-    serves it until Ctrl-C. A link works once, for a minute.
+    The running agent is asked for one if it serves the page (`run --page`), and a run at the bench
+    for one to its own (`provision run --page`); without both this command serves the page until
+    Ctrl-C. A link works once, for a minute.
     """
     configuration = session.configuration
     settings = page_settings(configuration, listen or DEFAULT_LISTEN)
@@ -72,17 +75,49 @@ def served_page(
     return serving(settings, configuration.state_dir, subject)
 
 
-def show_link(session: Session, link: str) -> None:
-    """Print a link, never to a log: it lets a browser in."""
+@contextlib.asynccontextmanager
+async def bench_page(
+    configuration: Configuration, settings: PageSettings, running: RunningBench, *, control: bool
+) -> AsyncIterator[ServedPage]:
+    """Serve the page of a run at the bench, and give `cellagent page` links to it."""
+    from agent.daemon.control.protocol import AnyRequest, PageAnswer, PageRequest
+    from agent.daemon.control.request_server import Client, RequestServer
+    from agent.daemon.control.socket import bench_socket_of
+    from agent.errors import UsageError
+
+    async with served_page(configuration, settings, running, control=control) as page:
+
+        async def answer(request: AnyRequest, client: Client) -> None:
+            if not isinstance(request, PageRequest):
+                raise UsageError("a run at the bench gives links to its page, and no more")
+            await client.send(PageAnswer(True, link=page.link()))
+
+        socket = bench_socket_of(configuration.state_dir, configuration.name)
+        server = RequestServer(socket, answer)
+        await server.start()
+        try:
+            yield page
+        finally:
+            await server.stop()
+
+
+def show_link(session: Session, link: str, *, bench: str | None = None) -> None:
+    """Print a link, never to a log: it lets a browser in; `bench` is one to the page of a run."""
     if session.json:
-        emit({"link": link})
-    else:
-        say(f"The page, for a minute: {link}")
+        emit({"link": link, **({"bench": bench} if bench else {})})
+        return
+    say(f"The page, for a minute: {link}")
+    if bench and bench != link:
+        say(f"The bench, for a minute: {bench}")
 
 
 async def _page(session: Session, configuration: Configuration, settings: PageSettings) -> None:
-    if link := await _link_of_agent(configuration):
-        show_link(session, link)
+    from agent.daemon.control.socket import bench_socket_of, control_socket_of
+
+    of_profile = configuration.state_dir, configuration.name
+    bench = await _link_of(bench_socket_of(*of_profile))
+    if link := await _link_of(control_socket_of(*of_profile)) or bench:
+        show_link(session, link, bench=bench)
         return
     async with served_page(configuration, settings) as page:
         show_link(session, page.link())
@@ -96,13 +131,12 @@ async def _page(session: Session, configuration: Configuration, settings: PageSe
         await asyncio.Event().wait()
 
 
-async def _link_of_agent(configuration: Configuration) -> str | None:
-    """Return a link of the running agent; None where none runs, or it serves no page."""
-    from agent.daemon.control.client import AgentRefused, NotRunning, send_request
+async def _link_of(socket: ControlSocket) -> str | None:
+    """Return a link of who listens on a socket; None where nobody does, or serves no page."""
+    from agent.daemon.control.client import AgentRefused, NotRunning, ask
     from agent.daemon.control.protocol import PageAnswer, PageRequest
 
-    folder, name = configuration.state_dir, configuration.name
     try:
-        return (await send_request(folder, name, PageRequest(), PageAnswer)).link
+        return (await ask(socket, PageRequest(), PageAnswer)).link
     except (NotRunning, AgentRefused):  # the second: of a version without a page
         return None

@@ -270,6 +270,8 @@ def _no_run() -> Html:
         tag("h1", "No run at this bench"),
         tag("p", "The tray is shown by the run itself. Begin one:"),
         tag("p", tag("code", "cellagent provision run --all --watch --page", class_="command")),
+        tag("p", "A link to one that goes on, at an address of its own:"),
+        tag("p", tag("code", "cellagent page", class_="command")),
         id="none",
         class_="empty",
     )

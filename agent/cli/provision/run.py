@@ -15,7 +15,7 @@ import msgspec
 
 from agent.cli.framework.command import agent_command, note
 from agent.cli.framework.session import Session
-from agent.cli.page import BENCH_LISTEN, page_settings, served_page, show_link
+from agent.cli.page import BENCH_LISTEN, bench_page, page_settings, show_link
 from agent.cli.provision import bench_options
 from agent.cli.provision.keyboard import Keyboard
 from agent.errors import AgentError, UsageError
@@ -216,7 +216,7 @@ async def _provision(
 
             running = RunningBench(bench, station, wanted.quiet)
             page = await stack.enter_async_context(
-                served_page(settings, wanted.page, running, control=wanted.page_control)
+                bench_page(settings, wanted.page, running, control=wanted.page_control)
             )
             show_link(session, page.link())
         if wanted.watch:

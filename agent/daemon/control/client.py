@@ -172,7 +172,12 @@ async def send_request(
 
     Raises NotRunning, AgentRefused, NotUnderstood.
     """
-    async with open_request(control_socket_of(state_dir, profile), request) as connection:
+    return await ask(control_socket_of(state_dir, profile), request, kind)
+
+
+async def ask(socket: ControlSocket, request: protocol.Request, kind: type[T]) -> T:
+    """Send a request to who listens on a socket; as `send_request`."""
+    async with open_request(socket, request) as connection:
         return await connection.answer(kind)
 
 

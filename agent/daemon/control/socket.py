@@ -90,6 +90,14 @@ def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
     return ControlSocket(path)
 
 
+def bench_socket_of(state_dir: Path, profile: str) -> ControlSocket:
+    """Return the socket on which a run at the bench of a profile gives links to its page.
+
+    It is not among those of agents; makes its folder, 0700.
+    """
+    return control_socket_of(state_dir / "bench", profile)
+
+
 def control_sockets(state_dir: Path) -> Iterator[ControlSocket]:
     """Yield the control socket of every agent that may run with this state folder.
 

@@ -28,6 +28,15 @@ def exported(trial: Trial) -> dict[str, dict[str, str]]:
     return {line["uuid"]: line for line in map(json.loads, done.stdout.splitlines())}
 
 
+def page_link(trial: Trial) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "agent", "page", "--json"],
+        env=trial.environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    links: dict[str, str] = json.loads(done.stdout)
+    return links
+
+
 def begun(trial: Trial, *options: str) -> list[str]:
     return [*trial.ports, "--set-clock", "--watch", *options]
 
@@ -149,6 +158,13 @@ def test_the_page_of_a_run_shows_its_tray_and_has_a_failed_board_tried_again(
                 assert browser.post("/bench/scan", json=scan, headers=act).is_success
                 bench.until(r"1 \S*PASS")
                 assert "1 of 1 slot passes" in browser.get("/bench").text
+            another = page_link(trial)
+            assert another["link"] == another["bench"]
+            link, _, token = another["bench"].partition("#act=")
+            with httpx.Client(follow_redirects=True) as browser:
+                assert "1 of 1 slot passes" in browser.get(link).text
+                act = {"origin": found[1], "x-cellagent-act": token}
+                assert browser.post(f"{found[1]}/bench/order", json=order, headers=act).is_success
             assert bench.end() == 130
         with closing(trial.open_ledger()) as ledger:
             (run,) = Listing(ledger, RunRecord, RecordFilter(outcome="done")).every()
