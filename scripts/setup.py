@@ -29,6 +29,9 @@ PACKAGES = {
     "chromium": "the live page, in a browser; pages of the documentation, looked at",
     "chromium-driver": "drives that browser in tests",
     "qemu-system-arm": "an emulated board, on which MCUboot swaps images",
+    "zsh": "a shell whose Tab key asks our completion, beside bash",
+    "fish": "another one",
+    "prometheus": "promtool, a judge of our metrics; its server is not needed",
     "npm": "a released client in JavaScript, as a peer of the stand-in cloud, and its Node.js",
 }
 

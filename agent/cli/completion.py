@@ -6,6 +6,7 @@ import sys
 import click
 from click.shell_completion import (
     CompletionItem,
+    FishComplete,
     ShellComplete,
     add_completion_class,
     get_completion_class,
@@ -48,7 +49,14 @@ class PowerShellComplete(ShellComplete):
         return f"{item.value}\t{item.help or ''}"
 
 
+class WholeFishComplete(FishComplete):
+    """Click's completion for fish, whose script ends a description at its first comma."""
+
+    source_template = FishComplete.source_template.replace('split ","', 'split --max 1 ","')
+
+
 add_completion_class(PowerShellComplete)
+add_completion_class(WholeFishComplete)
 
 
 @click.command(cls=OfflineCommand)

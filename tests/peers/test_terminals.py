@@ -3,61 +3,20 @@
 from __future__ import annotations
 
 import http.server
-import os
-import pty
-import select
 import shutil
 import subprocess
 import sys
 import threading
-import time
-import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from served_kit import PEERS, ServedKit
+from typist import PATIENCE_S, at_the_keyboard
 
 pytestmark = pytest.mark.peer
 Serve = Callable[..., ServedKit]
-PATIENCE_S = 90
-
-
-class Typist:
-    """Somebody at a terminal program."""
-
-    def __init__(self, terminal: int) -> None:
-        self._terminal = terminal
-        self.screen = b""
-
-    def reads(self, text: bytes) -> None:
-        """Wait until `text` is on the screen."""
-        deadline = time.monotonic() + PATIENCE_S
-        while text not in self.screen:
-            ready, _, _ = select.select([self._terminal], [], [], deadline - time.monotonic())
-            assert ready, f"{text!r} never came: {self.screen!r}"
-            self.screen += os.read(self._terminal, 65536)
-
-    def types(self, text: bytes) -> None:
-        os.write(self._terminal, text)
-
-
-@contextmanager
-def at_the_keyboard(*command: str) -> Iterator[Typist]:
-    """Run a program on a terminal until the block ends; it must end by itself then."""
-    ours, theirs = pty.openpty()
-    tty.setraw(theirs)
-    program = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    try:
-        yield Typist(ours)
-        program.wait(PATIENCE_S)
-    finally:
-        if program.poll() is None:
-            program.kill()
-            program.wait()
-        os.close(ours)
 
 
 @pytest.mark.skipif(shutil.which("picocom") is None, reason="no picocom: scripts/setup installs it")
