@@ -49,8 +49,7 @@ def wrongs_after(station: StationFolder, board: int) -> list[str]:
     outcome = asyncio.run(station.provision(board))
     held = json.loads(station.state(board).read_text())["credentials"]
     types = sorted(place for place in held if place.startswith(f"{TAG},"))
-    address = station.ledger or str(station.folder / "ledger.sqlite")
-    ledger = open_ledger(address, "judge", writes=False)
+    ledger = open_ledger(station.address, "judge", writes=False)
     try:
         record = ledger.board(outcome.uuid)
         notes = ledger.steps(outcome.uuid)

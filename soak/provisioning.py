@@ -78,7 +78,9 @@ def run(smoke: bool) -> Iterator[Row]:
             yield _boards(f"after {what} under {boards} boards", wrongs)
 
 
-def power(station: StationFolder, dice: random.Random, smoke: bool) -> Iterator[Row]:
+def power(
+    station: StationFolder, dice: random.Random, smoke: bool, instants: int = 500
+) -> Iterator[Row]:
     """Pull the power of host and board at once: at every edge of a run, and at random instants."""
     edges = edges_of_a_run(station, 0)
     began = time.perf_counter()
@@ -91,7 +93,7 @@ def power(station: StationFolder, dice: random.Random, smoke: bool) -> Iterator[
         wrongs += wrongs_after(station, board)
     yield _boards(f"after power was pulled at {len(chosen)} of {edges} edges", wrongs)
 
-    count, wrongs = 8 if smoke else 500, []
+    count, wrongs = 8 if smoke else instants, []
     board = 10_000
     for _instant in counted("instants", range(count)):
         # As fast as the machine is now: what ended before its instant was not cut.

@@ -14,7 +14,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -231,7 +231,7 @@ class Bench:
         return outcomes
 
     def _recorded(self) -> bool:
-        ledger = open_ledger(str(self.station.folder / "ledger.sqlite"), "judge", writes=False)
+        ledger = open_ledger(self.station.address, "judge", writes=False)
         try:
             boards = boards_of(ledger)
             return any(run.consent for one in boards for run in ledger.runs(one.uuid))
@@ -242,7 +242,7 @@ class Bench:
         """Check that the ledger knows which key works as which device, as the service does."""
         if any("killed" in line for line in self.log):
             return  # what was under way is settled by the rerun of that very board
-        ledger = open_ledger(str(self.station.folder / "ledger.sqlite"), "judge", writes=False)
+        ledger = open_ledger(self.station.address, "judge", writes=False)
         try:
             keys = {key.id: key for board in boards_of(ledger) for key in ledger.keys(board.uuid)}
             claimed = {name: ledger.registrations(name) for name in self.device_ids}
@@ -266,8 +266,16 @@ class Bench:
         self.wrongs.append(f"{what}: {' | '.join(self.log)}")
 
 
-def second_thoughts(station: StationFolder, dice: random.Random, rounds: int) -> list[str]:
-    """Return what was wrong in so many rounds."""
+def second_thoughts(
+    station: StationFolder,
+    dice: random.Random,
+    rounds: int,
+    new_ledger: Callable[[str], str] = lambda _name: "",
+) -> list[str]:
+    """Return what was wrong in so many rounds.
+
+    `new_ledger` returns the address of an empty ledger of that name; "" is a file of the round's.
+    """
     wrongs: list[str] = []
     cas = [station.folder / name for name in ("usual-ca", "other-ca")]
     for ca in cas:
@@ -279,7 +287,9 @@ def second_thoughts(station: StationFolder, dice: random.Random, rounds: int) ->
             folder.mkdir()
             for name in ("ca.pem", "ca.key"):
                 shutil.copy(cas[0] / name, folder / name)
-            bench = Bench(replace(station, folder=folder, ledger=""), client, {})
+            bench = Bench(
+                replace(station, folder=folder, ledger=new_ledger(folder.name)), client, {}
+            )
             for socket in SOCKETS:
                 imei = f"{3_000_000 + number * 10 + socket:014}"
                 bench.fresh(socket, imei, device_uuid(full(imei)))

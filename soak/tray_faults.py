@@ -14,18 +14,21 @@ from tray import flash_writes
 from tray_trial import Trial, tray_trial
 
 if TYPE_CHECKING:
+    from far_database import FarDatabase
     from postgres import PostgresServer
 
 SIXTEEN = range(16)
 FAULTY = 5
 
 
-def with_faulty_kit(fault: KitFault, server: PostgresServer | None) -> list[str]:
+def with_faulty_kit(
+    fault: KitFault, server: PostgresServer | None, far: FarDatabase | None = None
+) -> list[str]:
     """Give one kit of sixteen a fault, repair it, run again; return what was not as it must be."""
     faults = {FAULTY: fault.modem_fault} if fault.modem_fault else {}
     with (
         tempfile.TemporaryDirectory() as name,
-        tray_trial(Path(name), SIXTEEN, server=server, faults=faults) as trial,
+        tray_trial(Path(name), SIXTEEN, server=server, far=far, faults=faults) as trial,
         contextlib.ExitStack() as stack,
     ):
         injection = FaultInjection(trial, {FAULTY: fault}, stack)
@@ -48,11 +51,13 @@ def with_faulty_kit(fault: KitFault, server: PostgresServer | None) -> list[str]
         return wrongs
 
 
-def with_faulty_station(fault: StationFault, server: PostgresServer | None) -> list[str]:
+def with_faulty_station(
+    fault: StationFault, server: PostgresServer | None, far: FarDatabase | None = None
+) -> list[str]:
     """Give a whole station a fault, repair it, run again; return what was not as it must be."""
     with (
         tempfile.TemporaryDirectory() as name,
-        tray_trial(Path(name), SIXTEEN, server=server) as trial,
+        tray_trial(Path(name), SIXTEEN, server=server, far=far) as trial,
     ):
         wrongs = fault.deviations(fault.on(trial, FAULTY))
         fault.repair(trial)
@@ -76,15 +81,20 @@ def more_writes(trial: Trial) -> dict[int, int]:
     return {number: flash_writes(trial.kits[number]) - 3 for number in SIXTEEN}
 
 
-def with_each_fault(server: PostgresServer | None) -> tuple[int, list[str]]:
-    """Run each fault with one ledger; return how many there are, and what was wrong."""
+def with_each_fault(
+    server: PostgresServer | None, far: FarDatabase | None = None
+) -> tuple[int, list[str]]:
+    """Run each fault with one ledger; return how many there are, and what was wrong.
+
+    `far`: the stations reach the server through it.
+    """
     ledger = "sqlite" if server is None else "postgresql"
     stations = [one for one in STATION_FAULTS if ledger in one.ledgers]
     wrongs = []
     for kit in counted(f"faults of kits, {ledger}", KIT_FAULTS):
-        wrongs += with_faulty_kit(kit, server)
+        wrongs += with_faulty_kit(kit, server, far)
     for bench in counted(f"faults of stations, {ledger}", stations):
-        wrongs += with_faulty_station(bench, server)
+        wrongs += with_faulty_station(bench, server, far)
     return len(KIT_FAULTS) + len(stations), wrongs
 
 

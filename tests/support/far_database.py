@@ -19,16 +19,20 @@ class FarDatabase:
     """The proxy. `url` is the database behind it; each of its answers comes `delay_s` later."""
 
     def __init__(self, url: str, folder: Path, delay_s: float) -> None:
-        near = url.partition("host=")[2]
-        self.url = url.replace(near, str(folder))
+        self._near = url.partition("host=")[2]
+        self._folder = folder
+        self.url = self.url_of(url)
         self.delay_s = delay_s
         self.trips = 0
         """Messages of the client, each after an answer to the one before."""
         self.cut_at = 0
         """The trip whose message arrives and whose answer does not; 0: none."""
-        self._near = f"{near}/{_SOCKET}"
         self._over = asyncio.Event()
         self._taking: set[asyncio.Task[None] | None] = set()
+
+    def url_of(self, near: str) -> str:
+        """Return the URL through the proxy of a database of the same server."""
+        return near.replace(self._near, str(self._folder))
 
     async def serve(self, path: Path, ready: threading.Event) -> None:
         """Take connections until `end`."""
@@ -43,7 +47,11 @@ class FarDatabase:
         self._over.set()
 
     async def _take(self, near: asyncio.StreamReader, to_near: asyncio.StreamWriter) -> None:
-        far, to_far = await asyncio.open_unix_connection(self._near)
+        try:
+            far, to_far = await asyncio.open_unix_connection(f"{self._near}/{_SOCKET}")
+        except OSError:  # the server is away
+            to_near.close()
+            return
         answers: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         answered = asyncio.Event()
         answered.set()

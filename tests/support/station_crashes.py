@@ -92,10 +92,14 @@ class StationFolder:
     ledger: str = ""
     name: str = "station"
 
+    @property
+    def address(self) -> str:
+        """That of its ledger: a file in the folder, where no server has it."""
+        return self.ledger or str(self.folder / "ledger.sqlite")
+
     @asynccontextmanager
     async def means(self, edge: Edge = lambda: None) -> AsyncIterator[Station]:
-        address = self.ledger or str(self.folder / "ledger.sqlite")
-        ledger = InstrumentedLedger(open_ledger(address, self.name))
+        ledger = InstrumentedLedger(open_ledger(self.address, self.name))
         ledger.edge = edge
         keyring = Keyring([ApiKey(Secret(self.api_key))])
         hosts = {host: self.urls.get(host.value, "") for host in Host}

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from far_database import FarDatabase
 from operator_ca import make_ca
 from postgres import PostgresServer
 from restartable_standin import ROOT, RestartableStandIn, restartable_standin
@@ -255,11 +256,13 @@ def tray_trial(
     numbers: Sequence[int],
     *,
     server: PostgresServer | None = None,
+    far: FarDatabase | None = None,
     faults: Mapping[int, str] = NO_FAULTS,
 ) -> Iterator[Trial]:
     """Serve kits and the service, with an operator's profile; stop all of it in the end.
 
     `faults`: by the number of a kit. `server`: has the ledger; without one it is a file.
+    `far`: the station reaches that server through it, and whoever judges does not.
     """
     folder.mkdir(exist_ok=True)
     make_ca(folder)
@@ -275,7 +278,8 @@ def tray_trial(
     with restartable_standin(folder, environment, PROFILE) as cloud:
         trial = Trial(folder, cloud, environment, server)
         with config.open("a") as file:
-            file.write(SETTINGS.format(profile=PROFILE, folder=folder, ledger=trial.ledger))
+            ledger = trial.ledger if far is None else far.url_of(trial.ledger)
+            file.write(SETTINGS.format(profile=PROFILE, folder=folder, ledger=ledger))
             for number in numbers:
                 for name in (trial.port(number), place_of(number)):
                     file.write(f'"{name}" = "{slot_of(number)}"\n')
