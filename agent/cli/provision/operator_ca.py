@@ -20,7 +20,8 @@ from agent.provisioning.planning.goal import CertificateSource, Goal
 
 if TYPE_CHECKING:
     from agent.config.load import Configuration
-    from agent.provisioning.ca.token import Pin
+    from agent.config.pkcs11_uri import Pkcs11Uri
+    from agent.provisioning.ca.token import AskPin, Pin
 
 
 def load_operator_ca(goal: Goal, configuration: Configuration) -> DeviceCa | None:
@@ -35,7 +36,7 @@ def load_operator_ca(goal: Goal, configuration: Configuration) -> DeviceCa | Non
     file, key = Path(profile.device_ca_file).expanduser(), profile.device_ca_key_file
     if is_pkcs11(key):
         uri = parse_pkcs11(key, "provisioning.device_ca_key_file")
-        authority = DeviceCa.on_token(file, uri, partial(_pin, configuration, uri.pin_file))
+        authority = DeviceCa.on_token(file, uri, asking_pin(configuration, uri))
     else:
         authority = DeviceCa.load(file, Path(key).expanduser(), partial(_passphrase, configuration))
     now = datetime.now(UTC)
@@ -68,6 +69,11 @@ def new_passphrase(configuration: Configuration) -> str:
     if first != _ask_secret(why, "the same again: ", variable).reveal():
         raise UsageError("the two passphrases differ: nothing was made")
     return first
+
+
+def asking_pin(configuration: Configuration, uri: Pkcs11Uri) -> AskPin:
+    """Return what gives the PIN of the token of a URI; it may ask for it on the terminal."""
+    return partial(_pin, configuration, uri.pin_file)
 
 
 def _pin(configuration: Configuration, pin_file: str, token: str) -> Pin:

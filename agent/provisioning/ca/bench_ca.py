@@ -1,7 +1,10 @@
-"""Makes a CA for a bench: a P-256 key, encrypted in its file, and the certificate that it signs."""
+"""Makes a CA for a bench: a P-256 key, in an encrypted file or on a token, and its certificate."""
+
+from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -10,6 +13,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from agent.config.private_files import write_private
 from agent.errors import AgentError, UsageError
 from agent.provisioning.ca.certificates import BACKDATED, name_of, pem_of
+
+if TYPE_CHECKING:
+    from agent.config.pkcs11_uri import Pkcs11Uri
+    from agent.provisioning.ca.token import AskPin
 
 _SIGNS = {"key_cert_sign", "crl_sign"}
 _USES = (
@@ -56,12 +63,7 @@ def create_ca(
     Nothing is overwritten. Raises UsageError, AgentError.
     """
     certificate_file, key_file = folder / "ca.pem", folder / "ca.key"
-    for file in (certificate_file, key_file):
-        if file.exists():
-            raise UsageError(
-                f"{file} is there already: a CA is never overwritten",
-                hint="use that one, or name another folder: `cellagent provision ca create FOLDER`",
-            )
+    _require_free(certificate_file, key_file)
     key = ec.generate_private_key(ec.SECP256R1())
     encrypted = key.private_bytes(
         serialization.Encoding.PEM,
@@ -69,9 +71,40 @@ def create_ca(
         serialization.BestAvailableEncryption(passphrase.encode()),
     )
     certificate = ca_certificate(key, name, now, life)
-    try:
-        write_private(key_file, encrypted)
-        write_private(certificate_file, pem_of(certificate).encode("ascii"))
-    except OSError as error:
-        raise AgentError(f"the CA's folder {folder}: {error.strerror}") from error
+    _write(key_file, encrypted)
+    _write(certificate_file, pem_of(certificate).encode("ascii"))
     return certificate_file, key_file
+
+
+def create_ca_on_token(
+    folder: Path, name: str, uri: Pkcs11Uri, ask_pin: AskPin, now: datetime, life: timedelta
+) -> Path:
+    """Make the key on a token, called as `uri` says; write ca.pem into a folder, return its path.
+
+    Nothing is overwritten, and no key is left without its certificate. Raises UsageError,
+    CredentialError, TokenError, AgentError.
+    """
+    from agent.provisioning.ca.token import new_key_on_token
+
+    certificate_file = folder / "ca.pem"
+    _require_free(certificate_file)
+    with new_key_on_token(uri, ask_pin) as key:
+        certificate = ca_certificate(key, name, now, life)
+        _write(certificate_file, pem_of(certificate).encode("ascii"))
+    return certificate_file
+
+
+def _require_free(*files: Path) -> None:
+    for file in files:
+        if file.exists():
+            raise UsageError(
+                f"{file} is there already: a CA is never overwritten",
+                hint="use that one, or name another folder: `cellagent provision ca create FOLDER`",
+            )
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        write_private(file, content)
+    except OSError as error:
+        raise AgentError(f"the CA's folder {file.parent}: {error.strerror}") from error

@@ -1,9 +1,10 @@
-"""A CA's private key on a PKCS #11 token: finds the token, unlocks it by its PIN, finds the key."""
+"""A CA's private key on a PKCS #11 token: unlocks the token by its PIN, finds or makes the key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,10 @@ from urllib.parse import quote
 
 import pkcs11
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_der_public_key
 from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, TokenFlag
 from pkcs11 import exceptions as refusals
+from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
 
 from agent.errors import CredentialError, UsageError
 from agent.provisioning.ca import token_keys
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LISTED = 5
+_ID_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,8 @@ def key_on_token(
     if not isinstance(public_key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
         raise UsageError("the CA's certificate is for neither an elliptic-curve nor an RSA key")
     elliptic = isinstance(public_key, ec.EllipticCurvePublicKey)
-    token = token_keys.in_time(
-        partial(_find_token, uri), f"the module {uri.module_path} does not answer"
-    )
-    unlocked = f"the token {token.label} does not answer"
-    pin = _pin_for(token, ask_pin)
-    session = token_keys.in_time(partial(_log_in, token, pin), unlocked)
+    token, pin, session = _unlocked(uri, ask_pin)
+    unlocked = _silence(token)
     kind = KeyType.EC if elliptic else KeyType.RSA
     key = token_keys.in_time(partial(_find_key, session, uri, kind), unlocked)
     mechanism = Mechanism.ECDSA if elliptic else Mechanism.SHA256_RSA_PKCS
@@ -73,6 +73,65 @@ def key_on_token(
     if isinstance(public_key, ec.EllipticCurvePublicKey):
         return token_keys.TokenEcKey(public_key, signer.sign)
     return token_keys.TokenRsaKey(public_key, signer.sign)
+
+
+@contextmanager
+def new_key_on_token(uri: Pkcs11Uri, ask_pin: AskPin) -> Iterator[token_keys.TokenEcKey]:
+    """Make a P-256 key that never leaves its token, called as `uri` says; yield it, to sign.
+
+    It is destroyed again if the block raises. Raises UsageError where `uri` does not say what to
+    call it, or a private key is called so already; else as `key_on_token`.
+    """
+    if uri.object is None:
+        raise UsageError("the URI does not say what to call the key", hint="add object=device-ca")
+    token, _, session = _unlocked(uri, ask_pin, writes=True)
+    unlocked = _silence(token)
+
+    def make() -> tuple[Any, Any, bytes]:
+        curve = {Attribute.EC_PARAMS: encode_named_curve_parameters("secp256r1")}
+        public, private = session.create_domain_parameters(
+            KeyType.EC, curve, local=True
+        ).generate_keypair(
+            store=True,
+            label=uri.object,
+            id=uri.id or secrets.token_bytes(_ID_BYTES),
+            private_template={Attribute.SENSITIVE: True, Attribute.EXTRACTABLE: False},
+        )
+        return public, private, encode_ec_public_key(public)
+
+    with ExitStack() as stack:
+        stack.callback(token_keys.in_time, session.close, unlocked)
+        if token_keys.in_time(partial(_keys, session, uri), unlocked):
+            raise UsageError(
+                f"the token {token.label} holds that key already: a CA is never overwritten",
+                hint="use that one, or name another object= in the URI",
+            )
+        public, private, encoded = token_keys.in_time(make, f"the token {token.label} made no key")
+        public_key = load_der_public_key(encoded)
+        assert isinstance(public_key, ec.EllipticCurvePublicKey)
+        signer = token_keys.Signer(private, Mechanism.ECDSA, token.label, None)
+        try:
+            yield token_keys.TokenEcKey(public_key, signer.sign)
+        except BaseException:
+            for half in (private, public):
+                token_keys.in_time(half.destroy, unlocked)
+            raise
+
+
+def _unlocked(
+    uri: Pkcs11Uri, ask_pin: AskPin, *, writes: bool = False
+) -> tuple[pkcs11.Token, Pin | None, pkcs11.Session]:
+    """Find the token and open a session with its PIN."""
+    token = token_keys.in_time(
+        partial(_find_token, uri), f"the module {uri.module_path} does not answer"
+    )
+    pin = _pin_for(token, ask_pin)
+    session = token_keys.in_time(partial(_log_in, token, pin, writes=writes), _silence(token))
+    return token, pin, session
+
+
+def _silence(token: pkcs11.Token) -> str:
+    return f"the token {token.label} does not answer"
 
 
 def _find_token(uri: Pkcs11Uri) -> pkcs11.Token:
@@ -129,10 +188,10 @@ def _pin_for(token: pkcs11.Token, ask_pin: AskPin) -> Pin | None:
     return pin
 
 
-def _log_in(token: pkcs11.Token, pin: Pin | None) -> pkcs11.Session:
+def _log_in(token: pkcs11.Token, pin: Pin | None, *, writes: bool) -> pkcs11.Session:
     """Open a session with the PIN, which is tried once: a token locks itself after a few."""
     try:
-        return token.open(user_pin=pin.value.reveal() if pin is not None else None)
+        return token.open(rw=writes, user_pin=pin.value.reveal() if pin is not None else None)
     except token_keys.PIN_REFUSED as error:
         flags = token.flags
         with suppress(refusals.PKCS11Error):
@@ -176,13 +235,8 @@ def tries_left(flags: TokenFlag) -> str:
 
 
 def _find_key(session: pkcs11.Session, uri: Pkcs11Uri, kind: KeyType) -> Any:
-    template: dict[Attribute, Any] = {Attribute.CLASS: ObjectClass.PRIVATE_KEY}
-    everything: list[Any] = list(session.get_objects(dict(template)))
-    if uri.object is not None:
-        template[Attribute.LABEL] = uri.object
-    if uri.id is not None:
-        template[Attribute.ID] = uri.id
-    keys: list[Any] = list(session.get_objects(template))
+    everything: list[Any] = list(session.get_objects({Attribute.CLASS: ObjectClass.PRIVATE_KEY}))
+    keys = _keys(session, uri)
     label = session.token.label
     if not keys:
         raise UsageError(
@@ -204,6 +258,16 @@ def _find_key(session: pkcs11.Session, uri: Pkcs11Uri, kind: KeyType) -> Any:
             f"{_key_name(key)} may not sign", hint="its CKA_SIGN says no: make the CA's key anew"
         )
     return key
+
+
+def _keys(session: pkcs11.Session, uri: Pkcs11Uri) -> list[Any]:
+    """Return the private keys that the URI fits."""
+    template: dict[Attribute, Any] = {Attribute.CLASS: ObjectClass.PRIVATE_KEY}
+    if uri.object is not None:
+        template[Attribute.LABEL] = uri.object
+    if uri.id is not None:
+        template[Attribute.ID] = uri.id
+    return list(session.get_objects(template))
 
 
 def _attribute(key: Any, attribute: Attribute, missing: T) -> T:
