@@ -208,12 +208,13 @@ def _scan_field(running: RunningBench) -> Html:
     told = None
     if scan is not None:
         told = tag("span", icon(kind), scan.words, class_=f"st {kind}")
-    asked = running.bench.scans
+    scans = running.bench.scans
+    asked = scans.prompt if scans is not None else "scan a slot to try it again"
     return tag(
         "form",
         tag(
             "label",
-            f"Scan the {asked.prompt}" if asked is not None else "Scan a slot to try it again",
+            asked[0].upper() + asked[1:],
             tag("input", name="line", autocomplete="off", autocapitalize="off", spellcheck="false"),
         ),
         tag("p", told, role="status"),

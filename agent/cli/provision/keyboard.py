@@ -11,6 +11,7 @@ from agent.cli.framework.terminal import InputPieces
 
 _LONGEST_LINE = 4096
 _ERASE = "\x08\x7f"
+_ERASE_LINE = "\x15"  # Ctrl-U, as a terminal has it
 
 
 class Keyboard:
@@ -61,6 +62,8 @@ class Keyboard:
     def _type(self, character: str) -> None:
         if character in _ERASE:
             self.line = self.line[:-1]
+        elif character == _ERASE_LINE:
+            self.line = ""
         elif len(self.line) < _LONGEST_LINE:
             self.line += character
 

@@ -289,7 +289,7 @@ def _prompt(keyboard: Keyboard, scans: Scans | None) -> str:
         return ""
     if scans is None:
         return "r tries the boards again that failed; Ctrl-C ends"
-    return f"scan the {scans.prompt}: {keyboard.line}"
+    return f"{scans.prompt}: {keyboard.line}"
 
 
 def _on_board(

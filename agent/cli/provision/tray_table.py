@@ -129,10 +129,15 @@ def _cells(slot: Slot, now: float) -> list[str]:
         took = f"{slot.seconds:.1f} s"
     elif slot.state is SlotState.WORKING:
         took = f"{now - slot.began:.1f} s"
-    place = slot.location.usb_place if slot.location.slot else ""
-    name = _short(f"{slot.name} {place}".rstrip())
-    result = printable(result_of(slot.outcome)) if slot.outcome is not None else ""
-    return [name, slot.state.value, slot.step, took, printable(slot.label), result]
+    result = _result(slot.outcome) if slot.outcome is not None else ""
+    label = printable(slot.label)
+    return [_short(slot.name), slot.state.value, slot.step, took, label, printable(result)]
+
+
+def _result(outcome: Outcome) -> str:
+    """Return why a board failed or is busy, as its state says already; else outcome and reason."""
+    said = outcome.reason and outcome.outcome in {"failed", "busy"}
+    return outcome.reason if said else result_of(outcome)
 
 
 def _short(name: str) -> str:

@@ -10,7 +10,7 @@ from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.scans import RETRY, Scan, Scans
-from agent.provisioning.running.tray import Slot, SlotEvent, SlotState, Tray, key_of
+from agent.provisioning.running.tray import Slot, SlotEvent, Tray, key_of
 
 
 class Bench:
@@ -74,7 +74,7 @@ class Bench:
         if not text:
             return
         slot = self.tray.named(text)
-        failed = slot is not None and slot.state in {SlotState.FAIL, SlotState.BUSY}
+        failed = slot is not None and slot.state.may_be_tried_again
         doubted, self._doubted = self._doubted, ""
         if self._rekeys and doubted != text and (failed or (slot is None and text == RETRY)):
             self._doubted = text

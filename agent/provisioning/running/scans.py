@@ -2,7 +2,8 @@
 
 A line is a slot's name or a label. A label goes to the slot that is expected: the one that was
 scanned, else the first whose board waits for its label; where none waits, to the next board that is
-plugged in. A line that is wrong, double or late changes nothing.
+plugged in, unless a slot is scanned before it comes. A line that is wrong, double or late changes
+nothing.
 """
 
 import re
@@ -54,12 +55,14 @@ class Scans:
 
     @property
     def prompt(self) -> str:
-        """What is to be scanned next."""
+        """What is to be done next, without a full stop."""
         if self._expected is not None:
-            return f"label of {self._expected.name}"
+            return f"scan the label of {self._expected.name}"
         if self._ahead:
-            return f"plug in the board of label {self._ahead}"
-        return "slot, or the label of the next board"
+            return f"plug in the board of label {self._ahead}, or scan a slot"
+        failed = any(slot.state.may_be_tried_again for slot in self._tray.slots.values())
+        again = f"; {RETRY} tries the failed again" if failed else ""
+        return f"scan a slot, or the label of the next board{again}"
 
     def update(self, came: Sequence[Slot]) -> Scan | None:
         """Have the boards that have no label wait for theirs; `came` are those just plugged in.
@@ -101,13 +104,15 @@ class Scans:
         if refusal:
             return Scan(text, taken=False, words=refusal, slot=slot.name)
         self._lost = ""
-        if slot.state in {SlotState.FAIL, SlotState.BUSY}:
+        if slot.state.may_be_tried_again:
             slot.enter(SlotEvent.RETRY)
             if slot.label:
                 return Scan(text, taken=True, words=f"{slot.name} is tried again", slot=slot.name)
             slot.enter(SlotEvent.ASK)
         self._expect(slot, chosen=True)
-        return Scan(text, taken=True, words=f"{slot.name}: scan its label", slot=slot.name)
+        freed, self._ahead = self._ahead, ""
+        free = f"; {freed} is nobody's again" if freed else ""
+        return Scan(text, taken=True, words=f"{slot.name}: scan its label{free}", slot=slot.name)
 
     def _label(self, text: str, holder: BoardRecord | None) -> Scan:
         slot = self._expected

@@ -32,6 +32,11 @@ class SlotState(Enum):
         return self in {SlotState.FAIL, SlotState.BUSY, SlotState.UNLABELLED}
 
     @property
+    def may_be_tried_again(self) -> bool:
+        """Whether the run of a board has ended without making it right."""
+        return self in {SlotState.FAIL, SlotState.BUSY}
+
+    @property
     def ended(self) -> bool:
         """Whether a run of the board that is there has ended."""
         return self in {SlotState.FAIL, SlotState.BUSY, SlotState.PASS}
@@ -189,7 +194,7 @@ class Tray:
 
     def retry(self) -> Sequence[Slot]:
         """Have every board tried again that failed or was hindered; return their slots."""
-        again = [slot for slot in self.ordered() if slot.state in {SlotState.FAIL, SlotState.BUSY}]
+        again = [slot for slot in self.ordered() if slot.state.may_be_tried_again]
         for slot in again:
             slot.enter(SlotEvent.RETRY)
         return again

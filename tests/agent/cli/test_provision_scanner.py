@@ -59,12 +59,12 @@ def test_a_scanner_gives_each_board_its_label_and_wrong_scans_change_nothing(
             scanned(bench, "L1", "\x07.*not taken: double: label L1 is that of the board in A1")
             scanned(bench, "A3", "A3: scan its label")
             scanned(bench, "L3", "A3 has label L3")
-            scanned(bench, "L2\r", "A2 has label L2")  # CR and LF: an empty line is none
+            scanned(bench, "wrong\x15L2\r", "A2 has label L2")  # CR and LF: an empty line is none
             bench.until("\x07.*A3\r\n  failed at ")  # rung, and said
             trial.plug_in([3])
             bench.until("scan the label of A4")
             trial.unplug([3])
-            bench.until("scan the slot, or the label of the next board")
+            bench.until("scan a slot, or the label of the next board")
             scanned(bench, "L4", "not taken: late: the board in A4 was taken out")
             trial.unplug([2])
             bench.until(r"2 \S*PASS.*2 \S*empty")

@@ -45,7 +45,7 @@ def test_boards_stand_in_the_order_of_their_slots_with_state_step_time_and_resul
         "4 slots, 1 in need of a hand  1 FAIL  1 work  1 PASS  1 empty",
         "slot         step  time   result",
         "A1    empty",
-        "A2    FAIL   key   4.2 s  failed: no answer",
+        "A2    FAIL   key   4.2 s  no answer",
         "A10   work         7.0 s",
         "B1    PASS   key   4.2 s  done",
     ]

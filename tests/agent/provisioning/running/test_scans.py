@@ -59,7 +59,7 @@ def test_labels_go_to_the_boards_that_wait_in_the_order_of_their_slots() -> None
     line = Line()
     line.plug(1, 2, 3)
     assert line.states() == [SlotState.UNLABELLED] * 3 + [SlotState.EMPTY]
-    assert line.scans.prompt == "label of A1"
+    assert line.scans.prompt == "scan the label of A1"
     assert line.taken("L1").slot == "A1"
     assert line.taken("L2").slot == "A2"
     assert line.labels() == ["L1", "L2", "", ""]
@@ -70,9 +70,9 @@ def test_a_slot_that_is_scanned_gets_the_next_label_also_before_its_board_comes(
     line = Line()
     line.plug(1)
     line.taken("a4")
-    assert line.scans.prompt == "label of A4"
+    assert line.scans.prompt == "scan the label of A4"
     line.taken("L4")
-    assert line.scans.prompt == "label of A1"
+    assert line.scans.prompt == "scan the label of A1"
     line.plug(1, 4)
     assert [slot.name for slot in line.tray.waiting()] == ["A4"]
 
@@ -85,6 +85,27 @@ def test_with_nobody_waiting_a_label_goes_to_the_next_board() -> None:
     told = line.plug(3)
     assert told is not None
     assert (told.taken, told.slot, line.labels()) == (True, "A3", ["", "", "L1", ""])
+
+
+def test_a_label_for_the_next_board_is_taken_back_by_a_slot() -> None:
+    line = Line()
+    line.taken("L1")
+    assert line.scans.prompt == "plug in the board of label L1, or scan a slot"
+    assert line.taken("A4").words == "A4: scan its label; L1 is nobody's again"
+    line.taken("L4")
+    line.plug(1)
+    assert line.labels() == ["", "", "", "L4"]
+    assert line.taken("L1").slot == "A1"
+
+
+def test_that_failed_boards_can_be_tried_again_is_said_while_there_are_any() -> None:
+    line = Line()
+    line.plug(1)
+    line.taken("L1")
+    line.run(1, "failed")
+    assert line.scans.prompt.endswith("next board; r tries the failed again")
+    line.tray.retry()
+    assert line.scans.prompt.endswith("next board")
 
 
 def test_a_label_for_the_next_board_is_nobody_s_where_two_come_at_once() -> None:
