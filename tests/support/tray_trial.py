@@ -146,13 +146,16 @@ class Trial:
 
     # --- kits
 
-    def plug_in(self, numbers: Sequence[int], into: Sequence[int] = ()) -> None:
-        """Start kits; one that was there before is the same board again.
+    def plug_in(self, numbers: Sequence[int], into: Sequence[int] = (), *, fault: str = "") -> None:
+        """Start kits, with a fault or none; one that was there before is the same board again.
 
         `into` are the numbers of the ports, where they are not the kits' own.
         """
+        options = ["--fault", fault] if fault else []
         for number, port in zip(numbers, into or numbers, strict=True):
-            self.kits[number] = launched_kit(self.folder, number, port=Path(self.port(port)))
+            self.kits[number] = launched_kit(
+                self.folder, number, *options, port=Path(self.port(port))
+            )
         for number in numbers:
             self.kits[number].until_ready()
 

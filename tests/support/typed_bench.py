@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 PATIENCE_S = 120.0
@@ -51,13 +51,19 @@ class TypedBench:
 
     def until(self, pattern: str) -> re.Match[str]:
         """Read the screen until a pattern is written to it after what was found before."""
-        deadline = time.monotonic() + PATIENCE_S
-        while (found := re.search(pattern, self.written, re.DOTALL)) is None:
-            assert self.process.poll() is None, self.written[-3000:]
-            assert time.monotonic() < deadline, f"{pattern} never came: {self.written[-3000:]}"
-            self._read()
+        self.until_true(lambda: re.search(pattern, self.written, re.DOTALL) is not None, pattern)
+        found = re.search(pattern, self.written, re.DOTALL)
+        assert found is not None
         self.written = self.written[found.end() :]
         return found
+
+    def until_true(self, reached: Callable[[], bool], what: str) -> None:
+        """Read the screen until something is so."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not reached():
+            assert self.process.poll() is None, self.written[-3000:]
+            assert time.monotonic() < deadline, f"{what} never came: {self.written[-3000:]}"
+            self._read()
 
     def end(self) -> int:
         """Stop it as Ctrl-C does; return its exit code."""
