@@ -107,13 +107,13 @@ class Demonstration:
 
     async def provision(self) -> Detail:
         """Provision: the modem makes its key."""
-        outcome = await self._provision(RegistrationMethod.NONE, prove=False)
+        outcome = await self._provision(RegistrationMethod.NONE)
         self.device_id = outcome.device_id
         return {"device_id": outcome.device_id, "writes": outcome.writes, "key": "in the modem"}
 
     async def register(self) -> Detail:
         """Onboard the device with its public key; the bench continues from the ledger."""
-        outcome = await self._provision(RegistrationMethod.ONBOARD, prove=False)
+        outcome = await self._provision(RegistrationMethod.ONBOARD)
         return {"device_id": outcome.device_id, "writes": outcome.writes, "registered": True}
 
     async def jwt(self) -> Detail:
@@ -230,9 +230,9 @@ class Demonstration:
 
     # --- shared by steps
 
-    async def _provision(self, method: RegistrationMethod, *, prove: bool) -> Outcome:
+    async def _provision(self, method: RegistrationMethod) -> Outcome:
         settings = self.environment.configuration
-        goal = Goal(settings.profile.provisioning.security_tag, registration=method, prove=prove)
+        goal = Goal(settings.profile.provisioning.security_tag, registration=method, prove=False)
         ledger = AsyncLedger(open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
         try:
             async with connect(settings) as client:

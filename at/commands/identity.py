@@ -12,8 +12,8 @@ from at.protocol.record_fields import listed
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _CREATING = re.compile(r"creating [a-z ]+\.*", re.ASCII | re.IGNORECASE)
-# <snt> of +CGSN -> what comes back and how many digits it has.
-_SERIAL_DIGITS = {1: 15, 2: 16, 3: 2}
+# <snt> of +CGSN -> what comes back, and how many digits it has.
+_SERIAL_NUMBERS = {1: ("imei", 15), 2: ("imeisv", 16), 3: ("svn", 2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ReadSerialNumber(Command[SerialNumber]):
     def parse(self, lines: Sequence[str]) -> SerialNumber:
         """Return the bare line, which is an IMEI on many modems."""
         if len(lines) == 1 and values.name_before_colon(lines[0]) == self.name:
-            return _imei(values.Fields.of(lines[0], self.name))
+            return _number(values.Fields.of(lines[0], self.name))
         number = values.bare_line(lines, self.name)
         imei = number.partition(",")[0]  # Option modems: IMEI, then their own serial number
         if re.fullmatch(r"[0-9]{15}", imei, re.ASCII):
@@ -166,18 +166,10 @@ class ReadImei(Command[SerialNumber]):
         """Return the number in quotes."""
         if self.snt == 0:
             return ReadSerialNumber().parse(lines)
-        fields = values.only_row(lines, self.name)
-        digits = fields.text("number")
-        fields.end()
-        if not re.fullmatch(rf"[0-9]{{{_SERIAL_DIGITS.get(self.snt, 0)}}}", digits, re.ASCII):
+        number = _number(values.only_row(lines, self.name))
+        if number.snt != self.snt:
             raise ParseError(f"{self.name}={self.snt}: a number of the wrong length")
-        match self.snt:
-            case 1:
-                return SerialNumber(1, imei=digits)
-            case 2:
-                return SerialNumber(2, imeisv=digits)
-            case _:
-                return SerialNumber(3, svn=digits)
+        return number
 
     @classmethod
     def captured(cls, arguments: Sequence[values.Value]) -> Self | None:
@@ -209,13 +201,12 @@ def last_told(lines: Sequence[str], name: str) -> str:
     return _named_text(filled[-1:], name)
 
 
-def _imei(fields: values.Fields) -> SerialNumber:
+def _number(fields: values.Fields) -> SerialNumber:
     digits = fields.text("number")
     fields.end()
-    for snt, size in _SERIAL_DIGITS.items():
+    for snt, (name, size) in _SERIAL_NUMBERS.items():
         if re.fullmatch(rf"[0-9]{{{size}}}", digits, re.ASCII):
-            names = {1: "imei", 2: "imeisv", 3: "svn"}
-            return SerialNumber(snt, **{names[snt]: digits})
+            return SerialNumber(snt, **{name: digits})
     raise fields.fail("number", "has the wrong length")
 
 

@@ -389,8 +389,8 @@ class VirtualKit:
             if "update-reverted" in self.faults:
                 saved.fota_report = saved.fota_report and "5,3"
             else:
-                saved.app_version, saved.image_sha256 = saved.pending_image, saved.pending_sha256
-            saved.pending_image = saved.pending_sha256 = ""
+                saved.app_version = saved.pending_image
+            saved.pending_image = ""
         self._start_modem()
         self.session = self._fresh_session()
 

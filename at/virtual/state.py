@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -56,17 +56,13 @@ class SavedState:
     edrx: dict[str, str] = field(default_factory=dict)
     """Requested paging cycle by technology: "4" LTE-M, "5" NB-IoT."""
     operation_mode: int = 0
-    data_profile: int = 2
     app_version: str = "1.0.0"
     pending_image: str = ""
     """Version of the application image that the next restart starts."""
     pending_modem: str = ""
     """Revision of the modem firmware that the next restart starts."""
-    pending_sha256: str = ""
     fota_report: str = ""
     """What #XFOTA reports once the new firmware runs, "" for nothing."""
-    image_sha256: str = ""
-    """SHA-256 of the running application image, "" for the original one."""
     position: tuple[float, float] = (0.0, 0.0)
     """True position when the state was last stored: degrees of latitude and longitude."""
     writes: int = 0
@@ -91,16 +87,17 @@ class SavedState:
     @classmethod
     def decode(cls, data: bytes) -> SavedState:
         """Return the state from JSON. Raises ValueError, KeyError, TypeError."""
-        fields: dict[str, Any] = json.loads(data)
-        if fields.pop("format") != FORMAT or fields["model"] not in MODELS:
+        stored: dict[str, Any] = json.loads(data)
+        if stored["format"] != FORMAT or stored["model"] not in MODELS:
             raise ValueError("of another format")
-        credentials = {key: CredentialSlot(**value) for key, value in fields["credentials"].items()}
-        mode, position = tuple(fields["system_mode"]), tuple(fields["position"])
-        if "psm" in fields:
-            fields["psm"] = tuple(fields["psm"])
-        return cls(
-            **{**fields, "credentials": credentials, "system_mode": mode, "position": position}
-        )
+        stored["credentials"] = {
+            key: CredentialSlot(**value) for key, value in stored["credentials"].items()
+        }
+        for name in ("system_mode", "position", "psm"):
+            if name in stored:
+                stored[name] = tuple(stored[name])
+        known = {one.name for one in fields(cls)}  # earlier versions stored more
+        return cls(**{name: value for name, value in stored.items() if name in known})
 
 
 class StateFile:

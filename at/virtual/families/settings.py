@@ -41,6 +41,7 @@ class Setting:
 
 SETTINGS: Mapping[str, Setting] = {
     "%REL14FEAT": Setting(((0, 1),) * 5, 5, "0,0,0,0,0", while_active=False),
+    "%XDATAPRFL": Setting(((0, 4),), default="2"),  # from least power to most performance
     "%RAI": Setting(((0, 2),), default="0"),
     "%XEPCO": Setting(((0, 1),), default="1"),
     "%XCOEX0": Setting(((1, 4),), default="0", groups=True),
@@ -60,7 +61,9 @@ SETTINGS: Mapping[str, Setting] = {
 }  # fmt: skip
 
 
-def _handler(name: str, setting: Setting) -> Handler:
+def handler_of(name: str, setting: Setting) -> Handler:
+    """Return the handler of a command whose parameters are numbers that are kept."""
+
     def handle(kit: VirtualKit, request: CommandRequest) -> Reply:
         kept = kit.saved.settings if setting.lasting else kit.session.settings
         if request.form is RequestForm.READ and setting.default is not None:
@@ -105,7 +108,7 @@ def power_off_warning(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XPOFWARN: the voltage is needed to switch it on."""
     if request.form is RequestForm.SET and request.number(0, 0, 1) and not request.given(1):
         raise BadRequest
-    return _handler("%XPOFWARN", SETTINGS["%XPOFWARN"])(kit, request)
+    return handler_of("%XPOFWARN", SETTINGS["%XPOFWARN"])(kit, request)
 
 
 def features(kit: VirtualKit, request: CommandRequest) -> Reply:
@@ -180,7 +183,7 @@ def cellular_profile(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 
 COMMANDS = {
-    **{name: _handler(name, setting) for name, setting in SETTINGS.items()},
+    **{name: handler_of(name, setting) for name, setting in SETTINGS.items()},
     "%XPOFWARN": power_off_warning,
     "%FEACONF": features,
     "%XMODEMTRACE": modem_trace,

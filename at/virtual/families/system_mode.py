@@ -1,4 +1,4 @@
-"""Modes, bands and place: %XSYSTEMMODE %XCBAND %XBANDLOCK %XDATAPRFL %XCONNSTAT %LOCATION.
+"""Modes, bands and place: %XSYSTEMMODE %XCBAND %XBANDLOCK %XCONNSTAT %LOCATION.
 
 %XFACTORYRESET sets them back.
 """
@@ -90,14 +90,6 @@ def connection_statistics(_kit: VirtualKit, request: CommandRequest) -> Reply:
     return ok()
 
 
-def data_profile(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """%XDATAPRFL: from 0 least power, 2 default, to 4 most performance."""
-    if request.form is RequestForm.READ:
-        return ok(f"%XDATAPRFL: {kit.saved.data_profile}")
-    kit.saved.data_profile = request.number(0, 0, 4)
-    return ok()
-
-
 def factory_reset(kit: VirtualKit, request: CommandRequest) -> Reply:
     """%XFACTORYRESET: the manual does not say whether 0 erases credentials; here it does."""
     if kit.session.fun not in _RADIOS_OFF:
@@ -133,7 +125,6 @@ COMMANDS = {
     "%XCBAND": only(current_band, RequestForm.RUN, RequestForm.TEST),
     "%XBANDLOCK": band_lock,
     "%XCONNSTAT": connection_statistics,
-    "%XDATAPRFL": data_profile,
     "%XFACTORYRESET": factory_reset,
     "%LOCATION": location,
 }

@@ -86,7 +86,6 @@ def accept(kit: VirtualKit, kind: int, image: bytes) -> bool:
         if version is None:
             return False
         kit.saved.pending_image = version
-        kit.saved.pending_sha256 = hashlib.sha256(image).hexdigest()
         return True
     if kind == BOOTLOADER:
         return image_version(image) is not None

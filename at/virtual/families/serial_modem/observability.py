@@ -9,6 +9,7 @@ import binascii
 from functools import partial
 
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, tested
+from at.virtual.families.settings import Setting, handler_of
 from at.virtual.kit import Reply, VirtualKit, fail, ok
 
 _AUTO, _COREDUMP = "#XNRFCLOUDOBSAUTO", "#XNRFCLOUDOBSCOREDUMP"
@@ -32,14 +33,6 @@ def automatic_upload(kit: VirtualKit, request: CommandRequest) -> Reply:
     if request.given(2):
         key = f'"{_key(request, 2)}"'
     kit.saved.settings[_AUTO] = f"{enabled},{interval},{key}"
-    return ok()
-
-
-def coredump_upload(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XNRFCLOUDOBSCOREDUMP: whether an upload has the core dump; on at first."""
-    if request.form is RequestForm.READ:
-        return ok(f"{_COREDUMP}: {kit.saved.settings.get(_COREDUMP, '1')}")
-    kit.saved.settings[_COREDUMP] = str(request.number(0, 0, 1))
     return ok()
 
 
@@ -153,10 +146,12 @@ def _key(request: CommandRequest, index: int) -> str:
     return key
 
 
-_SET_OR_READ = (RequestForm.SET, RequestForm.READ)
 COMMANDS = {
-    _AUTO: tested(only(automatic_upload, *_SET_OR_READ), "(0,1),(60-86400),<project_key>"),
-    _COREDUMP: tested(only(coredump_upload, *_SET_OR_READ), "(0,1)"),
+    _AUTO: tested(
+        only(automatic_upload, RequestForm.SET, RequestForm.READ), "(0,1),(60-86400),<project_key>"
+    ),
+    # Whether an upload has the core dump; on at first.
+    _COREDUMP: handler_of(_COREDUMP, Setting(((0, 1),), default="1", test="(0,1)")),
     "#XNRFCLOUDOBSHEARTBEAT": only(heartbeat, RequestForm.RUN),
     "#XNRFCLOUDOBSUPLOAD": tested(only(upload, RequestForm.RUN, RequestForm.SET), "<project_key>"),
     "#XNRFCLOUDOBSFORWARD": tested(only(forward, RequestForm.SET), "<base64_chunk>,<project_key>"),
