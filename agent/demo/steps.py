@@ -18,6 +18,7 @@ from agent.cloud.firmware import CreateJob, UploadFirmware, bundle
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleItem, ConsoleReader
+from agent.console.port import ByteQueue
 from agent.demo import firmware
 from agent.errors import AgentError
 from agent.fota.reporter import UpdateObserver
@@ -305,46 +306,35 @@ class Demonstration:
             await asyncio.sleep(0.05)
 
 
-class _ConsoleReceiver:
-    """A receiver that queues the bytes of the console."""
-
-    def __init__(self) -> None:
-        self.received: asyncio.Queue[bytes] = asyncio.Queue()
-
-    def data_received(self, data: bytes) -> None:
-        """Queue the bytes."""
-        self.received.put_nowait(data)
-
-    def connection_lost(self, reason: Exception | None) -> None:
-        """Nothing to do: the reader runs into its deadline."""
-
-
 async def _capture_crash(
     environment: DemoEnvironment, outbox: Outbox, identity: DeviceIdentity
 ) -> tuple[int, int]:
     """Crash the kit, then export its chunks; return how many dumps and chunks were stored."""
-    listener = _ConsoleReceiver()
+    received = ByteQueue()
     port = transport_of(environment.console_port, rtscts=False)
-    await port.open(listener)
+    await port.open(received)
     try:
         environment.kit.crash()
         async with asyncio.timeout(_CAPTURED_WITHIN_S):
             forwarder, reader = Forwarder(outbox, IdentityTracker.of(identity)), ConsoleReader()
-            dumps = await _forward_until(CapturedDump, listener, reader, forwarder)
+            dumps = await _forward_until(CapturedDump, received, reader, forwarder)
             port.write(b"mflt export\r")
-            chunks = await _forward_until(ChunkLine, listener, reader, forwarder)
+            chunks = await _forward_until(ChunkLine, received, reader, forwarder)
     finally:
         await port.close()
     return dumps, chunks
 
 
 async def _forward_until(
-    kind: type[ConsoleItem], listener: _ConsoleReceiver, reader: ConsoleReader, forwarder: Forwarder
+    kind: type[ConsoleItem], received: ByteQueue, reader: ConsoleReader, forwarder: Forwarder
 ) -> int:
     """Read until items of a kind have arrived and the console is quiet; return their number."""
     count = 0
-    while not count or not listener.received.empty():
-        items = reader.receive(await listener.received.get())
+    while not count or not received.queue.empty():
+        data = await received.next()
+        if data is None:
+            raise DemoFailed("the console was closed")
+        items = reader.receive(data)
         await forwarder.forward(items, datetime.now(UTC))
         count += sum(isinstance(item, kind) for item in items)
     return count
