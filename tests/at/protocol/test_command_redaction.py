@@ -169,6 +169,7 @@ PLAIN = [row for row in SPELLED if row[3] and row[1] in {"as in the manual", "wi
         max_size=3,
     ),
 )
+@example(next(row for row in PLAIN if row[0] == "+CPIN"), [(0, "> "), (0, "?")])
 def test_noise_behind_the_name_keeps_no_secret(
     row: tuple[str, str, str, bool], noise: list[tuple[int, str]]
 ) -> None:
