@@ -211,7 +211,7 @@ class Evidence:
 
     def _search_words(self, line: str) -> None:
         for words in self._table.words.of(line):
-            if match := words.pattern.search(line):
+            if match := words.search(line):
                 told = _told(words, match)
                 self._facts.note(words.fact.replace("{}", str(told)), told)
 

@@ -55,9 +55,19 @@ class Words:
     A {} in the name stands for the value, so that a later line does not hide an earlier one.
     """
 
-    pattern: re.Pattern[str]
+    pattern: str
     fact: str
     value: int | str | None
+
+    def search(self, line: str) -> re.Match[str] | None:
+        """Search a line for the pattern, in large letters or small ones."""
+        return _compiled(self.pattern).search(line)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern as it is searched with. Most are never needed by the lines of one kit."""
+    return re.compile(pattern, re.IGNORECASE)
 
 
 class WordList:
@@ -67,7 +77,7 @@ class WordList:
         self._words = tuple(words)
         self._with: dict[str, tuple[int, ...]] = {}
         for place, one in enumerate(self._words):
-            for literal in literals_of(one.pattern.pattern) or {""}:
+            for literal in literals_of(one.pattern) or {""}:
                 text = literal.translate(_ALIKE)
                 self._with[text] = (*self._with.get(text, ()), place)
         self._places = lru_cache(maxsize=1024)(self._places_of)
@@ -111,15 +121,15 @@ def load() -> Table:
 
 
 def read(text: str) -> Table:
-    """Return the table of a TOML text. Raises ValueError, TypeError, KeyError or re.error."""
+    """Return the table of a TOML text. Raises ValueError, TypeError or KeyError."""
     file = tomllib.loads(text)
     rows = [row for fact, numbers in file["numbers"].items() for row in _numbered(fact, numbers)]
     rows += [_row(**row) for row in file["row"]]
     failures = tuple(_failures(file["failures"], file["failure"]))
     told = [wanted for row in (*rows, *failures) for wanted in row.when]
     patterns = {str(wanted[LINE]) for wanted in told if LINE in wanted}
-    words = [_words(**words) for words in file["text"]]
-    words += [_words(line, line) for line in sorted(patterns)]
+    words = [Words(text["line"], text["fact"], text.get("value")) for text in file["text"]]
+    words += [Words(line, line, None) for line in sorted(patterns)]
     alone = tuple(_row(**row) for row in file["alone"])
     return Table(tuple(rows), failures, alone, file["same"], file["cme_texts"], WordList(words))
 
@@ -139,10 +149,6 @@ def _failures(common: Mapping[str, str], kinds: Iterable[_Failure]) -> Iterator[
 
 def _word(pattern: str) -> str:
     return f"(?<![a-z])(?:{pattern})(?![a-z])"
-
-
-def _words(line: str, fact: str, value: int | str | None = None) -> Words:
-    return Words(re.compile(line, re.IGNORECASE), fact, value)
 
 
 def _row(
