@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import cpu_seconds
 import pytest
 import warm_start
 from hypothesis import settings
@@ -30,6 +31,18 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 _failed = pytest.StashKey[bool]()
 _warm = pytest.StashKey[warm_start.WarmStart]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Count what the tests take of the processors, where one asks for it."""
+    words = "show the CPU seconds of the run and of the N tests that took most"
+    parser.addoption("--cpu-seconds", type=int, metavar="N", help=words)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have it counted in each process that runs tests."""
+    if (shown := config.getoption("--cpu-seconds")) is not None:
+        config.pluginmanager.register(cpu_seconds.CpuSeconds(shown))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
