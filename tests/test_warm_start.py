@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import warm_start
+from on_a_terminal import take_terminal
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it stands on Linux alone")
 COMMAND = [sys.executable, "-m", "agent"]
@@ -85,6 +87,26 @@ def test_it_is_a_child_of_the_test_with_group_and_mask_and_dies_by_its_signal(
         assert "Umask:\t0077\n" in status
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
+
+
+def test_its_terminal_is_its_own_where_it_was_told_to_take_one(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "modem", "virtual", "--pty", str(tmp_path / "kit")],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
+    ) as process:
+        assert process.stdout is not None
+        assert b"ready" in process.stdout.readline()
+        assert _warm(process)
+        behind_name = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        assert int(behind_name[4]) == os.fstat(theirs).st_rdev
+        os.write(ours, b"\x03")
+        assert process.wait(30) in {0, -signal.SIGINT, 130}
+    os.close(ours)
+    os.close(theirs)
 
 
 @pytest.mark.parametrize(

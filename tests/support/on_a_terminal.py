@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import pty
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +39,11 @@ def on_a_terminal(
     finally:
         os.close(ours)
     return process.wait(60), written
+
+
+def take_terminal() -> None:
+    """Make its standard input the terminal of a new session: of a process before it begins."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 async def answered(answer: bytes, *arguments: str) -> tuple[int, str, str]:

@@ -26,6 +26,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
+from on_a_terminal import take_terminal
 from user_project import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +115,7 @@ class PageShell:
         self._shell = subprocess.Popen(
             [shutil.which("bash") or "bash", "--norc", "--noprofile", "-i"],
             cwd=self._folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=_take_terminal,  # noqa: PLW1509 - one call of the system
+            preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
             env={
                 **os.environ,
                 # As an activated environment has it.
@@ -182,10 +183,6 @@ class PageShell:
         if not keep:
             self._text = self._text[found.end() :]
         return found
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _last(shown: list[str]) -> str:

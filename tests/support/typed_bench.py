@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from on_a_terminal import take_terminal
+
 PATIENCE_S = 120.0
 _PIECE_S = 0.05
 
@@ -38,7 +40,9 @@ class TypedBench:
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            preexec_fn=_own_terminal,  # noqa: PLW1509 - two calls of the system, and no thread
+            # The terminal is that of the run, which reads it in the foreground alone.
+            start_new_session=True,
+            preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
         )
 
     def resize(self, columns: int, lines: int) -> None:
@@ -95,12 +99,6 @@ def _of_a_window(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment that names no size, as those of workers of a test do."""
     named = {"COLUMNS", "LINES"}
     return {name: environment[name] for name in environment.keys() - named} | {"TERM": "xterm"}
-
-
-def _own_terminal() -> None:
-    """Have the terminal be that of the run, which reads it in the foreground alone."""
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @contextlib.contextmanager

@@ -3,8 +3,9 @@
 Most of a short command is imports. One server for each test process does them once, with the first
 command, and forks itself for each.
 The command is a true process and a true child of the test, with streams, folder, environment, mask
-and group as `subprocess` was told. What a fork could not be told is started as ever: other
-programs, another locale, other settings of the interpreter, a function to call before.
+and group as `subprocess` was told, and with a terminal of its own. What a fork could not be told is
+started as ever: other programs, another locale, other settings of the interpreter, any other
+function to call before.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ import threading
 import time
 from pathlib import Path
 from typing import Any, NoReturn
+
+from on_a_terminal import take_terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 _COMMAND = [sys.executable, "-m", "agent"]
@@ -75,13 +78,14 @@ class WarmStart:
 
     def may_start(self, wanted: dict[str, Any]) -> bool:
         """Return True if a fork can be made what `subprocess` was told to start."""
-        plain = ("executable", "preexec_fn", "shell", "pass_fds", "gid", "gids", "uid")
+        plain = ("executable", "shell", "pass_fds", "gid", "gids", "uid")
         args = wanted["args"]
         environment = os.environ if wanted["env"] is None else wanted["env"]
         return (
             isinstance(args, list | tuple)
             and list(args[:3]) == _COMMAND
             and not any(wanted[name] not in (None, False, ()) for name in plain)
+            and wanted["preexec_fn"] in (None, take_terminal)
             and wanted["close_fds"]
             and Path(wanted["cwd"] or ".").is_dir()
             and environment.get("PYTHONPATH") in (None, str(ROOT), os.environ.get("PYTHONPATH"))
@@ -103,6 +107,7 @@ class WarmStart:
                 "folder": os.path.realpath(wanted["cwd"] or "."),
                 "environment": {os.fsencode(k): os.fsencode(v) for k, v in environment.items()},
                 "session": wanted["start_new_session"],
+                "terminal": wanted["preexec_fn"] is take_terminal,
                 "group": -1 if group is None else group,
                 "umask": _umask() if umask == -1 else umask,
                 "ignored": [n for n in _SIGNALS if signal.getsignal(n) is signal.SIG_IGN],
@@ -211,6 +216,8 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
         os.setsid()
     if request["group"] != -1:
         os.setpgid(0, request["group"])
+    if request["terminal"]:
+        take_terminal()
     os.chdir(request["folder"])
     os.umask(request["umask"])
     os.environb.clear()

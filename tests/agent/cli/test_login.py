@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import pty
 import sys
-import termios
 from pathlib import Path
 
 import pytest
 from command_line import cellagent, private_text
+from on_a_terminal import take_terminal
 from standin import StandIn
 
 from agent.config.write import set_default_profile, write_profile
@@ -124,7 +123,7 @@ async def test_what_is_typed_at_a_terminal_is_not_shown(
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=take_terminal,
     )
     os.close(theirs)
     shown = b""
