@@ -44,11 +44,12 @@ def test_the_page_shows_each_machine_as_it_is_in_the_code() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", [machine.states.__name__ for machine in states.machines()])
-def test_no_row_of_a_table_can_be_changed_unnoticed(name: str) -> None:
-    command = [sys.executable, ROOT / "scripts" / "states.py", "--mutate", "--sample", name]
+def test_no_row_of_a_table_can_be_changed_unnoticed() -> None:
+    command = [sys.executable, ROOT / "scripts" / "states.py", "--mutate", "--sample"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
+    tried = [line.partition(":")[0] for line in ran.stdout.splitlines()]
+    assert tried == [machine.states.__name__ for machine in states.machines()]
 
 
 def test_a_table_is_found_by_its_name_with_what_is_said_of_it() -> None:
