@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import completed as cellagent
+from served_kit import served
 
 
 def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
@@ -51,16 +52,10 @@ def test_check_gives_the_way_out_that_the_number_of_a_refusal_names(tmp_path: Pa
 def test_check_fails_where_the_kit_cannot_do_its_work_and_says_why(
     tmp_path: Path, fault: str, exit_code: int, cause: str
 ) -> None:
-    port = str(tmp_path / "kit")
-    script = (
-        "import subprocess, sys\n"
-        "run = [sys.executable, '-m', 'agent', 'modem']\n"
-        f"end = ['--port', {port!r}]\n"
-        "subprocess.run([*run, 'at', 'AT+CFUN=1', *end], stdout=subprocess.DEVNULL)\n"
-        "sys.exit(subprocess.run([*run, 'check', '--json', *end]).returncode)\n"
-    )
-    kit = ("modem", "virtual", "--instant", "--fault", fault, "--pty", port)
-    run = cellagent(*kit, "--", sys.executable, "-c", script)
+    with served(tmp_path, "--fault", fault) as kit:
+        port = ("--port", str(kit.port))
+        assert cellagent("modem", "at", "AT+CFUN=1", *port).returncode == 0
+        run = cellagent("modem", "check", "--json", *port)
     causes = objects(run)[-1]["causes"]
     assert isinstance(causes, list)
     assert (run.returncode, causes[0]["cause"]) == (exit_code, cause)
