@@ -76,6 +76,7 @@ def test_each_command_in_the_documentation_exists_with_its_options(page: str, li
     assert_exists(page, shlex.split(line.replace("…", ""))[1:])
 
 
+@pytest.mark.timeout(600)
 def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="needs the development environment: ./scripts/test")
     built = subprocess.run(

@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import release  # noqa: E402 - its folder is no package
 
+pytestmark = pytest.mark.timeout(600)  # it builds twice, beside whatever else the machine does
+
 
 def git(folder: Path, *words: str) -> str:
     who = ["-c", "user.name=test", "-c", "user.email=test@example.invalid"]
@@ -59,7 +61,7 @@ def clone(as_it_is: Path, tmp_path: Path) -> Path:
 def released(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "scripts/release.py", *words],
-        cwd=clone, capture_output=True, text=True, timeout=110, check=False,
+        cwd=clone, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
