@@ -95,9 +95,9 @@ class BenchView:
         """Return the table for the console as large as it is now."""
         before, size = self._size, console.size
         self._size = size
-        if before is not None and (size.width < before.width or size.height < before.height):
-            # What is there is broken into more lines than were drawn: it goes up and away, all
-            # of it, and the table begins at the top.
+        if before not in {None, size}:
+            # What is there was broken into more lines than were drawn where it shrank, and older
+            # tables come back where it grew: all goes up and away, the table begins at the top.
             from rich.control import Control
 
             console.file.write("\n" * size.height)
