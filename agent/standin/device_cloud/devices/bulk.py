@@ -1,7 +1,7 @@
 """Bulk requests: accepted at once, processed a little later."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 
@@ -185,43 +185,31 @@ def _process(cloud: Cloud, row: BulkRequest) -> list[str]:
     errors = []
     for number, fields in enumerate(credentials.parse_rows(row.text)):
         try:
-            _ROWS[row.endpoint](cloud, row.team, fields)
+            if not is_device_id(fields[0]):
+                raise credentials.BadKey(f"{fields[0][:40]!r} is no device id")
+            _ROWS[row.endpoint](cloud, row.team, *fields)
         except credentials.BadKey as error:
             errors.append(f"[{number}]: {error}")
     return errors
 
 
-def _register_row(cloud: Cloud, team: str, fields: list[str]) -> None:
-    if len(fields) != 2 or not is_device_id(fields[0]):
-        raise credentials.BadKey("a row is a device id and a PEM")
-    credentials.register(cloud, team, fields[0], fields[1])
+def _create(cloud: Cloud, team: str, device_id: str, pem: str) -> None:
+    onboard(cloud, team, NewDevice(device_id, pem=pem))
 
 
-def _create_row(cloud: Cloud, team: str, fields: list[str]) -> None:
-    if len(fields) != 2 or not is_device_id(fields[0]):
-        raise credentials.BadKey("a row is a device id and a certificate")
-    onboard(cloud, team, NewDevice(fields[0], pem=fields[1]))
+def _create_by_token(cloud: Cloud, team: str, device_id: str, token: str) -> None:
+    onboard(cloud, team, NewDevice(device_id, token=token))
 
 
-def _create_row_by_token(cloud: Cloud, team: str, fields: list[str]) -> None:
-    if len(fields) != 2 or not is_device_id(fields[0]):
-        raise credentials.BadKey("a row is a device id and an onboarding token")
-    onboard(cloud, team, NewDevice(fields[0], token=fields[1]))
-
-
-def _create_row_by_attestation(cloud: Cloud, team: str, fields: list[str]) -> None:
-    if len(fields) != 2 or not is_device_id(fields[0]):
-        raise credentials.BadKey("a row is a device id and an attestation token")
-    device_id, token = fields
+def _create_by_attestation(cloud: Cloud, team: str, device_id: str, token: str) -> None:
     if attested_device(token) != device_id.lower():
         raise credentials.BadKey("the attestation token is none of this device")
     onboard(cloud, team, NewDevice(device_id))
 
 
-def _onboard_row(cloud: Cloud, team: str, fields: list[str]) -> None:
-    if len(fields) != 5 or not is_device_id(fields[0]):
-        raise credentials.BadKey("a row is a device id, sub-type, tags, firmware types and a PEM")
-    device_id, sub_type, tags, firmware, pem = fields
+def _onboard(
+    cloud: Cloud, team: str, device_id: str, sub_type: str, tags: str, firmware: str, pem: str
+) -> None:
     described = NewDevice(
         device_id, pem=pem, sub_type=sub_type, tags=_parts(tags), firmware=_parts(firmware)
     )
@@ -269,14 +257,15 @@ def _parts(text: str) -> list[str]:
     return [part for part in text.split("|") if part]
 
 
-_ROWS = {
-    "REGISTER_PUBLIC_KEYS": _register_row,
-    "REGISTER_CERTIFICATES": _register_row,
-    "ONBOARD_DEVICES": _onboard_row,
-    CREATE_DEVICES: _create_row,
-    CREATE_BY_TOKEN: _create_row_by_token,
-    CREATE_BY_ATTESTATION: _create_row_by_attestation,
+_ROWS: Mapping[str, Callable[..., None]] = {
+    "REGISTER_PUBLIC_KEYS": credentials.register,
+    "REGISTER_CERTIFICATES": credentials.register,
+    "ONBOARD_DEVICES": _onboard,
+    CREATE_DEVICES: _create,
+    CREATE_BY_TOKEN: _create_by_token,
+    CREATE_BY_ATTESTATION: _create_by_attestation,
 }
+"""What is done with a row, whose columns were counted when it was sent."""
 
 
 class _Pending(set[str]):
