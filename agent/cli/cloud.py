@@ -280,14 +280,14 @@ def _address(text: str, *, remote: bool) -> tuple[str, int]:
 
 def _list_faults(session: Session) -> None:
     from agent.standin.fault_grammar import EXAMPLE, GRAMMAR, PARTS
-    from agent.standin.faults import known_faults
+    from agent.standin.fault_kinds import FAULTS
 
     if not session.json:
         say(f"--fault {GRAMMAR}")
         for part, text in PARTS.items():
             say(f"  {part:6} {text}")
         say(f"Example: --fault '{EXAMPLE}'\n")
-    for name, kind in known_faults().items():
+    for name, kind in FAULTS.items():
         default = kind.argument.default if kind.argument else None
         takes = kind.argument.words if kind.argument else None
         if session.json:

@@ -56,6 +56,9 @@ class Argument:
     default: str
 
 
+Effect = Callable[[FaultyRequest], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class FaultKind:
     """A kind of fault: its effect on an answer, and the argument that it takes, None for none.
@@ -64,7 +67,7 @@ class FaultKind:
     written, None for no end.
     """
 
-    effect: Callable[[FaultyRequest], Awaitable[None]] | None
+    effect: Effect | None
     help: str
     argument: Argument | None = None
     times: int | None = None
@@ -254,6 +257,8 @@ def _header(words: str, default: str) -> Argument:
 _WHOLE = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", re.ASCII)
 
+WRONG_CERTIFICATE = "tls-wrong-certificate"
+RATE_LIMIT = "rate-limit"
 FAULTS = {
     "latency": FaultKind(_latency, "Wait ARG seconds before each answer.", _seconds("1")),
     "slow-body": FaultKind(_slow_body, "Dribble a body over ARG seconds.", _seconds("5")),
@@ -288,20 +293,13 @@ FAULTS = {
         "Reset the connection `before` or `after` the request was carried out.",
         Argument("before or after", {"before", "after"}.__contains__, "before"),
     ),
-}  # fmt: skip
-
-
-WRONG_CERTIFICATE = "tls-wrong-certificate"
-RATE_LIMIT = "rate-limit"
-# These are applied where connections are made (`serve`) and where devices push
-# (`observability.rate_limits`), not by the layer of `faults`.
-APPLIED_ELSEWHERE = {
+    # Applied where connections are made (`serve`).
     WRONG_CERTIFICATE: FaultKind(
         None, "New connections are TLS, with a certificate of another name."
     ),
+    # Applied where devices push (`observability.rate_limits`).
     RATE_LIMIT: FaultKind(
-        None,
-        "Per device: ARG pushes of a kind an hour, or the suggested figures.",
+        None, "Per device: ARG pushes of a kind an hour, or the suggested figures.",
         _number(0, 10**8, "pushes an hour", ""),
     ),
-}
+}  # fmt: skip

@@ -45,7 +45,7 @@ class Fault:
 def parse(text: str) -> Fault:
     """Return the fault that `text` describes. Raises FaultMistake, which shows a right one."""
     parts = read_parts(text)
-    kinds = fault_kinds.FAULTS | fault_kinds.APPLIED_ELSEWHERE
+    kinds = fault_kinds.FAULTS
     kind = kinds.get(parts.name)
     if kind is None:
         near = difflib.get_close_matches(parts.name, kinds, n=1, cutoff=0.0)[0]
@@ -82,11 +82,6 @@ def set_faults(cloud: Cloud, specifications: Sequence[str]) -> None:
 def active_faults(cloud: Cloud) -> list[str]:
     """Return the faults that have not ended, as they were written."""
     return [fault.text for fault in _faults(cloud) if fault.left != 0]
-
-
-def known_faults() -> dict[str, fault_kinds.FaultKind]:
-    """Return every kind of fault by its name."""
-    return fault_kinds.FAULTS | fault_kinds.APPLIED_ELSEWHERE
 
 
 def has_wrong_certificate(cloud: Cloud) -> bool:
@@ -136,19 +131,19 @@ class FaultLayer:
         app = self._app
         if scope["path"] != _EXEMPT_PATH:
             for fault in reversed(_faults(self._cloud)):
-                kind = fault_kinds.FAULTS.get(fault.name)
-                if kind is not None and fault.triggers(scope["method"], scope["path"]):
-                    app = self._faulty(app, kind, fault.argument)
+                effect = fault_kinds.FAULTS[fault.name].effect
+                if effect is not None and fault.triggers(scope["method"], scope["path"]):
+                    app = self._faulty(app, effect, fault.argument)
         await app(scope, receive, send)
 
-    def _faulty(self, app: ASGIApp, kind: fault_kinds.FaultKind, argument: str) -> ASGIApp:
+    def _faulty(self, app: ASGIApp, effect: fault_kinds.Effect, argument: str) -> ASGIApp:
         """Return `app` with a fault applied to what it answers."""
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            request = fault_kinds.FaultyRequest(
-                argument, app, self._cloud, self._refuse, scope, receive, send
+            await effect(
+                fault_kinds.FaultyRequest(
+                    argument, app, self._cloud, self._refuse, scope, receive, send
+                )
             )
-            assert kind.effect is not None
-            await kind.effect(request)
 
         return answer

@@ -14,7 +14,7 @@ from on_a_terminal import ROOT, on_a_terminal
 
 from agent.cli.cloud import write_standin_profile
 from agent.config import load
-from agent.standin.faults import known_faults
+from agent.standin.fault_kinds import FAULTS
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_its_faults_are_listed_without_serving() -> None:
     assert "latency=1" in first
     programs = completed("cloud", "serve", "--fault", "help", "--json").stdout.splitlines()
     kinds = [json.loads(line) for line in programs]
-    assert [one["fault"] for one in kinds] == list(known_faults())
+    assert [one["fault"] for one in kinds] == list(FAULTS)
     assert {*kinds[0]} == {"fault", "argument", "default", "description"}
 
 

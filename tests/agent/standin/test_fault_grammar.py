@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.standin.fault_grammar import EXAMPLE, MOST_TIMES, FaultMistake, FaultParts, read_parts
-from agent.standin.faults import Fault, known_faults, parse
+from agent.standin.fault_kinds import FAULTS
+from agent.standin.faults import Fault, parse
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)
 ARGUMENTS = st.none() | st.text(
@@ -33,7 +34,7 @@ def test_what_is_written_is_read_back(
 # Of the signs of the grammar most of all, so that each part is often there and often wrong.
 TEXTS = st.text(max_size=40) | st.lists(
     st.sampled_from(
-        [*known_faults(), "=", "*", "@", "/", "v1", "GET ", "3", "503", "0", "-1", "soon", "", " "]
+        [*FAULTS, "=", "*", "@", "/", "v1", "GET ", "3", "503", "0", "-1", "soon", "", " "]
     ),
     max_size=9,
 ).map("".join)
@@ -44,7 +45,7 @@ def test_a_mistake_is_named_with_a_fault_that_is_right(text: str) -> None:
     fault, mistake = parsed(text)
     if mistake is None:
         assert fault is not None
-        assert fault.name in known_faults()
+        assert fault.name in FAULTS
         assert fault.left is None or fault.left > 0
         return
     assert repr(text) in str(mistake)

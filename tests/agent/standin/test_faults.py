@@ -17,7 +17,8 @@ import pytest
 from observability import an_event, with_project_key, with_token
 from standin import StandIn, running_standin
 
-from agent.standin.faults import active_faults, known_faults, parse, set_faults
+from agent.standin.fault_kinds import FAULTS
+from agent.standin.faults import active_faults, parse, set_faults
 from agent.standin.state import open_cloud
 
 
@@ -54,10 +55,10 @@ def test_a_fault_that_is_none_is_refused_and_leaves_the_others(text: str) -> Non
 
 
 def test_every_fault_is_described() -> None:
-    assert all(kind.help.endswith(".") for kind in known_faults().values())
+    assert all(kind.help.endswith(".") for kind in FAULTS.values())
     assert {"latency", "slow-body", "cut-body", "wrong-length", "too-many-requests",
             "server-error", "html-error", "array-error", "huge-json", "deep-json", "redirect",
-            "connection-reset", "tls-wrong-certificate"} <= set(known_faults())  # fmt: skip
+            "connection-reset", "tls-wrong-certificate"} <= set(FAULTS)  # fmt: skip
 
 
 PLACE = "/api/v0/organizations"
@@ -176,7 +177,7 @@ SEEN = {
 
 
 def test_every_fault_is_in_the_table() -> None:
-    assert {text.partition("=")[0] for text in SEEN} == set(known_faults())
+    assert {text.partition("=")[0] for text in SEEN} == set(FAULTS)
 
 
 async def meet(ready: dict[str, Any], fault: str) -> httpx.Response:
