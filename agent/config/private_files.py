@@ -26,7 +26,7 @@ from agent.config.trusted_places import (
     require_trusted_folder,
     require_trusted_way,
 )
-from agent.errors import AgentError, ConfigError
+from agent.errors import AgentError, ConfigError, RefusedByRule
 
 MAX_BYTES = 1024 * 1024
 """No configuration, secrets or key file is larger."""
@@ -64,6 +64,26 @@ def private_opener(path: str | Path, flags: int) -> int:
     descriptor. Raises OSError.
     """
     return os.open(path, flags | getattr(os, "O_BINARY", 0), 0o600)
+
+
+@contextmanager
+def new_private(path: Path) -> Iterator[BinaryIO]:
+    """Give a new file to write, 0600, which goes again where the block fails.
+
+    Raises RefusedByRule where `path` is there, OSError.
+    """
+    try:
+        file = open(path, "xb", opener=private_opener)  # noqa: SIM115 - closed below
+    except FileExistsError as error:
+        raise RefusedByRule(
+            f"{path} exists already", hint="nothing is overwritten: name another file"
+        ) from error
+    try:
+        with file:
+            yield file
+    except BaseException:
+        path.unlink()
+        raise
 
 
 def touch_private(path: Path) -> None:

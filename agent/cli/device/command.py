@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -19,7 +17,6 @@ from agent.cli.framework.listing import PER_PAGE, ListWriter
 from agent.cli.framework.session import Session, device_cloud_command
 from agent.cli.framework.terminal import ask, waiting
 from agent.cli.observability.cycled_keys import check_storable, store_token
-from agent.errors import RefusedByRule
 
 if TYPE_CHECKING:
     from agent.cloud import Device, DeviceCloud
@@ -308,8 +305,10 @@ async def service_token(
 
 async def _new_service_key(cloud: DeviceCloud, path: Path) -> ServiceTokenIssued:
     """Make a service key and keep it in a new file. Raises RefusedByRule where that exists."""
+    from agent.config.private_files import new_private
+
     # Opened before the call: a key that cannot be kept would end the old one for nothing.
-    with _new_private_file(path) as file:
+    with new_private(path) as file:
         issued = await cloud.make_service_key_and_token()
         file.write(issued.private_key.encode())
     note(
@@ -317,23 +316,6 @@ async def _new_service_key(cloud: DeviceCloud, path: Path) -> ServiceTokenIssued
         f"`cellagent config set credentials.service_key_files.location {shlex.quote(str(path))}`"
     )
     return issued
-
-
-@contextmanager
-def _new_private_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file, 0600, which goes again where the block fails. Raises RefusedByRule."""
-    from agent.config.private_files import private_opener
-
-    try:
-        file = os.fdopen(private_opener(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
-    except FileExistsError as error:
-        raise RefusedByRule(f"{path} exists and is not overwritten", hint="name another") from error
-    try:
-        with file:
-            yield file
-    except BaseException:
-        path.unlink()
-        raise
 
 
 for _change in changes.group.commands.values():

@@ -8,7 +8,6 @@ import click
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
 from agent.cli.framework.session import Session
 from agent.cli.modem.keep_identity import keep_identity_option
-from agent.errors import RefusedByRule
 
 
 @agent_command("cellagent modem import putty.log --output session.transcript", OfflineCommand)
@@ -22,6 +21,7 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
     is refused. Tokens, keys and passwords are redacted, and identity (IMEI, IMSI, ICCID, UUID)
     becomes a made-up one that still decodes.
     """
+    from agent.config.private_files import new_private
     from at.transcripts.importer import import_log
     from at.transcripts.transcript import format_transcript
 
@@ -30,7 +30,8 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
     steps = len(imported.transcript.steps)
     text = format_transcript(imported.transcript)
     if output is not None:
-        _write_new(Path(output), text)
+        with new_private(Path(output)) as file:
+            file.write(text.encode("utf-8", "surrogateescape"))
     if session.json:
         emit({"steps": steps, "skipped": imported.skipped, "output": output})
     elif output is None:
@@ -38,18 +39,3 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
     note(f"steps: {steps}; form of the log: {imported.shape}; lines left out: {imported.skipped}")
     if imported.missing is not None:
         note(f"warning: nothing in this log was {imported.missing.name.lower()}")
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Write `text` to a new file, 0600. Raises RefusedByRule if it exists, OSError."""
-    from agent.config.private_files import private_opener
-
-    try:
-        with open(
-            path, "x", encoding="utf-8", errors="surrogateescape", opener=private_opener
-        ) as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise RefusedByRule(
-            f"{path} exists already", hint="nothing is overwritten: name another file"
-        ) from error
