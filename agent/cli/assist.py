@@ -15,6 +15,8 @@ from agent.cli.framework.terminal import TableWriter, show_progress
 from agent.location import pgps_file
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from agent.cli.framework.session import Session
     from agent.location.agnss import ServingCell
     from agent.location.agnss_file import AgnssBlock
@@ -190,13 +192,7 @@ def _show_blocks(session: Session, blocks: tuple[AgnssBlock, ...], size: int) ->
         {"type": one.element.number, "name": one.element.name, "elements": len(one.values)}
         for one in blocks
     ]
-    if session.json:
-        emit({"bytes": size, "blocks": rows})
-        return
-    table = TableWriter("type", "content", "elements")
-    for row in rows:
-        table.add(row["type"], row["name"], row["elements"])
-    table.flush()
+    _show(session, {"bytes": size, "blocks": rows}, rows, "type", "content", "elements")
 
 
 def _show_predictions(session: Session, file: PredictionFile, size: int) -> None:
@@ -204,10 +200,17 @@ def _show_predictions(session: Session, file: PredictionFile, size: int) -> None
         {"valid_from": one.valid_from.isoformat(), "satellites": one.satellites}
         for one in file.predictions
     ]
+    whole = {"bytes": size, "until": file.end.isoformat(), "predictions": rows}
+    _show(session, whole, rows, "valid from", "satellites")
+
+
+def _show(
+    session: Session, whole: dict[str, object], rows: Sequence[Mapping[str, object]], *columns: str
+) -> None:
     if session.json:
-        emit({"bytes": size, "until": file.end.isoformat(), "predictions": rows})
+        emit(whole)
         return
-    table = TableWriter("valid from", "satellites")
+    table = TableWriter(*columns)
     for row in rows:
-        table.add(row["valid_from"], row["satellites"])
+        table.add(*row.values())
     table.flush()

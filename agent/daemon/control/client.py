@@ -17,12 +17,11 @@ import agent
 from agent.console.line_classifier import ConsoleItem
 from agent.daemon.control import protocol
 from agent.daemon.control.liveness import ANSWER_S, not_answering, watch
-from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets
+from agent.daemon.control.socket import ControlSocket, control_socket_of, control_sockets, hang_up
 from agent.errors import AgentError, ResourceUnavailable
 from agent.tasks import first_of
 
 _ANSWER_S = 20.0
-_HANG_UP_S = 1.0  # for the agent to read what was sent last
 LONGEST_ANSWER = 4 * 1024 * 1024
 TURN_S = 100.0
 """Seconds to wait for a hold or a lease; the agent itself gives up earlier, and says why."""
@@ -148,12 +147,7 @@ async def open_request(
         writer.write(protocol.line_of(message))
         yield AgentConnection(reader, writer, socket)
     finally:
-        writer.close()
-        try:
-            async with asyncio.timeout(_HANG_UP_S):
-                await writer.wait_closed()
-        except OSError:  # a TimeoutError is one
-            writer.transport.abort()
+        await hang_up(writer)
 
 
 def _reachable_agents(socket: ControlSocket) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from agent.daemon.control import protocol
-from agent.daemon.control.socket import ControlSocket
+from agent.daemon.control.socket import ControlSocket, hang_up
 from agent.errors import AgentError, UsageError, exit_code_of
 from agent.tasks import cancel_and_wait
 from at.protocol.errors import AtError
@@ -23,7 +23,6 @@ from at.protocol.errors import AtError
 LONGEST_REQUEST = 65536
 """Bytes of a request's line."""
 _REQUEST_S = 10.0  # until a connection must have sent its request
-_HANG_UP_S = 1.0  # for the last answer to be read
 _SLOW_READER = 1024 * 1024  # bytes that may wait for the holder of a lease
 
 
@@ -130,7 +129,7 @@ class RequestServer:
             pass  # the client went away, or the agent stops
         finally:
             self._connections.discard(task)
-            await _hang_up(writer)
+            await hang_up(writer)
 
     async def _answer(self, client: Client) -> None:
         try:
@@ -139,16 +138,6 @@ class RequestServer:
                 await self._handle(request, client)
         except (AgentError, AtError) as error:
             await client.send(protocol.ErrorAnswer(error_object(error)))
-
-
-async def _hang_up(writer: asyncio.StreamWriter) -> None:
-    """Close a connection; a client that does not read its last answer is cut off."""
-    writer.close()
-    try:
-        async with asyncio.timeout(_HANG_UP_S):
-            await writer.wait_closed()
-    except OSError:  # a TimeoutError is one
-        writer.transport.abort()
 
 
 def error_object(error: Exception) -> protocol.ErrorObject:

@@ -17,6 +17,7 @@ from agent.config.trusted_places import require_trusted_folder
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
+_HANG_UP_S = 1.0  # for what was sent last to be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,16 @@ class ControlSocket:
         entry = {"port": server.sockets[0].getsockname()[1], "token": token}
         write_private(self.path, json.dumps(entry).encode())
         return server
+
+
+async def hang_up(writer: asyncio.StreamWriter) -> None:
+    """Close a connection; who does not read what was sent last is cut off."""
+    writer.close()
+    try:
+        async with asyncio.timeout(_HANG_UP_S):
+            await writer.wait_closed()
+    except OSError:  # a TimeoutError is one
+        writer.transport.abort()
 
 
 def socket_folder(state_dir: Path) -> Path:
