@@ -201,17 +201,6 @@ class Proof:
         return text + (f"; not proven: {', '.join(self.unproven)}" if self.unproven else "")
 
 
-def parse_level(word: str) -> ProofLevel | None:
-    """Return the level that `fota.require` names, None for "". Raises UsageError."""
-    if not word:
-        return None
-    for level in ProofLevel:
-        if level.word == word:
-            return level
-    words = ", ".join(level.word for level in ProofLevel)
-    raise UsageError(f"fota.require is {word!r}", hint=f"use one of {words}")
-
-
 def required_level(kind: FirmwareType, trust: TrustPolicy) -> ProofLevel:
     """Return what an image of this type must prove; `require` may only raise the default."""
     if kind in MCUBOOT_TYPES:

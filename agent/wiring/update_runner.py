@@ -27,7 +27,7 @@ from agent.fota.journal import Journal, is_installing, journal_folder, sole_work
 from agent.fota.kit_state import KitState, ModemState
 from agent.fota.reporter import UpdateObserver
 from agent.fota.runner import Planner, UpdateRunner, require_allowed
-from agent.fota.verification import TrustPolicy, load_public_key, parse_level
+from agent.fota.verification import ProofLevel, TrustPolicy, load_public_key
 from agent.http import HttpClient
 from agent.http.download_targets import is_loopback_url
 from agent.observability.ingest.device_identity import PartialIdentity
@@ -97,15 +97,12 @@ def network_of(profile: Profile) -> DownloadNetwork:
 def trust_of(profile: Profile) -> TrustPolicy:
     """Return what images must prove. Raises UsageError for a key file that holds none."""
     fota = profile.fota
-    digests = tuple(digest.strip().lower().removeprefix("sha256:") for digest in fota.digests)
-    for digest in digests:
-        if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-            raise ConfigError(f"fota.digests: {digest[:70]!r} is no SHA-256 in hex")
     key_file = fota.public_key_file
+    levels = {level.word: level for level in ProofLevel}
     return TrustPolicy(
-        require=parse_level(fota.require),
+        require=levels.get(fota.require),
         allow_downgrade=fota.allow_downgrade,
-        digests=digests,
+        digests=tuple(digest.lower() for digest in fota.digests),
         key=load_public_key(Path(key_file).expanduser()) if key_file else None,
     )
 

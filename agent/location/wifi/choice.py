@@ -18,8 +18,6 @@ from at.driver.modem import Modem
 
 WIFI_DEADLINE_S = 20.0
 """For one scan; CoreWLAN takes about 7 s of it."""
-WORDS = ("auto", "networkmanager", "iw", "companion", "module", "none", "file:PATH")
-"""For `location.wifi`, whose docstring repeats them. Only auto takes CoreWlan and WindowsWlan."""
 
 _VIRTUAL = "virtual:"
 
@@ -28,6 +26,8 @@ def wifi_source(
     word: str, kit: KitSettings | None = None, modem: Modem | None = None
 ) -> WifiSource | None:
     """Return the source that `location.wifi` names; None for "none". Raises UsageError.
+
+    The profile checked the word. Only "auto" takes CoreWlan and WindowsWlan.
 
     A virtual kit hears the access points of its own town: its companion is virtual, too. `modem`
     is the kit's, where it is open: an nRF93M1 hears Wi-Fi itself.
@@ -53,14 +53,9 @@ def wifi_source(
         return WifiCompanion(companion_port)
     if word == "auto":
         return _of_this_host()
-    named: dict[str, WifiSource | None] = {
-        "none": None,
-        "networkmanager": NetworkManager(),
-        "iw": Iw(),
-    }
-    if word not in named:
-        raise UsageError(f"location.wifi is {word!r}: it may be {', '.join(WORDS)}")
-    return named[word]
+    if word == "networkmanager":
+        return NetworkManager()
+    return Iw() if word == "iw" else None
 
 
 def _of_this_host() -> WifiSource:

@@ -15,6 +15,8 @@ MISTAKES = [
     ("[profile.x]", "`profile` is not a text", ""),
     ("profils = 3", "'profils'", "profiles"),
     ("[profiles.x.fota]\nrequire = 'intakt'", "fota.require", "'intact'"),
+    ("[profiles.x.fota]\ndigests = ['a1']", "fota.digests", "64 hex digits"),
+    ("[profiles.x.location]\nwifi = 'wpa_supplicant'", "location.wifi", "networkmanager"),
     ("[profiles.x.kit]\nbaud = '9600'", "kit.baud", ""),
     ("[profiles.x.kit]\nbaud = -1", "kit.baud", ""),
     ("[profiles.x.kit]\ndevice_id = 'my:kit'", "kit.device_id", "letters, digits"),

@@ -22,7 +22,6 @@ from agent.fota.verification import (
     check_level,
     check_provable,
     load_public_key,
-    parse_level,
     prove,
     required_level,
 )
@@ -152,14 +151,6 @@ def test_a_file_that_is_no_image_is_no_application(tmp_path: Path) -> None:
 def test_require_only_raises(kind: FirmwareType, require: ProofLevel | None) -> None:
     default = required_level(kind, NOBODY)
     assert required_level(kind, TrustPolicy(require=require)) == max(default, require or default)
-
-
-def test_the_word_of_the_profile_is_checked() -> None:
-    assert [parse_level(word) for word in ("", "size-checked", "intact", "verified")] == [
-        None, ProofLevel.SIZE_CHECKED, ProofLevel.INTACT, ProofLevel.VERIFIED,
-    ]  # fmt: skip
-    with pytest.raises(UsageError, match="'signed'"):
-        parse_level("signed")
 
 
 def test_a_downgrade_needs_leave(tmp_path: Path) -> None:
