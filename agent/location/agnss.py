@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
 from msgspec import UNSET
 
 from agent.call import Request, Response, T_co
@@ -29,8 +30,7 @@ _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
 
-@dataclass(frozen=True, slots=True)
-class ServingCell:
+class ServingCell(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rsrp_dbm": "rsrp"}):
     """The cell that serves the device; `rsrp_dbm` where known."""
 
     mcc: int
@@ -69,14 +69,7 @@ class AgnssRequest:
         """Return the fields of the request, without unknown values."""
         fields: dict[str, object] = {"types": sorted(set(self.types))}
         if self.cell is not None:
-            fields |= {
-                "mcc": self.cell.mcc,
-                "mnc": self.cell.mnc,
-                "tac": self.cell.tac,
-                "eci": self.cell.eci,
-            }
-            if self.cell.rsrp_dbm is not None:
-                fields["rsrp"] = self.cell.rsrp_dbm
+            fields |= msgspec.to_builtins(self.cell)
         if self.filtered:
             fields["filtered"] = True
         if self.mask_degrees is not None:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from agent.errors import AgentError, UsageError
 from agent.location.agnss import ServingCell
 from agent.location.module import is_module, read_cells
@@ -238,13 +240,7 @@ def monitor_to_json(monitor: Monitor) -> list[dict[str, object]]:
 
 def serving_cell(cells: Sequence[dict[str, object]]) -> ServingCell | None:
     """Return the first cell of a request as a request for assistance data names it."""
-    if not cells:
-        return None
-    first = cells[0]
-    numbers = [first[name] for name in ("mcc", "mnc", "tac", "eci")]
-    mcc, mnc, tac, eci = (int(str(number)) for number in numbers)
-    level = first.get("rsrp")
-    return ServingCell(mcc, mnc, tac, eci, level if isinstance(level, int) else None)
+    return msgspec.convert(cells[0], ServingCell) if cells else None
 
 
 def _cell(cell: Cell) -> dict[str, object]:
