@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 NAME = "credentials"
-RATIO = 0.1
+RATIO = 1 / 18
 COUNT = 30
 
 
