@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -53,6 +53,12 @@ def in_pieces(data: bytes) -> Iterator[bytes]:
     step = data[0] if data else 0
     data = data[1:]
     yield from (data[at : at + step] for at in range(0, len(data), step)) if step else (data,)
+
+
+def at_once(work: Coroutine[object, None, object]) -> None:
+    """Run a coroutine that waits for nothing."""
+    with contextlib.suppress(StopIteration):
+        work.send(None)
 
 
 def text(data: bytes) -> str:
@@ -315,6 +321,91 @@ def access_points(data: bytes) -> None:
     from agent.location.wifi.iw import parse_iw
 
     parse_iw(text(data))
+
+
+@target(AgentError)
+def network_manager(data: bytes) -> None:
+    """NetworkManager's answer about an access point and its last scan: values with their types.
+
+    They are written as JSON, `[type, value]`: bytes of D-Bus itself are for the library to read.
+    """
+    import json
+
+    from dbus_fast import Message, MessageType, Variant
+
+    from agent.location.wifi import networkmanager
+
+    def typed(value: object) -> object:
+        if isinstance(value, dict):
+            return {name: Variant(*one) for name, one in value.items()}
+        return Variant(*value) if isinstance(value, list) else value
+
+    try:
+        kind, value = json.loads(data)
+        answer = Message(
+            message_type=MessageType.METHOD_RETURN, reply_serial=1, signature=kind,
+            body=[typed(value)],
+        )  # fmt: skip
+        answer._marshall(negotiate_unix_fd=False)  # a value that is not of its type
+    except Exception:  # noqa: BLE001 - no message that a bus would pass on
+        return
+
+    class Bus:
+        async def call(self, _question: object) -> object:
+            return answer
+
+    for read in (networkmanager._access_point, networkmanager._last_scan_ms):
+        with contextlib.suppress(networkmanager._Refused):
+            at_once(read(Bus(), "/"))  # type: ignore[arg-type]
+
+
+@target(AgentError, AtError)
+def smp_answers(data: bytes) -> None:
+    """What a kit's SMP server answers while it is updated: CBOR, a line of it for each request."""
+    import asyncio
+    from unittest.mock import patch
+
+    from smp.header import OP, Flag, Header
+    from smpclient.transport.serial import SMPSerialTransport
+
+    from agent.fota.installers.base import Package
+    from agent.fota.installers.mcuboot import McubootInstaller
+    from agent.fota.jobs import FirmwareType, Job
+
+    answers = data.split(b"\n;")
+
+    class Kit(SMPSerialTransport):
+        async def connect(self, address: str, timeout_s: float) -> None:
+            pass
+
+        async def disconnect(self) -> None:
+            pass
+
+        async def read_serial(self, *_: object) -> bytes:
+            return b""
+
+        async def send(self, data: bytes) -> None:
+            self._asked = Header.loads(data[: Header.SIZE])
+
+        async def receive(self) -> bytes:
+            body = answers.pop(0) if len(answers) > 1 else answers[0]
+            asked = self._asked
+            op = OP.WRITE_RSP if asked.op is OP.WRITE else OP.READ_RSP
+            return Header(
+                op, asked.version, Flag(0), len(body), asked.group_id, asked.sequence,
+                asked.command_id,
+            ).BYTES + body  # fmt: skip
+
+    async def updated(image: Path) -> None:
+        installer = McubootInstaller("kit")
+        package = Package(Job("job", FirmwareType.APP, "", (), 8), (image,), "2.0.0", "ab" * 32)
+        await installer._mode()
+        await installer.running(FirmwareType.APP)
+        await installer.install(package, lambda *_: None)
+        await installer.confirm(package)
+
+    with as_file(b"an image") as image, patch("smpclient.transport.serial.SMPSerialTransport", Kit):
+        asyncio.run(updated(image))
 
 
 @target(ValueError)

@@ -14,7 +14,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.fota.installers.base import InstallFailed, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
+_REPEATS = 100
+"""Answers in a row that ask for nothing new, after which an upload is given up."""
 _WITHOUT_TRIAL = {
     0: "has one slot",
     4: "runs images where they lie, without a way back",
@@ -184,6 +186,8 @@ class McubootInstaller:
 
         smpclient tries for a while, and then only says that it did not succeed.
         """
+        from smpclient.exceptions import SMPClientException
+
         try:
             await client.connect()
         except TimeoutError:
@@ -191,19 +195,32 @@ class McubootInstaller:
             if isinstance(refused, PortBusy | PortForbidden):
                 raise refused from None
             raise
+        except ValueError as odd:  # the buffer that the kit declares holds no message
+            raise SMPClientException(str(odd)) from odd
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[SMPClient]:
         """Open the port, then close it. Raises _Silent for everything that means "not there"."""
+        from cbor2 import CBORError
+        from smp.exceptions import SMPException
         from smpclient import SMPClient
         from smpclient.exceptions import SMPClientException, SMPUploadError
         from smpclient.transport import SMPTransportDisconnected
         from smpclient.transport.serial import SMPSerialTransport
 
+        class Client(SMPClient):
+            """Raises SMPClientException also for what its parsers let through: no CBOR, no map."""
+
+            async def request(self, request: Any, timeout_s: float | None = None) -> Any:
+                try:
+                    return await super().request(request, timeout_s)
+                except (CBORError, SMPException, ValueError, TypeError, AssertionError) as odd:
+                    raise SMPClientException(str(odd) or type(odd).__name__) from odd
+
         # What it would warn of is raised as well, and then told in our words.
         logging.getLogger("smpclient").setLevel(logging.CRITICAL)
         transport = SMPSerialTransport(baudrate=self.baud, exclusive=True)
-        client = SMPClient(transport, self.port, timeout_s=_ANSWER_S)
+        client = Client(transport, self.port, timeout_s=_ANSWER_S)
         try:
             await self._connect(client)
             try:
@@ -227,10 +244,18 @@ async def _upload(client: SMPClient, content: bytes, progress: ProgressCallback)
     """Upload an image into the second slot. Raises InstallFailed where the kit refuses it."""
     from smpclient.exceptions import SMPUploadError
 
+    furthest, since = -1, 0
     try:
         async for offset in client.upload(
             content, first_timeout_s=_ERASE_S, subsequent_timeout_s=_ANSWER_S
         ):
+            # A packet that was lost is asked for again. smpclient would go on with it for ever.
+            furthest, since = (offset, 0) if offset > furthest else (furthest, since + 1)
+            if since > _REPEATS or not 0 <= offset <= len(content):
+                raise InstallFailed(
+                    f"the kit does not take the image: it asks for byte {offset} of {len(content)}"
+                    + f" after it had {furthest}" * (0 <= offset <= len(content))
+                )
             progress("upload", offset, len(content))
     except SMPUploadError as refused:
         raise InstallFailed(f"the kit refused the upload: {_reason(refused)}") from refused

@@ -23,7 +23,12 @@ _ROOT = "/org/freedesktop/NetworkManager"
 _WIRELESS = f"{NAME}.Device.Wireless"
 _BUS = "org.freedesktop.DBus"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
+_INVALID = f"{_BUS}.Error.InvalidSignature"
 _TYPE_WIFI = 2
+_OF_ACCESS_POINT = {
+    "HwAddress": "s", "Strength": "y", "Ssid": "ay", "Frequency": "u", "LastSeen": "i"
+}  # fmt: skip
+"""What is read of an access point, with its type as the interface has it."""
 _REFUSALS = (f"{NAME}.Device.NotAllowed", f"{_WIRELESS}.NotAllowed")
 
 
@@ -43,8 +48,8 @@ class NetworkManager:
 async def _scan(bus: MessageBus, deadline_s: float) -> WifiScan:
     devices = [
         path
-        for path in await _call(bus, _ROOT, NAME, "GetDevices")
-        if await _get(bus, path, f"{NAME}.Device", "DeviceType") == _TYPE_WIFI
+        for path in await _call(bus, _ROOT, NAME, "GetDevices", answer="ao")
+        if await _get(bus, path, f"{NAME}.Device", "DeviceType", "u") == _TYPE_WIFI
     ]
     if not devices:
         raise WifiUnavailable(
@@ -56,7 +61,7 @@ async def _scan(bus: MessageBus, deadline_s: float) -> WifiScan:
         note = await _refresh(bus, device, deadline_s)
         if note:
             notes.append(note)
-        paths = await _call(bus, device, _WIRELESS, "GetAllAccessPoints")
+        paths = await _call(bus, device, _WIRELESS, "GetAllAccessPoints", answer="ao")
         for path in paths:
             with contextlib.suppress(_Refused):  # it went out of range while the list was read
                 points.append(await _access_point(bus, path))
@@ -105,13 +110,18 @@ async def _last_scan_ms(bus: MessageBus, device: str) -> int:
     NetworkManager before 1.12 does not say; then a scan ends with the deadline.
     """
     with contextlib.suppress(_Refused):
-        return int(await _get(bus, device, _WIRELESS, "LastScan"))
+        return int(await _get(bus, device, _WIRELESS, "LastScan", "x"))
     return -1
 
 
 async def _access_point(bus: MessageBus, path: str) -> AccessPoint:
-    fields = await _call(bus, path, _PROPERTIES, "GetAll", "s", f"{NAME}.AccessPoint")
-    values = {name: variant.value for name, variant in fields.items()}
+    asked = f"{NAME}.AccessPoint"
+    fields = await _call(bus, path, _PROPERTIES, "GetAll", "s", asked, answer="a{sv}")
+    values = {
+        name: fields[name].value
+        for name, kind in _OF_ACCESS_POINT.items()
+        if name in fields and fields[name].signature == kind
+    }
     seen_s, frequency = int(values.get("LastSeen", -1)), int(values.get("Frequency", 0))
     return AccessPoint(
         bssid=str(values.get("HwAddress", "")),
@@ -173,8 +183,10 @@ async def _connection() -> AsyncIterator[MessageBus]:
         bus.disconnect()
 
 
-async def _get(bus: MessageBus, path: str, interface: str, name: str) -> Any:
-    variant = await _call(bus, path, _PROPERTIES, "Get", "ss", interface, name)
+async def _get(bus: MessageBus, path: str, interface: str, name: str, kind: str) -> Any:
+    variant = await _call(bus, path, _PROPERTIES, "Get", "ss", interface, name, answer="v")
+    if variant.signature != kind:
+        raise _Refused(_INVALID, f"{name} is of type {variant.signature}, not {kind}")
     return variant.value
 
 
@@ -190,7 +202,9 @@ async def _call(
     signature: str = "",
     *body: object,
     to: str = NAME,
+    answer: str = "",
 ) -> Any:
+    """Return the one value of an answer, whose type is `answer`. Raises _Refused."""
     from dbus_fast import Message, MessageType
 
     message = Message(
@@ -204,4 +218,6 @@ async def _call(
     reply = await bus.call(message)
     if reply.message_type is MessageType.ERROR:
         raise _Refused(reply.error_name or "", str(reply.body[0]) if reply.body else "")
+    if reply.signature != answer:
+        raise _Refused(_INVALID, f"{member} is answered as {reply.signature!r}, not {answer!r}")
     return reply.body[0] if reply.body else None
