@@ -26,6 +26,10 @@ class Row:
     """What it was measured against, with its own value."""
     skipped: str = ""
     """Why it was not measured."""
+    fault: str = ""
+    """Which of soak/faults.toml it is about; `value` is then how much it lost."""
+    injected: int = 0
+    """How often that was injected, where no other row counts the same."""
 
     @property
     def ok(self) -> bool:

@@ -38,6 +38,14 @@ class Run:
 Runs = dict[str, Run]
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Where something that can go wrong is tried: a module of soak/, tests of the suite."""
+
+    soak: str = ""
+    tests: tuple[str, ...] = ()
+
+
 class Page:
     """The page of a folder's modules, from the last whole run of each.
 
@@ -90,8 +98,38 @@ class Page:
             "the same run, wherever a machine's speed counts. What misses its goal is said.\n"
             f"{lacking}\n"
             f"![each figure as a share of its goal](../pictures/{picture.name})\n\n"
+            + (_catalogue(runs) if self._folder == "soak" else "")
             + "\n".join(_section(name, run) for name, run in runs.items())
         )
+
+
+def faults() -> dict[str, dict[str, Fault]]:
+    """Return what can go wrong by its place and its name, as soak/faults.toml has it."""
+    listed = (environment.ROOT / "soak" / "faults.toml").read_bytes()
+    return msgspec.toml.decode(listed, type=dict[str, dict[str, Fault]])
+
+
+def _catalogue(runs: Runs) -> str:
+    """Return the table of all faults, with what the last runs counted of each."""
+    lines = [
+        "## Faults",
+        "",
+        "How often each was injected in the last runs of the modules that are named, and how many",
+        "times it was survived or lost. The module `suite` counts cases of tests, each with",
+        "its own examples; which they are stands in `soak/faults.toml`.",
+        "",
+        "| where | fault | modules | injected | survived | lost |",
+        "|---|---|---|---|---|---|",
+    ]
+    rows = [row for run in runs.values() for row in run.rows if row.fault and not row.skipped]
+    for place, named in faults().items():
+        for name, fault in named.items():
+            modules = ", ".join([fault.soak] * bool(fault.soak) + ["suite"] * bool(fault.tests))
+            seen = [row for row in rows if row.fault == name]
+            injected, lost = sum(row.injected for row in seen), sum(row.value for row in seen)
+            counts = f"{injected:,} | {injected - lost:,.0f} | {lost:,.0f}" if seen else "| | "
+            lines.append(f"| {place} | {name} | {modules} | {counts} |")
+    return "\n".join([*lines, "", ""])
 
 
 def _section(name: str, run: Run) -> str:

@@ -28,7 +28,9 @@ def run(smoke: bool) -> Iterator[Row]:
     false = [ending for ending in endings if not ending.true]
     for status in ("SUCCEEDED", "FAILED"):
         wrong = sum(ending.status == status for ending in false)
-        yield Row(f"power cut in an update: {status}, and not so", wrong, "", 0, control)
+        yield Row(f"power cut in an update: {status}, and not so", wrong, "", 0, control,
+                  fault="power cut while the boot loader works",
+                  injected=said[status])  # fmt: skip
     yield Row("power cut in an update: most pulls until its end", max(e.pulls for e in endings), "")
 
 

@@ -58,7 +58,8 @@ def run(smoke: bool) -> Iterator[Row]:
         seed += 1
     yield Row("answers that came twice", found["doubled"], "answers")
     wrong = found["wrong"] + found["value"]
-    yield Row("values, refusals or lines given to another command", wrong, "answers", 0)
+    yield Row("values, refusals or lines given to another command", wrong, "answers", 0,
+              fault="an answer that comes twice", injected=found["doubled"])  # fmt: skip
     yield Row("commands that failed for it", found["failed"], "commands", 0, f"{seed} seeds")
     yield Row("of an OK that nothing tells apart, and behind one", found["untellable"], "answers")
 

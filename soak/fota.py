@@ -52,8 +52,10 @@ def killed(count: int) -> Iterator[Row]:
     )
     found = json.loads(done.stdout)
     control = f"{found['kills']} kills, {found['edges']} edges, seed {SEED}"
-    for name in MUST_BE_ZERO:
-        yield Row(f"killed updates: {name.replace('_', ' ')}", found[name], "", 0, control)
+    for number, name in enumerate(MUST_BE_ZERO):
+        yield Row(f"killed updates: {name.replace('_', ' ')}", found[name], "", 0, control,
+                  fault="killed at any instant",
+                  injected=0 if number else found["kills"])  # fmt: skip
     yield Row("killed updates: most installs of one job", found["most_installs"], "")
 
 
@@ -84,7 +86,8 @@ def flipped(count: int) -> Iterator[Row]:
                 except NotProven:
                     continue
                 accepted += 1
-            yield Row(f"images with a flipped bit accepted by {what}", accepted, "", 0, f"{count}")
+            yield Row(f"images with a flipped bit accepted by {what}", accepted, "", 0, f"{count}",
+                      fault="a flipped bit", injected=count)  # fmt: skip
 
 
 def hostile() -> Iterator[Row]:
@@ -102,7 +105,8 @@ def hostile() -> Iterator[Row]:
         except SourceRefused:
             continue
         passed += 1
-    yield Row("hostile URLs let through", passed, "", 0, f"{len(tries)} tried")
+    yield Row("hostile URLs let through", passed, "", 0, f"{len(tries)} tried",
+              fault="a hostile address", injected=len(tries))  # fmt: skip
 
 
 def _resolved(target: Target, address: str) -> None:

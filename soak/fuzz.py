@@ -41,5 +41,6 @@ def run(smoke: bool) -> Iterator[Row]:
             machine = Exchange()
         framer = machine.framer
         held = max(held, len(framer._pending) + len(framer._kept))
-    yield Row("exceptions out of the reader", failures, "", 0, f"{fed} bytes, seed 3")
+    yield Row("exceptions out of the reader", failures, "", 0, f"{fed} bytes, seed 3",
+              fault="bytes that are no text", injected=fed)  # fmt: skip
     yield Row("bytes held at most", held, "bytes", 2 * LIMIT_BYTES)

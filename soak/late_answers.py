@@ -30,7 +30,8 @@ def run(smoke: bool) -> Iterator[Row]:
             seed += 1
         what = "input waits" if queues else "input is lost while it works"
         yield Row(f"late answers, {what}", late, "answers")
-        yield Row(f"given to another command, {what}", wrong, "answers", 0, f"{seed} seeds")
+        yield Row(f"given to another command, {what}", wrong, "answers", 0, f"{seed} seeds",
+                  fault="an answer that comes after its time", injected=late)  # fmt: skip
         yield Row(f"links not usable afterwards, {what}", unusable, "links", 0)
 
 

@@ -63,5 +63,6 @@ def run(smoke: bool) -> Iterator[Row]:
     print(done.stdout, file=sys.stderr) if done.returncode else None
     shares = ", ".join(str(number) for number in sorted(used.values()))
     yield Row("tests", sum(used.values()), "tests", control=f"{workers} processes; a kit: {shares}")
-    yield Row("tests that shared a kit or failed", count - sum(used.values()), "tests", 0)
+    yield Row("tests that shared a kit or failed", count - sum(used.values()), "tests", 0,
+              fault="kits that several tests want", injected=count)  # fmt: skip
     yield Row("kits that no test had", KITS - len(used), "kits", 0)

@@ -53,5 +53,6 @@ def run(smoke: bool) -> Iterator[Row]:
                     wrong += item.lines != (body,)
             del stream[:size]
     for kind, count in sent.items():
-        yield Row(f"{kind} lines lost or made up", abs(count - got[kind]), "lines", 0, f"{count}")
+        yield Row(f"{kind} lines lost or made up", abs(count - got[kind]), "lines", 0, f"{count}",
+                  fault="log lines between and inside answers", injected=count)  # fmt: skip
     yield Row("answers with a line that is not theirs", wrong, "answers", 0)

@@ -109,7 +109,9 @@ def full_disks(folder: Path, count: int) -> Iterator[Row]:
         counts["not told"] = int("disk is full" not in str(tried["said"]))
         found.update(counts)
     for what, number in found.items():
-        yield Row(f"of {count} full disks: {what}", number, "", 0, control)
+        first = what == next(iter(found))
+        yield Row(f"of {count} full disks: {what}", number, "", 0, control,
+                  fault="a full disk, a quota", injected=count * first)  # fmt: skip
 
 
 def failing_server(folder: Path, count: int, dice: random.Random) -> tuple[int, int]:
@@ -164,17 +166,22 @@ def run(smoke: bool) -> Iterator[Row]:
         folder = Path(name)
         count = 5 if smoke else 1000
         lost, duplicates, ordered = kills(folder / "kills", count, dice)
-        yield Row(f"acknowledged items lost in {count} kills", lost, "items", 0, f"seed {SEED}")
+        yield Row(f"acknowledged items lost in {count} kills", lost, "items", 0, f"seed {SEED}",
+                  fault="killed while items are acknowledged", injected=count)  # fmt: skip
         yield Row("duplicates in those kills", duplicates, "items", count)
         yield Row("breaks of their order", 0 if ordered else 1, "breaks", 0)
         count = 20 if smoke else 1000
         cuts, lost = lost_in_power_cuts(folder / "power", 30 if smoke else 400, count, dice)
-        yield Row(f"acknowledged items lost in {cuts} replayed power cuts", lost, "items", 0)
+        yield Row(f"acknowledged items lost in {cuts} replayed power cuts", lost, "items", 0,
+                  fault="power cut: writes that were not synced are gone",
+                  injected=cuts)  # fmt: skip
         count = 24 if smoke else 3000
-        for what, number in damages(folder / "damage", count, dice).items():
-            yield Row(f"of {count} damages: {what}", number, "times", 0, f"seed {SEED}")
+        for at, (what, number) in enumerate(damages(folder / "damage", count, dice).items()):
+            yield Row(f"of {count} damages: {what}", number, "times", 0, f"seed {SEED}",
+                      fault="damaged files", injected=0 if at else count)  # fmt: skip
         yield from full_disks(folder, 3 if smoke else 100)
         count = 500 if smoke else 10_000
         lost, breaks = failing_server(folder / "server", count, dice)
-        yield Row(f"items of {count} lost over a failing server", lost, "items", 0)
+        yield Row(f"items of {count} lost over a failing server", lost, "items", 0,
+                  fault="a server that fails at random", injected=count)  # fmt: skip
         yield Row("devices whose order broke", breaks, "devices", 0)

@@ -409,7 +409,8 @@ def run(smoke: bool) -> Iterator[Row]:
     for number in counted("recordings", range(count)):
         wrongs += trial(SEED + number)
     yield Row(f"wrongs of {count} redacted recordings in {len(DIALECTS)} dialects", len(wrongs),
-              "wrongs", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")  # fmt: skip
+              "wrongs", 0, "; ".join(wrongs[:3]) or f"seed {SEED}",
+              fault="damage of the recording of a session", injected=count)  # fmt: skip
     rounds = 1 if smoke else 40
     left = [
         name

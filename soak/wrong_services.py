@@ -104,7 +104,8 @@ def run(smoke: bool) -> Iterator[Row]:
         mixed = [poisoned(Path(name) / f"p{at}", dice) for at in range(count)]
         lost, breaks, requests, hours = zip(*mixed, strict=True)
         control = f"{count} mixtures, kills, seed {SEED}"
-        yield Row("good items lost beside poison", sum(lost), "items", 0, control)
+        yield Row("good items lost beside poison", sum(lost), "items", 0, control,
+                  fault="an item that no service takes", injected=count)  # fmt: skip
         yield Row("mixtures whose good items changed order", sum(breaks), "", 0)
         most = round(max(requests), 1)
         yield Row("requests for one poison item or kill", most, "requests", MOST_FOR_POISON)
@@ -113,6 +114,7 @@ def run(smoke: bool) -> Iterator[Row]:
         parked, lost, breaks, requests = zip(*rounds, strict=True)
         control = f"{count} wrong services, up to 3 days, seed {SEED}"
         yield Row("items parked by a wrong service", sum(parked), "items", 0, control)
-        yield Row("items lost over it", sum(lost), "items", 0)
+        yield Row("items lost over it", sum(lost), "items", 0,
+                  fault="a service that is wrong for days", injected=count)  # fmt: skip
         yield Row("outboxes whose order broke", sum(breaks), "", 0)
         yield Row("requests a day to it", round(max(requests)), "requests", MOST_IN_A_DAY)

@@ -315,5 +315,7 @@ def rows(folder: Path, share: float) -> Iterator[Row]:
     told = abs(year.counter.succeeded - year.happened["updates"])
     lacking = sum(year.happened[what] < count * share for what, count in AT_LEAST.items())
     yield Row("kinds of events that came too seldom", lacking, "", 0)
-    yield Row("events that were not taken", year.stored - year.taken, "", 0)
+    yield Row("events that were not taken", year.stored - year.taken, "", 0,
+              fault="a year of resets, outages and updates",
+              injected=sum(year.happened.values()))  # fmt: skip
     yield Row("updates whose end is not told once", told, "updates", 1)

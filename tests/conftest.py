@@ -26,6 +26,7 @@ os.umask(0o022)
 # No deadline: a shared machine stalls. Derandomized where a failure must be the same everywhere.
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("often", deadline=None, max_examples=1000)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 

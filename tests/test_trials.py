@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,8 +36,28 @@ def test_every_module_is_listed_by_its_name(script: str, name: str) -> None:
     assert name in trial(script, "--list").stdout.splitlines()
 
 
+def test_every_fault_is_injected_by_a_module_or_a_test_that_is_there() -> None:
+    modules = [*trial("soak.py", "--list").stdout.splitlines(), ""]
+    for named in trial_page.faults().values():
+        for name, fault in named.items():
+            assert fault.soak in modules, name
+            assert fault.soak or fault.tests, name
+            for test in fault.tests:
+                file, _, function = test.partition("::")
+                assert f"def {function}" in (ROOT / "tests" / file).read_text(), test
+
+
+def test_every_fault_that_a_module_counts_is_one_of_the_list() -> None:
+    known = {name: fault for named in trial_page.faults().values() for name, fault in named.items()}
+    for path in (ROOT / "soak").glob("*.py"):
+        module = re.search(r'^NAME = "(.*)"$', path.read_text(), re.MULTILINE)
+        for name in re.findall(r'fault="([^"]+)"', path.read_text()):
+            assert module is not None
+            assert known[name].soak == module.group(1)
+
+
 @pytest.mark.parametrize(
-    "name", ["fuzz", "mixed-lines", "late-answers", "redacted-recordings", "year"]
+    "name", ["fuzz", "suite", "mixed-lines", "late-answers", "redacted-recordings", "year"]
 )
 def test_a_short_soak_finds_nothing(name: str) -> None:
     run = trial("soak.py", name, "--smoke", "--json")
