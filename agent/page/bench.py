@@ -14,7 +14,7 @@ from agent.page.kits import with_commands
 from agent.page.markup import Child, Html, tag
 from agent.page.report import failed, numbers
 from agent.page.view import Painted, View
-from agent.page.words import counted, icon
+from agent.page.words import command, counted, icon
 from agent.provisioning.ledger.records import UNFINISHED
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.outcome import Outcome
@@ -270,9 +270,9 @@ def _no_run() -> Html:
         "div",
         tag("h1", "No run at this bench"),
         tag("p", "The tray is shown by the run itself. Begin one:"),
-        tag("p", tag("code", "cellagent provision run --all --watch --page", class_="command")),
+        tag("p", command("cellagent provision run --all --watch --page")),
         tag("p", "A link to one that goes on, at an address of its own:"),
-        tag("p", tag("code", "cellagent page", class_="command")),
+        tag("p", command("cellagent page")),
         id="none",
         class_="empty",
     )

@@ -26,7 +26,7 @@ from agent.daemon.states import meaning
 from agent.page import charts
 from agent.page.markup import Child, Html, tag
 from agent.page.view import Painted, View
-from agent.page.words import CLASS_OF, age, counted, metres, moment, number, state_word
+from agent.page.words import CLASS_OF, age, command, counted, metres, moment, number, state_word
 from at.checkup import REGISTRATION
 
 KEYS = (("j k", "next, previous kit"), ("Enter", "open"), ("d", "cards or rows"))
@@ -215,10 +215,7 @@ def _line(name: str, value: Child) -> Html:
 
 def with_commands(text: str) -> list[Html | str]:
     """Return a text in which what stands between backticks is a command to be copied."""
-    return [
-        tag("code", part, class_="command") if number % 2 else part
-        for number, part in enumerate(text.split("`"))
-    ]
+    return [command(part) if number % 2 else part for number, part in enumerate(text.split("`"))]
 
 
 def _card(kit: KitStatus, now: datetime) -> Html:

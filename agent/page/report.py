@@ -12,7 +12,7 @@ from functools import partial
 from agent.page.bench_feed import PERIODS, Records
 from agent.page.markup import Child, Html, tag
 from agent.page.view import Painted, View
-from agent.page.words import counted, icon, iso, moment
+from agent.page.words import command, counted, icon, iso, moment
 from agent.provisioning.exports import neutral
 from agent.provisioning.ledger import RunRecord
 from agent.provisioning.ledger.records import UNFINISHED
@@ -69,9 +69,9 @@ def numbers(made: Report) -> Iterator[Html]:
     total = made.total
     rows = {
         "Boards": str(total.boards),
-        "Yield": percent(total.yield_),
-        "95 % sure": _range(total.yield_range),
-        "First pass": percent(total.first_pass_yield),
+        "Yield": _percent(total.yield_),
+        "95 % interval": _range(total.yield_range),
+        "First pass": _percent(total.first_pass_yield),
         "Cycle, median": _time(total.cycle.median),
         "95 of 100 within": _time(total.cycle.p95),
     }
@@ -95,7 +95,7 @@ def _periods(period: str) -> Html:
 
 def _nothing(period: str) -> Html:
     words = "No run is recorded yet. Begin one: " if period == "all" else "No run in this period. "
-    act = tag("code", "cellagent provision run --all", class_="command")
+    act = command("cellagent provision run --all")
     if period != "all":
         act = tag("a", "Show all", href="/report?period=all")
     return tag("p", words, act, id="nothing")
@@ -116,7 +116,7 @@ def _hours(made: Report) -> Html:
                 f"{hour:%d %b %H:%M}" if hour else "not known",
                 str(counts.boards),
                 str(counts.failed),
-                percent(counts.yield_),
+                _percent(counts.yield_),
                 tag("svg", bars, class_="ch bar", aria_hidden="true"),
             )
         )
@@ -227,6 +227,10 @@ def _bar(value: float, most: float, kind: str) -> Html:
     width = _share(value, most)
     part = tag("rect", class_=kind, width=width, height="100%")
     return tag("svg", part, class_="ch bar", aria_hidden="true")
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else percent(share)
 
 
 def _share(value: float, most: float) -> str:

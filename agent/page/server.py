@@ -38,6 +38,7 @@ from agent.page.feed import AgentFeed
 from agent.page.markup import tag
 from agent.page.view import Surroundings, View, plain_page, whole_page
 from agent.page.views import Subject, Unknown, Views
+from agent.page.words import command
 from agent.tasks import cancel_and_wait, wait_for_event
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class _Page:
             plain_page(
                 "Open a link first",
                 tag("p", again),
-                tag("p", tag("code", "cellagent page", class_="command")),
+                tag("p", command("cellagent page")),
                 tag("p", "A link was just opened? ", tag("a", "Go on to the page", href="/kits")),
             ),
             401,

@@ -16,6 +16,7 @@ from agent.page.feed import AgentFeed
 from agent.page.markup import Html, tag
 from agent.page.moment_feed import MomentFeed
 from agent.page.view import Painted, View, live
+from agent.page.words import command
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _no_agent(trouble: str) -> View:
         "div",
         tag("h1", _STARTING),
         tag("p", trouble or "it is asked for its status"),
-        tag("p", "Start it: ", tag("code", "cellagent run", class_="command")),
+        tag("p", "Start it: ", command("cellagent run")),
         id="none",
         class_="empty",
     )

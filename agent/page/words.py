@@ -29,6 +29,11 @@ def state_word(state: State, words: str | None = None) -> Html:
     return tag("span", icon(kind), words or state.value.capitalize(), class_=f"st {kind}")
 
 
+def command(text: str) -> Html:
+    """Return a command, which is copied by a click or a key."""
+    return tag("code", text, class_="command", role="button", tabindex="0")
+
+
 def number(value: float | None, digits: int = 0) -> str:
     """Return a number with a minus sign; – for one that is not known."""
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")

@@ -99,6 +99,15 @@ def assert_nothing_wider(driver: WebDriver, path: str) -> None:
         assert wide <= width, f"{path} at {width} px"
 
 
+def assert_nothing_moves(driver: WebDriver) -> None:
+    """Check that nothing is animated: who asks for reduced motion sees what all see."""
+    moving = """return [...document.querySelectorAll('*')].filter((each) => {
+      const { transitionDuration, animationName, scrollBehavior } = getComputedStyle(each);
+      return transitionDuration !== '0s' || animationName !== 'none' || scrollBehavior !== 'auto';
+    }).length + document.getAnimations().length"""
+    assert driver.execute_script(moving) == 0
+
+
 def prefer(driver: WebDriver, **features: str) -> None:
     """Say what the person prefers: `prefers_color_scheme="dark"`, `forced_colors="active"`."""
     named = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
@@ -143,7 +152,7 @@ def assert_as_recorded(taken: Image.Image, name: str) -> None:
     """Compare a picture to that of the documentation, or write that with WRITE_PAGE_PICTURES."""
     file = _PICTURES / f"{name}.png"
     if os.environ.get("WRITE_PAGE_PICTURES"):
-        taken.quantize(64).save(file, optimize=True)
+        taken.quantize(256).save(file, optimize=True)  # of fewer colours one state lost its own
     recorded = Image.open(file).convert("RGB")
     assert taken.size == recorded.size
     difference = ImageStat.Stat(ImageChops.difference(taken, recorded)).mean

@@ -122,6 +122,7 @@ function connect() {
         const began = performance.now();
         apply(all);
         performance.measure("update", { start: began, end: performance.now() });
+        performance.clearMeasures("update"); // a trace has it; the page would keep it for ever
       });
     }
     newest = came;
@@ -179,9 +180,17 @@ function countAges() {
 }
 setInterval(countAges, 10000);
 
-addEventListener("click", (event) => {
+addEventListener("click", async (event) => {
   const command = event.target.closest?.("code.command");
-  if (command) copy(command, command.textContent);
+  if (!command) return;
+  const told = (await copy(command, command.textContent)) ? "Copied" : "Selected";
+  document.getElementById("says")?.replaceChildren(`${told}: ${command.textContent}`);
+});
+addEventListener("keydown", (event) => {
+  const isPressed = event.key === "Enter" || event.key === " ";
+  if (!isPressed || !event.target.matches?.("code.command")) return;
+  event.preventDefault();
+  event.target.click();
 });
 
 const stored = {

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -22,7 +23,7 @@ from page_agent import FakeAgent, page_of
 from statuses import kit, status
 
 from agent.config.profile import PageSettings
-from agent.daemon.snapshot import State
+from agent.daemon.snapshot import AgentStatus, State
 from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.page.server import ORDER_S, Seen, ServedPage
 from agent.page.view import View
@@ -88,6 +89,39 @@ async def test_the_first_paint_waits_for_what_it_shows(agent: FakeAgent, tmp_pat
         assert "Console: 1 in the last hour" in text
         text = (await browser.get("/report")).text
         assert "is being read" not in text
+
+
+async def test_who_stops_reading_is_sent_the_newest_later_and_slows_nobody_meanwhile(
+    agent: FakeAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.page.server.PUSH_S", 0)
+    told = 200
+
+    def large(number: int) -> AgentStatus:
+        kits = [kit(f"k{n}", state=State.TROUBLE, model="m" * 4000) for n in range(8)]
+        for each in kits:
+            each.concerns[0].trouble = f"state {number}. " + "x" * 4000
+        return status(*kits)
+
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        host, port = page.url.removeprefix("http://").split(":")
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect((host, int(port)))
+        reader, writer = await asyncio.open_connection(sock=slow, limit=4096)
+        (name, cookie), *_ = browser.cookies.items()
+        head = f"GET /events HTTP/1.1\r\nHost: {host}:{port}\r\nCookie: {name}={cookie}\r\n\r\n"
+        writer.write(head.encode())
+        async with browser.stream("GET", "/events") as answer:
+            stream = Stream(answer)
+            for number in range(told):
+                agent.tell(large(number))
+                await stream.until(f"state {number}. ")  # the other one misses none
+        sent = b""
+        while f"state {told - 1}. ".encode() not in sent[-200_000:]:
+            sent += await reader.read(65536)
+        writer.close()
+        assert sent.count(b"data: ") < told / 2
 
 
 async def test_a_view_that_is_not_there_leads_back(agent: FakeAgent, tmp_path: Path) -> None:
