@@ -385,12 +385,8 @@ class VirtualKit:
         self.restart_requested = False
         self.restarts += 1
         saved = self.saved
-        if saved.pending_image:
-            if "update-reverted" in self.faults:
-                saved.fota_report = saved.fota_report and "5,3"
-            else:
-                saved.app_version = saved.pending_image
-            saved.pending_image = ""
+        saved.app_version = self._started(saved.app_version, saved.pending_image)
+        saved.pending_image = ""
         self._start_modem()
         self.session = self._fresh_session()
 
@@ -411,12 +407,15 @@ class VirtualKit:
 
     def _start_modem(self) -> None:
         saved = self.saved
-        if saved.pending_modem:
-            if "update-reverted" in self.faults:
-                saved.fota_report = saved.fota_report and "5,3"
-            else:
-                saved.firmware = saved.pending_modem
-            saved.pending_modem = ""
+        saved.firmware = self._started(saved.firmware, saved.pending_modem)
+        saved.pending_modem = ""
+
+    def _started(self, running: str, pending: str) -> str:
+        """Return which of two firmwares runs after a start; "" is none pending."""
+        if pending and "update-reverted" in self.faults:
+            self.saved.fota_report = self.saved.fota_report and "5,3"
+            return running
+        return pending or running
 
     def report_update(self) -> None:
         """Report once how an update from a URL ended, after its firmware has started."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from at.protocol.errors import AtError
@@ -93,24 +94,16 @@ class VirtualOptions:
         # A firmware's name implies the chip, where no chip is named.
         implied = next((name for name in ("nrf9160", MODULE) if name in self.firmware), "nrf9161")
         name = self.model or implied
-        if name not in MODELS:
-            raise OptionError(f"no such model: {name!r}", hint=f"choose one of {', '.join(MODELS)}")
+        _check_choice("model", name, MODELS)
         is_module = name == MODULE
         dialect = self.dialect or (MODULE if is_module else DIALECTS[0])
-        if dialect not in DIALECTS:
-            raise OptionError(
-                f"no such dialect: {dialect!r}", hint=f"choose one of {', '.join(DIALECTS)}"
-            )
+        _check_choice("dialect", dialect, DIALECTS)
         if dialect not in (_OF_MODULE if is_module else _OF_NRF91):
             raise OptionError(
                 f"an {MODELS[name].chip} does not speak {dialect}",
                 hint=f"choose one of {', '.join(_OF_MODULE if is_module else _OF_NRF91)}",
             )
-        if self.terminator not in TERMINATORS:
-            raise OptionError(
-                f"no such terminator: {self.terminator!r}",
-                hint=f"choose one of {', '.join(TERMINATORS)}",
-            )
+        _check_choice("terminator", self.terminator, TERMINATORS)
         model = MODELS[name]
         firmware = self.firmware or model.firmware
         if firmware[:1].isdigit():
@@ -136,6 +129,11 @@ class VirtualOptions:
             )
         model = self.model or "nrf9151"  # the chip that it is released for
         return replace(self, firmware="", application=version, dialect=own, model=model)
+
+
+def _check_choice(what: str, given: str, choices: Collection[str]) -> None:
+    if given not in choices:
+        raise OptionError(f"no such {what}: {given!r}", hint=f"choose one of {', '.join(choices)}")
 
 
 def imei_of(name: str) -> str:

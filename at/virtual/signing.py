@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from at.virtual.command_line import BadRequest
 from at.virtual.kit import VirtualKit
+from at.virtual.options import firmware_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -206,6 +207,18 @@ def sign1(
 def dotted(body: bytes, cose: bytes) -> str:
     """Return body and COSE message in base64url with a dot between, as the modem prints them."""
     return f"{_base64url(body)}.{_base64url(cose)}"
+
+
+def device_claims(kit: VirtualKit, life_s: int) -> dict[str, str | int]:
+    """Return what a token says of the device; no expiry without a life or without a time."""
+    chip, now = kit.model.chip, kit.modem_time()
+    claims: dict[str, str | int] = {
+        "iss": f"{chip}.{kit.saved.uuid}",
+        "jti": f"{chip}.{firmware_uuid(kit.firmware)}.{secrets.token_hex(16)}",
+    }
+    if life_s and now is not None:
+        claims |= {"iat": int(now), "exp": int(now) + life_s}
+    return claims
 
 
 def web_token(key: EllipticCurvePrivateKey, claims: Mapping[str, object]) -> str:

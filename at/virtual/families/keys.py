@@ -1,7 +1,6 @@
 """Keys, signed tokens, signed commands: %KEYGEN %JWT %ATTESTTOKEN %XSUDO."""
 
 import hashlib
-import secrets
 import uuid
 
 from at.virtual import signing
@@ -99,14 +98,7 @@ def web_token(kit: VirtualKit, request: CommandRequest) -> Reply:
         if stored_key is None:
             return fail(credentials.NO_ACCESS)
         key = stored_key
-    chip = kit.model.chip
-    claims: dict[str, str | int] = {
-        "iss": f"{chip}.{kit.saved.uuid}",
-        "jti": f"{chip}.{firmware_uuid(kit.firmware)}.{secrets.token_hex(16)}",
-    }
-    now = kit.modem_time()
-    if life_s and now is not None:
-        claims |= {"iat": int(now), "exp": int(now) + life_s}
+    claims = signing.device_claims(kit, life_s)
     if subject:
         claims["sub"] = _utf8(subject)
     if audience:

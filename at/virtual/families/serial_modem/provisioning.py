@@ -6,7 +6,6 @@ but for the fault "provisioning-rounds". The host has to turn the radio off befo
 written, and on again before the results are sent.
 """
 
-import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ from at.virtual import signing
 from at.virtual.command_line import BadRequest, CommandRequest, RequestForm, only, parse_request
 from at.virtual.families import credentials, keys
 from at.virtual.kit import Fetch, Fetched, ModemMode, Reply, VirtualKit, fail, ok
-from at.virtual.options import firmware_uuid
 
 DONE, GO_OFFLINE, GO_ONLINE = 0, 1, 2
 FAILED, NOT_CLAIMED, _WRONG_ROOT_CA, NO_TIME, TOO_MANY_COMMANDS = -1, -2, -3, -4, -5
@@ -117,13 +115,7 @@ class _ProvisioningSession:
 
     def _send(self, path: str, body: bytes | None, done: Callable[[Fetched], None]) -> None:
         kit, session = self._kit, self._kit.session
-        now = kit.modem_time() or 0.0
-        claims: dict[str, str | int] = {
-            "iss": f"{kit.model.chip}.{kit.saved.uuid}",
-            "jti": f"{kit.model.chip}.{firmware_uuid(kit.firmware)}.{secrets.token_hex(16)}",
-            "iat": int(now),
-            "exp": int(now) + _TOKEN_LIFE_S,
-        }
+        claims = signing.device_claims(kit, _TOKEN_LIFE_S)
         token = signing.web_token(signing.identity_key(kit), claims).replace(" ", "")
         kind = "Accept" if body is None else "Content-Type"
         headers = (f"Authorization: Bearer {token}", f"{kind}: application/cbor")
