@@ -7,7 +7,7 @@ each field holds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar, cast
 
 from at.commands.power_saving import HasGrantedTimers
 from at.protocol.answer_or_notice import REGISTRATION_STATES, is_registration_reply
@@ -91,6 +91,9 @@ class FiveGRegistration(NetworkRegistration):
     reject_cause: int | None = None
 
 
+R = TypeVar("R", bound=NetworkRegistration)
+
+
 def read_line(line: str, name: str) -> NetworkRegistration:
     """Return the registration of a reply or notice of any of the four names. Raises ParseError."""
     fields = Fields.of(line, name)
@@ -103,49 +106,40 @@ def read_line(line: str, name: str) -> NetworkRegistration:
     return registration
 
 
-def _read_reply(lines: Sequence[str], name: str) -> NetworkRegistration:
-    """Return the registration of a reply: one without <n> is a notice, or was damaged."""
-    registration = read_line(single_line(lines, name), name)
-    if registration.n is None:
-        raise ParseError(f"{name}: the reply has no <n>")
-    return registration
+class _RegistrationCommand(Command[R]):
+    """The read form of each of the four."""
 
-
-@at_command("AT+CREG?")
-class ReadCircuitRegistration(Command[NetworkRegistration]):
-    """AT+CREG?."""
+    __slots__ = ()
 
     def owns(self, line: str) -> bool:
         """Return whether a line has <n>; a notice, which has none, may come between."""
         return is_registration_reply(line)
 
-    def parse(self, lines: Sequence[str]) -> NetworkRegistration:
-        """Return the reply."""
-        return _read_reply(lines, self.name)
+    def parse(self, lines: Sequence[str]) -> R:
+        """Return the registration of a reply: one without <n> is a notice, or was damaged."""
+        registration = read_line(single_line(lines, self.name), self.name)
+        if registration.n is None:
+            raise ParseError(f"{self.name}: the reply has no <n>")
+        return cast("R", registration)
+
+
+@at_command("AT+CREG?")
+class ReadCircuitRegistration(_RegistrationCommand[CircuitRegistration]):
+    """AT+CREG?."""
 
 
 @at_command("AT+CGREG?")
-class ReadPacketRegistration(ReadCircuitRegistration):
+class ReadPacketRegistration(_RegistrationCommand[PacketRegistration]):
     """AT+CGREG?."""
 
 
 @at_command("AT+CEREG?")
-class ReadRegistration(Command[EpsRegistration]):
+class ReadRegistration(_RegistrationCommand[EpsRegistration]):
     """AT+CEREG?: the registration of an nRF91."""
-
-    def owns(self, line: str) -> bool:
-        """Return whether a line has <n>; a notice, which has none, may come between."""
-        return is_registration_reply(line)
-
-    def parse(self, lines: Sequence[str]) -> EpsRegistration:
-        """Return the reply."""
-        registration = _read_reply(lines, self.name)
-        assert isinstance(registration, EpsRegistration)
-        return registration
 
 
 @at_command("AT+C5GREG?")
-class ReadFiveGRegistration(ReadCircuitRegistration):
+class ReadFiveGRegistration(_RegistrationCommand[FiveGRegistration]):
     """AT+C5GREG?."""
 
 
