@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from at.protocol.answer_or_notice import is_temperature_reply
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register, register_readers
@@ -120,10 +119,6 @@ class ReadSupply(Command[Supply]):
 @at_command("AT%XTEMP?")
 class ReadTemperature(Command[Temperature]):
     """AT%XTEMP?: the form without "?" is no reading."""
-
-    def owns(self, line: str) -> bool:
-        """Return whether a line has no level; a notice, which has one, may come between."""
-        return is_temperature_reply(line)
 
 
 @at_command("AT%XVBATLOWLVL?")

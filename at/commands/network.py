@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from at.protocol.answer_or_notice import is_connection_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
@@ -135,10 +134,6 @@ class SelectOperator(OkCommand):
 @at_command("AT+CSCON?")
 class ReadConnection(Command[ConnectionStatus]):
     """AT+CSCON?."""
-
-    def owns(self, line: str) -> bool:
-        """Return whether a line has <n>; a notice, which has none, may come between."""
-        return is_connection_reply(line)
 
     def read(self, fields: Fields) -> ConnectionStatus:
         """Return the connection."""

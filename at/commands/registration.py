@@ -111,10 +111,6 @@ class _RegistrationCommand(Command[R]):
 
     __slots__ = ()
 
-    def owns(self, line: str) -> bool:
-        """Return whether a line has <n>; a notice, which has none, may come between."""
-        return is_registration_reply(line)
-
     def parse(self, lines: Sequence[str]) -> R:
         """Return the registration of a reply: one without <n> is a notice, or was damaged."""
         registration = read_line(single_line(lines, self.name), self.name)

@@ -16,6 +16,7 @@ from typing import (
     get_args,
 )
 
+from at.protocol.answer_or_notice import REPLY_SHAPES
 from at.protocol.encoding import quoted
 from at.protocol.record_fields import record
 from at.protocol.values import Record, only_row
@@ -109,9 +110,10 @@ class Command(Generic[T_co]):
     def owns(self, line: str) -> bool:
         """Return whether a body line that starts with `prefix` is of the answer, not a notice.
 
-        Overridden where a notice has the answer's own prefix (+CEREG, +CSCON, ...).
+        A notice with the answer's own prefix (+CEREG, +CSCON, ...) is told by its shape.
         """
-        return line.startswith(self.prefix)
+        is_reply = REPLY_SHAPES.get(self.prefix) if self.form is Form.READ else None
+        return line.startswith(self.prefix) and (is_reply is None or is_reply(line))
 
     @classmethod
     def captured(cls, arguments: Sequence[Value]) -> Self | None:

@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 
 from at.commands.serial_modem.application import SerialModemNotice
-from at.protocol.answer_or_notice import is_cloud_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import register_readers
@@ -82,10 +81,6 @@ class ReadCloudState(Command[CloudState]):
     def read(self, fields: Fields) -> CloudState:
         """Return connection and identity."""
         return _cloud_state(fields)
-
-    def owns(self, line: str) -> bool:
-        """Return whether the line is the reply, and no notice of the connection."""
-        return line.startswith(self.prefix) and is_cloud_reply(line)
 
 
 def _position(fields: Fields) -> CloudPosition:
