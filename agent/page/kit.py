@@ -14,7 +14,7 @@ from agent.page import charts, kits, timeline
 from agent.page.markup import Child, Html, tag
 from agent.page.moment_feed import MomentFeed
 from agent.page.view import Painted, View
-from agent.page.words import age, iso, metres, moment, number, state_word
+from agent.page.words import age, counted, iso, metres, moment, number, state_word
 
 KEYS = (("p", "pause the console"), ("/", "filter"), ("← →", "moment"), ("Esc", "back"))
 LEVELS = ("debug", "info", "warning", "error")
@@ -247,7 +247,8 @@ def _is_shown(line: Moment, match: str, level: str) -> bool:
 
 
 def _console(kit: KitStatus, trouble: str, count: int, total: int, match: str, level: str) -> Html:
-    of_all = f"{count} of {total}" if match or level else str(total)
+    lines = counted(total, "line")
+    of_all = f"{count} of {lines}" if match or level else lines
     state = f"not live: {trouble}" if trouble else "live"
     options = [
         tag("option", name or "all levels", value=name, selected=name == level)
@@ -260,7 +261,7 @@ def _console(kit: KitStatus, trouble: str, count: int, total: int, match: str, l
         empty = tag("p", f"0 of {total} lines; ", tag("a", "clear", href=kits.address(kit)))
     return tag(
         "section",
-        tag("h2", "Console", tag("span", f" {state}, {of_all} lines kept", class_="muted")),
+        tag("h2", "Console", tag("span", f" {state}, {of_all} kept", class_="muted")),
         tag(
             "form",
             tag(

@@ -33,6 +33,8 @@ KEYS = (("j k", "next, previous kit"), ("Enter", "open"), ("d", "cards or rows")
 _MOST_CARDS = 12
 MINUTE = timedelta(minutes=1)
 _CARDS, _ROWS = "cards", "rows"
+_PROOFS = ("size-checked", "intact", "verified")
+"""What an image may have proven; each holds those before it."""
 _ORDER = list(State)
 
 
@@ -357,7 +359,15 @@ def _update_facts(fota: ConcernStatus, _now: datetime) -> dict[str, Child]:
             tag("span", f" {share} %, {(fota.done or 0) // 1000} of {fota.total // 1000} kB"),
             tag("svg", bar, class_="pg", role="img", aria_label=f"{share} percent done"),
         ]
-    return {"Update": (done, fota.proof and tag("span", fota.proof, class_="proof"))}
+    return {"Update": (done, fota.proof and _proof(fota.proof))}
+
+
+def _proof(proof: str) -> Html:
+    """Return the three words for an image, each with whether it is reached, and the reason."""
+    reached = next((at for at, word in enumerate(_PROOFS) if proof.startswith(word)), -1)
+    told = (f"{word} {'yes' if at <= reached else 'no'}" for at, word in enumerate(_PROOFS))
+    words = " · ".join(told)
+    return tag("span", tag("span", words, class_="proof"), proof, class_="proof")
 
 
 _FACTS = {

@@ -82,12 +82,13 @@ def test_a_kit_that_is_well_says_little_and_what_is_not_known_is_said() -> None:
     assert "none offered" in card
 
 
-def test_an_update_has_its_share_and_its_word() -> None:
+def test_an_update_has_its_share_and_its_three_words() -> None:
     working = kit("a", state=State.WORKING)
     fota = working.concern(FotaStatus)
     fota.stage, fota.done, fota.total, fota.proof = "download", 412_000, 676_000, "intact: hash"
     card = shown(working).parts["kit-a"]
     assert "60 %, 412 of 676 kB" in card
+    assert "size-checked yes · intact yes · verified no" in card
     assert "intact: hash" in card
 
 
