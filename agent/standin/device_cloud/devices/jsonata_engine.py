@@ -20,7 +20,7 @@ LONG_S = 2.0
 """Seconds of processor time for one request: its whole budget, given by LONG_WORKERS."""
 LONG_WORKERS = 2
 _WAY_GIVEN = 5
-"""What nice(1) counts: how readily LONG_WORKERS give way to SHORT_WORKERS and to the server."""
+"""What nice(1) adds: how readily LONG_WORKERS give way to SHORT_WORKERS and to the server."""
 _HAS_TIMERS = sys.platform != "win32"
 """Whether a worker bounds its processor time itself. Else the clock does, with room for others."""
 _WALL_PER_CPU = 8
@@ -150,8 +150,9 @@ class _Worker:
                 stderr=asyncio.subprocess.DEVNULL,
             )
             if self._way_given and sys.platform != "win32":
+                own = os.getpriority(os.PRIO_PROCESS, 0)
                 with contextlib.suppress(OSError):  # it has ended: that shows below
-                    os.setpriority(os.PRIO_PROCESS, self._process.pid, self._way_given)
+                    os.setpriority(os.PRIO_PROCESS, self._process.pid, own + self._way_given)
             try:
                 async with asyncio.timeout(START_S):
                     # Loads the engine: the budget of the first transform does not include that.

@@ -27,8 +27,9 @@ from agent.standin.device_cloud.devices import jsonata_engine
     ids=["long sum", "regex", "huge", "deep"],
 )
 async def test_an_expression_that_never_ends_is_ended_and_others_are_answered_meanwhile(
-    api: Api, expression: str
+    api: Api, expression: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(jsonata_engine, "LONG_S", 0.5)
     endless = asyncio.create_task(
         api.call("GET", device_path(BLE), params={"transform": expression})
     )
@@ -68,7 +69,8 @@ async def test_a_good_expression_does_not_wait_for_those_that_never_end(
 async def test_who_waited_too_long_is_told_to_come_back(
     standin: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonata_engine, "TURN_S", 0.5)
+    monkeypatch.setattr(jsonata_engine, "LONG_S", 0.8)
+    monkeypatch.setattr(jsonata_engine, "TURN_S", 0.2)
     answers = await asyncio.gather(*(ask(standin, ENDLESS) for _ in range(5)))
     found = {answer.status_code: answer for answer in answers}
     assert found.keys() == {400, 429}
