@@ -22,7 +22,7 @@ def write_all(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     pages = {
         "causes.md": causes(),
-        "clauses.md": f"# Clauses and tests\n\n{clauses.table()}\n",
+        "clauses.md": f"# Clauses and tests\n\n{clauses.LEGEND}\n\n{clauses.table()}\n",
         "commands.md": commands(),
         "configuration.md": configuration(),
     }

@@ -1,23 +1,23 @@
-"""Print the table of clauses, and what holds each of them, as Markdown.
-
-A test names its clauses with `@pytest.mark.contract("D5.2")`; tests below tests/agent/standin are
-the stand-in's half of a clause, all others the agent's. `mutants`: how many of those drawn for the
-clause a test noticed (tests/mutants.tsv; `scripts/mutate` finds out anew). `others'`: tests in
-which a program or a test suite that is not ours agrees: a released tool, the official suite of a
-language, a bootloader, a tester of documents.
-"""
+"""Print the table of clauses, and what holds each of them, as Markdown."""
 
 from __future__ import annotations
 
 import ast
 import csv
-import sys
 import tomllib
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+LEGEND = """\
+A test names its clauses with `@pytest.mark.contract("D5.2")`; tests below `tests/agent/standin` are
+the stand-in's half of a clause, all others the agent's. *Mutants*: how many of the spoiled lines
+that were drawn for the clause a test noticed (`tests/mutants.tsv`; `scripts/mutate` finds out anew,
+and those that are left stand with their reasons in `tests/survivors.toml`). *Others'*: tests in
+which a program or a test suite that is not ours agrees: a released tool, the official suite of a
+language, a bootloader, a tester of documents.
+"""
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 OTHERS = (
     "peers/",
@@ -123,4 +123,4 @@ def _is_pytestmark(node: ast.Assign) -> bool:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(table() + "\n")
+    print(LEGEND, table(), sep="\n")
