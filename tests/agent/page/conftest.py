@@ -9,6 +9,13 @@ from browsers import browser, person
 from selenium.webdriver.chrome.webdriver import WebDriver
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[WebDriver]:
     with browser() as started:
