@@ -4,9 +4,9 @@ scripts/matrix                 every row that this machine can have, the others 
 scripts/matrix --list          the rows
 scripts/matrix NAME -- -k at   a row; what follows `--` goes to pytest
 
-An interpreter is one on PATH, else that of a Debian suite, which root can have in a folder by
-`debootstrap` (from $DEBIAN_MIRROR, if that is set). What a row installs is chosen by uv, anew each
-time, below `.peers/matrix`.
+An interpreter is one on PATH or of pyenv, else that of a Debian suite, which root can have in a
+folder by `debootstrap` (from $DEBIAN_MIRROR, if that is set). What a row installs is chosen by uv,
+anew each time, below `.peers/matrix`.
 """
 
 from __future__ import annotations
@@ -115,17 +115,23 @@ def _run(row: Row, tests: Sequence[str]) -> int:
 def _interpreter(version: str) -> tuple[list[str | Path], str]:
     """Return the words that begin a command in its place, and the interpreter. Raises NotHad."""
     name = f"python{version}"
-    found = shutil.which(name)
-    # A launcher of other versions may have the name, and no such interpreter.
-    if found and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0:
-        return [], found
+    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    for found in (shutil.which(name), *sorted(pyenv.glob(f"{version}.*/bin/{name}"))):
+        # A launcher of other versions may have the name, and no such interpreter.
+        if (
+            found
+            and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0
+        ):
+            return [], str(found)
     suite = SUITES.get(version)
     if suite is None:
-        raise NotHad(f"no {name} on PATH, and no suite of Debian has it")
+        raise NotHad(f"no {name} on PATH or of pyenv, and no suite of Debian has it")
     folder = FOLDER / "debian" / suite
     if not (folder / "usr" / "bin" / name).exists():
         if os.name != "posix" or os.getuid() != 0 or not shutil.which("debootstrap"):
-            raise NotHad(f"no {name} on PATH; as root, with debootstrap, Debian's {suite} has it")
+            raise NotHad(
+                f"no {name} on PATH or of pyenv; as root, with debootstrap, Debian's {suite} has it"
+            )
         packages = f"--include=ca-certificates,{name},{name}-venv,gcc,{name}-dev,git,socat"
         mirror = [place for place in (os.environ.get("DEBIAN_MIRROR"),) if place]
         command = ["debootstrap", "--variant=minbase", packages, suite, folder, *mirror]
