@@ -30,6 +30,8 @@ class Row:
     """Which of soak/faults.toml it is about; `value` is then how much it lost."""
     injected: int = 0
     """How often that was injected, where no other row counts the same."""
+    points: tuple[tuple[float, float], ...] = ()
+    """What was measured at each size, where it is a curve that `value` sums up."""
 
     @property
     def ok(self) -> bool:

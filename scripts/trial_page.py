@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import platform
 import subprocess
@@ -20,6 +21,7 @@ TITLES = {
     "soak": "Soaks: what was broken on purpose, and what that lost",
 }
 _BAR, _LINE, _LEFT, _WIDTH = 14, 20, 430, 960
+_PLOT_HIGH = 220
 _MOST = 2.0
 """Times the goal, at which a bar ends."""
 
@@ -98,9 +100,55 @@ class Page:
             "the same run, wherever a machine's speed counts. What misses its goal is said.\n"
             f"{lacking}\n"
             f"![each figure as a share of its goal](../pictures/{picture.name})\n\n"
+            + _curves(page.stem, runs)
             + (_catalogue(runs) if self._folder == "soak" else "")
             + "\n".join(_section(name, run) for name, run in runs.items())
         )
+
+
+def _curves(stem: str, runs: Runs) -> str:
+    """Draw the curves, if there are any; return what shows them on the page."""
+    rows = [row for run in runs.values() for row in run.rows if len(row.points) > 1]
+    if not rows:
+        return ""
+    picture = DOCS / "pictures" / f"{stem}-growth.svg"
+    plots = [_plotted(number % 3, number // 3, row) for number, row in enumerate(rows)]
+    height = _PLOT_HIGH * (1 + (len(rows) - 1) // 3)
+    picture.write_text(_svg(height, plots))
+    return f"![what grows with its size, and what does not](../pictures/{picture.name})\n\n"
+
+
+def _plotted(column: int, line: int, row: Row) -> str:
+    """Return one curve in its place: sizes by their logarithm, costs from 0."""
+    x, y = 30 + column * _WIDTH / 3, line * _PLOT_HIGH
+    wide, high = _WIDTH / 3 - 90, _PLOT_HIGH - 90
+    sizes = [math.log10(1 + size) for size, _ in row.points]
+    most = max(cost for _, cost in row.points) or 1.0
+    at = [
+        (
+            x + 10 + wide * (size - sizes[0]) / (sizes[-1] - sizes[0]),
+            y + 40 + high * (1 - cost / most),
+        )
+        for size, (_, cost) in zip(sizes, row.points, strict=True)
+    ]
+    dots = "".join(
+        f'<circle cx="{cx:.0f}" cy="{cy:.0f}" r="3" fill="#2e5d8a"/>'
+        f'<text x="{cx:.0f}" y="{cy - 8:.0f}" text-anchor="middle">{cost:.3g}</text>'
+        f'<text x="{cx:.0f}" y="{y + high + 58:.0f}" text-anchor="middle">{_short(size)}</text>'
+        for (cx, cy), (size, cost) in zip(at, row.points, strict=True)
+    )
+    path = " ".join(f"{cx:.0f},{cy:.0f}" for cx, cy in at)
+    unit = row.control.partition(" at ")[0]
+    return (
+        f'<text x="{x:.0f}" y="{y + 18:.0f}">{html.escape(row.what)}, {unit}</text>'
+        '<g fill="none" stroke="#8a8d93">'
+        f'<path d="M{x:.0f} {y + 30:.0f}V{y + 40 + high:.0f}h{wide + 30:.0f}"/>'
+        f'<polyline points="{path}" stroke="#2e5d8a" stroke-width="2"/></g>{dots}'
+    )
+
+
+def _short(size: float) -> str:
+    return f"{size / 1000:.0f}k" if size >= 1000 else f"{size:.0f}"
 
 
 def faults() -> dict[str, dict[str, Fault]]:
@@ -163,12 +211,16 @@ def _drawn(rows: Iterable[tuple[str, Row]]) -> str:
             f'<text x="{_LEFT + width + 6:.0f}" y="{y + 11}">{100 * share:.0f} %</text>'
         )
     height = 40 + len(shown) * _LINE
+    goal = (
+        f'<text x="{goal_x:.0f}" y="20" text-anchor="middle">the goal</text>'
+        f'<path d="M{goal_x:.0f} 24V{height}" stroke="#8a8d93" stroke-dasharray="4 3"/>'
+    )
+    return _svg(height, [goal, *parts])
+
+
+def _svg(height: int, parts: Sequence[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
         'font-family="sans-serif" font-size="12" fill="#1b1b1f">'
-        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>'
-        f'<text x="{goal_x:.0f}" y="20" text-anchor="middle">the goal</text>'
-        f'<path d="M{goal_x:.0f} 24V{height}" stroke="#8a8d93" stroke-dasharray="4 3"/>'
-        + "".join(parts)
-        + "</svg>\n"
+        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>' + "".join(parts) + "</svg>\n"
     )
