@@ -6,7 +6,8 @@ scripts/soak [NAME...] --page   keep what is found, and write its page below doc
                               on with what was not run since the last change of code
 scripts/soak --json           one object a row, for a program
 
-A module of soak/ has `NAME` and `run(smoke)`, which yields `measure.Row`s.
+A module of soak/ has `NAME` and `run(smoke)`, which yields `measure.Row`s; or `PARTS`, functions
+like that, each run and kept by itself as NAME:PART.
 """
 
 from __future__ import annotations

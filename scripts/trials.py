@@ -7,16 +7,24 @@ import importlib
 import json
 import signal
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Callable, Iterator
 
     from measure import Row
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A module, or one of its `PARTS`, which is run and kept by itself."""
+
+    about: str
+    run: Callable[[bool], Iterator[Row]]
 
 
 def run(folder: str, arguments: list[str]) -> int:
@@ -31,60 +39,66 @@ def run(folder: str, arguments: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="the names, and nothing more")
     parser.add_argument("--page", action="store_true", help="keep the rows, and write their page")
     chosen = parser.parse_args(arguments)
-    modules = found(folder)
+    trials = found(folder)
     if chosen.page and chosen.smoke:
         parser.error("a page is of whole runs: without --smoke")
     if chosen.list:
-        print("\n".join(modules))
+        print("\n".join(trials))
         return 0
-    if unknown := set(chosen.names) - set(modules):
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(modules)}")
+    known = {*trials, *(name.partition(":")[0] for name in trials)}
+    if unknown := set(chosen.names) - known:
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(trials)}")
     failed = 0
     page = None
     if chosen.page:
         from trial_page import Page  # it needs what the environment has
 
-        page = Page(folder, list(modules))
-    for name, module in modules.items():
-        if chosen.names and name not in chosen.names:
+        page = Page(folder, list(trials))
+    for name, trial in trials.items():
+        if chosen.names and not {name, name.partition(":")[0]} & set(chosen.names):
             continue
-        if page and not chosen.names and page.is_new(name):
+        if page and name not in chosen.names and page.is_new(name):
             print(f"{name}: kept: no code has changed since it was run", file=sys.stderr)
             continue
-        rows = _run(name, module, smoke=chosen.smoke, as_json=chosen.json)
+        rows = _run(name, trial, smoke=chosen.smoke, as_json=chosen.json)
         failed += sum(not row.ok for row in rows)
         if page:
-            page.keep(name, about(module), rows)
+            page.keep(name, trial.about, rows)
     if failed:
         told = sys.stderr if chosen.json else sys.stdout
         print(f"goals missed: {failed}" + " (smoke: not judged)" * chosen.smoke, file=told)
     return 1 if failed and not chosen.smoke else 0
 
 
-def about(module: ModuleType) -> str:
-    """Return what a module says of itself, in a line."""
-    return (module.__doc__ or "").splitlines()[0]
-
-
-def _run(name: str, module: ModuleType, *, smoke: bool, as_json: bool) -> list[Row]:
-    print(f"{name}: {about(module)}", file=sys.stderr)
+def _run(name: str, trial: Trial, *, smoke: bool, as_json: bool) -> list[Row]:
+    print(f"{name}: {trial.about}", file=sys.stderr)
     rows: list[Row] = []
-    for row in module.run(smoke):
+    for row in trial.run(smoke):
         rows.append(row)
         told = {"name": name, **asdict(row), "ok": row.ok}
         print(json.dumps(told) if as_json else _line(row), flush=True)
     return rows
 
 
-def found(folder: str) -> dict[str, ModuleType]:
-    """Return the modules of a folder by their NAME."""
+def found(folder: str) -> dict[str, Trial]:
+    """Return the modules of a folder by their NAME, those with parts as NAME:PART."""
     sys.path[:0] = [str(ROOT), str(ROOT / folder), str(ROOT / "tests" / "support")]
-    modules = {}
+    trials = {}
     for path in sorted((ROOT / folder).glob("*.py")):
         module = importlib.import_module(path.stem)
-        if hasattr(module, "NAME"):
-            modules[module.NAME] = module
-    return modules
+        if not hasattr(module, "NAME"):
+            continue
+        if not hasattr(module, "PARTS"):
+            trials[module.NAME] = Trial(_about(module), module.run)
+            continue
+        for part in module.PARTS:
+            trials[f"{module.NAME}:{part.__name__.replace('_', '-')}"] = Trial(_about(part), part)
+    return trials
+
+
+def _about(what: object) -> str:
+    """Return what a module or a function says of itself, in a line."""
+    return (what.__doc__ or "").splitlines()[0]
 
 
 def _line(row: object) -> str:

@@ -35,15 +35,9 @@ NAME = "fota"
 SEED = 20261121
 
 
-def run(smoke: bool) -> Iterator[Row]:
-    yield from killed(20 if smoke else 1000)
-    yield from flipped(100 if smoke else 10_000)
-    yield from hostile()
-    yield asyncio.run(offered(100))
-    yield asyncio.run(cut(5 if smoke else 300))
-
-
-def killed(count: int) -> Iterator[Row]:
+def killed(smoke: bool) -> Iterator[Row]:
+    """Updates killed at each edge and at random: nothing unproven is installed."""
+    count = 20 if smoke else 1000
     done = subprocess.run(
         [sys.executable, str(HERE), "--random", str(count), "--seed", str(SEED)],
         stdout=subprocess.PIPE,
@@ -59,7 +53,9 @@ def killed(count: int) -> Iterator[Row]:
     yield Row("killed updates: most installs of one job", found["most_installs"], "")
 
 
-def flipped(count: int) -> Iterator[Row]:
+def flipped(smoke: bool) -> Iterator[Row]:
+    """Images with one flipped bit: none is accepted."""
+    count = 100 if smoke else 10_000
     draw = random.Random(SEED)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -88,6 +84,13 @@ def flipped(count: int) -> Iterator[Row]:
                 accepted += 1
             yield Row(f"images with a flipped bit accepted by {what}", accepted, "", 0, f"{count}",
                       fault="a flipped bit", injected=count)  # fmt: skip
+
+
+def lied_to(smoke: bool) -> Iterator[Row]:
+    """Hostile addresses, jobs that come again and again, downloads that are cut."""
+    yield from hostile()
+    yield asyncio.run(offered(100))
+    yield asyncio.run(cut(5 if smoke else 300))
 
 
 def hostile() -> Iterator[Row]:
@@ -149,3 +152,6 @@ async def cut(times: int) -> Row:
             most = max(most, found.received_bytes - len(content))
             path.unlink()
     return Row("bytes fetched twice after random cuts", most, "bytes", 65536, f"{times} x 4 cuts")
+
+
+PARTS = (killed, flipped, lied_to)
