@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from at.commands.clock import ModemClock, ReadClock
 from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode
 from at.commands.identity import ReadDeviceUuid, ReadImei, ReadModel
-from at.commands.registration import ReadRegistration
+from at.commands.registration import REGISTERED, ReadRegistration
 from at.commands.serial_modem.application import ReadSerialModemVersion
 from at.commands.sim import ReadPinState
 from at.driver.modem import Modem
@@ -96,7 +96,7 @@ async def _ask(modem: Modem, name: str, command: Command[object], field: str) ->
     if isinstance(answer, ModemClock) and not answer.is_set:
         return Check(name, None, "not set", None, _WHY_NOT[name])
     if name == "registration":
-        return Check(name, value, REGISTRATION.get(value, str(value)), value in {1, 5} or None)
+        return Check(name, value, REGISTRATION.get(value, str(value)), value in REGISTERED or None)
     if name == "functional_mode":
         return Check(name, int(value), _mode(int(value)))
     shown = str(value)

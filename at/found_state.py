@@ -18,7 +18,7 @@ from at.commands.functional_mode import (
     ReadFunctionalMode,
     SetFunctionalMode,
 )
-from at.commands.registration import ReadRegistration
+from at.commands.registration import REGISTERED, ReadRegistration
 from at.driver.modem import Modem
 from at.protocol.errors import AtError, CommandRejected, LinkLost, ParseError
 
@@ -31,8 +31,6 @@ _ALL = 99
 _SETTINGS = {"%XSYSTEMMODE": _ALL, "+CEREG": 1, "+CSCON": 1, "+CNEC": 1, "+CGEREP": 1}
 """Command -> how many values of its read answer its set form takes."""
 _OFF_ONLY = "%XSYSTEMMODE"
-REGISTERED = frozenset({1, 5})
-"""The <stat> of +CEREG at home and roaming."""
 
 
 class Clock(Protocol):

@@ -259,7 +259,7 @@ class Demonstration:
             await modem.send(registration.SetRegistrationNotices(5))
             await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
             async with asyncio.timeout(_ATTACHED_WITHIN_S):
-                while (await modem.send(registration.ReadRegistration())).stat not in {1, 5}:
+                while not (await modem.send(registration.ReadRegistration())).registered:
                     await anext(notices)
 
     def _outbox(self) -> Outbox:

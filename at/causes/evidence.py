@@ -21,9 +21,9 @@ from at.causes.line_content import (
 from at.causes.table import Table, Words
 from at.causes.written_pem import defect_of
 from at.commands.functional_mode import OFF_MODES
+from at.commands.registration import REGISTERED
 
 _TURN_OFF = frozenset(map(str, OFF_MODES))
-_REGISTERED = frozenset({1, 5})
 _ZEROS = frozenset("0.:")
 """What stands where an address would, if there is none."""
 _TELL_OF_OFF = frozenset(
@@ -241,7 +241,7 @@ class Evidence:
         """Note the cause number of +CEREG or +CEER; 0 is none."""
         cause = values.get("reject_cause")
         if name == "+CEREG" and values.get("cause_type") == 0 and isinstance(cause, int) and cause:
-            if values.get("stat") not in _REGISTERED:
+            if values.get("stat") not in REGISTERED:
                 self._facts.note("emm", cause)
         elif name == "+CEER" and isinstance(values.get("cause"), int) and values["cause"]:
             module = str(values.get("module")).lower()

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from at.commands.functional_mode import OFF_MODES
+from at.commands.registration import REGISTERED
 
 Value = int | float | str
-_REGISTERED = frozenset({1, 5})
 _DENIED = 3
 _TRYING = frozenset({0, 2, 4})
 _LONG_S, _SLOW_S = 60, 120
@@ -79,11 +79,11 @@ class Facts(dict[str, Fact]):
             self.pop("no_address", None)
 
     def _note_status(self, stat: int, before: Value | None) -> None:
-        if stat in _REGISTERED:
+        if stat in REGISTERED:
             if self._seconds_searched() > _SLOW_S:
                 self._slow += 1
                 self.note("slow_searches", self._slow)
-            if before not in _REGISTERED:
+            if before not in REGISTERED:
                 for refused in ("emm", "esm", "emm_last", "esm_last", "tried", "refused"):
                     self.pop(refused, None)
             self.note("registered", 1)

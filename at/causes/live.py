@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from at.commands.registration import REGISTERED
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer
@@ -27,7 +28,6 @@ _QUESTIONS = (
 _WHILE_ON = ("AT%XMONITOR", "AT+CESQ", "AT+CGPADDR=0", "AT+CCLK?", "AT%CONEVAL")
 _ON = frozenset({1, 2, 21})
 _UNDECIDED, _AGAIN_S = frozenset({0, 2}), 1.0  # not registered yet: right after +CFUN=1, too
-_REGISTERED = frozenset({1, 5})
 _WITH_CAUSE = 5
 """The level of +CEREG at which it tells the network's number."""
 
@@ -89,7 +89,7 @@ class _Asked:
             if not (is_module and "%" in question):
                 await self._ask(question)
         level = self._value("+CEREG.n")
-        if self._value("stat") in _REGISTERED or level in {None, 3, _WITH_CAUSE}:
+        if self._value("stat") in REGISTERED or level in {None, 3, _WITH_CAUSE}:
             return
         try:
             await self._modem.execute(f"AT+CEREG={_WITH_CAUSE}", timeout_s=_EACH_S)

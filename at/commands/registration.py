@@ -16,7 +16,9 @@ from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, Value, hex_digits, name_before_colon, single_line
 
-_REGISTERED = frozenset({1, 5, 6, 7, 9, 10})
+_ON_A_NETWORK = frozenset({1, 5, 6, 7, 9, 10})
+REGISTERED = frozenset({1, 5})
+"""The states of an LTE modem on a network, at home and roaming; other technologies have more."""
 HIGHEST_CELL_ID = 0x0FFFFFFF
 """A cell id above it means that there is no cell."""
 
@@ -31,7 +33,7 @@ class NetworkRegistration(Record):
     @property
     def registered(self) -> bool:
         """Whether the modem is on a network, at home or roaming."""
-        return self.stat in _REGISTERED
+        return self.stat in _ON_A_NETWORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ class EpsRegistration(HasGrantedTimers, NetworkRegistration):
     @property
     def registered(self) -> bool:
         """Whether the modem is on a network; not if the cell id means that there is none."""
-        return self.stat in _REGISTERED and (self.ci is None or int(self.ci, 16) <= HIGHEST_CELL_ID)
+        return self.stat in _ON_A_NETWORK and (
+            self.ci is None or int(self.ci, 16) <= HIGHEST_CELL_ID
+        )
 
 
 @dataclass(frozen=True, slots=True)

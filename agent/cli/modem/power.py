@@ -121,8 +121,7 @@ async def reset(session: Session) -> int:
 
 async def _is_registered_within(modem: Modem, deadline_s: float) -> bool:
     """Return whether it registers in time; a person sees on a terminal how far it is."""
-    from at.commands.registration import ReadRegistration
-    from at.found_state import REGISTERED
+    from at.commands.registration import REGISTERED, ReadRegistration
 
     started = hopeful = time.monotonic()
     total = max(1, round(deadline_s))
