@@ -50,14 +50,15 @@ class Scans:
         self._expected: Slot | None = None
         self._boards = 0  # that had left the expected slot
         self._chosen = False
-        self._lost = ""
+        self._doubt = ""  # why nobody can tell whose the next label is
+        self._refused = ""  # the label that was refused for it
         self._ahead = ""
 
     @property
     def prompt(self) -> str:
         """What is to be done next, without a full stop."""
         if self._expected is not None:
-            return f"scan the label of {self._expected.name}"
+            return f"scan the label of {self._expected.name}{' twice' if self._doubt else ''}"
         if self._ahead:
             return f"plug in the board of label {self._ahead}, or scan a slot"
         failed = any(slot.state.may_be_tried_again for slot in self._tray.slots.values())
@@ -79,12 +80,9 @@ class Scans:
                 told = self._bind(new[0], label)
             else:
                 names = " and ".join(slot.name for slot in new)
-                told = Scan(
-                    label,
-                    taken=False,
-                    words=f"{names} came at once: label {label} is bound to none of them. "
-                    "Scan a slot, then its label",
-                )
+                self._doubt, self._refused = f"{names} came at once", label
+                words = f"{self._doubt}: label {label} is bound to none of them. Scan a slot"
+                told = Scan(label, taken=False, words=f"{words}, then its label")
         self._expect_next()
         return told
 
@@ -103,7 +101,7 @@ class Scans:
             refusal = f"{slot.name} was scanned twice: scan its label"
         if refusal:
             return Scan(text, taken=False, words=refusal, slot=slot.name)
-        self._lost = ""
+        self._doubt = self._refused = ""
         if slot.state.may_be_tried_again:
             slot.enter(SlotEvent.RETRY)
             if slot.label:
@@ -117,8 +115,13 @@ class Scans:
     def _label(self, text: str, holder: BoardRecord | None) -> Scan:
         slot = self._expected
         if refusal := self._refusal(text, slot, holder):
-            self._lost = ""
             return Scan(text, taken=False, words=refusal)
+        if self._doubt and self._refused != text:
+            # Who scans on without a look would give each board the label of the one before.
+            self._refused = text
+            words = f"{self._doubt}. Scan {text} once more, or a slot"
+            return Scan(text, taken=False, words=words)
+        self._doubt = self._refused = ""
         if slot is not None:
             return self._bind(slot, text)
         self._ahead = text
@@ -126,11 +129,6 @@ class Scans:
 
     def _refusal(self, text: str, slot: Slot | None, holder: BoardRecord | None) -> str:
         """Return why a label is not taken, "" where it is."""
-        if self._lost:
-            return (
-                f"late: the board in {self._lost} was taken out before its label came. "
-                f"Now: {self.prompt}"
-            )
         if not text.isprintable():
             return "no label: it holds what cannot be printed"
         if len(text) > LONGEST_LABEL:
@@ -170,6 +168,6 @@ class Scans:
         if slot is not None and slot.boards == self._boards:
             return
         if slot is not None:
-            self._lost = slot.name
+            self._doubt = f"late: the board in {slot.name} was taken out before its label came"
         waiting = (one for one in self._tray.ordered() if one.state is SlotState.UNLABELLED)
         self._expect(next(waiting, None), chosen=False)

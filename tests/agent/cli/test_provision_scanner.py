@@ -71,6 +71,7 @@ def test_a_scanner_gives_each_board_its_label_and_wrong_scans_change_nothing(
             trial.plug_in([2])
             bench.until("scan the label of A3")
             scanned(bench, "L1", "double")
+            scanned(bench, "L3", "not taken: late")
             scanned(bench, "L3", "A3 has label L3")
             bench.until(r"3 \S*PASS")
             assert bench.end() == 130

@@ -115,6 +115,8 @@ def test_a_label_for_the_next_board_is_nobody_s_where_two_come_at_once() -> None
     assert told is not None
     assert (told.taken, line.labels()) == (False, [""] * 4)
     assert "A2 and A3 came at once" in told.words
+    assert line.refused("L2") == "A2 and A3 came at once. Scan L2 once more, or a slot"
+    assert "once more" in line.refused("L1")
     line.taken("L1")
     assert line.labels() == ["", "L1", "", ""]
 
@@ -134,7 +136,11 @@ def test_a_late_scan_changes_nothing() -> None:
     line.taken("A2")
     line.plug(1, 3)  # its board was taken out before its label came
     assert line.refused("L2").startswith("late: the board in A2 was taken out")
-    assert line.taken("L1").slot == "A1", "said once; the prompt names the one that is meant now"
+    assert line.scans.prompt == "scan the label of A1 twice"
+    assert "once more" in line.refused("L3"), "who scans on without a look is told again"
+    assert "once more" in line.refused("L1")
+    assert line.taken("L1").slot == "A1"
+    assert line.scans.prompt == "scan the label of A3"
     line.tray.begin(PLACES[0], 0.0)
     assert line.refused("A1") == "late: A1 is at work"
     line.tray.end(end(PLACES[0], "done"), 1.0)
