@@ -8,6 +8,7 @@ import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -57,12 +58,12 @@ def command(
         return None
     from agent.cli.framework.logs import log_of_the_agent
 
-    settings = page_settings(session.loaded, listen)
+    page_settings(session.loaded, listen)  # what it lacks is told before anything is opened
     log_of_the_agent(session.verbosity)  # before the event loop, which logs already
-    return _agent(session, settings)
+    return _agent(session, listen)
 
 
-async def _agent(session: Session, settings: PageSettings) -> int:
+async def _agent(session: Session, listen: str | None) -> int:
     from agent.daemon.agent import Agent
 
     # A session for each time that the profile is read.
@@ -83,18 +84,68 @@ async def _agent(session: Session, settings: PageSettings) -> int:
         if agent.page_link is not None and sys.stdout.isatty():
             show_link(session, agent.page_link())
 
-    async with AsyncExitStack() as stack:
-        if settings.listen:
-            configuration = agent.configuration
-            page = await stack.enter_async_context(served_page(configuration, settings))
-            agent.page_link = page.link
-            _log.info("the page is at %s; a link to it: `cellagent page`", page.url)
-        try:
-            await agent.run(ready)
-        finally:
-            if watching is not None:
-                await cancel_and_wait(watching)
+    page = _PageBeside(agent, listen)
+    try:
+        await page.serve(agent.configuration)
+        agent.serve_page = page.serve
+        await agent.run(ready)
+    finally:
+        await page.close()
+        if watching is not None:
+            await cancel_and_wait(watching)
     return EXIT_INTERRUPTED if signal.SIGINT in received[-1:] else 0
+
+
+class _PageBeside:
+    """The page beside an agent, which is served anew where its keys or its certificate change."""
+
+    def __init__(self, agent: Agent, listen: str | None) -> None:
+        self._agent = agent
+        self._listen = listen
+        self._served: tuple[Configuration, PageSettings, bytes] | None = None
+        self._stack = AsyncExitStack()
+
+    async def serve(self, configuration: Configuration) -> None:
+        """Serve the page of a configuration, if it has one.
+
+        Raises AgentError; what was served before is served on then.
+        """
+        settings = page_settings(configuration, self._listen)
+        before = self._served
+        wanted = configuration, settings, _content(settings)
+        if before is not None and before[1:] == wanted[1:]:
+            return
+        if settings.listen:
+            from agent.page.server import require_certificate
+
+            require_certificate(settings)
+        await self.close()  # first: it may be the same address
+        try:
+            await self._open(configuration, settings)
+        except AgentError:
+            if before is not None:
+                await self._open(*before[:2])
+            raise
+        self._served = wanted
+
+    async def _open(self, configuration: Configuration, settings: PageSettings) -> None:
+        if settings.listen:
+            page = await self._stack.enter_async_context(served_page(configuration, settings))
+            self._agent.page_link = page.link
+            _log.info("the page is at %s; a link to it: `cellagent page`", page.url)
+
+    async def close(self) -> None:
+        """Serve no page any more."""
+        self._agent.page_link = None
+        await self._stack.aclose()
+
+
+def _content(settings: PageSettings) -> bytes:
+    """Return what is in the certificate file: a new one may have the name of the old one."""
+    try:
+        return Path(settings.certificate_file).expanduser().read_bytes()
+    except OSError:  # told when it is used
+        return b""
 
 
 async def _emit_changes(agent: Agent) -> None:

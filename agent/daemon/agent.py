@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,6 +70,9 @@ class Agent:
         self.delivery: OutboxDelivery
         self.page_link: Callable[[], str] | None = None
         """Returns a new link to the page that is served beside this agent; None where none is."""
+        self.serve_page: Callable[[Configuration], Awaitable[None]] | None = None
+        """Serves that page as a configuration that is read again has it. Raises AgentError, and
+        then serves it as before."""
         self._metrics = MetricsServer(self.registry)
         self._started = self.registry.now()
         self._stopping = asyncio.Event()
@@ -189,6 +192,8 @@ class Agent:
                 client = connect(configuration, unattended=True)
                 try:
                     listen = configuration.profile.metrics.listen
+                    if self.serve_page is not None:
+                        await self.serve_page(configuration)
                     await asyncio.to_thread(self._metrics.serve, listen)
                 except AgentError:
                     await client.close()

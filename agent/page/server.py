@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -157,6 +158,7 @@ async def serving(
             f"page.listen: {host} is reached from other machines, and nothing is encrypted",
             hint="listen on 127.0.0.1, or `cellagent config set page.certificate_file FILE`",
         )
+    require_certificate(settings)
     listening = _listen(host, port)
     with contextlib.closing(listening):
         port = listening.getsockname()[1]
@@ -169,13 +171,7 @@ async def serving(
         page = _Page(views)
         app = Guard(page.app(), links, hosts, scheme, page.refused)
         config = _config(app, settings)
-        try:
-            config.load()
-        except OSError as error:  # of TLS, too
-            raise ConfigError(
-                f"page.certificate_file: {settings.certificate_file} cannot be used: {error}",
-                hint="it holds the certificate, its chain and its key, in PEM",
-            ) from error
+        config.load()
         server = _Server(config)
         works = [
             asyncio.ensure_future(views.run()),
@@ -347,6 +343,21 @@ def _own_names(host: str) -> list[str]:
 
 def _host_header(name: str, port: int) -> str:
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def require_certificate(settings: PageSettings) -> None:
+    """Raise ConfigError unless the certificate of the settings, if any, can be used."""
+    if not settings.certificate_file:
+        return
+    _certificate_names(settings)
+    try:
+        path = Path(settings.certificate_file).expanduser()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(path)
+    except OSError as error:  # of TLS, too
+        raise ConfigError(
+            f"page.certificate_file: {settings.certificate_file} cannot be used: {error}",
+            hint="it holds the certificate, its chain and its key, in PEM",
+        ) from error
 
 
 def _certificate_names(settings: PageSettings) -> list[str]:

@@ -17,7 +17,6 @@ from agent.cli.framework.session import Session
 from agent.cli.run import _agent, _configure
 from agent.config import Configuration
 from agent.config.kits import kits_of
-from agent.config.profile import PageSettings
 from agent.config.write import set_value
 from agent.daemon import agent as daemon
 from agent.daemon.snapshot import LinkStatus, OutboxStatus
@@ -80,7 +79,7 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
     monkeypatch.setattr(daemon, "Agent", Running)
     with os.fdopen(writes, "w") as output:
         monkeypatch.setattr(sys, "stdout", output)
-        assert await _agent(Session(json=True), PageSettings()) == 0
+        assert await _agent(Session(json=True), None) == 0
         gc.collect()
         assert not lost
         assert "no longer printed: [Errno 32]" in caplog.text

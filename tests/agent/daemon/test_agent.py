@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from running_agent import Served, agent_on, concern_of, profile_with, virtual_kit
+from running_agent import RunningAgent, Served, agent_on, concern_of, profile_with, virtual_kit
+from self_signed import self_signed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -47,6 +48,40 @@ async def test_a_reload_takes_kits_in_and_out_and_a_mistake_changes_nothing(
         status = json.loads((await agent.run("status", "--json")).out)
         assert [each["name"] for each in status["kits"]] == ["right"]
         assert concern_of(status, "right", "link")["phase"] == "well"
+
+
+async def test_a_reload_serves_the_page_as_the_profile_then_has_it(
+    tmp_path: Path, cloud: Served, kit: Served
+):
+    certificate = tmp_path / "page.pem"
+    listen = '[profiles.bench.page]\nlisten = "127.0.0.1:0"\n'
+
+    async def reloaded(agent: RunningAgent, page: str) -> int:
+        profile_with(tmp_path, cloud)
+        config = tmp_path / "config.toml"
+        config.write_text(f"{config.read_text()}\n{page}")
+        return (await agent.run("reload")).code
+
+    async def link(agent: RunningAgent) -> str:
+        return str(json.loads((await agent.run("page", "--json")).out)["link"])
+
+    async with agent_on(profile_with(tmp_path, cloud)) as agent:
+        assert await reloaded(agent, listen) == 0
+        assert (await link(agent)).startswith("http://127.0.0.1:")
+        secured = f'{listen}certificate_file = "{certificate}"\n'
+        certificate.write_bytes(self_signed("first.example"))
+        assert await reloaded(agent, secured) == 0
+        first = await link(agent)
+        assert first.startswith("https://first.example:")
+        assert await reloaded(agent, secured) == 0
+        assert first.partition("?")[0] == (await link(agent)).partition("?")[0], "as before"
+        certificate.write_bytes(b"none")
+        assert await reloaded(agent, secured) == 2
+        assert (await link(agent)).startswith("https://first.example:")
+        certificate.write_bytes(self_signed("second.example"))
+        assert await reloaded(agent, secured) == 0
+        assert (await link(agent)).startswith("https://second.example:")
+        assert await agent.stop() == 0
 
 
 async def test_a_second_agent_of_the_profile_is_refused_by_name(

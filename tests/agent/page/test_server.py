@@ -9,17 +9,13 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from page_agent import FakeAgent, page_of
+from self_signed import self_signed
 from statuses import kit, status
 
 from agent.config.profile import PageSettings
@@ -255,29 +251,6 @@ async def test_a_port_that_is_taken_is_named_with_the_way_out(tmp_path: Path) ->
         with pytest.raises(UsageError, match=taken):
             async with page_of(tmp_path / "other", PageSettings(listen=taken)):
                 pass
-
-
-def self_signed(name: str) -> bytes:
-    """Return a key and its certificate for a name and for 127.0.0.1, as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    names = [x509.DNSName(name), x509.IPAddress(ip_address("127.0.0.1"))]
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return private + made.public_bytes(serialization.Encoding.PEM)
 
 
 async def test_with_a_certificate_it_is_encrypted_and_called_by_its_names(tmp_path: Path) -> None:
