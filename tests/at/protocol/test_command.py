@@ -65,6 +65,20 @@ def test_a_command_is_what_its_text_says() -> None:
         ReadExample(1).first = 2  # type: ignore[misc]
 
 
+@at_command("AT%EXAMPLE")
+class RunExample(OkCommand):
+    """AT%EXAMPLE: it has no parameters."""
+
+
+def test_a_command_without_parameters_is_a_value_as_others_are() -> None:
+    command = RunExample()
+    assert (command.encode(), command.parameters()) == ("AT%EXAMPLE", ())
+    assert (command, hash(command)) == (RunExample(), hash(RunExample()))
+    assert command != SetExample(())
+    assert repr(command) == "RunExample()"
+    assert not hasattr(command, "__dict__")
+
+
 def test_the_parameters_are_the_fields_in_their_order() -> None:
     assert ReadExample(1, "a").encode() == 'AT%EXAMPLE=1,"a"'
     assert ReadExample(1).encode() == "AT%EXAMPLE=1"
