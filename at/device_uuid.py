@@ -4,7 +4,6 @@ from contextlib import suppress
 
 from at.commands.identity import ReadDeviceUuid
 from at.commands.jwt import MakeJwt
-from at.commands.serial_modem.application import ReadSerialModemUuid
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, ParseError
 
@@ -15,9 +14,13 @@ async def read_device_uuid(modem: Modem) -> str:
     It is asked in three ways, since none is understood by every firmware: an nRF9160 states its
     UUID only in what its identity key signs.
     """
-    for question in (ReadDeviceUuid(), ReadSerialModemUuid()):
-        with suppress(CommandRejected, ParseError):
-            return (await modem.send(question)).uuid
+    with suppress(CommandRejected, ParseError):
+        return (await modem.send(ReadDeviceUuid())).uuid
+    # Only here: most kits answer the first, and need not pay for all that Serial Modem can.
+    from at.commands.serial_modem.application import ReadSerialModemUuid
+
+    with suppress(CommandRejected, ParseError):
+        return (await modem.send(ReadSerialModemUuid())).uuid
     uuid = (await modem.send(MakeJwt())).device_uuid
     if uuid is None:
         raise ParseError("the modem tells no device UUID")

@@ -21,7 +21,6 @@ from at.commands.serial_modem.syntax import ReadProvisioningSyntax
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.found_state import ONLINE_S, is_registered
-from at.protocol.dialect import Dialect
 from at.protocol.errors import CommandRejected, ParseError, ProvisioningFailed
 from at.protocol.notices import Malformed, Notice
 
@@ -80,9 +79,7 @@ def event_of(notice: Notice) -> ProvisioningEvent:
 
 
 async def has_client(modem: Modem) -> bool:
-    """Return whether the kit has a provisioning client: not every build has."""
-    if modem.dialect is not Dialect.SERIAL_MODEM:
-        return False
+    """Return whether a kit with Serial Modem has a provisioning client: not every build has."""
     try:
         await modem.send(ReadProvisioningSyntax())
     except (CommandRejected, ParseError):

@@ -27,13 +27,12 @@ from at.commands.functional_mode import FunctionalMode, ReadFunctionalMode, SetF
 from at.commands.identity import ReadImei, ReadModel
 from at.commands.jwt import MakeJwt
 from at.commands.keys import GenerateKey
-from at.commands.nrf93m1.module import MakeRegistrationToken, ReadCloudAccessKey
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem, open_modem
 from at.firmware_gate import read_verdict, require_firmware
+from at.protocol.dialect import Dialect
 from at.protocol.error_codes import rejection
 from at.protocol.errors import CommandRejected, NoModemTime, ParseError
-from at.provisioning_host import go_online, has_client, take_commands
 from at.tokens.attestation import GeneratedKey, read_attestation, read_generated_key
 from at.tokens.jwt import Jwt
 
@@ -89,11 +88,21 @@ class ModemBoard:
             mode=(await send(ReadFunctionalMode())).fun,
             has_time=await self._has_time(),
             credentials=() if is_module else await self.credentials(),
-            has_client=not is_module and await has_client(self._modem),
+            has_client=await self._has_client(),
             module_key=await self._module_key() if is_module else "",
         )
 
+    async def _has_client(self) -> bool:
+        if self._modem.dialect is not Dialect.SERIAL_MODEM:
+            return False
+        # Only here, as below: most kits have none of it, and loading it took longer than a board.
+        from at.provisioning_host import has_client
+
+        return await has_client(self._modem)
+
     async def _module_key(self) -> str:
+        from at.commands.nrf93m1.module import ReadCloudAccessKey
+
         der = b64decode((await self._modem.send(ReadCloudAccessKey())).public_key)
         try:
             return pem_of_der(der)
@@ -236,6 +245,8 @@ class ModemBoard:
 
         Raises NoModemTime, WrongAnswer.
         """
+        from at.commands.nrf93m1.module import MakeRegistrationToken
+
         if not await self._has_time():
             raise NoModemTime(
                 "the module's clock is not set, so that it makes no token",
@@ -255,10 +266,14 @@ class ModemBoard:
 
     async def go_online(self) -> None:
         """Turn the radio on, and wait for the network. Raises ProvisioningFailed."""
+        from at.provisioning_host import go_online
+
         await go_online(self._modem)
 
     async def take_commands(self) -> None:
         """Have the kit take the service's commands, as its host. Raises ProvisioningFailed."""
+        from at.provisioning_host import take_commands
+
         await take_commands(self._modem)
 
     async def set_clock(self, now: datetime) -> None:

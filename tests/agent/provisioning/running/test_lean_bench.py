@@ -36,3 +36,13 @@ async def test_a_run_with_a_service_loads_no_terminal_library_and_not_every_comm
     loaded = {line.rpartition("|")[2].strip() for line in told.decode().splitlines()}
     assert "httpx" in loaded
     assert loaded & {"rich", "pygments", "agent.standin", "at.commands.catalog"} == set()
+    # These kits have no Serial Modem and are no modules: what such can do is not loaded either.
+    assert (
+        loaded
+        & {
+            "at.provisioning_host",
+            "at.commands.serial_modem.application",
+            "at.commands.nrf93m1.module",
+        }
+        == set()
+    )
