@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.exports import Labels
     from agent.provisioning.handover import Handover, OnBoardCommand
-    from agent.provisioning.ledger import WorkOrder
+    from agent.provisioning.ledger import Ledger, WorkOrder
     from agent.provisioning.planning.goal import Goal
     from agent.provisioning.running.bench import Bench
     from agent.provisioning.running.board_ledger import AsyncLedger
@@ -183,25 +183,29 @@ async def _provision(
 ) -> int:
     from agent.cli.provision.run_progress import BenchView
     from agent.provisioning.boards.discovery import connected_boards
-    from agent.provisioning.exports import Labels
-    from agent.provisioning.handover import Handover
     from agent.provisioning.running.batch import run_boards, watch_boards
     from agent.provisioning.running.bench import Bench
     from agent.provisioning.running.board_ledger import AsyncLedger
     from agent.provisioning.running.board_run import Station
     from agent.provisioning.running.scans import Scans
 
-    settings, open_board = session.configuration, bench_options.board_opener(session, system_ports)
-    labels = Labels(wanted.label_folder) if wanted.label_folder is not None else None
+    settings, labels, handover = session.configuration, None, None
+    if wanted.label_folder is not None:
+        from agent.provisioning.exports import Labels
+
+        labels = Labels(wanted.label_folder)
     async with AsyncExitStack() as stack:
-        ledger = AsyncLedger(
-            await asyncio.to_thread(bench_options.ledger_of, settings, writes=True)
-        )
-        stack.callback(ledger.close)
-        await ledger.call(lambda opened: opened.end_lost_runs())
-        handover = Handover(ledger, program, _not_given) if program is not None else None
-        if handover is not None:
-            await stack.enter_async_context(handover)
+        opening = asyncio.get_running_loop().run_in_executor(None, _opened_ledger, settings)
+        try:
+            # What a board needs is loaded while the ledger is waited for, which may be far away.
+            open_board = bench_options.board_opener(session, system_ports)
+        finally:
+            ledger = AsyncLedger(await opening)
+            stack.callback(ledger.close)
+        if program is not None:
+            from agent.provisioning.handover import Handover
+
+            handover = await stack.enter_async_context(Handover(ledger, program, _not_given))
         if registrar is not None:
             await stack.enter_async_context(registrar.client)
         await _check_clock(goal, registrar)
@@ -234,6 +238,17 @@ async def _provision(
         code = view.summary()
         left = handover is not None and not await _finish(handover)
     return max(code, int(not labelled or left))
+
+
+def _opened_ledger(settings: Configuration) -> Ledger:
+    """Return the open ledger, where runs that were cut off have ended. Raises AgentError."""
+    ledger = bench_options.ledger_of(settings, writes=True)
+    try:
+        ledger.end_lost_runs()
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
 
 
 async def _watched(
