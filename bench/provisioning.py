@@ -202,7 +202,7 @@ def with_delays(folder: Path, smoke: bool) -> Iterator[Row]:
 
 async def in_this_process(folder: Path, boards: int, first: int) -> tuple[float, float, int]:
     """Return the seconds of fresh boards and of the same again, and the writes of the latter."""
-    ledger = AsyncLedger(open_ledger(str(folder / f"delays{boards}.sqlite"), "bench"))
+    ledger = AsyncLedger(lambda: open_ledger(str(folder / f"delays{boards}.sqlite"), "bench"))
     authority = DeviceCa.load(folder / "ca.pem", folder / "ca.key", lambda: "")
     goal = Goal(
         16842753, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
@@ -230,6 +230,7 @@ async def in_this_process(folder: Path, boards: int, first: int) -> tuple[float,
         return time.perf_counter() - started, writes
 
     try:
+        await ledger.opened()
         took, _ = await run("done")
         return took, *await run("unchanged")
     finally:

@@ -234,7 +234,7 @@ class Demonstration:
     async def _provision(self, method: RegistrationMethod) -> Outcome:
         settings = self.environment.configuration
         goal = Goal(settings.profile.provisioning.security_tag, registration=method, prove=False)
-        ledger = AsyncLedger(open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
+        ledger = AsyncLedger(lambda: open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
         try:
             async with connect(settings) as client:
                 station = Station(

@@ -99,12 +99,13 @@ class StationFolder:
 
     @asynccontextmanager
     async def means(self, edge: Edge = lambda: None) -> AsyncIterator[Station]:
-        ledger = InstrumentedLedger(open_ledger(self.address, self.name))
+        ledger = InstrumentedLedger(lambda: open_ledger(self.address, self.name))
         ledger.edge = edge
         keyring = Keyring([ApiKey(Secret(self.api_key))])
         hosts = {host: self.urls.get(host.value, "") for host in Host}
         authority = DeviceCa.load(self.folder / "ca.pem", self.folder / "ca.key", lambda: "")
         try:
+            await ledger.opened()
             async with HttpClient(HttpTransport(), hosts, keyring) as client:
                 registrar: Any = Instrumented(Registrar(client, GOAL.registration), edge)
                 yield Station(GOAL, ledger, registrar, authority, self.folder / "keys", now)

@@ -88,7 +88,7 @@ class Tray:
 async def station_of(
     standin: StandIn, folder: Path, goal: Goal = GOAL, address: str = ""
 ) -> AsyncIterator[Station]:
-    ledger = AsyncLedger(open_ledger(address or str(folder / "ledger.sqlite"), "station"))
+    ledger = AsyncLedger(lambda: open_ledger(address or str(folder / "ledger.sqlite"), "station"))
     keyring = Keyring([ApiKey(Secret(standin.credentials["api_key"]))])
     hosts = {host: standin.urls.get(host.value, "") for host in Host}
     (folder / "ca").mkdir(exist_ok=True)
@@ -97,6 +97,7 @@ async def station_of(
     authority = DeviceCa.load(*files, lambda: "")
     try:
         async with HttpClient(HttpTransport(), hosts, keyring) as client:
+            await ledger.opened()
             registrar = Registrar(client, goal.registration, commands=goal.takes_commands)
             yield Station(goal, ledger, registrar, authority, folder / "keys", now)
     finally:

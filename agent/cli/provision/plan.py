@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -35,9 +35,10 @@ async def command(session: Session, **values: object) -> int:
     # Raises what would stop a run before it touches a board: a plan must not promise that.
     bench_options.registrar_of(goal, settings)
     open_board = bench_options.board_opener(session, session.usb_ports)
-    ledger = AsyncLedger(await asyncio.to_thread(bench_options.ledger_of, settings, writes=False))
+    ledger = AsyncLedger(partial(bench_options.ledger_of, settings, writes=False))
     try:
         async with waiting(f"reading {counted(len(locations), 'boards')}", session):
+            await ledger.opened()
             boards = await plan_boards(locations, goal, ledger, open_board)
     finally:
         ledger.close()

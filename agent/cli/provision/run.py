@@ -195,13 +195,10 @@ async def _provision(
 
         labels = Labels(wanted.label_folder)
     async with AsyncExitStack() as stack:
-        opening = asyncio.get_running_loop().run_in_executor(None, _opened_ledger, settings)
-        try:
-            # What a board needs is loaded while the ledger is waited for, which may be far away.
-            open_board = bench_options.board_opener(session, system_ports)
-        finally:
-            ledger = AsyncLedger(await opening)
-            stack.callback(ledger.close)
+        # The boards are opened and asked what they are meanwhile: it may be far away.
+        ledger = AsyncLedger(partial(_opened_ledger, settings))
+        stack.callback(ledger.close)
+        open_board = bench_options.board_opener(session, system_ports)
         if program is not None:
             from agent.provisioning.handover import Handover
 

@@ -45,7 +45,8 @@ async def run_boards(
 ) -> AsyncGenerator[Outcome]:
     """Run every board at once and yield each outcome as it comes.
 
-    None is written to before all have told what they are.
+    None is written to before all have told what they are, nor before the ledger is open. Raises as
+    AsyncLedger.opened.
     """
     roll_call = RollCall(len(set(locations)))
     tasks = [
@@ -53,6 +54,8 @@ async def run_boards(
         for location in locations
     ]
     try:
+        # They tell what they are while it is opened, which takes long where it is far away.
+        await station.ledger.opened()
         for finished in asyncio.as_completed(tasks):
             yield await finished
     finally:
@@ -72,8 +75,9 @@ async def watch_boards(
     A board that is disconnected and comes back is run again, which only checks a finished one; so
     is one that was swapped for another, however quickly, and one that is to be tried again.
     `list_boards` is called again when a board has ended, when the bench was changed, and after
-    `every_s` seconds.
+    `every_s` seconds. Raises as AsyncLedger.opened.
     """
+    await station.ledger.opened()
     running: dict[str, asyncio.Task[Outcome]] = {}
     roll_call = RollCall()
     try:

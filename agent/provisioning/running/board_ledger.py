@@ -33,22 +33,31 @@ class AsyncLedger:
 
     Changes go together, in one transaction: those that came while another call was under way, and
     those for which nobody waits, which go with the next call, or alone after `alone_after_s`.
+
+    `opens` begins at once, in that thread. What it raises, every call raises.
     """
 
-    def __init__(self, ledger: Ledger, alone_after_s: float = 1.0) -> None:
-        self._ledger = ledger
+    def __init__(self, opens: Callable[[], Ledger], alone_after_s: float = 1.0) -> None:
         self._alone_after_s = alone_after_s
         # One thread: a call whose task was cancelled still ends before the next one begins.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._changes: deque[tuple[Work[Any], Future[Any]]] = deque()
         self._due: asyncio.TimerHandle | None = None
-        self._last: Future[Any] = self._thread.submit(lambda: None)
+        self._opening = self._thread.submit(opens)
+        self._last: Future[Any] = self._opening
+
+    async def opened(self) -> Ledger:
+        """Wait until the ledger is open; return it, for its thread. Raises as `opens` does."""
+        if not self._opening.done():
+            await asyncio.shield(asyncio.wrap_future(self._opening))
+        return self._opening.result()
 
     async def call(self, work: Callable[[Ledger], T]) -> T:
         """Return the result of `work`. Raises DatabaseFailed where none comes."""
+        ledger = await self.opened()
         self._go()
-        call = self._last = self._thread.submit(work, self._ledger)
-        return await self._answer(call)
+        call = self._last = self._thread.submit(work, ledger)
+        return await self._answer(call, ledger)
 
     async def change(self, work: Work[T]) -> T:
         """Make a change after those that were noted; return its result, as `call`."""
@@ -66,9 +75,10 @@ class AsyncLedger:
 
     async def kept(self, noted: Future[T]) -> T:
         """Wait until a change is on disk; return its result. Raises DatabaseFailed, as `call`."""
+        ledger = await self.opened()
         if not noted.done():
             self._go()
-        return await self._answer(noted)
+        return await self._answer(noted, ledger)
 
     def _go(self) -> None:
         """Have the changes made that were noted."""
@@ -78,32 +88,35 @@ class AsyncLedger:
             self._last = self._thread.submit(self._make_changes)
 
     def _make_changes(self) -> None:
+        ledger = self._opening.result()
         waiting = [self._changes.popleft() for _ in range(len(self._changes))]
-        done = self._ledger.together([work for work, _ in waiting]) if waiting else ()
+        done = ledger.together([work for work, _ in waiting]) if waiting else ()
         for (_, result), value in zip(waiting, done, strict=True):
             if isinstance(value, Exception):
                 result.set_exception(value)
             else:
                 result.set_result(value)
 
-    async def _answer(self, call: Future[T]) -> T:
-        patience_s = self._ledger.patience_s  # for the calls of all other boards as well
+    async def _answer(self, call: Future[T], ledger: Ledger) -> T:
+        patience_s = ledger.patience_s  # for the calls of all other boards as well
         try:
             async with asyncio.timeout(patience_s):
                 return await asyncio.shield(asyncio.wrap_future(call))
         except TimeoutError as error:
-            self._ledger.abort()
+            ledger.abort()
             raise DatabaseFailed(f"it did not answer within {patience_s:.0f} s") from error
 
     def close(self) -> None:
         """Wait, in bounded time, for the calls that were begun; then close the ledger."""
         self._go()
-        if wait([self._last], _CLOSE_TIMEOUT_S).not_done:
-            self._ledger.abort()
+        late = wait([self._last], _CLOSE_TIMEOUT_S).not_done
+        if late and self._opening.done() and self._opening.exception() is None:
+            self._opening.result().abort()
         self._thread.shutdown(cancel_futures=True)
         for _, result in self._changes:
             result.cancel()
-        self._ledger.close()
+        if self._opening.exception() is None:
+            self._opening.result().close()
 
 
 class BoardLedger:

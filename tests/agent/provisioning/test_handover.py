@@ -54,7 +54,7 @@ def with_runs(path: Path, *runs: tuple[str, str]) -> tuple[AsyncLedger, list[str
     ledger = opened(str(path / "ledger.sqlite"))
     ledger.hands_over = True
     ids = [a_run(ledger, uuid, outcome) for uuid, outcome in runs]
-    return AsyncLedger(ledger), ids
+    return AsyncLedger(lambda: ledger), ids
 
 
 async def give(ledger: AsyncLedger, command: OnBoardCommand, told: list[str] | None = None) -> bool:
@@ -113,7 +113,7 @@ async def test_what_was_cut_off_by_a_kill_is_given_once_it_was_found(tmp_path: P
     run = run_of(UUID)
     await ledger.call(lambda opened: opened.claim(run))
     ledger.close()  # as a kill leaves it: begun, and no more
-    again, file = AsyncLedger(opened(str(tmp_path / "ledger.sqlite"))), tmp_path / "given"
+    again, file = AsyncLedger(lambda: opened(str(tmp_path / "ledger.sqlite"))), tmp_path / "given"
     await again.call(Ledger.end_lost_runs)  # as each run begins
     assert await give(again, writes_to(file))
     [record] = given_to(file)
@@ -132,7 +132,7 @@ async def test_runs_before_a_command_was_named_and_those_of_other_stations_are_n
     other.hands_over = True
     a_run(other)
     other.close()
-    ledger, file = AsyncLedger(opened(path)), tmp_path / "given"
+    ledger, file = AsyncLedger(lambda: opened(path)), tmp_path / "given"
     assert await give(ledger, writes_to(file))
     assert given_to(file) == []
     ledger.close()
@@ -255,7 +255,7 @@ async def test_two_runs_of_one_station_give_each_record_once(cluster: str, tmp_p
     first, second = opened(cluster), opened(cluster)
     first.hands_over = second.hands_over = True
     ids = [a_run(ledger, uuid) for ledger in (first, second) for uuid in (UUID, OTHER)]
-    ledgers, file = [AsyncLedger(first), AsyncLedger(second)], tmp_path / "given"
+    ledgers, file = [AsyncLedger(lambda: first), AsyncLedger(lambda: second)], tmp_path / "given"
     given = await asyncio.gather(*(give(one, writes_to(file)) for one in ledgers))
     assert given == [True, True]
     assert [one["run"]["id"] for one in given_to(file)] == ids

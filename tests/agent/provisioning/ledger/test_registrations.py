@@ -23,7 +23,7 @@ from agent.errors import Unauthorized, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
-from agent.provisioning.ledger import open_ledger
+from agent.provisioning.ledger import Ledger, open_ledger
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.batch import run_board
 from agent.provisioning.running.board_ledger import AsyncLedger
@@ -109,7 +109,7 @@ class Bench:
             await modem.close()
 
     async def run(self, board: int, goal: Goal, *, loses_answer: bool = False) -> Outcome:
-        ledger = AsyncLedger(open_ledger(str(self.folder / "ledger.sqlite"), "one"))
+        ledger = AsyncLedger(lambda: open_ledger(str(self.folder / "ledger.sqlite"), "one"))
         self.service.loses_answer = loses_answer
         before = dict(self.service.keys)
         try:
@@ -119,15 +119,15 @@ class Bench:
                 station = Station(goal, ledger, registrar, None, self.folder / "keys", now)
                 place = BoardLocation("", "", "", str(board))
                 outcome = await run_board(place, station, self.open, lambda *_: None)
-            self._learn(ledger)
+            self._learn(await ledger.opened())
         finally:
             ledger.close()
         self._judge(board, goal, outcome, before)
         return outcome
 
-    def _learn(self, ledger: AsyncLedger) -> None:
+    def _learn(self, ledger: Ledger) -> None:
         for board, uuid in enumerate(UUIDS):
-            for key in ledger._ledger.keys(uuid):
+            for key in ledger.keys(uuid):
                 self.made[key.public_key.strip()] = board, key.security_tag or 0
 
     def _judge(self, board: int, goal: Goal, outcome: Outcome, before: dict[str, str]) -> None:

@@ -14,8 +14,9 @@ from ledgers import NOW, OTHER, UUID, opened, run_of
 from standin import StandIn
 from virtual_tray import Tray, provision, station_of
 
-from agent.provisioning.boards.board import BoardState
-from agent.provisioning.ledger import BoardBusy, LabelTaken
+from agent.provisioning.boards.board import BoardLocation, BoardState
+from agent.provisioning.boards.modem_board import ModemBoard
+from agent.provisioning.ledger import BoardBusy, LabelTaken, Ledger, LedgerError
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import ProvisioningStep
@@ -28,7 +29,7 @@ END = RunEnd("done", "proof", 0, "", "", "{}")
 
 @asynccontextmanager
 async def ledger_of(address: str, alone_after_s: float = NEVER_S) -> AsyncIterator[AsyncLedger]:
-    ledger = AsyncLedger(opened(address), alone_after_s)
+    ledger = AsyncLedger(lambda: opened(address), alone_after_s)
     try:
         yield ledger
     finally:
@@ -75,6 +76,42 @@ async def test_a_board_takes_eight_round_trips_and_a_finished_one_three(
             took_again = far.trips - began
     assert (first.outcome, again.outcome) == ("done", "unchanged")
     assert (took <= 8, took_again) == (True, 3)
+
+
+async def test_boards_tell_what_they_are_while_the_ledger_is_opened(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    asked = threading.Event()
+
+    class Told(Tray):
+        @asynccontextmanager
+        async def open(self, location: BoardLocation) -> AsyncIterator[ModemBoard]:
+            async with super().open(location) as board:
+                asked.set()
+                yield board
+
+    def opens() -> Ledger:
+        assert asked.wait(30)
+        return opened(str(tmp_path / "late.sqlite"))
+
+    async with station_of(standin, tmp_path) as station:
+        station.ledger = AsyncLedger(opens)
+        [outcome] = await provision(station, Told(tmp_path), 1)
+        station.ledger.close()
+    assert outcome.outcome == "done"
+
+
+async def test_a_ledger_that_cannot_be_opened_ends_the_run_before_a_write(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    (tmp_path / "none.sqlite").write_text("no ledger")
+    tray = Tray(tmp_path)
+    async with station_of(standin, tmp_path) as station:
+        station.ledger = AsyncLedger(lambda: opened(str(tmp_path / "none.sqlite")))
+        with pytest.raises(LedgerError, match="cannot be opened"):
+            await provision(station, tray, 2)
+        station.ledger.close()
+    assert [board.modem.kit.saved.credentials for board in tray.transports.values()] == [{}, {}]
 
 
 async def test_the_notes_of_boards_that_wait_share_a_round_trip(database: str) -> None:

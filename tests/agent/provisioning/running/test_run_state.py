@@ -51,7 +51,7 @@ CLAIMED = ("identify", "claim")
 
 @pytest_asyncio.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[AsyncLedger]:
-    opened_ledger = AsyncLedger(opened(str(tmp_path / "ledger.sqlite")))
+    opened_ledger = AsyncLedger(lambda: opened(str(tmp_path / "ledger.sqlite")))
     yield opened_ledger
     opened_ledger.close()
 
