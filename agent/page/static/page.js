@@ -10,8 +10,10 @@ import { followConsole, isPaused, showPause } from "./console.js";
 const root = document.documentElement;
 const parser = new DOMParser();
 const AGAIN_MS = 2000; // between two tries to reach a server that went away
+const SILENT_MS = 15000; // a server that is there sends its clock every 5 s
 const SAY_MS = 10000; // between two sentences for a screen reader
 let source = null;
+let heardAt = 0; // when the stream last sent something
 let newest = null; // what came since the last frame
 let held = {}; // orders that wait until the pointer or the focus has left
 let toSay = [];
@@ -107,8 +109,10 @@ function connect() {
   const words = new URLSearchParams(query);
   words.set("path", path);
   source = new EventSource(`/events?${words}`);
+  heardAt = performance.now();
   source.onmessage = ({ data }) => {
     delete root.dataset.gone;
+    heardAt = performance.now();
     const came = JSON.parse(data);
     if (newest) {
       came.parts = { ...newest.parts, ...came.parts };
@@ -127,12 +131,17 @@ function connect() {
     }
     newest = came;
   };
-  source.onerror = () => {
-    disconnect();
-    lost();
-    setTimeout(connect, AGAIN_MS);
-  };
+  source.onerror = tryAgain;
 }
+
+function tryAgain() {
+  disconnect();
+  lost();
+  setTimeout(connect, AGAIN_MS);
+}
+
+// Where a network is cut nothing is told to the browser: the stream is silent.
+setInterval(() => source && performance.now() - heardAt > SILENT_MS && tryAgain(), 1000);
 
 function disconnect() {
   source?.close();

@@ -204,6 +204,25 @@ async def test_of_a_server_that_went_away_no_state_is_shown_until_it_is_back(
         assert driver.title == title
 
 
+async def test_a_stream_that_is_silent_is_not_live_and_is_asked_again(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.page.server.CLOCK_S", 3600)
+    later = "const now = performance.now.bind(performance); performance.now = () => now() + 20000"
+
+    def look(page: ServedPage) -> None:
+        enter(driver, page)
+        until_text(driver, "3 of 6 kits need you")
+        until(driver, "'script' in document.documentElement.dataset")
+        driver.execute_script(later)
+        until_text(driver, "Not live since")
+        until_text(driver, "3 of 6 kits need you")
+        assert "Not live" not in driver.title
+
+    async with page_of(tmp_path) as page:
+        await looked(look, page)
+
+
 async def test_what_a_kit_prints_or_is_called_is_shown_and_does_nothing(
     agent: FakeAgent, tmp_path: Path, driver: WebDriver
 ) -> None:
