@@ -104,7 +104,14 @@ async def _calls(base: str, count: int, rounds: int) -> list[Row]:
     mine, control = (statistics.median(side) for side in zip(*pairs, strict=True))
     contexts = {id(tls_context()) for _ in range(3)} | {id(tls_context(""))}
     return [
-        Row("CPU of a call", mine, "us", control * CALL_RATIO, f"bare httpx {control:.0f} us"),
+        Row(
+            "CPU of a call",
+            mine,
+            "us",
+            control * CALL_RATIO,
+            f"bare httpx {control:.0f} us",
+            peer=("httpx", control),
+        ),
         Row("TLS contexts of the process", len(contexts), "", 1),
     ]
 
@@ -129,7 +136,8 @@ def _tokens(count: int) -> Iterator[Row]:
 
     mine = median_us(lambda: sign(claims, key, now), count)
     control = median_us(with_pyjwt, count)
-    yield Row("a token made", mine, "us", control * TOKEN_RATIO, f"PyJWT {control:.0f} us")
+    yield Row("a token made", mine, "us", control * TOKEN_RATIO, f"PyJWT {control:.0f} us",
+              peer=("PyJWT", control))  # fmt: skip
     token = sign(claims, key, now)
 
     def read_with_pyjwt() -> None:
@@ -139,7 +147,8 @@ def _tokens(count: int) -> Iterator[Row]:
     mine = median_us(lambda: check_claims(read_jwt(token), now=now), count)
     control = median_us(read_with_pyjwt, count)
     what = "a modem's token checked"
-    yield Row(what, mine, "us", control * TOKEN_RATIO, f"PyJWT, unverified {control:.0f} us")
+    yield Row(what, mine, "us", control * TOKEN_RATIO, f"PyJWT, unverified {control:.0f} us",
+              peer=("PyJWT, unverified", control))  # fmt: skip
 
 
 async def _walk(fleet: int) -> Row:

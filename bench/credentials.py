@@ -40,7 +40,8 @@ def run(smoke: bool) -> Iterator[Row]:
             return
         peer = best(theirs, rounds)
         control = f"nrfcredstore {peer:.2f} s, best of {rounds}"
-        yield Row(f"{COUNT} credentials listed", seconds, "s", peer * RATIO, control)
+        yield Row(f"{COUNT} credentials listed", seconds, "s", peer * RATIO, control,
+                  peer=("nrfcredstore", peer))  # fmt: skip
 
 
 def best(once: Callable[[], object], rounds: int) -> float:

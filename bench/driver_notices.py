@@ -60,7 +60,8 @@ def run(smoke: bool) -> Iterator[Row]:
             cpu, lost = min(cpu, used), lost + missing
     shown = f"pyserial readline {control:.2f} s for {count} lines, best of each"
     yield Row("notices lost at 1 Mbaud", lost, "lines", 0)
-    yield Row("CPU of the driver at 1 Mbaud", cpu, "s", control * CPU_RATIO, shown)
+    yield Row("CPU of the driver at 1 Mbaud", cpu, "s", control * CPU_RATIO, shown,
+              peer=("pyserial readline", control))  # fmt: skip
     one = dispatch(1, smoke)
     many = dispatch(200, smoke)
     yield Row(

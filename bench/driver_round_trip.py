@@ -51,7 +51,8 @@ def run(smoke: bool) -> Iterator[Row]:
         yield Row(
             f"raw pass-through adds, {placement}", added, "us", PASS_THROUGH_RATIO * until, control
         )
-        yield Row(f"a typed command adds, {placement}", typed, "us", TYPED_RATIO * until, control)
+        yield Row(f"a typed command adds, {placement}", typed, "us", TYPED_RATIO * until, control,
+                  peer=("pyserial read_until", until))  # fmt: skip
 
 
 def raw(path: str, count: int, command: bytes = ONE) -> float:

@@ -32,6 +32,8 @@ class Row:
     """How often that was injected, where no other row counts the same."""
     points: tuple[tuple[float, float], ...] = ()
     """What was measured at each size, where it is a curve that `value` sums up."""
+    peer: tuple[str, float] | None = None
+    """A released tool or library that does the same, and its own value."""
 
     @property
     def ok(self) -> bool:

@@ -101,9 +101,31 @@ class Page:
             f"{lacking}\n"
             f"![each figure as a share of its goal](../pictures/{picture.name})\n\n"
             + _curves(page.stem, runs)
+            + _peers(runs)
             + (_catalogue(runs) if self._folder == "soak" else "")
             + "\n".join(_section(name, run) for name, run in runs.items())
         )
+
+
+def _peers(runs: Runs) -> str:
+    """Return the table of what released tools and libraries need for the same, if any does."""
+    rows = [row for run in runs.values() for row in run.rows if row.peer and not row.skipped]
+    if not rows:
+        return ""
+    lines = [
+        "## Beside others",
+        "",
+        "| what | ours | theirs | ours of theirs |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        assert row.peer is not None
+        name, theirs = row.peer
+        ours, unit = f"{row.value:.4g} {row.unit}", row.unit
+        lines.append(
+            f"| {row.what} | {ours} | {theirs:.4g} {unit}, {name} | {row.value / theirs:.2f} |"
+        )
+    return "\n".join([*lines, "", ""])
 
 
 def _curves(stem: str, runs: Runs) -> str:
