@@ -49,13 +49,9 @@ class TestBench:
         self._entry = KitEntry()
         self._user = ""
         self._console: Console | None = None
-
-    @property
-    def replays(self) -> bool:
+        once = choice.mode in {RecordMode.ONCE, RecordMode.NEW}
+        self.replays = choice.mode is RecordMode.NONE or (once and self._is_recorded)
         """Whether the kit is a recording."""
-        mode = self._choice.mode
-        once = mode in {RecordMode.ONCE, RecordMode.NEW}
-        return mode is RecordMode.NONE or (once and self._is_recorded)
 
     @property
     def _is_recorded(self) -> bool:

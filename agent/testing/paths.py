@@ -16,7 +16,7 @@ _UNFIT = re.compile(r"[^\w.\[\]=,+-]+")
 def transcript_of(item: pytest.Item) -> Path:
     """Return the recording of a test: transcripts/MODULE/TEST.transcript beside its module."""
     name = file_name(item.nodeid.partition("::")[2])
-    return item.path.parent / "transcripts" / item.path.stem / f"{name}.transcript"
+    return item.path.parent.joinpath("transcripts", item.path.stem, f"{name}.transcript")
 
 
 def folder_of(item: pytest.Item) -> Path | None:

@@ -11,6 +11,7 @@ import asyncio
 import selectors
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 
@@ -43,13 +44,11 @@ class _Clock:
     """The real time and what was jumped over."""
 
     def __init__(self, loop: asyncio.SelectorEventLoop, is_awaited: Callable[[], bool]) -> None:
-        self._loop, self._is_awaited = loop, is_awaited
+        self._is_awaited = is_awaited
+        self._real = partial(type(loop).time, loop)
         self.ahead_s = loop.time() - self._real()
         self._threads = 0
         self._own = set(loop._selector.get_map()) & {loop._ssock.fileno()}  # type: ignore[attr-defined]
-
-    def _real(self) -> float:
-        return type(self._loop).time(self._loop)
 
     def time(self) -> float:
         return self._real() + self.ahead_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from at.protocol.command_redaction import MARKER
@@ -99,13 +100,16 @@ class SentMatch:
     """Matches one step. `sent` are the bytes so far, as long as they fit."""
 
     def __init__(self, step: TranscriptStep, terminator: bytes) -> None:
-        self.step = step
+        self.step, self._terminator = step, terminator
         self.sent = bytearray()
-        self._parts = list(_parts(step, terminator))
         self._reached = {(0, 0)}  # part, and how far it is matched; more than one behind a rule
         self._quotes = 0
         self._begins: dict[int, int] = {}
         self._ends: dict[int, int] = {}
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        return list(_parts(self.step, self._terminator))
 
     @property
     def whole(self) -> bool:
@@ -115,9 +119,8 @@ class SentMatch:
     @property
     def fixed(self) -> bytes | None:
         """All that is to be sent, as long as nothing was; None if some of it varies."""
-        is_one = len(self._parts) == 1 and not self.sent
-        part = self._parts[0] if is_one else None
-        return part.data if isinstance(part, _Literal) else None
+        varies = self.sent or self.step.varying or WILD.search(self.step.data)
+        return None if varies else self.step.data
 
     @property
     def begun(self) -> bytes:

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from at.protocol.command_redaction import without_secrets
@@ -40,6 +41,7 @@ _ABORTS = tuple(
     left + before + POISON for left in (b"", LEAVE_DATA_MODE) for before in (b"", b'"', b'\x1b"')
 )
 _PROBES = {text.encode(): (text[2:-1].encode() + b": 0",) for text in PROBES}
+_Questions = dict[bytes, tuple[bytes, ...]]
 
 
 class Divergence(TranscriptError):
@@ -87,11 +89,8 @@ class Playback:
         self, transcript: Transcript, *, strict: bool = True, answers_setup: bool = False
     ) -> None:
         transcript = self.transcript = _with_any_host(transcript)
-        end = transcript.terminator
-        known = {name: (*lines, b"OK") for name, lines in _SETUP.items()}
-        self._aborts = dict.fromkeys((text + end for text in _ABORTS), (b"ERROR",))
-        self._usual = {text + end: lines for text, lines in known.items()} | self._aborts
-        self._lost = {text + end: (*told, b"OK") for text, told in _PROBES.items()} | self._usual
+        end = self._end = transcript.terminator
+        self._aborts, self._usual, self._lost = _questions(end)
         self._setup = self._usual if answers_setup else {}
         self._rest = b""
         """The bytes sent after the current one, for an error message."""
@@ -158,12 +157,11 @@ class Playback:
 
     def _await(self) -> None:
         """Wait for what may be sent now, from its first byte on."""
-        end = self.transcript.terminator
         if self._current:
-            self._awaited = {-1: SentMatch(self._current[0], end)}
+            self._awaited = {-1: SentMatch(self._current[0], self._end)}
             return
         candidates = self._course.candidates().items()
-        self._awaited = {number: SentMatch(each.steps[0], end) for number, each in candidates}
+        self._awaited = {number: SentMatch(each.steps[0], self._end) for number, each in candidates}
 
     def _at_once(self, data: bytes) -> list[TranscriptStep] | None:
         """Answer a line that is awaited as it stands, or a setup question; None: byte by byte."""
@@ -221,13 +219,12 @@ class Playback:
         return [self._answered(sent)]
 
     def _byte_lenient(self, byte: int) -> list[TranscriptStep]:
-        terminator = self.transcript.terminator
         self._line.append(byte)
         if byte == _QUOTE:
             self._quoted = not self._quoted
-        if self._quoted or not self._line.endswith(terminator):
+        if self._quoted or not self._line.endswith(self._end):
             return []
-        command = bytes(self._line[: -len(terminator)]).strip()
+        command = bytes(self._line[: -len(self._end)]).strip()
         self._line.clear()
         if not command:
             return []
@@ -239,8 +236,8 @@ class Playback:
             if fitting is not None:
                 recorded = self._answers[fitting]
                 self._note_written(fitting.data, command)
-        if recorded is None and command + terminator in self._setup:
-            return [self._answered(command + terminator)]
+        if recorded is None and command + self._end in self._setup:
+            return [self._answered(command + self._end)]
         if recorded is None:
             final = b"OK\r\n" if command.upper() == b"AT" else b"ERROR\r\n"
             return [TranscriptStep(Direction.RECEIVED, final)]
@@ -264,6 +261,18 @@ class Playback:
             return match[1] + self._digests.get(recorded, match[4])
 
         return [replace(step, data=_LISTED.sub(listed, step.data)) for step in steps]
+
+
+@cache
+def _questions(end: bytes) -> tuple[_Questions, _Questions, _Questions]:
+    """Return what a driver asks by itself, with the lines of its answers.
+
+    What aborts a command, what is asked as a rule, and what is asked behind an abort.
+    """
+    known = {name + end: (*lines, b"OK") for name, lines in _SETUP.items()}
+    aborts = dict.fromkeys((text + end for text in _ABORTS), (b"ERROR",))
+    probes = {text + end: (*told, b"OK") for text, told in _PROBES.items()}
+    return aborts, known | aborts, probes | known | aborts
 
 
 def _with_any_host(transcript: Transcript) -> Transcript:
@@ -290,7 +299,7 @@ def _setup_answer(transcript: Transcript, lines: tuple[bytes, ...]) -> Transcrip
     dialect = transcript.header.get("dialect")
     *told, final = (line + b"\r\n" for line in lines)
     body = b"".join(told)
-    if any(known.value == dialect and known.traits.blank_lines for known in Dialect):
+    if dialect and any(each.value == dialect and each.traits.blank_lines for each in Dialect):
         body = (b"\r\n" + body if body else b"") + b"\r\n"
     return TranscriptStep(Direction.RECEIVED, body + final)
 

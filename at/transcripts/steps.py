@@ -14,7 +14,7 @@ from at.protocol.errors import TranscriptError
 from at.transcripts.rules import Rule, Varying, escape, read_rules, unescape, write_rules
 
 VERSION, WITH_RULES = "1", "2"
-RECEIVED_END = b"\r\n"
+TERMINATOR, RECEIVED_END = b"\r", b"\r\n"
 _STEP = re.compile(r"(?:@(\d{1,9}(?:\.\d{1,9})?)\s+)?(\? ?)?([<>]\|?|!)(?: (.*))?", re.DOTALL)
 _SECRET = re.compile(rb"\{redacted:[a-z-]+\}\Z")
 _USUAL_GARBAGE = 16  # bytes
@@ -38,6 +38,9 @@ class Direction(Enum):
     ANY_ORDER = "any-order"
     """The commands from here to IN_ORDER may be sent in any order."""
     IN_ORDER = "in-order"
+
+    # As each is one object: the usual one hashes the name, in Python, for each step looked up.
+    __hash__ = object.__hash__
 
 
 _MARKS = {d.value: d for d in Direction if d not in {Direction.SENT, Direction.RECEIVED}}
@@ -93,10 +96,9 @@ class StepReader:
                 hint=f"write `# transcript: {WITH_RULES}`, or update cellagent",
             )
         self._has_rules = version == WITH_RULES
-        self._terminator = _bytes(unescape, header.get("terminator", "\\r"))
-        dialects = [d for d in Dialect if d.value == header.get("dialect")]
-        says_ready = any(_READY in dialect.traits.start_lines for dialect in dialects)
-        self._start = (_READY if says_ready else _BOOTING).encode() + RECEIVED_END
+        given = header.get("terminator")
+        self._terminator = TERMINATOR if given is None else _bytes(unescape, given)
+        self._dialect = header.get("dialect")
 
     def step(self, line: str, number: int) -> TranscriptStep:
         """Return the step of a line, which is line `number`."""
@@ -149,7 +151,13 @@ class StepReader:
             return replace(step, seconds=float(given))
         if mark is Direction.GARBAGE:
             return replace(step, data=_garbage(int(given or _USUAL_GARBAGE)))
-        return replace(step, data=self._start) if mark is Direction.RESET else step
+        return replace(step, data=self._start_line()) if mark is Direction.RESET else step
+
+    def _start_line(self) -> bytes:
+        """Return what a modem of this dialect prints when it starts."""
+        dialects = [d for d in Dialect if d.value == self._dialect]
+        says_ready = any(_READY in dialect.traits.start_lines for dialect in dialects)
+        return (_READY if says_ready else _BOOTING).encode() + RECEIVED_END
 
 
 def _bytes(read: Callable[[str], T], text: str) -> T:

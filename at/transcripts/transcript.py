@@ -33,7 +33,7 @@ from pathlib import Path
 from at.protocol.errors import TranscriptError
 from at.transcripts.exchanges import split_exchanges
 from at.transcripts.rules import unescape
-from at.transcripts.steps import VERSION, StepReader, TranscriptStep, format_step
+from at.transcripts.steps import TERMINATOR, VERSION, StepReader, TranscriptStep, format_step
 
 _HEADER = re.compile(r"#\s*([A-Za-z][A-Za-z-]*)\s*:\s*(.*?)\s*")
 
@@ -57,20 +57,22 @@ class Transcript:
     @property
     def terminator(self) -> bytes:
         """What ends a command."""
-        return unescape(self.header.get("terminator", "\\r"))
+        given = self.header.get("terminator")
+        return TERMINATOR if given is None else unescape(given)
 
 
 def load_transcript(path: str | Path) -> Transcript:
     """Read a transcript's file. Raises TranscriptError."""
+    file = Path(path)
     try:
-        text = Path(path).read_text("utf-8", "surrogateescape")
+        text = file.read_text("utf-8", "surrogateescape")
     except OSError as error:
         raise TranscriptError(f"cannot read the transcript {path}: {error.strerror}") from error
     try:
-        return replace(parse_transcript(text), file=Path(path))
+        return replace(parse_transcript(text), file=file)
     except TranscriptError as error:
         what = f"{path}: {error}"
-        raise TranscriptError(what, hint=error.hint, line=error.line, file=Path(path)) from error
+        raise TranscriptError(what, hint=error.hint, line=error.line, file=file) from error
 
 
 def parse_transcript(text: str) -> Transcript:
