@@ -15,6 +15,8 @@ from agent.testing.paths import TRANSCRIPT, clear
 from agent.testing.sources import KitSource, ReplaySource, console_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.testing.console import Console
     from agent.testing.kit import Kit
     from agent.testing.loop_thread import LoopThread
@@ -37,7 +39,6 @@ class TestBench:
         attachments: Path | None = None,
     ) -> None:
         self.file = file
-        self.closed = False
         self._attachments = attachments
         if attachments is not None:
             clear(attachments)
@@ -112,10 +113,13 @@ class TestBench:
 
     # --- what the fixtures give
 
-    def transport(self, user: str) -> Transport:
-        """Return a way to the AT port for the driver that `user` (a fixture) has."""
+    def transport(self, user: str, is_free: Callable[[], bool] | None = None) -> Transport:
+        """Return a way to the AT port for the driver that `user` (a fixture) has.
+
+        On a virtual clock, `is_free` returns whether a wait would take no time now.
+        """
         self._use(user)
-        transport = self.source().transport()
+        transport = self.source().transport(is_free)
         if self._attachments is None or self.replays or self.records:
             return transport
         from at.transcripts.recorder import RecordingTransport
@@ -164,7 +168,6 @@ class TestBench:
 
     def close(self, *, passed: bool) -> None:
         """Close the kit; keep what was recorded if the test passed."""
-        self.closed = True
         if passed and self._recorded is not None:
             self._recorded.keep(self.file)
         self._stack.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from agent.testing.virtual_clock import virtual_clock
@@ -37,19 +37,22 @@ class LoopThread:
             raise
 
     @contextlib.contextmanager
-    def virtual_clock(self) -> Iterator[None]:
-        """Let time jump there while calls wait, and stand still for them otherwise."""
+    def virtual_clock(self) -> Iterator[Callable[[], bool]]:
+        """Let time jump there while calls wait, and stand still for them otherwise.
+
+        The block gets a function that returns whether a wait would take no time now.
+        """
         clock = virtual_clock(self.loop, lambda: self.calls > 0)
 
-        async def entered() -> None:
-            clock.__enter__()
+        async def entered() -> Callable[[], bool]:
+            return clock.__enter__()
 
         async def left() -> None:
             clock.__exit__(None, None, None)
 
-        self.call(entered())
+        is_free = self.call(entered())
         try:
-            yield
+            yield is_free
         finally:
             self.call(left())
 

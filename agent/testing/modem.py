@@ -63,6 +63,10 @@ class SyncModem:
             raise CommandTimeout(f"no {name} in {timeout_s:g} s") from error
         raise AssertionError("a stream ends by raising")
 
+    def time(self) -> float:
+        """Return the session's time in seconds: with the recorded waits in it on a replay."""
+        return self._thread.loop.time()
+
     def close(self) -> None:
         """Close the port. Closing twice is harmless."""
         self._thread.call(self._modem.close())

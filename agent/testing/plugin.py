@@ -116,8 +116,7 @@ def _bench(request: pytest.FixtureRequest) -> TestBench:
     It is no fixture itself: each costs a replay a part of what it takes.
     """
     item: pytest.Item = request.node
-    known = item.stash.get(_BENCH, None)
-    if known is not None and not known.closed:  # else the test runs once more
+    if (known := item.stash.get(_BENCH, None)) is not None:
         return known
     from agent.testing.bench import TestBench
     from agent.testing.paths import folder_of, transcript_of
@@ -144,11 +143,10 @@ async def modem(request: pytest.FixtureRequest) -> Modem:
     from at.driver.modem import Modem
 
     bench, loop, stack = _bench(request), asyncio.get_running_loop(), contextlib.ExitStack()
-    opened = Modem(bench.transport("modem"))
     # A generator's end would take another run of the loop, a tenth of what an empty test takes.
     request.addfinalizer(stack.close)  # noqa: PT021
-    if bench.has_virtual_time:
-        stack.enter_context(virtual_clock(loop))
+    is_free = stack.enter_context(virtual_clock(loop)) if bench.has_virtual_time else None
+    opened = Modem(bench.transport("modem", is_free))
     await opened.open()
     stack.callback(lambda: loop.run_until_complete(opened.close()))
     return opened
@@ -161,9 +159,8 @@ def modem_sync(request: pytest.FixtureRequest) -> Iterator[SyncModem]:
 
     bench, thread = _bench(request), _thread(request.config)
     with contextlib.ExitStack() as stack:
-        if bench.has_virtual_time:
-            stack.enter_context(thread.virtual_clock())
-        opened = SyncModem(bench.transport("modem_sync"), thread)
+        is_free = stack.enter_context(thread.virtual_clock()) if bench.has_virtual_time else None
+        opened = SyncModem(bench.transport("modem_sync", is_free), thread)
         stack.callback(opened.close)
         yield opened
 
@@ -295,6 +292,10 @@ def pytest_runtest_makereport(
             report.sections.append(("what was played of the recording", recorded))
         if bench.console_text:
             report.sections.append(("console of the kit", bench.console_text))
+    elif report.when == "teardown":
+        del item.stash[
+            _BENCH
+        ]  # it may run once more; and the sessions of all tests are much memory
     return report
 
 

@@ -15,6 +15,8 @@ from at.transcripts.relay import Relay
 from at.virtual.server.kit_ports import served
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.testing.loop_thread import LoopThread
     from at.transport.base import Transport
 
@@ -27,9 +29,9 @@ class RecordedSource(KitSource):
         self.inner, self._kept = inner, self._folder()
         self._recordings: list[RecordingTransport] = []
 
-    def transport(self) -> Transport:
+    def transport(self, is_free: Callable[[], bool] | None = None) -> Transport:
         """Return a way to the AT port for a driver."""
-        return self._recorded(self.inner.transport(), "session")
+        return self._recorded(self.inner.transport(is_free), "session")
 
     def _recorded(self, inner: Transport, name: str) -> RecordingTransport:
         recording = RecordingTransport(inner, self._kept / f"{name}.transcript")

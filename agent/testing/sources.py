@@ -18,6 +18,8 @@ from at.transcripts.steps import TranscriptStep
 from at.transcripts.transcript import load_transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent.testing.loop_thread import LoopThread
     from at.transcripts.player import Player
     from at.transport.base import Transport
@@ -44,8 +46,11 @@ class KitSource:
         made = tempfile.TemporaryDirectory(prefix="cellagent-")
         return Path(self._opened().enter_context(made))
 
-    def transport(self) -> Transport:
-        """Return a way to the AT port for a driver, on whatever loop. Raises TranscriptError."""
+    def transport(self, is_free: Callable[[], bool] | None = None) -> Transport:  # noqa: ARG002
+        """Return a way to the AT port for a driver, on whatever loop. Raises TranscriptError.
+
+        A recording keeps its pauses where `is_free` returns that waiting takes no time.
+        """
         return transport_of(self._at)
 
     def port(self) -> str:
@@ -80,9 +85,9 @@ class ReplaySource(KitSource):
         self._playback: Playback | None = None
         self._player: Player | None = None
 
-    def transport(self) -> Transport:
+    def transport(self, is_free: Callable[[], bool] | None = None) -> Transport:
         """Return a way to the AT port for a driver."""
-        self._played = ReplayTransport(self.file)
+        self._played = ReplayTransport(self.file, is_free=is_free or (lambda: False))
         return self._played
 
     def port(self) -> str:

@@ -18,14 +18,15 @@ from typing import Any
 @contextmanager
 def virtual_clock(
     loop: asyncio.AbstractEventLoop, is_awaited: Callable[[], bool] = lambda: True
-) -> Iterator[None]:
+) -> Iterator[Callable[[], bool]]:
     """Let a loop's time jump while the block runs and `is_awaited`; then it goes on from there.
 
+    The block gets a function that returns whether a wait would take no time now.
     A loop without a selector of its own (uvloop, Windows' proactor) keeps the real time. Is called
     on the loop's thread.
     """
     if not isinstance(loop, asyncio.SelectorEventLoop):
-        yield
+        yield lambda: False
         return
     clock = _Clock(loop, is_awaited)
     jumping = _JumpingSelector(loop._selector, clock)  # type: ignore[attr-defined]
@@ -34,7 +35,7 @@ def virtual_clock(
     run_in_executor = loop.run_in_executor
     loop.run_in_executor = clock.counting(run_in_executor)  # type: ignore[assignment]
     try:
-        yield
+        yield lambda: clock.may_jump(jumping.inner)
     finally:
         loop._selector = jumping.inner  # type: ignore[attr-defined]
         loop.run_in_executor = run_in_executor  # type: ignore[method-assign]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from at.protocol.errors import AtError, TranscriptError
@@ -11,7 +10,6 @@ from at.transcripts.steps import Direction, TranscriptStep
 
 if TYPE_CHECKING:
     from at.transcripts.step_matching import Playback
-    from at.transcripts.transcript import Transcript
     from at.virtual.server.pty import PtyServer
     from at.virtual.server.tcp import TcpServer
 
@@ -21,7 +19,7 @@ class Player:
 
     def __init__(self, playback: Playback, *, paced: bool) -> None:
         self._playback = playback
-        self._gaps_s = _gaps_s(playback.transcript) if paced else {}
+        self._pauses_s = playback.transcript.pauses_s() if paced else {}
         self._steps: asyncio.Queue[list[TranscriptStep]] = asyncio.Queue()
         self._client_came = asyncio.Event()
         self.over: asyncio.Future[AtError | None] = asyncio.get_running_loop().create_future()
@@ -63,8 +61,8 @@ class Player:
     ) -> bool:
         """Print steps, at once or at their times; return True if the port was closed for good."""
         for number, step in enumerate(steps, 1):
-            if gap_s := self._gaps_s.get(step.line):
-                await asyncio.sleep(gap_s)
+            if pause_s := self._pauses_s.get(step.line):
+                await asyncio.sleep(pause_s)
             # What is printed before a client has opened the port is lost.
             await self._client_came.wait()
             if step.direction is Direction.SILENCE:
@@ -79,11 +77,3 @@ class Player:
             if not goes_on:
                 return True
         return False
-
-
-def _gaps_s(transcript: Transcript) -> dict[int, float]:
-    """Return the seconds between each step and the one before it, by line: also its command."""
-    timed = [step for step in transcript.steps if step.at_s is not None]
-    return {
-        step.line: (step.at_s or 0.0) - (before.at_s or 0.0) for before, step in pairwise(timed)
-    }

@@ -1,6 +1,7 @@
 """A transport whose far end is a recorded session."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from at.protocol.errors import LinkLost, TranscriptError
@@ -11,7 +12,11 @@ from at.transport.base import Receiver
 
 
 class ReplayTransport:
-    """Plays a transcript as the modem, without the recorded delays, but with its silences.
+    """Plays a transcript as the modem: with its silences, and its pauses where those are free.
+
+    `is_free` is asked at each recorded pause whether a wait of the loop takes no time now, as on a
+    virtual clock: else what was recorded comes at once. What the kit had said before something was
+    sent also comes at once when that is sent, so no pause makes a host wait that did not then.
 
     Strict: the first byte that does not fit raises TranscriptError from `write`, which names the
     expected step and the nearest one; the link ends where the recorded one did. Lenient: commands
@@ -19,14 +24,23 @@ class ReplayTransport:
     `AT+CMEE?`, `AT+CMEE=1`) are answered even if the session does not have them.
     """
 
-    def __init__(self, source: str | Path | Transcript, *, strict: bool = True) -> None:
+    def __init__(
+        self,
+        source: str | Path | Transcript,
+        *,
+        strict: bool = True,
+        is_free: Callable[[], bool] = lambda: False,
+    ) -> None:
         given = isinstance(source, Transcript)
         self._name = "replay:" if given else f"replay:{source}"
         transcript = source if isinstance(source, Transcript) else load_transcript(source)
         self._playback = Playback(transcript, strict=strict, answers_setup=True)
         self._strict = strict
+        self._is_free = is_free
+        self._pauses_s = transcript.pauses_s()
         self._receiver: Receiver | None = None
-        self._queue: list[TranscriptStep] = []
+        self._queue: list[tuple[float, TranscriptStep]] = []
+        """What is to come, each step behind the seconds that are waited for it."""
         self._timer: asyncio.Handle | None = None
         self.error: TranscriptError | None = None
         """The first mismatch, for a caller that does not see it raised."""
@@ -60,6 +74,8 @@ class ReplayTransport:
         except TranscriptError as error:
             self.error = self.error or error
             raise
+        if self._queue:
+            self._hurry()
         self._schedule(steps)
 
     async def drain(self) -> None:
@@ -72,17 +88,29 @@ class ReplayTransport:
         self._report_loss(None)
 
     def _schedule(self, steps: list[TranscriptStep]) -> None:
-        self._queue += steps
+        self._queue += [(self._pauses_s.get(s.line, 0.0) + s.seconds, s) for s in steps]
         if self._queue and self._timer is None:
             self._timer = asyncio.get_running_loop().call_soon(self._deliver)
+
+    def _hurry(self) -> None:
+        """Let what is still to come do so without its recorded pauses; a silence stays one."""
+        if self._timer is not None and self._queue[0][1].direction is not Direction.SILENCE:
+            self._timer.cancel()
+            self._timer = None
+        self._queue = [(step.seconds and wait_s, step) for wait_s, step in self._queue]
 
     def _deliver(self) -> None:
         self._timer = None
         while self._queue and self._receiver is not None:
-            step = self._queue.pop(0)
-            if step.direction is Direction.SILENCE:
-                self._timer = asyncio.get_running_loop().call_later(step.seconds, self._deliver)
+            wait_s, step = self._queue[0]
+            is_silence = step.direction is Direction.SILENCE
+            if wait_s > 0 and (is_silence or self._is_free()):
+                self._queue[0] = 0.0, step
+                self._timer = asyncio.get_running_loop().call_later(wait_s, self._deliver)
                 return
+            self._queue.pop(0)
+            if is_silence:
+                continue
             if step.direction is not Direction.CLOSED:
                 self._receiver.data_received(step.data)
             elif self._strict:

@@ -28,6 +28,7 @@ in any order.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from at.protocol.errors import TranscriptError
@@ -59,6 +60,13 @@ class Transcript:
         """What ends a command."""
         given = self.header.get("terminator")
         return TERMINATOR if given is None else unescape(given)
+
+    def pauses_s(self) -> dict[int, float]:
+        """Return the seconds between each step and the one before it, by line: also its command."""
+        timed = [step for step in self.steps if step.at_s is not None]
+        return {
+            step.line: (step.at_s or 0.0) - (before.at_s or 0.0) for before, step in pairwise(timed)
+        }
 
 
 def load_transcript(path: str | Path) -> Transcript:

@@ -432,3 +432,59 @@ def test_a_malformed_recording_is_shown_with_its_neighbours_and_the_way_out(
     assert "{imsi} is no rule" in told
     for line in ("        2 > AT+CGMR", "->    3 < {imsi}", "        4 < OK", "try: {imei}?"):
         assert line.strip() in told
+
+
+TIMED = """
+# transcript: 1
+@0.0 > AT+COPS=?
+@40.0 < +COPS: (2,"A","A","24201",7)
+@40.1 < OK
+@40.2 > AT+CFUN=1
+@40.3 < OK
+@160.3 < +CEREG: 5
+@165.0 > AT+CESQ
+@165.5 < +CESQ: 99,99,255,255,19,47
+@165.5 < OK
+"""
+ELAPSED = """
+import asyncio
+
+import pytest
+from at.protocol.errors import CommandTimeout
+
+
+async def test_a_coroutine(modem):
+    loop, notices = asyncio.get_running_loop(), modem.notices()
+    began = loop.time()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(30):
+            await modem.execute("AT+COPS=?", timeout_s=60)
+    assert 30 <= loop.time() - began < 40
+    assert (await modem.execute("AT+CFUN=1")).ok
+    began = loop.time()
+    assert (await anext(notices)).line == "+CEREG: 5"
+    assert 120 <= loop.time() - began < 130
+
+
+def test_waits_as_long(modem_sync):
+    began = modem_sync.time()
+    assert modem_sync.execute("AT+COPS=?", timeout_s=60).ok
+    assert 40 <= modem_sync.time() - began < 50
+    assert modem_sync.execute("AT+CFUN=1").ok
+    with pytest.raises(CommandTimeout):
+        modem_sync.notice("+CEREG", timeout_s=60)
+    assert modem_sync.execute("AT+CESQ", timeout_s=2).ok, "it does not wait for the notice"
+    assert 100 <= modem_sync.time() - began < 110
+    assert modem_sync.notice("+CEREG", timeout_s=1) == "+CEREG: 5"
+"""
+
+
+def test_recorded_times_pass_on_the_virtual_clock(project: UserProject) -> None:
+    """More than four minutes are recorded: `run` gives up after 110 s."""
+    project.write("test_it.py", ELAPSED)
+    folder = project.folder / "transcripts" / "test_it"
+    folder.mkdir(parents=True)
+    all_of_it = TIMED.lstrip()
+    (folder / "test_waits_as_long.transcript").write_text(all_of_it)
+    (folder / "test_a_coroutine.transcript").write_text(all_of_it.partition("@165.0")[0])
+    assert "2 passed" in project.run("--cellagent-kit=replay")
