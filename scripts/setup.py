@@ -28,10 +28,11 @@ PACKAGES = {
     "strace": "the order of writes and syncs of the outbox, traced",
     "chromium": "the live page, in a browser; pages of the documentation, looked at",
     "chromium-driver": "drives that browser in tests",
-    "qemu-system-arm": "an emulated board, on which MCUboot swaps images",
     "zsh": "a shell whose Tab key asks our completion, beside bash",
     "fish": "another one",
     "prometheus": "promtool, a judge of our metrics; its server is not needed",
+    "qemu-system-arm": "emulated boards: MCUboot swaps images, a firmware talks to a virtual kit",
+    "binutils-arm-none-eabi": "makes that firmware of its assembly",
     "npm": "a released client in JavaScript, as a peer of the stand-in cloud, and its Node.js",
 }
 

@@ -67,6 +67,20 @@ def test_a_program_in_c_has_the_port_of_a_test(tmp_path: Path) -> None:
         assert "1 passed" in project.run(f"--cellagent-kit={kit}")
 
 
+def test_a_firmware_on_an_emulated_board_has_the_port_of_a_test(tmp_path: Path) -> None:
+    for program in ("arm-none-eabi-as", "qemu-system-arm"):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program}: sudo ./scripts/setup")
+    project = UserProject(tmp_path / "project")
+    build = re.search(r"^arm-none-eabi-as .*$", PAGE.read_text(), re.MULTILINE)
+    assert build is not None
+    project.write("app.s", FILES["app.s"])
+    subprocess.run(build[0], shell=True, cwd=project.folder, check=True)
+    project.write("test_board.py", FILES["test_board.py"])
+    for kit in ("virtual", "record", "replay"):
+        assert "1 passed" in project.run(f"--cellagent-kit={kit}")
+
+
 @pytest.mark.parametrize("name", ["test_thread.py", "test_expect.py", "test_until.py"])
 def test_each_habit_does_the_same_in_fewer_lines(tmp_path: Path, name: str) -> None:
     project = UserProject(tmp_path / "project")
