@@ -269,9 +269,9 @@ def _questions(end: bytes) -> tuple[_Questions, _Questions, _Questions]:
 
     What aborts a command, what is asked as a rule, and what is asked behind an abort.
     """
-    known = {name + end: (*lines, b"OK") for name, lines in _SETUP.items()}
-    aborts = dict.fromkeys((text + end for text in _ABORTS), (b"ERROR",))
-    probes = {text + end: (*told, b"OK") for text, told in _PROBES.items()}
+    known: _Questions = {name + end: (*lines, b"OK") for name, lines in _SETUP.items()}
+    aborts: _Questions = {text + end: (b"ERROR",) for text in _ABORTS}
+    probes: _Questions = {text + end: (*told, b"OK") for text, told in _PROBES.items()}
     return aborts, known | aborts, probes | known | aborts
 
 
