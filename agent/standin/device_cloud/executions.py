@@ -2,6 +2,7 @@
 
 import uuid
 
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from agent.standin.clock import iso
@@ -79,7 +80,6 @@ async def _list_of_job(context: Context) -> Response:
 def create(cloud: Cloud, job: tables.Job, device_id: str) -> None:
     """Queue a job for a device."""
     now = cloud.clock.time()
-    firmware = job.firmware
     row = tables.Execution(
         id=str(uuid.uuid4()),
         job_id=job.id,
@@ -87,14 +87,7 @@ def create(cloud: Cloud, job: tables.Job, device_id: str) -> None:
         team=job.team,
         status="QUEUED",
         status_detail="",
-        document=tables.JobDocument(
-            firmware_type=firmware.firmware_type,
-            host=firmware.host,
-            path=job.path,
-            file_size=firmware.file_size,
-            version=firmware.version,
-            bundle_id=firmware.bundle_id,
-        ),
+        document=tables.JobDocument(path=job.path, **asdict(job.firmware)),
         created_at=now,
         updated_at=now,
     )
