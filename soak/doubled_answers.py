@@ -14,12 +14,16 @@ from typed_answers import ANSWERS
 
 from at.commands.catalog import command_of
 from at.commands.contexts import ReadContextAddress, ReadOneContextParameters
-from at.commands.credentials import ReadCredential
+from at.commands.credentials import ListCredentials, ReadCredential
+from at.commands.identity import ReadImei
 from at.commands.jwt import MakeJwt
 from at.commands.keys import GenerateKey, ReadChallengedAttestation
+from at.commands.nrf93m1.cloud import LocateByModule
+from at.commands.serial_modem.firmware_update import ReadBootloader
 from at.commands.sim import AccessSim
 from at.commands.wifi import ScanOneAccessPoint
 from at.driver.modem import Modem, _needs_line
+from at.protocol.command import Form
 from at.protocol.doubled_answers import expects_line
 from at.protocol.errors import AtError
 from at.protocol.values import as_json
@@ -34,6 +38,7 @@ SETTINGS = ("AT+CFUN=1", "AT+CMEE=1", "AT+CEREG=5", "AT%MDMEV=2")
 REFUSED = ("AT+FOO=1", "AT%FOO")
 CHALLENGE = "00112233445566778899aabbccddeeff"
 WITH_PARAMETERS: tuple[Command[object], ...] = (
+    ReadImei(),
     ReadContextAddress(1),
     ReadOneContextParameters(1),
     AccessSim(file=28539, p3=12),
@@ -42,9 +47,17 @@ WITH_PARAMETERS: tuple[Command[object], ...] = (
     MakeJwt(),
     ReadChallengedAttestation(CHALLENGE),
     ScanOneAccessPoint("home"),
+    ListCredentials(),
+    LocateByModule(7),
+    ReadBootloader(1),
 )
+"""Of a captured text, only what its answer is read by is known, and not what can be sent."""
 TYPED: dict[str, Command[object]] = {
-    **{text: command for text in ANSWERS if (command := command_of(text)) is not None},
+    **{
+        text: command
+        for text in ANSWERS
+        if (command := command_of(text)) is not None and command.form is not Form.SET
+    },
     **{command.encode(): command for command in WITH_PARAMETERS},
 }
 

@@ -58,7 +58,16 @@ def test_every_fault_that_a_module_counts_is_one_of_the_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["fuzz", "suite", "mixed-lines", "late-answers", "redacted-recordings", "year"]
+    "name",
+    [
+        "fuzz",
+        "suite",
+        "mixed-lines",
+        "late-answers",
+        "doubled-answers",
+        "redacted-recordings",
+        "year",
+    ],
 )
 def test_a_short_soak_finds_nothing(name: str) -> None:
     run = trial("soak.py", name, "--smoke", "--json")
