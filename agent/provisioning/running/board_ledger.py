@@ -49,7 +49,7 @@ class AsyncLedger:
     async def opened(self) -> Ledger:
         """Wait until the ledger is open; return it, for its thread. Raises as `opens` does."""
         if not self._opening.done():
-            await asyncio.shield(asyncio.wrap_future(self._opening))
+            await _ended(self._opening)
         return self._opening.result()
 
     async def call(self, work: Callable[[Ledger], T]) -> T:
@@ -101,7 +101,7 @@ class AsyncLedger:
         patience_s = ledger.patience_s  # for the calls of all other boards as well
         try:
             async with asyncio.timeout(patience_s):
-                return await asyncio.shield(asyncio.wrap_future(call))
+                return await _ended(call)
         except TimeoutError as error:
             ledger.abort()
             raise DatabaseFailed(f"it did not answer within {patience_s:.0f} s") from error
@@ -117,6 +117,14 @@ class AsyncLedger:
             result.cancel()
         if self._opening.exception() is None:
             self._opening.result().close()
+
+
+async def _ended(call: Future[T]) -> T:
+    """Wait for what the thread does, which goes on where the wait is broken off."""
+    waited = asyncio.wrap_future(call)
+    # Where nobody waits any more, its failure is another call's to tell: asyncio would print it.
+    waited.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(waited)
 
 
 class BoardLedger:

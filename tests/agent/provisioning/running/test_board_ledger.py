@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -119,6 +120,32 @@ async def test_a_ledger_that_cannot_be_opened_ends_the_run_before_a_write(
             await provision(station, tray, 2)
         station.ledger.close()
     assert not any(board.modem.kit.saved.credentials for board in tray.transports.values())
+
+
+async def test_a_wait_that_is_broken_off_prints_no_failure_of_what_went_on(tmp_path: Path) -> None:
+    printed: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: printed.append(context))
+    free = threading.Event()
+
+    def fails(*_: object) -> Ledger:
+        free.wait(30)
+        raise LedgerError("the ledger cannot be opened")
+
+    unopened, open_one = AsyncLedger(fails), AsyncLedger(lambda: opened(f"{tmp_path}/a.sqlite"))
+    await open_one.opened()
+    waiting = [asyncio.create_task(unopened.opened()), asyncio.create_task(open_one.call(fails))]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    free.set()
+    unopened.close()
+    open_one.close()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the failures reach the loop
+    del waiting, task, unopened, open_one
+    gc.collect()
+    assert printed == []
 
 
 async def test_the_notes_of_boards_that_wait_share_a_round_trip(database: str) -> None:
