@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -15,12 +14,13 @@ if TYPE_CHECKING:
     from at.tokens.attestation import Signed
 
 
-@agent_command("cellagent modem decode --command AT+CEREG? < capture.txt", OfflineCommand)
+@agent_command("cellagent modem decode capture.txt --command AT+CEREG?", OfflineCommand)
+@click.argument("source", metavar="[FILE|-]", type=click.File("rb"), default="-")
 @click.option(
     "--command", "sent", metavar="CMD", help="The command that was sent, if no echo says so."
 )
-def command(session: Session, sent: str | None) -> None:
-    """Read captured bytes from standard input; print one JSON object per thing on the line.
+def command(session: Session, source: BinaryIO, sent: str | None) -> None:
+    """Read captured bytes from FILE or standard input; print one JSON object per thing on the line.
 
     Answers, notices, log lines, echoes and prompts are printed as soon as they are complete. A
     line that breaks its grammar has `error` set and no value; what cannot be classified is
@@ -33,8 +33,7 @@ def command(session: Session, sent: str | None) -> None:
         return session.identity_keys.check(one)
 
     decoder = Decoder(sent, check)
-    source = sys.stdin.fileno()
-    while data := os.read(source, 65536):
+    while data := os.read(source.fileno(), 65536):
         for found in decoder.feed(data):
             emit(found)
     for found in decoder.finish():

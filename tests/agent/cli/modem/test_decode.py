@@ -26,6 +26,21 @@ def test_captured_bytes_become_json_lines_and_malformed_ones_leave_exit_0():
     assert answer["value"]["stat"] == 1
 
 
+def test_a_captured_file_is_decoded_as_its_bytes_on_standard_input_are(tmp_path):
+    capture = tmp_path / "capture.txt"
+    capture.write_bytes(b"AT+CFUN?\r\n+CFUN: 1\r\nOK\r\n")
+    done = cellagent("modem", "decode", str(capture))
+    piped = cellagent("modem", "decode", "-", stdin=capture.read_bytes())
+    assert (done.returncode, done.stdout, done.stderr) == (0, piped.stdout, b"")
+    assert json.loads(done.stdout.splitlines()[-1])["value"]["fun"] == 1
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    done = cellagent("modem", "decode", str(tmp_path / "none.txt"))
+    assert done.returncode == 2
+    assert b"none.txt" in done.stderr
+
+
 def test_decoding_needs_no_port_and_no_input():
     done = cellagent("modem", "decode")
     assert (done.returncode, done.stdout) == (0, b"")
