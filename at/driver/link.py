@@ -51,7 +51,7 @@ class Link:
         self._state = IN_STEP
         self._turns = Turns()
         self._machine = Exchange()
-        self._resynchroniser = Resynchroniser(self._await_answer)
+        self._resynchroniser = Resynchroniser()
         self._in_flight = CommandInFlight(self._machine, on_item, self._doubt, self._await_other)
         self._lost: LinkLost
         self._loop: asyncio.AbstractEventLoop
@@ -67,6 +67,10 @@ class Link:
         """Close the transport. A caller that still waits gets LinkLost."""
         await self.transport.close()
         self.connection_lost(None)
+        # Nobody is called back any more: so a closed modem is freed without the garbage collector.
+        self._on_item = self._on_lost = _ignore
+        self.after_restart, self.on_idle_restart = None, lambda: None
+        self._in_flight = CommandInFlight(self._machine, _ignore, self.on_idle_restart, _ignore)
 
     # --- what the transport calls
 
@@ -331,6 +335,7 @@ class Link:
 
     async def _resynchronise(self) -> None:
         if not await self._resynchroniser.run(
+            self._await_answer,
             self.dialect,
             self.terminator,
             self._deadline,
@@ -359,3 +364,7 @@ class Link:
             self._deadline.stop_waiting()
             self._in_flight.end()
             self._in_flight.disown()
+
+
+def _ignore(_what: object) -> None:
+    pass

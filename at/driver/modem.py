@@ -50,7 +50,7 @@ class Modem:
         self._notices: list[Stream[Notice]] = []
         self._consoles: list[Stream[Item]] = []
         self._subscriptions: dict[str, str] = {}
-        self.own_position = OwnPosition(self.notices)
+        self.own_position = OwnPosition()
         """Whether the modem measures cells for a position of its own."""
         self._cmee_before: int | None = None
         self._restoring: asyncio.Task[None] | None = None
@@ -130,7 +130,7 @@ class Modem:
         NoAnswer.
         """
         line = self._checked(command.encode(), multiline=command.multiline)
-        begun = self.own_position.begin_with(line)
+        begun = self.own_position.begin_with(line, self.notices)
         answer = await self._link.ask(
             line,
             owner=Owner(
@@ -169,7 +169,7 @@ class Modem:
         as `send`, except CommandRejected and ParseError.
         """
         line = self._checked(line, multiline=multiline)
-        begun = self.own_position.begin_with(line)
+        begun = self.own_position.begin_with(line, self.notices)
         answer = await self._link.ask(line, timeout_s=timeout_s, payload=payload)
         if begun and not answer.ok:
             self.own_position.end()

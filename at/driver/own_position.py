@@ -13,27 +13,30 @@ from at.protocol.notices import Notice
 
 NAME = "#XNRFCLOUDPOS"
 _LONGEST_S = 30.0
+Subscribe = Callable[[str], Stream[Notice]]
 
 
 class OwnPosition:
     """The request for a position that the modem has accepted last, until its notice."""
 
-    def __init__(self, subscribe: Callable[[str], Stream[Notice]]) -> None:
-        self._subscribe = subscribe
+    def __init__(self) -> None:
         self._notices: Stream[Notice] | None = None
         self._ends_at = 0.0
 
-    def begin_with(self, line: str) -> bool:
+    def begin_with(self, line: str, subscribe: Subscribe) -> bool:
         """Note a request if this command line is one; return whether it is."""
         if line[2 : len(NAME) + 3].upper() != f"{NAME}=":
             return False
-        self.begin()
+        self.begin(subscribe)
         return True
 
-    def begin(self) -> None:
-        """Note that a request is sent; it ends with its notice, or after half a minute."""
+    def begin(self, subscribe: Subscribe) -> None:
+        """Note that a request is sent; it ends with its notice, or after half a minute.
+
+        `subscribe` is `notices` of the modem.
+        """
         self.end()
-        self._notices = self._subscribe(NAME)
+        self._notices = subscribe(NAME)
         self._ends_at = time.monotonic() + _LONGEST_S
 
     def end(self) -> None:

@@ -20,6 +20,7 @@ from at.protocol.resynchronisation import (
 )
 
 T = TypeVar("T")
+Ask = Callable[[Probe, bytes, float], Awaitable[Answer | None]]
 
 GRACE_S = 3.0
 """How much longer than its time a command may take whose link is out of step, but answers."""
@@ -70,15 +71,14 @@ def _give_up(waiter: asyncio.Future[T]) -> None:
 
 
 class Resynchroniser:
-    """Gets a modem in step. `ask(probe, data, seconds)` writes, and returns the answer if any."""
+    """Gets a modem in step: what is left to do for it, from one attempt to the next."""
 
-    def __init__(self, ask: Callable[[Probe, bytes, float], Awaitable[Answer | None]]) -> None:
+    def __init__(self) -> None:
         self.outstanding = OutstandingCommands()
         self.aborts = 0
         """Attempts to end what the modem holds, since a final result came."""
         self.may_hold = False
         """Half a command, an open quote, a data mode: since the last probe."""
-        self._ask = ask
 
     @property
     def hurries(self) -> bool:
@@ -92,6 +92,7 @@ class Resynchroniser:
 
     async def run(
         self,
+        ask: Ask,
         dialect: Dialect,
         terminator: Terminator,
         deadline: Deadline,
@@ -101,7 +102,8 @@ class Resynchroniser:
     ) -> bool:
         """Abort what the modem holds, then probe it; return whether it is in step.
 
-        `data_mode`: whether it takes data now; `no_probe`: it answers no probe command.
+        `ask(probe, data, seconds)` writes, and returns the answer if any. `data_mode`: whether it
+        takes data now; `no_probe`: it answers no probe command.
         """
         others = False
         for _ in range(ATTEMPTS):
@@ -112,16 +114,16 @@ class Resynchroniser:
                 for sequence in abort_sequences(
                     attempt, terminator, dialect, data_mode=data_mode()
                 ):
-                    await self._ask(_question("AT"), sequence, ABORT_S)
+                    await ask(_question("AT"), sequence, ABORT_S)
             probe = _question(self.outstanding.choose_probe(), self.outstanding.settled_by)
             end = terminator.wire
             if no_probe:
-                in_step = await self._silence(b"AT" + end)
+                in_step = await _silence(ask, b"AT" + end)
             else:
                 # After its answer no older one can follow.
                 self.outstanding.add(probe.command)
                 data = dialect.typed(probe.command).encode() + end
-                in_step = await self._ask(probe, data, PROBE_S) is not None
+                in_step = await ask(probe, data, PROBE_S) is not None
             if in_step:
                 self.forget()
                 return True
@@ -130,11 +132,12 @@ class Resynchroniser:
                 break
         return False
 
-    async def _silence(self, data: bytes) -> bool:
-        """Send AT. Return whether its answer came, and nothing after it."""
-        if await self._ask(_question("AT"), data, PROBE_S) is None:
-            return False
-        return await self._ask(_question("AT"), b"", PROBE_S) is None
+
+async def _silence(ask: Ask, data: bytes) -> bool:
+    """Send AT. Return whether its answer came, and nothing after it."""
+    if await ask(_question("AT"), data, PROBE_S) is None:
+        return False
+    return await ask(_question("AT"), b"", PROBE_S) is None
 
 
 def _question(command: str, accept: Callable[[Answer], bool] = lambda _answer: True) -> Probe:

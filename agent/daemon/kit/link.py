@@ -341,5 +341,5 @@ async def lease(link: KitLink, name: str, holder: LeaseHolder, program: str) -> 
                 )
         finally:
             if _ASK_POSITION.search(tail):
-                modem.own_position.begin()
+                modem.own_position.begin(modem.notices)
             link.on_given_back()

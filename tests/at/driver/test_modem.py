@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,8 @@ from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, Unsa
 from at.protocol.framing import Log
 from at.protocol.items import Restart, Unknown
 from at.protocol.notices import Notice
+from at.transcripts.replay_transport import ReplayTransport
+from at.transcripts.transcript import parse_transcript
 
 if TYPE_CHECKING:
     from at.transport.base import Receiver
@@ -237,3 +241,20 @@ def test_closing_a_suspect_link_takes_bounded_time() -> None:
         return loop.time() - started
 
     assert virtual_time.run(session()) < 4
+
+
+def test_a_closed_modem_is_freed_without_the_garbage_collector() -> None:
+    """A thousand tests of a replay would keep a thousand of them until it runs."""
+
+    async def session() -> weakref.ref[Modem]:
+        modem = Modem(ReplayTransport(parse_transcript("> AT+CGMM\n< nRF9160-SICA\n< OK\n")))
+        await modem.open()
+        assert (await modem.execute("AT+CGMM")).ok
+        await modem.close()
+        return weakref.ref(modem)
+
+    gc.disable()
+    try:
+        assert asyncio.run(session())() is None
+    finally:
+        gc.enable()

@@ -31,7 +31,7 @@ async def connected() -> tuple[Modem, VirtualTransport]:
 )
 async def test_only_the_command_that_asks_begins_one(line: str, is_one: bool) -> None:
     modem, _ = await connected()
-    assert modem.own_position.begin_with(line) is is_one
+    assert modem.own_position.begin_with(line, modem.notices) is is_one
     await modem.close()
 
 
