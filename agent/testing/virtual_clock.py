@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 
@@ -32,27 +32,25 @@ def virtual_clock(
     jumping = _JumpingSelector(loop._selector, clock)  # type: ignore[attr-defined]
     loop._selector = jumping  # type: ignore[attr-defined]
     loop.time = clock.time  # type: ignore[method-assign]
-    run_in_executor = loop.run_in_executor
-    loop.run_in_executor = clock.counting(run_in_executor)  # type: ignore[assignment]
+    loop.run_in_executor = clock.counting(loop.run_in_executor)  # type: ignore[assignment]
     try:
         yield lambda: clock.may_jump(jumping.inner)
     finally:
         loop._selector = jumping.inner  # type: ignore[attr-defined]
-        loop.run_in_executor = run_in_executor  # type: ignore[method-assign]
+        del loop.run_in_executor
 
 
 class _Clock:
-    """The real time and what was jumped over."""
+    """The real time and what was jumped over. The loop refers to it, not it to the loop."""
 
     def __init__(self, loop: asyncio.SelectorEventLoop, is_awaited: Callable[[], bool]) -> None:
         self._is_awaited = is_awaited
-        self._real = partial(type(loop).time, loop)
-        self.ahead_s = loop.time() - self._real()
+        self.ahead_s = loop.time() - time.monotonic()
         self._threads = 0
         self._own = set(loop._selector.get_map()) & {loop._ssock.fileno()}  # type: ignore[attr-defined]
 
     def time(self) -> float:
-        return self._real() + self.ahead_s
+        return time.monotonic() + self.ahead_s
 
     def counting(self, run: Callable[..., asyncio.Future[Any]]) -> Callable[..., Any]:
         """Return `run` for threads that are counted as long as they are awaited."""

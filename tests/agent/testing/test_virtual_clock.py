@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import threading
 import time
+import weakref
 
 from agent.testing.loop_thread import LoopThread
 from agent.testing.virtual_clock import virtual_clock
@@ -68,3 +70,17 @@ def test_time_stands_still_for_plain_functions_between_their_calls() -> None:
             assert fired.is_set()
             fired.clear()
     thread.close()
+
+
+def test_a_closed_loop_is_freed_without_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        loop = asyncio.new_event_loop()
+        with virtual_clock(loop):
+            loop.run_until_complete(asyncio.sleep(60))
+        loop.close()
+        left = weakref.ref(loop)
+        del loop
+        assert left() is None
+    finally:
+        gc.enable()
