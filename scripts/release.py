@@ -1,9 +1,12 @@
 """Make what is published of a commit, in `dist`: wheel, sdist, materials, licences, digests.
 
-`./scripts/release VERSION` first writes the version and the changelog's date, commits and tags;
-without VERSION it builds what HEAD is. Everything is built twice, in two places, and refused unless
-both are the same to the byte. The wheel is then installed alone, with what the hashed lock names,
-and has to run the demo. The man page and the completions of the shells are inside.
+Everything is built twice, in two places, and refused unless both are the same to the byte. The
+wheel is then installed alone, with what the hashed lock names, and has to run the demo. The man
+page and the completions of the shells are inside.
+
+`./scripts/release VERSION`, on `main`, makes that of a commit with the version and the changelog's
+date. Branch, tag and `dist` change once all of it has passed; until then nothing does. Without
+VERSION it makes it of what HEAD is.
 """
 
 from __future__ import annotations
@@ -14,11 +17,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import venv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
@@ -28,9 +33,10 @@ import environment
 
 ROOT = environment.ROOT
 CHANGELOG = ROOT / "CHANGELOG.md"
-VERSION_FILE = ROOT / "agent" / "__init__.py"
 CYCLONEDX = ROOT / ".peers" / "bin" / "cyclonedx-py"
 UNPUBLISHED = "(not yet published)"
+_HEADING = re.compile(rf"^## \S+ {re.escape(UNPUBLISHED)}$", re.MULTILINE)
+BRANCH = "main"
 MANUAL = "reference/generated/commands"
 """The page of the documentation that is the man page, too."""
 COMPLETIONS = {
@@ -49,53 +55,100 @@ def main(arguments: list[str]) -> int:
     if git("status", "--porcelain"):
         sys.exit("there are changes that no commit holds: `git status` lists them")
     if given.version:
-        _tag(given.version)
-    with tempfile.TemporaryDirectory(prefix="release-") as name:
-        one, other = (_built(Path(name) / place) for place in ("one", "the-other"))
+        _refuse_unfit(given.version)
+    if not given.build_only and not CYCLONEDX.is_file():
+        sys.exit("cyclonedx-py writes the bill of materials: `./scripts/peers` installs it")
+    try:
+        with tempfile.TemporaryDirectory(prefix="release-") as name:
+            return _release(given, Path(name))
+    except KeyboardInterrupt:
+        sys.exit("\nstopped: nothing is released")
+    except subprocess.CalledProcessError as error:
+        words = " ".join(map(str, error.cmd))
+        sys.exit(f"nothing is released: exit code {error.returncode} of {words}")
+
+
+def _release(given: argparse.Namespace, folder: Path) -> int:
+    with _committed(given.version, folder / "commit") as commit:
+        one, other = (_built(commit, folder / place) for place in ("one", "the-other"))
         for first, second in zip(one, other, strict=True):
             if (first.name, first.read_bytes()) != (second.name, second.read_bytes()):
                 sys.exit(f"{first.name} is not the same when it is built again")
-        given.dist.mkdir(exist_ok=True)
-        made = [Path(shutil.copy(file, given.dist)) for file in one]
+        made = one
         if not given.build_only:
-            made += _tried(next(each for each in made if each.suffix == ".whl"), Path(name))
-    sums = "".join(
-        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in made
-    )
-    (given.dist / "SHA256SUMS").write_text(sums)
-    print(sums, end="")
+            made = [*one, *_tried(next(each for each in one if each.suffix == ".whl"), folder)]
+        sums = folder / "SHA256SUMS"
+        sums.write_text(
+            "".join(
+                f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}\n" for each in made
+            )
+        )
+        if given.version:
+            # Both or none: a Ctrl-C, which git would get as well, comes too late from here on.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            git("merge", "--quiet", "--ff-only", commit)
+            git("tag", "--annotate", f"v{given.version}", "--message", f"cellagent {given.version}")
+    given.dist.mkdir(parents=True, exist_ok=True)
+    for each in (*made, sums):
+        shutil.copy(each, given.dist)
+    print(sums.read_text(), end="")
+    if given.version:
+        print(f"to publish it: git push origin {BRANCH} v{given.version}", file=sys.stderr)
     return 0
 
 
-def git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+def git(*words: str, at: Path = ROOT) -> str:
+    done = subprocess.run(["git", *words], cwd=at, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout.strip()
 
 
-def _tag(version: str) -> None:
-    """Give the unpublished part of the changelog its date and the commit its tag."""
+def _refuse_unfit(version: str) -> None:
+    """Refuse a version that cannot be the next one, and a branch that is not released."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         sys.exit(f"{version!r} is not a version such as 0.3.0")
+    if (branch := git("branch", "--show-current")) != BRANCH:
+        here = f"this is {branch}" if branch else "no branch is checked out"
+        sys.exit(f"{here}; what is released is {BRANCH}: `git switch {BRANCH}`")
     if git("tag", "--list", f"v{version}"):
         sys.exit(f"v{version} is tagged already: `git log v{version}`")
-    heading = re.compile(rf"^## \S+ {re.escape(UNPUBLISHED)}$", re.MULTILINE)
     changes = CHANGELOG.read_text()
-    if len(heading.findall(changes)) != 1:
+    if len(_HEADING.findall(changes)) != 1:
         sys.exit(f"{CHANGELOG.name} has no heading, or several, that end in {UNPUBLISHED!r}")
-    today = datetime.now(UTC).date().isoformat()
-    CHANGELOG.write_text(heading.sub(f"## {version} ({today})", changes))
-    said = re.sub('(?<=__version__ = ")[^"]+', version, VERSION_FILE.read_text())
-    VERSION_FILE.write_text(said)
-    git("commit", "--quiet", "--message", f"Release {version}", "--", "CHANGELOG.md", "agent")
-    git("tag", "--annotate", f"v{version}", "--message", f"cellagent {version}")
+    earlier = re.findall(r"^## (\d+\.\d+\.\d+) ", _HEADING.sub("", changes), re.MULTILINE)
+    last = max(earlier, key=_numbers, default="0.0.0")
+    if _numbers(version) <= _numbers(last):
+        sys.exit(f"{version} does not come after {last}, which stands in {CHANGELOG.name}")
 
 
-def _built(tree: Path) -> list[Path]:
-    """Build wheel and sdist of HEAD in a folder of its own; time is that of the commit."""
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
+
+
+@contextmanager
+def _committed(version: str | None, tree: Path) -> Iterator[str]:
+    """Give the commit to build: HEAD, or one after it that dates the changelog, on no branch."""
+    if version is None:
+        yield git("rev-parse", "HEAD")
+        return
+    try:
+        git("worktree", "add", "--quiet", "--detach", str(tree))
+        changelog, said = tree / CHANGELOG.name, tree / "agent" / "__init__.py"
+        today = datetime.now(UTC).date().isoformat()
+        changelog.write_text(_HEADING.sub(f"## {version} ({today})", changelog.read_text()))
+        said.write_text(re.sub('(?<=__version__ = ")[^"]+', version, said.read_text()))
+        git("commit", "--quiet", "--all", "--message", f"Release {version}", at=tree)
+        yield git("rev-parse", "HEAD", at=tree)
+    finally:
+        shutil.rmtree(tree, ignore_errors=True)  # it may be half made
+        git("worktree", "prune")
+
+
+def _built(commit: str, tree: Path) -> list[Path]:
+    """Build wheel and sdist of a commit in a folder of its own; time is that of the commit."""
     tree.mkdir()
-    packed = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True)
+    packed = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True)
     subprocess.run(["tar", "-x"], cwd=tree, input=packed.stdout, check=True)
-    at = {"SOURCE_DATE_EPOCH": git("log", "-1", "--format=%ct"), "PYTHONPATH": str(tree)}
+    at = {"SOURCE_DATE_EPOCH": git("log", "-1", "--format=%ct", commit), "PYTHONPATH": str(tree)}
 
     def run(*words: str | Path) -> bytes:
         command = [sys.executable, "-m", *words]
@@ -118,8 +171,6 @@ def _built(tree: Path) -> list[Path]:
 
 def _tried(wheel: Path, folder: Path) -> list[Path]:
     """Install the wheel alone, run the demo, and write what was installed with it."""
-    if not CYCLONEDX.is_file():
-        sys.exit("cyclonedx-py writes the bill of materials: `./scripts/peers` installs it")
     home = folder / "home"
     home.mkdir()
     venv.create(home / "venv", with_pip=True)
@@ -130,15 +181,19 @@ def _tried(wheel: Path, folder: Path) -> list[Path]:
         sys.exit(f"could not install {wheel.name}")
     alone = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     subprocess.run(
-        [python, "-m", "agent", "demo"], cwd=home, env=alone, check=True, stdin=subprocess.DEVNULL
+        [python.with_name("cellagent"), "demo"],
+        cwd=home,
+        env=alone,
+        check=True,
+        stdin=subprocess.DEVNULL,
     )
     stem = "-".join(wheel.name.split("-")[:2])
     bill = wheel.with_name(f"{stem}.cdx.json")
     command = [CYCLONEDX, "environment", python, "--pyproject", ROOT / "pyproject.toml"]
     subprocess.run([*command, "--output-reproducible", "--of", "JSON", "-o", bill], check=True)
-    licences = wheel.with_name(f"{stem}-licences.txt")
-    licences.write_text("".join(f"{line}\n" for line in licences(json.loads(bill.read_text()))))
-    return [bill, licences]
+    listed = wheel.with_name(f"{stem}-licences.txt")
+    listed.write_text("".join(f"{line}\n" for line in licences(json.loads(bill.read_text()))))
+    return [bill, listed]
 
 
 def licences(bill: dict[str, list[dict[str, Any]]]) -> Iterator[str]:

@@ -40,7 +40,7 @@ def as_it_is(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name and (ROOT / name).is_file():
             (made / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, made / name)
-    git(made, "init", "--quiet")
+    git(made, "init", "--quiet", "--initial-branch", release.BRANCH)
     git(made, "add", "--all")
     git(made, "commit", "--quiet", "--message", "as it is")
     return made
@@ -65,12 +65,22 @@ def released(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def state(clone: Path) -> list[str]:
+    """Return what a release changes of a repository."""
+    asked = (("rev-parse", "main"), ("tag",), ("status", "--porcelain"), ("worktree", "list"))
+    return [git(clone, *words) for words in asked]
+
+
 def test_a_release_is_dated_tagged_and_whole(clone: Path, tmp_path: Path) -> None:
     dist = tmp_path / "dist"
     done = released(clone, "9.8.7", "--build-only", "--dist", str(dist))
 
     assert done.returncode == 0, done.stderr
-    assert git(clone, "tag", "--points-at", "HEAD").split() == ["v9.8.7"]
+    assert git(clone, "tag", "--points-at", "main").split() == ["v9.8.7"]
+    assert git(clone, "log", "--format=%s", "-1").strip() == "Release 9.8.7"
+    assert not git(clone, "status", "--porcelain")
+    assert len(git(clone, "worktree", "list").splitlines()) == 1
+    assert done.stderr.splitlines()[-1] == "to publish it: git push origin main v9.8.7"
     assert re.search(
         r"^## 9\.8\.7 \(\d{4}-\d\d-\d\d\)$", (clone / "CHANGELOG.md").read_text(), re.MULTILINE
     )
@@ -105,11 +115,46 @@ def test_a_wheel_that_differs_when_it_is_built_again_is_refused(
     )
     git(clone, "commit", "--quiet", "--all", "--message", "never the same")
 
-    done = released(clone, "--build-only", "--dist", str(tmp_path / "dist"))
+    before = state(clone)
+
+    done = released(clone, "9.8.7", "--build-only", "--dist", str(tmp_path / "dist"))
 
     assert done.returncode == 1
     assert "is not the same when it is built again" in done.stderr
     assert not (tmp_path / "dist").exists()
+    assert state(clone) == before
+
+
+def test_a_build_that_fails_is_named_and_releases_nothing(clone: Path, tmp_path: Path) -> None:
+    (clone / "hatch_build.py").write_text("raise SystemExit(3)\n")
+    git(clone, "commit", "--quiet", "--all", "--message", "broken")
+    before = state(clone)
+
+    done = released(clone, "9.8.7", "--build-only", "--dist", str(tmp_path / "dist"))
+
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("nothing is released: exit code 3 of ")
+    assert "hatchling build" in last
+    assert "Traceback" not in done.stderr
+    assert state(clone) == before
+
+
+def test_ctrl_c_in_the_middle_releases_nothing(clone: Path, tmp_path: Path) -> None:
+    hook = clone / "hatch_build.py"
+    hook.write_text(
+        "import os, signal\n" + hook.read_text() + "        os.kill(os.getppid(), signal.SIGINT)\n"
+    )
+    git(clone, "commit", "--quiet", "--all", "--message", "stopped while it is built")
+    before = state(clone)
+
+    done = released(clone, "9.8.7", "--build-only", "--dist", str(tmp_path / "dist"))
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "stopped: nothing is released"
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "dist").exists()
+    assert state(clone) == before
 
 
 @pytest.mark.parametrize("version", ["1", "v1.2.3", "1.2.3rc1"])
@@ -134,6 +179,34 @@ def test_a_version_is_tagged_once(clone: Path) -> None:
     assert done.returncode == 1
     assert "v9.8.7 is tagged already" in done.stderr
     assert not git(clone, "status", "--porcelain")
+
+
+def test_only_main_is_released(clone: Path) -> None:
+    git(clone, "switch", "--quiet", "--create", "mine")
+    before = state(clone)
+    done = released(clone, "9.8.7")
+    assert done.returncode == 1
+    assert "this is mine; what is released is main: `git switch main`" in done.stderr
+    git(clone, "switch", "--quiet", "--detach")
+    assert "no branch is checked out" in released(clone, "9.8.7").stderr
+    git(clone, "switch", "--quiet", "mine")
+    assert state(clone) == before
+
+
+def test_a_version_comes_after_those_in_the_changelog(clone: Path) -> None:
+    for version in ("0.1.0", "0.0.9"):
+        done = released(clone, version)
+        assert done.returncode == 1
+        assert f"{version} does not come after 0.1.0" in done.stderr
+    assert not git(clone, "status", "--porcelain")
+
+
+def test_nothing_is_begun_without_what_writes_the_bill_of_materials(clone: Path) -> None:
+    before = state(clone)
+    done = released(clone, "9.8.7")
+    assert done.returncode == 1
+    assert "`./scripts/peers` installs it" in done.stderr
+    assert state(clone) == before
 
 
 def test_a_changelog_without_news_is_not_released(clone: Path) -> None:
