@@ -48,7 +48,7 @@ class SmpKit:
     mood: str = "good"
     """good; mute (no answer at all); dead (never back after a restart); no-swap (MCUboot refuses
     the image); crash (the new image falls over, so the next restart goes back); cut (the line
-    goes dead after half an upload)."""
+    goes dead after half an upload); lossy (packets of an upload are lost, and answers)."""
     mode: int | None = None
     """The mode of MCUboot, if its application can tell it."""
     uploads: int = 0
@@ -202,7 +202,13 @@ class SmpKit:
         head = smp_header.Header.loads(data[:8])
         body = cbor2.loads(bytes(data[8:])) if len(data) > 8 else {}
         write = head.op is smp_header.OP.WRITE
+        loses = self.mood == "lossy" and body.get("off", 0) > 0
+        if loses and self.requests % 9 == 0:
+            self.requests += 1
+            return None
         reply = cbor2.dumps(self.answer(int(head.group_id), int(head.command_id), write, body))
+        if loses and self.requests % 9 == 5:
+            return None
         answered = smp_header.Header(
             op=smp_header.OP.WRITE_RSP if write else smp_header.OP.READ_RSP,
             version=head.version,

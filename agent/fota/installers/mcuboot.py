@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
+_TRIES = 3
+"""Times that a packet of an upload is sent: one that a line lost a byte of has no answer."""
+_TRIES = 3
+"""Times that a packet of an upload is sent: the line may lose a byte of it, or of its answer."""
 _REPEATS = 100
 """Answers in a row that ask for nothing new, after which an upload is given up."""
 _WITHOUT_TRIAL = {
@@ -209,9 +213,20 @@ class McubootInstaller:
         from smpclient.transport.serial import SMPSerialTransport
 
         class Client(SMPClient):
-            """Raises SMPClientException also for what its parsers let through: no CBOR, no map."""
+            """Raises SMPClientException also for what its parsers let through: no CBOR, no map.
+
+            Sends a packet of an upload again that had no answer: the kit takes none twice, and asks
+            for the one that it lacks.
+            """
 
             async def request(self, request: Any, timeout_s: float | None = None) -> Any:
+                for _ in range(_TRIES if getattr(request, "off", 0) else 1):
+                    with suppress(TimeoutError):
+                        return await self._answer_to(request, timeout_s)
+                # What smpclient says of it holds the whole packet.
+                raise TimeoutError(f"no answer in {timeout_s or _ANSWER_S:g} s")
+
+            async def _answer_to(self, request: Any, timeout_s: float | None) -> Any:
                 try:
                     return await super().request(request, timeout_s)
                 except (CBORError, SMPException, ValueError, TypeError, AssertionError) as odd:
