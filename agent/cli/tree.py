@@ -47,7 +47,11 @@ class LazyGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return a command of the table, None where it has none of that name."""
         entry = self.table.get(cmd_name)
-        return entry.load() if isinstance(entry, Entry) else entry
+        if not isinstance(entry, Entry):
+            return entry
+        command = entry.load()
+        command.name = cmd_name  # that of its function stood in the man page
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the table without importing anything."""
