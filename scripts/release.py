@@ -187,12 +187,20 @@ def _tried(wheel: Path, folder: Path) -> list[Path]:
         check=True,
         stdin=subprocess.DEVNULL,
     )
-    stem = "-".join(wheel.name.split("-")[:2])
-    bill = wheel.with_name(f"{stem}.cdx.json")
+    return _listed(python, wheel)
+
+
+def _listed(python: Path, wheel: Path) -> list[Path]:
+    """Write, beside the wheel, what the environment of `python` holds, and its licences."""
+    version = wheel.name.split("-")[1]
+    bill = wheel.with_name(f"cellagent-{version}.cdx.json")
     command = [CYCLONEDX, "environment", python, "--pyproject", ROOT / "pyproject.toml"]
     subprocess.run([*command, "--output-reproducible", "--of", "JSON", "-o", bill], check=True)
-    listed = wheel.with_name(f"{stem}-licences.txt")
-    listed.write_text("".join(f"{line}\n" for line in licences(json.loads(bill.read_text()))))
+    said = json.loads(bill.read_text())
+    said["metadata"]["component"]["version"] = version  # pyproject.toml only says where it stands
+    bill.write_text(f"{json.dumps(said, indent=1)}\n")
+    listed = bill.with_name(f"cellagent-{version}-licences.txt")
+    listed.write_text("".join(f"{line}\n" for line in licences(said)))
     return [bill, listed]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -96,7 +98,7 @@ def test_a_release_is_dated_tagged_and_whole(clone: Path, tmp_path: Path) -> Non
             assert b"_CELLAGENT_COMPLETE" in opened.read(f"{shared}/{name}"), name
         assert b"_CELLAGENT" in opened.read(f"{shared}/fish/vendor_completions.d/cellagent.fish")
     assert '"9.8.7"' in manual.splitlines()[[".TH" in x for x in manual.splitlines()].index(True)]
-    assert "modem check" in manual
+    assert "cellagent modem check [OPTIONS]" in manual
     with tarfile.open(sdist) as packed:
         names = packed.getnames()
     assert "cellagent-9.8.7/share/man/man1/cellagent.1" in names
@@ -216,6 +218,26 @@ def test_a_changelog_without_news_is_not_released(clone: Path) -> None:
     done = released(clone, "9.8.7")
     assert done.returncode == 1
     assert "has no heading" in done.stderr
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(not release.CYCLONEDX.is_file(), reason="needs cyclonedx-py: ./scripts/peers")
+def test_what_is_installed_is_listed_beside_the_wheel(tmp_path: Path) -> None:
+    wheel = tmp_path / "cellagent-9.8.7-py3-none-any.whl"
+
+    bill, licences = release._listed(Path(sys.executable), wheel)
+
+    assert (bill.name, licences.name) == (
+        "cellagent-9.8.7.cdx.json",
+        "cellagent-9.8.7-licences.txt",
+    )
+    said = json.loads(bill.read_text())
+    assert (said["bomFormat"], said["specVersion"]) == ("CycloneDX", "1.6")
+    assert said["metadata"]["component"]["name"] == "cellagent"
+    assert said["metadata"]["component"]["version"] == "9.8.7"
+    assert (
+        f"msgspec {metadata.version('msgspec')}: BSD-3-Clause" in licences.read_text().splitlines()
+    )
 
 
 def test_each_package_stands_with_its_licence() -> None:
