@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
-_TRIES = 3
+_TRIES = 2
 """Times that a packet of an upload is sent: one that a line lost a byte of has no answer."""
-_TRIES = 3
-"""Times that a packet of an upload is sent: the line may lose a byte of it, or of its answer."""
+_SILENCES = 20
+"""Packets of an upload without an answer after which it ends; two, where it got nowhere between."""
 _REPEATS = 100
 """Answers in a row that ask for nothing new, after which an upload is given up."""
 _WITHOUT_TRIAL = {
@@ -213,22 +213,13 @@ class McubootInstaller:
         from smpclient.transport.serial import SMPSerialTransport
 
         class Client(SMPClient):
-            """Raises SMPClientException also for what its parsers let through: no CBOR, no map.
-
-            Sends a packet of an upload again that had no answer: the kit takes none twice, and asks
-            for the one that it lacks.
-            """
+            """Raises SMPClientException also for what its parsers let through: no CBOR, no map."""
 
             async def request(self, request: Any, timeout_s: float | None = None) -> Any:
-                for _ in range(_TRIES if getattr(request, "off", 0) else 1):
-                    with suppress(TimeoutError):
-                        return await self._answer_to(request, timeout_s)
-                # What smpclient says of it holds the whole packet.
-                raise TimeoutError(f"no answer in {timeout_s or _ANSWER_S:g} s")
-
-            async def _answer_to(self, request: Any, timeout_s: float | None) -> Any:
                 try:
                     return await super().request(request, timeout_s)
+                except TimeoutError:  # what it says holds the whole packet
+                    raise TimeoutError(f"no answer in {timeout_s or _ANSWER_S:g} s") from None
                 except (CBORError, SMPException, ValueError, TypeError, AssertionError) as odd:
                     raise SMPClientException(str(odd) or type(odd).__name__) from odd
 
@@ -256,7 +247,29 @@ class McubootInstaller:
 
 
 async def _upload(client: SMPClient, content: bytes, progress: ProgressCallback) -> None:
-    """Upload an image into the second slot. Raises InstallFailed where the kit refuses it."""
+    """Upload an image into the second slot. Raises InstallFailed where the kit refuses it.
+
+    The line may lose a byte of a packet or of its answer, and the kit may restart: begun anew, an
+    upload goes on where the kit says.
+    """
+    barren = 0
+    for left in reversed(range(_SILENCES)):
+        start = -1
+        try:
+            async for offset in _uploading(client, content):
+                start = offset if start < 0 else start
+                barren = 0 if offset > start else barren
+                progress("upload", offset, len(content))
+        except TimeoutError:
+            barren += 1
+            if barren == 2 or not left:
+                raise
+        else:
+            return
+
+
+async def _uploading(client: SMPClient, content: bytes) -> AsyncIterator[int]:
+    """Upload an image, yielding the byte that the kit asks for next."""
     from smpclient.exceptions import SMPUploadError
 
     furthest, since = -1, 0
@@ -271,7 +284,7 @@ async def _upload(client: SMPClient, content: bytes, progress: ProgressCallback)
                     f"the kit does not take the image: it asks for byte {offset} of {len(content)}"
                     + f" after it had {furthest}" * (0 <= offset <= len(content))
                 )
-            progress("upload", offset, len(content))
+            yield offset
     except SMPUploadError as refused:
         raise InstallFailed(f"the kit refused the upload: {_reason(refused)}") from refused
 

@@ -43,6 +43,7 @@ class QuickClock(ManualClock):
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcuboot, "_ANSWER_S", 0.4)
+    monkeypatch.setattr(mcuboot, "_ERASE_S", 0.8)
 
 
 @asynccontextmanager
@@ -125,7 +126,7 @@ async def test_a_line_that_goes_dead_is_a_lost_link_and_the_upload_goes_on_later
 ) -> None:
     async with kit(tmp_path, mood="cut") as served:
         installer, new = McubootInstaller(served.port), package(tmp_path)
-        with pytest.raises(LinkLost, match=r"went silent during the upload: no answer in 0\.4 s$"):
+        with pytest.raises(LinkLost, match=r"went silent during the upload: no answer in 0\.8 s$"):
             await installer.install(new, lambda *_: None)
         served.mood = "good"
         served._deaf = False
@@ -140,7 +141,17 @@ async def test_an_upload_over_a_line_that_loses_packets_and_answers_comes_to_its
         installer, new = McubootInstaller(served.port), package(tmp_path)
         await installer.install(new, lambda *_: None)
         assert await read_back(installer, new, before="1.0.0", clock=QuickClock()) == "2.0.1.7"
-        assert served.uploads == 1
+        # The answer to the last packet is lost, too: it is uploaded once more.
+        assert served.uploads == 2
+
+
+async def test_an_upload_that_is_lost_again_and_again_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcuboot, "_SILENCES", 3)
+    async with kit(tmp_path, mood="lossy") as served:
+        with pytest.raises(LinkLost, match="went silent"):
+            await McubootInstaller(served.port).install(package(tmp_path), lambda *_: None)
 
 
 async def test_a_kit_that_is_not_fit_says_why(tmp_path: Path) -> None:
