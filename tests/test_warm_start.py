@@ -130,6 +130,23 @@ def test_what_a_fork_cannot_be_told_starts_cold(told: dict[str, Any], tmp_path: 
         process.kill()
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_whether_its_output_is_kept_back_is_told_to_a_fork_too(
+    unbuffered: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    stream = warm_start._text(1, sys.__stdout__, "wb")
+    assert stream.write_through is bool(unbuffered)
+    stream.detach()
+    with subprocess.Popen(
+        [*COMMAND, "modem", "virtual", "--pty", str(tmp_path / "kit")], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert b"ready" in process.stdout.readline()
+        assert _warm(process)
+        process.kill()
+
+
 @pytest.mark.parametrize("how", [signal.SIG_IGN, signal.SIG_DFL], ids=["ignored", "usual"])
 def test_it_ignores_the_signals_that_the_test_ignores(how: signal.Handlers) -> None:
     """As a cold one does: `nohup` around the whole suite is not to reach it past the test."""

@@ -35,12 +35,19 @@ from on_a_terminal import take_terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 _COMMAND = [sys.executable, "-m", "agent"]
-# What functions of the project import, and its modules do not.
+# What functions of the project and of its libraries import, and their modules do not.
 _LIBRARIES = (
-    *("click.shell_completion", "httpx._main", "psycopg", "rich.live", "rich.progress"),
-    *("rich.table", "sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql"),
+    *("_strptime", "anyio._backends._asyncio", "click._textwrap", "click.shell_completion"),
+    *("cryptography.hazmat.backends.openssl.backend", "dbus_fast.aio", "elftools.elf.elffile"),
+    *("encodings.ascii", "encodings.idna", "encodings.unicode_escape", "encodings.utf_8_sig"),
+    *("httpx._main", "importlib.readers", "prometheus_client", "psycopg", "resource"),
+    *("rich.live", "rich.progress", "rich.table", "serial.tools.list_ports"),
+    *("smpclient.transport.serial", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite"),
+    *("tomlkit", "uvicorn.lifespan.off", "uvicorn.lifespan.on", "xml.etree.ElementTree"),
 )
 _SETTINGS = ("PYTHON", "LANG", "LC_", "OPENSSL_", "LD_", "COVERAGE_")
+# Of these: what a fork is told, and what means nothing to it.
+_TOLD = ("PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")
 _LENGTH = struct.Struct("=I")
 _PR_SET_CHILD_SUBREAPER = 36
 # What a program may have been told to ignore by whoever started it: nohup, a script's background.
@@ -152,7 +159,7 @@ def _settings(environment: Any) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if name.startswith(_SETTINGS) and name != "PYTHONPATH"
+        if name.startswith(_SETTINGS) and name not in _TOLD
     }
 
 
@@ -245,6 +252,7 @@ def _text(number: int, before: Any, mode: str) -> io.TextIOWrapper:
         errors=before.errors,
         newline="\n",
         line_buffering=number == 2 or os.isatty(number),
+        write_through=bool(number and os.environ.get("PYTHONUNBUFFERED")),
     )
 
 
