@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -191,12 +191,18 @@ async def _serve(session: Session, given: _ServeOptions) -> int:
     except ValueError as error:
         raise UsageError(str(error), hint="`--fault help` shows how they are written") from error
     async with contextlib.AsyncExitStack() as opened:
-        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-cloud-")))
         ending = (signal.SIGINT, signal.SIGTERM, *not_ignored(HANG_UP))
         stopped = opened.enter_context(first_signal(*ending))
-        keys = folder
+
+        def temporary() -> Path:
+            """Make a folder that is deleted in the end; one that is killed would leave it."""
+            folder = tempfile.TemporaryDirectory(prefix="cellagent-cloud-")
+            return Path(opened.enter_context(folder))
+
         if given.state:  # whole, for a profile is read from any folder
             keys = given.state.absolute().with_name(f"{given.state.name}.keys")
+        else:
+            keys = temporary()
         address = f"{given.host}:{given.port}"
         serve = serving(
             cloud, host=given.host, port=given.port, split=given.split, strict=given.strict
@@ -209,7 +215,7 @@ async def _serve(session: Session, given: _ServeOptions) -> int:
             proxy = connect_proxy(cloud, given.connect_proxy, given.ca_file, given.connect_hosts)
             port = await _start(opened, proxy, f"127.0.0.1:{given.connect_proxy}")
             note(f"proxy for unmodified tools: HTTPS_PROXY=http://127.0.0.1:{port}")
-        environment = _profile(given, ready, folder)
+        environment = _profile(given, ready, temporary)
         if session.json or not sys.stdout.isatty():
             emit(ready)
         else:
@@ -236,7 +242,9 @@ def _summary(given: _ServeOptions, ready: dict[str, Any]) -> Iterator[str]:
     yield "Ctrl-C ends it"
 
 
-def _profile(given: _ServeOptions, ready: dict[str, Any], folder: Path) -> dict[str, str]:
+def _profile(
+    given: _ServeOptions, ready: dict[str, Any], temporary: Callable[[], Path]
+) -> dict[str, str]:
     """Write the profile, a temporary one for CMD alone; return the environment of CMD."""
     if given.profile is None and not given.program:
         return {}
@@ -245,7 +253,7 @@ def _profile(given: _ServeOptions, ready: dict[str, Any], folder: Path) -> dict[
         note(f"profile {given.profile} written to {path}")
         return {"CELLAGENT_PROFILE": given.profile}
     # No --write-profile: CMD gets one that is deleted with the folder.
-    path = write_standin_profile("standin", ready, file=folder / "config.toml")
+    path = write_standin_profile("standin", ready, file=temporary() / "config.toml")
     return {"CELLAGENT_PROFILE": "standin", "CELLAGENT_CONFIG": str(path)}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import completed
 from on_a_terminal import ROOT, on_a_terminal
+from restartable_standin import restartable_standin
 
 from agent.cli.cloud import write_standin_profile
 from agent.config import load
@@ -134,3 +135,14 @@ def test_a_profile_names_the_keys_of_a_state_file_by_their_whole_paths(tmp_path:
         assert Path(file).is_absolute()
         assert Path(file).is_file()
         assert tmp_path / "cloud.db.keys" in Path(file).resolve().parents
+
+
+def test_with_a_state_file_nothing_is_left_that_only_its_end_would_delete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with restartable_standin(tmp_path, {}) as cloud:
+        cloud.kill()
+    assert not list(temporary.iterdir())
