@@ -14,6 +14,7 @@ from modem_manager import mocked_modem_manager
 from network_manager import private_bus
 from pty_far_end import PtyFarEnd
 
+from at.ports import holders
 from at.ports.holders import holder_of, opening_error
 from at.protocol.errors import PortForbidden
 
@@ -64,6 +65,7 @@ def proc(tmp_path: Path) -> Path:
 def test_modem_manager_says_whether_it_has_the_port(
     ports: list[str], holder: str, proc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(holders, "_ANSWER_S", 60.0)  # a busy machine may take its time
     with mocked_modem_manager(tmp_path, *ports) as address:
         monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", address)
         assert holder_of(DEVICE, proc) == holder
