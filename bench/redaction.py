@@ -9,7 +9,7 @@ from measure import Row, T
 
 from agent.console.log_line import parse_line
 from agent.redact import redact
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

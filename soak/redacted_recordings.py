@@ -37,9 +37,9 @@ from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError, CommandRejected, TranscriptError
 from at.tokens.jwt import verify
 from at.transcripts.recorder import Recorder
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
+from at.transcripts.redaction.resigning import published_key
 from at.transcripts.replay_transport import ReplayTransport
-from at.transcripts.resigning import published_key
 from at.transcripts.step_matching import Playback
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import Transcript, format_transcript, parse_transcript

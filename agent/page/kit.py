@@ -293,7 +293,7 @@ def _line(name: str, line: Moment) -> Html:
 
 def console_text(feed: MomentFeed) -> Iterator[str]:
     """Yield what is kept of a console, with times, without secrets and identities."""
-    from at.transcripts.redaction import Redactor
+    from at.transcripts.redaction.redactor import Redactor
 
     redactor = Redactor(identity=True)
     for line in feed.recent.of(CONSOLE):

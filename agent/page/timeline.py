@@ -135,7 +135,7 @@ def recording(
     kit: KitStatus, recent: RecentMoments, since: datetime | None, until: datetime | None
 ) -> str:
     """Return the AT lines of a stretch as a transcript, without secrets and identities."""
-    from at.transcripts.redaction import Redactor
+    from at.transcripts.redaction.redactor import Redactor
     from at.transcripts.steps import Direction, TranscriptStep
     from at.transcripts.transcript import Transcript, format_transcript
 

@@ -10,7 +10,7 @@ import msgspec
 
 from agent.config.private_files import replacing
 from agent.redact import HIDDEN, redact
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from agent.testing.cloud import SeenRequest

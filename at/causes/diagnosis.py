@@ -9,7 +9,7 @@ from at.causes.evidence import Evidence
 from at.causes.facts import Fact
 from at.causes.table import ABSENT, ANY, LINE, Certainty, Expected, Row, Table, load
 from at.protocol.command_redaction import without_secrets
-from at.transcripts.log_reader import read_lines
+from at.transcripts.logs.reader import read_lines
 
 MOST = 5
 _MOST_FAILURES = 2

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from at.transcripts.log_reader import LogLine, ReadLog, Side, read_log
+from at.transcripts.logs.reader import LogLine, ReadLog, Side, read_log
 from at.transcripts.recorder import Recorder
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import RECEIVED_END, Direction, TranscriptStep
 from at.transcripts.transcript import Transcript
 

@@ -18,7 +18,7 @@ from at.protocol.dialect import TRAITS
 from at.protocol.errors import TranscriptError
 from at.transcripts.interruptions import is_cut
 from at.transcripts.payloads import Payloads, Phase
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import Direction, TranscriptStep, format_step
 from at.transcripts.transcript import Transcript, format_transcript
 from at.transport.base import Receiver, Transport

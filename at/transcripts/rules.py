@@ -10,7 +10,7 @@ from enum import Enum
 
 from at.protocol.command_redaction import MARKER
 from at.protocol.errors import TranscriptError
-from at.transcripts.made_up import TEST_TAC, luhn_digit
+from at.transcripts.redaction.made_up import TEST_TAC, luhn_digit
 
 _ESCAPE = r"\\(x[0-9A-Fa-f]{2}|.|$)"
 _ESCAPES = re.compile(_ESCAPE, re.DOTALL)

@@ -14,12 +14,12 @@ from at.protocol.counts import counted
 from at.protocol.dialect import LEAVE_DATA_MODE, Dialect
 from at.protocol.errors import TranscriptError
 from at.protocol.resynchronisation import POISON, PROBES
-from at.transcripts import made_up
 from at.transcripts.exchanges import Course, split_exchanges
+from at.transcripts.redaction import made_up
+from at.transcripts.redaction.written_credentials import WrittenCredential, written_credential
 from at.transcripts.rules import escape
 from at.transcripts.sent_match import WILD, SentMatch
 from at.transcripts.steps import Direction, TranscriptStep
-from at.transcripts.written_credentials import WrittenCredential, written_credential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,7 +28,7 @@ from at.driver.opening import transport_of
 from at.protocol.errors import AtError, LinkLost, ModemReset
 from at.protocol.state_machine import Transitions
 from at.transcripts.recorder import Recorder, TappedTransport
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import TranscriptStep
 from at.transport.base import Receiver
 

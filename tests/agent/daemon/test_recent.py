@@ -9,7 +9,7 @@ from agent.console.line_classifier import OverlongLine
 from agent.console.log_line import LogLine
 from agent.daemon.recent import AT, CONSOLE, LIMITS, MOMENT_BYTES, RecentMoments
 from at.transcripts.recorder import Recorder
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import Direction
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from at.transcripts.interruptions import is_cut, without_logs
 from at.transcripts.recorder import Recorder
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import Direction
 
 LOG = b"[00:00:01.000,000] <inf> app: up\r\n"

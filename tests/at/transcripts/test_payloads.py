@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.transcripts.recorder import Recorder
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.step_matching import Playback
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import Transcript

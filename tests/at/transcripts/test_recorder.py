@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from secret_spellings import spelled
 
 from at.transcripts.recorder import Recorder
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import Direction
 
 CANARY = "c0ffee5ec2e7"

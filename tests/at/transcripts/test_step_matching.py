@@ -12,7 +12,7 @@ from secret_spellings import CANARY, spelled
 
 from at.protocol.command_redaction import without_secrets
 from at.protocol.errors import TranscriptError
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.rules import unescape
 from at.transcripts.step_matching import Playback
 from at.transcripts.steps import Direction, TranscriptStep

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from at.transcripts.written_credentials import WrittenCredential, written_credential
+from at.transcripts.redaction.written_credentials import WrittenCredential, written_credential
 
 
 def digest(content: bytes) -> bytes:

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.log_reader import LogLine, Side, read_lines, read_log
-from at.transcripts.log_shapes import FOREIGN, SHAPES
+from at.transcripts.logs.reader import LogLine, Side, read_lines, read_log
+from at.transcripts.logs.shapes import FOREIGN, SHAPES
 
 SENT, RECEIVED, LOG = Side.SENT, Side.RECEIVED, Side.LOG
 SESSION = (

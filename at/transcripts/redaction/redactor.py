@@ -18,7 +18,7 @@ from at.protocol.answer_or_notice import (
 from at.protocol.command_redaction import without_secrets
 from at.protocol.items import final_result
 from at.protocol.secret_parameters import ANSWER, SET
-from at.transcripts.identity import IdentityRedactor
+from at.transcripts.redaction.identity import IdentityRedactor
 
 # A token without its signature opens nothing.
 _SIGNATURE = b"A" * 86

@@ -1,4 +1,4 @@
-"""Reads a log of a modem's session, of any shape that `log_shapes` knows. Pure.
+"""Reads a log of a modem's session, of any shape that `shapes` knows. Pure.
 
 Bytes become lines, each with its direction, and its time where the log has one.
 """
@@ -14,9 +14,9 @@ from itertools import chain, islice
 
 from at.protocol.errors import TranscriptError
 from at.protocol.items import final_result
-from at.transcripts import log_shapes
-from at.transcripts.log_shapes import COMMAND, KIT_LOG, NAMED_ANSWER, Rest, Shape
-from at.transcripts.log_wrapping import literals, unwrapped
+from at.transcripts.logs import shapes
+from at.transcripts.logs.shapes import COMMAND, KIT_LOG, NAMED_ANSWER, Rest, Shape
+from at.transcripts.logs.wrapping import literals, unwrapped
 from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import Transcript, parse_transcript
@@ -110,7 +110,7 @@ def _heads(lines: Iterable[str]) -> Iterator[_Head]:
 
 def _shape_of(heads: Iterable[_Head]) -> Shape:
     sample = list(islice((head for head in heads if _AT_WITHIN.search(head.text)), _SAMPLE_LINES))
-    return max(log_shapes.SHAPES, key=lambda shape: _score(shape, sample))
+    return max(shapes.SHAPES, key=lambda shape: _score(shape, sample))
 
 
 def read_log(data: bytes) -> ReadLog:
@@ -150,7 +150,7 @@ class _Head:
 def _without_leads(line: str, number: int) -> _Head:
     text = raw = _COLOUR.sub("", line).replace("\x00", "")
     at_s: float | None = None
-    leads = list(log_shapes.LEADS)
+    leads = list(shapes.LEADS)
     while not (kit_log := KIT_LOG.match(text)):
         match = next(filter(None, (lead.match(text) for lead in leads)), None)
         if match is None:
@@ -158,7 +158,7 @@ def _without_leads(line: str, number: int) -> _Head:
         leads.remove(match.re)  # each stands there once
         text = text[match.end() :]
         at_s = _seconds(match) if at_s is None else at_s
-    if kit_log and at_s is None and kit_log[1] and (clock := log_shapes.CLOCK.match(kit_log[1])):
+    if kit_log and at_s is None and kit_log[1] and (clock := shapes.CLOCK.match(kit_log[1])):
         at_s = _seconds(clock)
     return _Head(text.strip(), at_s, raw, number)
 
@@ -228,7 +228,7 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
     )
     kinds = [
         (sum(bool(kind.line.match(head.raw) or kind.line.match(head.text)) for head in heads), kind)
-        for kind in log_shapes.FOREIGN
+        for kind in shapes.FOREIGN
         if kind.mixed or not at_lines
     ]
     count, kind = max(kinds, key=lambda kind: kind[0])
@@ -317,7 +317,7 @@ def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
     for part in _without_spelt_ends(text):
         answers = False
         rest = part
-        for words in log_shapes.WORDS:
+        for words in shapes.WORDS:
             if (match := words.fullmatch(rest)) and match[1].count('"') % 2 == 0:
                 yield match[1], answers
                 rest, answers = match[2], True
@@ -327,7 +327,7 @@ def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
 def _without_spelt_ends(text: str) -> list[str]:
     """Return the parts of a line between the line ends that a tool spelt out, [""] if none."""
     parts, begin = [], 0
-    for match in log_shapes.SPELT_END.finditer(text):
+    for match in shapes.SPELT_END.finditer(text):
         quoted = text.count('"', 0, match.start()) % 2 == 1
         if match[0][0] not in "\\\r\n" or not quoted or match.end() == len(text):
             parts.append(text[begin : match.start()])

@@ -15,8 +15,8 @@ from at.protocol.errors import ParseError
 from at.tokens.attestation import read_attestation, read_generated_key
 from at.tokens.jwt import read_jwt, verify
 from at.tokens.key_formats import key_id, key_pem
-from at.transcripts import resigning
-from at.transcripts.resigning import (
+from at.transcripts.redaction import resigning
+from at.transcripts.redaction.resigning import (
     PUBLISHED_KEY_ID,
     PUBLISHED_PEM,
     published_key,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.transcripts.made_up import TEST_TAC, MadeUp, luhn_digit
+from at.transcripts.redaction.made_up import TEST_TAC, MadeUp, luhn_digit
 
 DIGITS = {
     "imei": st.from_regex(r"[0-9]{15}", fullmatch=True),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
-from at.transcripts.log_reader import Side, read_log
+from at.transcripts.logs.reader import Side, read_log
 
 TEXTS = st.text("abc'\\,;|&=é[]{}()", max_size=12)
 CELLS = st.lists(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from at.transcripts.made_up import MadeUp
-from at.transcripts.sim_files import other_content
+from at.transcripts.redaction.made_up import MadeUp
+from at.transcripts.redaction.sim_files import other_content
 
 ICCID = "98445400012091384028"  # 89444500102119830482
 IMSI = "082926101132547698"  # nine digits of it odd: 9 262011123456789

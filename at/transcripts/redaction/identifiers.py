@@ -9,8 +9,8 @@ from uuid import UUID
 
 from at.protocol.command_redaction import MARKER
 from at.protocol.errors import ParseError
-from at.transcripts import resigning
-from at.transcripts.made_up import MadeUp, luhn_digit
+from at.transcripts.redaction import resigning
+from at.transcripts.redaction.made_up import MadeUp, luhn_digit
 
 UNREADABLE = "{redacted:identity}"
 _UNREADABLE_TOKEN = f"eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.eyJyZWRhY3RlZCI6dHJ1ZX0.{'A' * 86}"

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.transcripts.identity import IdentityRedactor
-from at.transcripts.made_up import luhn_digit
-from at.transcripts.redaction import Redactor
-from at.transcripts.resigning import PUBLISHED_KEY_ID, PUBLISHED_PEM
+from at.transcripts.redaction.identity import IdentityRedactor
+from at.transcripts.redaction.made_up import luhn_digit
+from at.transcripts.redaction.redactor import Redactor
+from at.transcripts.redaction.resigning import PUBLISHED_KEY_ID, PUBLISHED_PEM
 from at.transcripts.step_matching import Playback
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import Transcript

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from at.protocol.counts import counted
 from at.protocol.errors import TranscriptError
-from at.transcripts.log_shapes import FENCE, IN, LEADS, LEFT, OUT, RIGHT
+from at.transcripts.logs.shapes import FENCE, IN, LEADS, LEFT, OUT, RIGHT
 from at.transcripts.steps import Direction
 
 _ESCAPED = {"&lt;": "<", "&gt;": ">", "&quot;": '"'}

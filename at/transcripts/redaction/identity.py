@@ -16,11 +16,11 @@ from at.protocol import notices
 from at.protocol.command import CommandText, read_command
 from at.protocol.escaped_text import cleaned_in_each_spelling
 from at.protocol.values import name_before_colon
-from at.transcripts import resigning, sim_files
-from at.transcripts.identifiers import UNREADABLE, Identifiers
 from at.transcripts.interruptions import without_logs
-from at.transcripts.made_up import luhn_digit
-from at.transcripts.written_credentials import WrittenCredential, written_credential
+from at.transcripts.redaction import resigning, sim_files
+from at.transcripts.redaction.identifiers import UNREADABLE, Identifiers
+from at.transcripts.redaction.made_up import luhn_digit
+from at.transcripts.redaction.written_credentials import WrittenCredential, written_credential
 
 Change = Callable[[str], str]
 

@@ -7,7 +7,7 @@ import re
 from secret_spellings import CANARY as SPELLED_SECRET
 from secret_spellings import spelled
 
-from at.transcripts.redaction import Redactor
+from at.transcripts.redaction.redactor import Redactor
 
 CANARY = "c0ffee5ec2e7"
 TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0." + CANARY * 7
