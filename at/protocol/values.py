@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from at.protocol.errors import ParseError
 
@@ -20,12 +20,12 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,12})?", re.ASCII)
 _HEX = re.compile(r"[0-9A-Fa-f]+", re.ASCII)
 _NAME = re.compile(r"[+%#*$^&!@][A-Za-z0-9_]+", re.ASCII)
+_BARE = re.compile(r'[^,)("]*(?=[,)]|\Z)')
 _BLANKS = " \t"
 _DEEPEST_LIST = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """One parameter: `text` is None when it is absent; `items` is set for a list in parentheses."""
 
     text: str | None = None
@@ -298,11 +298,10 @@ def _value(text: str, at: int, depth: int) -> tuple[Value, int]:
             raise ParseError('a "(" is never closed')
         value, at = Value(items=items), at + 1
     else:
-        end = min((index for mark in ",)" if (index := text.find(mark, at)) >= 0), default=size)
-        bare = text[at:end].rstrip(_BLANKS)
-        if '"' in bare or "(" in bare:
+        bare = _BARE.match(text, at)
+        if bare is None:
             raise ParseError(f"a bare value at position {at + 1} holds a quote or a parenthesis")
-        return Value(bare), end
+        return Value(bare.group().rstrip(_BLANKS)), bare.end()
     at = _skip_blanks(text, at)
     if at < size and text[at] not in ",)":
         raise ParseError(f"something follows a closed value at position {at + 1}")
