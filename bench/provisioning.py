@@ -114,9 +114,6 @@ class Ours:
             **os.environ,
             "CELLAGENT_CONFIG": str(self._settings),
             "CELLAGENT_STATE_DIR": str(self._folder / "state"),
-            # Byte code is there, as for an installed program: theirs is installed.
-            "PYTHONDONTWRITEBYTECODE": "",
-            "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
         }
         started = time.perf_counter()
         subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -80,12 +79,9 @@ def _write(folder: Path, count: int) -> None:
 def _pytest(folder: Path) -> dict[str, float]:
     """Run the tests; return the CPU seconds of each kind."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    environment = {
-        **os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "cache"),
-    }  # fmt: skip
     done = subprocess.run(
-        [*command, "--cellagent-kit=replay"], cwd=folder, env=environment, capture_output=True,
-        text=True, check=False,
+        [*command, "--cellagent-kit=replay"], cwd=folder, capture_output=True, text=True,
+        check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     return json.loads((folder / "spent.json").read_text())

@@ -1,10 +1,13 @@
-"""Finds the modules of bench/ or soak/, runs them and prints their rows."""
+"""Finds the modules of bench/ or soak/, runs each in a process of its own, prints their rows."""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import json
+import multiprocessing
+import os
 import signal
 import sys
 from dataclasses import asdict, dataclass
@@ -12,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
 
     from measure import Row
 
@@ -24,7 +28,8 @@ class Trial:
     """A module, or one of its `PARTS`, which is run and kept by itself."""
 
     about: str
-    run: Callable[[bool], Iterator[Row]]
+    module: str
+    function: str
 
 
 def run(folder: str, arguments: list[str]) -> int:
@@ -32,6 +37,9 @@ def run(folder: str, arguments: list[str]) -> int:
     # Started in the background of a script, we would hand an ignored Ctrl-C on to every command.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Byte code is there for every process that a trial starts, as for an installed program.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.path[:0] = [str(ROOT), str(ROOT / folder), str(ROOT / "tests" / "support")]
     parser = argparse.ArgumentParser(prog=f"scripts/{folder}")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--smoke", action="store_true", help="short: goals are shown, not judged")
@@ -73,38 +81,65 @@ def run(folder: str, arguments: list[str]) -> int:
 def _run(name: str, trial: Trial, *, smoke: bool, as_json: bool) -> list[Row]:
     print(f"{name}: {trial.about}", file=sys.stderr)
     rows: list[Row] = []
-    for row in trial.run(smoke):
+    for row in _rows(trial, smoke):
         rows.append(row)
         told = {"name": name, **asdict(row), "ok": row.ok}
         print(json.dumps(told) if as_json else _line(row), flush=True)
     return rows
 
 
+def _rows(trial: Trial, smoke: bool) -> Iterator[Row]:
+    """Run a trial where nothing counts that another has imported or left behind."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, its = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_work, args=(trial, smoke, its))
+    process.start()
+    its.close()
+    try:
+        while True:
+            yield ours.recv()
+    except EOFError:
+        process.join()
+    if process.exitcode:
+        sys.exit(process.exitcode)  # it has said why
+
+
+def _work(trial: Trial, smoke: bool, rows: Connection) -> None:
+    for row in getattr(importlib.import_module(trial.module), trial.function)(smoke):
+        rows.send(row)
+
+
 def found(folder: str) -> dict[str, Trial]:
     """Return the modules of a folder by their NAME, those with parts as NAME:PART."""
-    sys.path[:0] = [str(ROOT), str(ROOT / folder), str(ROOT / "tests" / "support")]
     trials = {}
     for path in sorted((ROOT / folder).glob("*.py")):
-        module = importlib.import_module(path.stem)
-        if not hasattr(module, "NAME"):
+        module = ast.parse(path.read_text())
+        values = {
+            target.id: node.value
+            for node in module.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        if "NAME" not in values:
             continue
-        if not hasattr(module, "PARTS"):
-            trials[module.NAME] = Trial(_about(module), module.run)
+        name = ast.literal_eval(values["NAME"])
+        if "PARTS" not in values:
+            trials[name] = Trial(_about(module), path.stem, "run")
             continue
-        for part in module.PARTS:
-            trials[f"{module.NAME}:{part.__name__.replace('_', '-')}"] = Trial(_about(part), part)
+        functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+        for part in ast.unparse(values["PARTS"]).strip("()").split(", "):
+            about = _about(functions[part])
+            trials[f"{name}:{part.replace('_', '-')}"] = Trial(about, path.stem, part)
     return trials
 
 
-def _about(what: object) -> str:
+def _about(what: ast.Module | ast.FunctionDef) -> str:
     """Return what a module or a function says of itself, in a line."""
-    return (what.__doc__ or "").splitlines()[0]
+    return (ast.get_docstring(what) or "").splitlines()[0]
 
 
-def _line(row: object) -> str:
-    from measure import Row
-
-    assert isinstance(row, Row)
+def _line(row: Row) -> str:
     if row.skipped:
         return f"  skip  {row.what}: {row.skipped}"
     mark = "      " if row.goal is None else "ok    " if row.ok else "MISSED"
