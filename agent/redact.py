@@ -16,14 +16,13 @@ MIN_LENGTH = 4
 
 # A text without any of these has no such shape, which is sooner seen.
 _SIGNS = ("eyJ", "earer ", "asic ", "oat_", "pin-value=", " PRIVATE KEY-----")
-_SHAPES = re.compile(
+_SHAPES = (
     r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)?"  # a JWT, whole or cut
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
     r"|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
     r"|\boat_[A-Za-z0-9_-]+"
     r"|(?<=pin-value=)[^&\s'\"]+"  # of a PKCS #11 URI
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    re.DOTALL,
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )
 
 _known: set[str] = set()
@@ -59,4 +58,8 @@ def redact(text: str) -> str:
 def _without_known(text: str) -> str:
     if _pattern is not None:
         text = _pattern.sub(HIDDEN, text)
-    return _SHAPES.sub(HIDDEN, text) if any(sign in text for sign in _SIGNS) else text
+    return (
+        re.sub(_SHAPES, HIDDEN, text, flags=re.DOTALL)
+        if any(sign in text for sign in _SIGNS)
+        else text
+    )

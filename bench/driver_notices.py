@@ -25,7 +25,7 @@ LINES = {
     " of cells, typed": b'%NCELLMEAS: 0,"11B07","26295","00B7",512,6400,230,40,9,',
 }
 LINES = {what: line.ljust(58, b"1") + b"\r\n" for what, line in LINES.items()}
-CPU_RATIOS, KINDS_RATIO = (1 / 12, 1 / 8), 1.2
+CPU_RATIOS, KINDS_RATIO = (1 / 12, 1 / 6), 1.2
 
 
 def flood(line: bytes, count: int):

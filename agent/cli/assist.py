@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import FILE, AgentGroup, OfflineCommand, emit, note
+from agent.cli.framework.command import AgentGroup, OfflineCommand, emit, note
+from agent.cli.framework.file_type import FILE
 from agent.cli.framework.terminal import TableWriter, show_progress
 from agent.location import pgps_file
 

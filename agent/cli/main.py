@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 from agent.cli import VERSION_LINE
+
+_OBJECTS_OF_A_START = 100_000
 
 
 def main() -> None:
@@ -16,6 +19,9 @@ def main() -> None:
             return
         except (OSError, AttributeError):
             pass  # closed, or full: the command line says so
+    # What is imported stays: to search it for garbage, again and again, would take a tenth of the
+    # time of a short command. One that lasts (`framework.command.run`) collects as usual.
+    gc.set_threshold(_OBJECTS_OF_A_START)
     from agent.cli.framework.command import run_command_line
     from agent.cli.framework.safe_text import guard_output
     from agent.cli.tree import root
@@ -23,4 +29,6 @@ def main() -> None:
     if os.environ.get("_CELLAGENT_COMPLETE", "").startswith("powershell"):
         import agent.cli.completion  # noqa: F401 - teaches click that shell
     guard_output()
-    sys.exit(run_command_line(root))
+    code = run_command_line(root)
+    gc.freeze()  # nor does the end of the process search what it leaves
+    sys.exit(code)

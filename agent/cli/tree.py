@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
 from agent.cli import VERSION_LINE
 from agent.cli.framework.command import SuggestingGroup
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+
+class Entry(NamedTuple):
     """A command: MODULE or MODULE:NAME below agent.cli, and its line in the help of its group.
 
     Without a NAME it is `command`.
@@ -64,6 +64,8 @@ class LazyGroup(SuggestingGroup):
         """Complete a command's name from the table without importing anything."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem  # `--help` must not pay for it
+
         return [
             CompletionItem(name, help=entry.short_help)
             for name, entry in self.table.items()

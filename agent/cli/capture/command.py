@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from agent.cli.capture.chunk_sources import read_chunks, read_pieces
-from agent.cli.framework.command import FILE, OfflineGroup, emit, note, say
+from agent.cli.framework.command import OfflineGroup, emit, note, say
+from agent.cli.framework.file_type import FILE
 from agent.errors import AgentError, UsageError
 
 if TYPE_CHECKING:

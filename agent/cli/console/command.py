@@ -12,7 +12,8 @@ import click
 import msgspec
 
 from agent.cli.console.window import RANK, ConsoleWindow
-from agent.cli.framework.command import FILE, agent_command
+from agent.cli.framework.command import agent_command
+from agent.cli.framework.file_type import FILE
 from agent.cli.framework.session import Session, held_kit
 
 if TYPE_CHECKING:

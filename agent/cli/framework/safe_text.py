@@ -28,9 +28,10 @@ _OTHERS = (
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001"
     "\U000e0020-\U000e007f"
 )
-_UNSAFE = re.compile(f"[{_OWN}{_C0}{_OTHERS}]")
-_UNSAFE_BUT_LINE_ENDS = re.compile(f"\r(?!\n)|[\x08\x1b{_C0}{_OTHERS}]")
-_UNSAFE_BUT_OWN = re.compile(f"[{_C0}{_OTHERS}]")
+# Not compiled: `re` does that, and keeps it, for those that a command comes to use.
+_UNSAFE = f"[{_OWN}{_C0}{_OTHERS}]"
+_UNSAFE_BUT_LINE_ENDS = f"\r(?!\n)|[\x08\x1b{_C0}{_OTHERS}]"
+_UNSAFE_BUT_OWN = f"[{_C0}{_OTHERS}]"
 
 AS_IN_JSON = "cellagent.as-in-json"
 r"""The error handler of the standard streams: what cannot be encoded is written as `\udcff`."""
@@ -44,13 +45,13 @@ _plain: dict[int, str] = {}
 
 def printable(text: str) -> str:
     r"""Return `text` for a person: each control and format character is `\x1b`, `\u202e`."""
-    text = _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+    text = re.sub(_UNSAFE, lambda match: match.group().encode("unicode_escape").decode(), text)
     return text.translate(_plain) if _plain else text
 
 
 def drawn(text: str) -> str:
     """Return text of ours, colours and all, with every other character as the guard shows it."""
-    return _UNSAFE_BUT_OWN.sub(_as_in_json, text)
+    return re.sub(_UNSAFE_BUT_OWN, _as_in_json, text)
 
 
 def guard_output() -> None:
@@ -93,13 +94,13 @@ def ring(stream: TextIO) -> None:
 class _GuardedStream:
     """A text stream that shows the characters of `unsafe` as JSON writes them."""
 
-    def __init__(self, inner: TextIO, unsafe: re.Pattern[str]) -> None:
+    def __init__(self, inner: TextIO, unsafe: str) -> None:
         self.inner = inner
         self._unsafe = unsafe
 
     def write(self, text: str) -> int:
         """Write the text, made safe; return the length of what was given."""
-        self.inner.write(self._unsafe.sub(_as_in_json, text))
+        self.inner.write(re.sub(self._unsafe, _as_in_json, text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

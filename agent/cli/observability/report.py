@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import click
 
-from agent.cli.framework.command import FILE, ProfileGroup, note
+from agent.cli.framework.command import ProfileGroup, note
+from agent.cli.framework.file_type import FILE
 from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 

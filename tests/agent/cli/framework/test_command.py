@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import sys
 from pathlib import Path
 
 import pytest
+import virtual_time
 from command_line import Done, cellagent
 from standin import StandIn
 
+from agent.cli import tree
+from agent.cli.framework.command import OfflineCommand, agent_command
+from agent.cli.framework.session import Session
+from agent.cli.main import main
+from agent.cli.tree import LazyGroup
 from agent.config.write import set_default_profile, write_profile
 from agent.standin.device_cloud import seed
 
@@ -93,3 +102,27 @@ async def test_a_message_names_the_profile_that_it_speaks_of_and_how_it_is_chang
     off = (await cellagent("scan", "wifi")).err
     assert "switched off in profile lab" in off
     assert "`cellagent config set location.wifi auto --profile lab`" in off
+
+
+@pytest.mark.parametrize(("lasts_s", "objects"), [(0.5, 100_000), (1.5, 2000)])
+def test_a_command_that_lasts_collects_garbage_and_a_short_one_does_not(
+    monkeypatch: pytest.MonkeyPatch, lasts_s: float, objects: int
+) -> None:
+    usual = gc.get_threshold()
+    monkeypatch.setattr(sys, "argv", ["cellagent", "lasting"])
+    monkeypatch.setattr(asyncio, "run", virtual_time.run)
+    monkeypatch.setattr(gc, "freeze", lambda: None)  # this process goes on
+    found = []
+
+    @agent_command("cellagent lasting", OfflineCommand)
+    async def lasting(_session: Session) -> None:
+        await asyncio.sleep(lasts_s)
+        found.append(gc.get_threshold()[0])
+
+    monkeypatch.setattr(tree, "root", LazyGroup(table={"lasting": lasting}))
+    try:
+        with pytest.raises(SystemExit):
+            main()
+    finally:
+        gc.set_threshold(*usual)
+    assert found == [objects]
