@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import random
-import tempfile
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from far_database import far_database
 from measure import Row
 from postgres import PostgresMissing, postgres_if_there
-from provisioning import SEED, power, service
+from provisioning import SEED, pulls, quiet_service
 from second_thoughts import second_thoughts
 from swapped_boards import swapped
 from tray_faults import with_each_fault
@@ -28,55 +26,85 @@ if TYPE_CHECKING:
 
 NAME = "far-ledger"
 _DELAYS_S = 0.0, 0.08
+Trial = Callable[["_Distance", bool], "Iterator[Row]"]
 
 
-def run(smoke: bool) -> Iterator[Row]:
-    logging.disable(logging.ERROR)
+def _at_each_distance(smoke: bool, trial: Trial) -> Iterator[Row]:
     try:
-        with (
-            tempfile.TemporaryDirectory() as name,
-            service(Path(name)) as station,
-            postgres_if_there() as server,
-        ):
+        with quiet_service() as station, postgres_if_there() as server:
             for delay_s in _DELAYS_S:
                 with far_database(server.url, delay_s) as far:
-                    for row in at_distance(station, server, far, smoke):
+                    for row in trial(_Distance(station, server, far), smoke):
                         yield replace(row, what=f"{row.what}, {delay_s * 1000:.0f} ms away")
     except PostgresMissing as missing:
         yield Row("a ledger on a server", 0, "boards", 0, skipped=str(missing))
 
 
-def at_distance(
-    station: StationFolder, server: PostgresServer, far: FarDatabase, smoke: bool
-) -> Iterator[Row]:
-    """Yield what was wrong with the ledger as far away as `far`, in `delay_s`."""
-    away = f"{far.delay_s * 1000:.0f}"
-    folder = station.folder / away
-    folder.mkdir()
+class _Distance:
+    """A station whose ledgers are as far away as `far`."""
 
-    def new_ledger(name: str) -> str:
-        near = server.new_database(f"{name}_{away}")
-        open_ledger(near, "first").close()  # makes its tables
-        return far.url_of(near)
+    def __init__(self, station: StationFolder, server: PostgresServer, far: FarDatabase) -> None:
+        self._away = f"{far.delay_s * 1000:.0f}"
+        self.server = server
+        self.far = far
+        folder = station.folder / self._away
+        folder.mkdir()
+        for file in ("ca.pem", "ca.key"):
+            (folder / file).write_bytes((station.folder / file).read_bytes())
+            (folder / file).chmod(0o600)
+        self.station = replace(station, folder=folder, ledger=self.new_ledger("boards"))
 
-    for file in ("ca.pem", "ca.key"):
-        (folder / file).write_bytes((station.folder / file).read_bytes())
-        (folder / file).chmod(0o600)
-    there = replace(station, folder=folder, ledger=new_ledger("boards"))
-    dice = random.Random(SEED)
-    yield from power(there, dice, smoke, instants=100)
+    def new_ledger(self, name: str) -> str:
+        """Return the address of a ledger with its tables made."""
+        near = self.server.new_database(f"{name}_{self._away}")
+        open_ledger(near, "first").close()
+        return self.far.url_of(near)
 
-    count = 4 if smoke else 100
-    wrong, unnoticed = swapped(there, dice, count)
-    yield Row(f"keys on a wrong board in {count} swaps", wrong, "keys", 0, f"seed {SEED}")
-    yield Row("swaps that went unnoticed", unnoticed, "swaps", 0)
 
-    rounds = 1 if smoke else 50
-    wrongs = second_thoughts(there, dice, rounds, new_ledger)
-    what = f"keys that died without a word in {rounds} rounds of second thoughts"
-    yield Row(what, len(wrongs), "keys", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
+def power(smoke: bool) -> Iterator[Row]:
+    """Pull the power of host and board at once, with the ledger 0 and 80 ms away."""
 
-    if not smoke:
-        ways, wrongs = with_each_fault(server, far)
+    def trial(there: _Distance, smoke: bool) -> Iterator[Row]:
+        yield from pulls(there.station, random.Random(SEED), smoke, instants=100)
+
+    yield from _at_each_distance(smoke, trial)
+
+
+def swaps(smoke: bool) -> Iterator[Row]:
+    """Swap boards in their runs, with the ledger 0 and 80 ms away."""
+
+    def trial(there: _Distance, smoke: bool) -> Iterator[Row]:
+        count = 4 if smoke else 100
+        wrong, unnoticed = swapped(there.station, random.Random(SEED), count)
+        yield Row(f"keys on a wrong board in {count} swaps", wrong, "keys", 0, f"seed {SEED}")
+        yield Row("swaps that went unnoticed", unnoticed, "swaps", 0)
+
+    yield from _at_each_distance(smoke, trial)
+
+
+def thoughts(smoke: bool) -> Iterator[Row]:
+    """Have second thoughts about boards that are done, with the ledger 0 and 80 ms away."""
+
+    def trial(there: _Distance, smoke: bool) -> Iterator[Row]:
+        rounds = 1 if smoke else 50
+        wrongs = second_thoughts(there.station, random.Random(SEED), rounds, there.new_ledger)
+        what = f"keys that died without a word in {rounds} rounds of second thoughts"
+        yield Row(what, len(wrongs), "keys", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
+
+    yield from _at_each_distance(smoke, trial)
+
+
+def trays(smoke: bool) -> Iterator[Row]:
+    """Strike trays of sixteen processes, with the ledger 0 and 80 ms away."""
+
+    def trial(there: _Distance, smoke: bool) -> Iterator[Row]:
+        if smoke:
+            return
+        ways, wrongs = with_each_fault(there.server, there.far)
         what = f"boards not right of trays of 16 struck in {ways} ways"
         yield Row(what, len(wrongs), "boards", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
+
+    yield from _at_each_distance(smoke, trial)
+
+
+PARTS = (power, swaps, thoughts, trays)

@@ -52,36 +52,53 @@ def service(folder: Path) -> Iterator[StationFolder]:
         server.stdout.close()
 
 
-def run(smoke: bool) -> Iterator[Row]:
+@contextlib.contextmanager
+def quiet_service() -> Iterator[StationFolder]:
+    """Serve it in a folder of its own, and log nothing of what is wrong on purpose."""
     logging.disable(logging.ERROR)
-    dice = random.Random(SEED)
-    with tempfile.TemporaryDirectory() as name, service(Path(name)) as station:
-        yield from power(station, dice, smoke)
-
-        count = 10 if smoke else 1000
-        wrong, unnoticed = swapped(station, dice, count)
-        yield Row(f"keys on a wrong board in {count} swaps", wrong, "keys", 0, f"seed {SEED}")
-        yield Row("swaps that went unnoticed", unnoticed, "swaps", 0)
-
-        rounds = 2 if smoke else 1000
-        wrongs = second_thoughts(station, dice, rounds)
-        what = f"keys that died without a word in {rounds} rounds of second thoughts"
-        yield Row(what, len(wrongs), "keys", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
-
-        levels = ["-vvv"] if smoke else ["", "-v", "-vv", "-vvv"]
-        found = canaries_found(Path(name) / "canaries", levels)
-        yield Row(f"canary secrets found at {len(levels)} verbosities", found, "secrets", 0)
-
-        yield from trays(station, smoke)
-    if not smoke:
-        for what, boards, wrongs in rows_of_instants(500, dice):
-            yield _boards(f"after {what} under {boards} boards", wrongs)
+    try:
+        with tempfile.TemporaryDirectory() as name, service(Path(name)) as station:
+            yield station
+    finally:
+        logging.disable(logging.NOTSET)
 
 
-def power(
+def power(smoke: bool) -> Iterator[Row]:
+    """Pull the power of host and board at once: at every edge of a run, and at random instants."""
+    with quiet_service() as station:
+        yield from pulls(station, random.Random(SEED), smoke)
+
+
+def swaps(smoke: bool) -> Iterator[Row]:
+    """Swap boards in their runs."""
+    count = 10 if smoke else 1000
+    with quiet_service() as station:
+        wrong, unnoticed = swapped(station, random.Random(SEED), count)
+    yield Row(f"keys on a wrong board in {count} swaps", wrong, "keys", 0, f"seed {SEED}")
+    yield Row("swaps that went unnoticed", unnoticed, "swaps", 0)
+
+
+def thoughts(smoke: bool) -> Iterator[Row]:
+    """Have second thoughts about boards that are done: other tags, devices, keys and ways."""
+    rounds = 2 if smoke else 1000
+    with quiet_service() as station:
+        wrongs = second_thoughts(station, random.Random(SEED), rounds)
+    what = f"keys that died without a word in {rounds} rounds of second thoughts"
+    yield Row(what, len(wrongs), "keys", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
+
+
+def secrets(smoke: bool) -> Iterator[Row]:
+    """Look for canary secrets in all that a run leaves behind."""
+    levels = ["-vvv"] if smoke else ["", "-v", "-vv", "-vvv"]
+    with quiet_service() as station:
+        found = canaries_found(station.folder / "canaries", levels)
+    yield Row(f"canary secrets found at {len(levels)} verbosities", found, "secrets", 0)
+
+
+def pulls(
     station: StationFolder, dice: random.Random, smoke: bool, instants: int = 500
 ) -> Iterator[Row]:
-    """Pull the power of host and board at once: at every edge of a run, and at random instants."""
+    """Pull the power of a station, with its ledger wherever that is."""
     edges = edges_of_a_run(station, 0)
     began = time.perf_counter()
     asyncio.run(station.provision(1_000))
@@ -107,29 +124,39 @@ def power(
     yield _boards(f"after runs were cut at {count} random instants", wrongs)
 
 
-def trays(station: StationFolder, smoke: bool) -> Iterator[Row]:
+def trays(smoke: bool) -> Iterator[Row]:
     """Trays of sixteen processes: unchanged, and with each fault, with both ledgers."""
     runs = 2 if smoke else 100
     writes, wrongs = unchanged(runs)
     yield Row(f"credential writes to a right tray of 16 in {runs} runs", writes, "writes", 0)
     yield _boards(f"in {runs} runs of a right tray of 16", wrongs)
-    if not smoke:
-        ways, wrongs = with_each_fault(None)
-        yield _boards(f"of trays of 16 struck in {ways} ways, SQLite", wrongs)
-    rounds = 3 if smoke else 100
+    if smoke:
+        return
+    ways, wrongs = with_each_fault(None)
+    yield _boards(f"of trays of 16 struck in {ways} ways, SQLite", wrongs)
     try:
         with postgres_if_there() as server:
-            interleaved, not_done = two_stations(station, server.url, rounds)
-            yield from stations(server, station.folder, smoke)
-            ways, wrongs = (0, []) if smoke else with_each_fault(server)
+            ways, wrongs = with_each_fault(server)
     except PostgresMissing as missing:
-        yield Row("boards of two stations", 0, "boards", 0, skipped=str(missing))
+        yield Row("boards of trays, PostgreSQL", 0, "boards", 0, skipped=str(missing))
         return
-    what = f"boards that two stations worked on at once in {rounds} rounds"
-    yield Row(what, interleaved, "boards", 0)
-    yield Row("boards that neither of them finished", not_done, "boards", 0)
-    if not smoke:
-        yield _boards(f"of trays of 16 struck in {ways} ways, PostgreSQL", wrongs)
+    yield _boards(f"of trays of 16 struck in {ways} ways, PostgreSQL", wrongs)
+    for what, boards, wrongs in rows_of_instants(500, random.Random(SEED)):
+        yield _boards(f"after {what} under {boards} boards", wrongs)
+
+
+def many_stations(smoke: bool) -> Iterator[Row]:
+    """Stations that share a ledger and want the same boards: two, then many."""
+    rounds = 3 if smoke else 100
+    try:
+        with quiet_service() as station, postgres_if_there() as server:
+            interleaved, not_done = two_stations(station, server.url, rounds)
+            what = f"boards that two stations worked on at once in {rounds} rounds"
+            yield Row(what, interleaved, "boards", 0)
+            yield Row("boards that neither of them finished", not_done, "boards", 0)
+            yield from stations(server, station.folder, smoke)
+    except PostgresMissing as missing:
+        yield Row("boards of many stations", 0, "boards", 0, skipped=str(missing))
 
 
 def stations(server: PostgresServer, folder: Path, smoke: bool) -> Iterator[Row]:
@@ -155,3 +182,6 @@ def stations(server: PostgresServer, folder: Path, smoke: bool) -> Iterator[Row]
 def _boards(what: str, wrongs: list[str]) -> Row:
     return Row(f"boards not right {what}", len(wrongs), "boards", 0,
                "; ".join(wrongs[:3]) or f"seed {SEED}")  # fmt: skip
+
+
+PARTS = (power, swaps, thoughts, secrets, trays, many_stations)
