@@ -15,6 +15,30 @@ from agent.tasks import first_of
 _SOCKET = ".s.PGSQL.5432"
 
 
+class ClientFrames:
+    """What a client sends: PostgreSQL's frontend protocol 3, cut into pieces at any place."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._before = b""
+
+    def waits_in(self, data: bytes) -> int:
+        """Return for how many answers the client waits with the frames that end in this piece.
+
+        The start of a connection, a password, a query, and what ends a message (Sync), or asks for
+        what is there already (Flush). The driver sends a Flush behind each Sync as well.
+        """
+        waits, self._rest = 0, self._rest + data
+        while True:
+            head = 1 if self._before else 0  # the first frame has no kind
+            size = head + int.from_bytes(self._rest[head : head + 4], "big")
+            if len(self._rest) < head + 4 or len(self._rest) < size:
+                return waits
+            kind = self._rest[:1] if head else b"start"
+            waits += kind in {b"start", b"p", b"Q", b"S"} or (kind == b"H" and self._before != b"S")
+            self._before, self._rest = kind, self._rest[size:]
+
+
 class FarDatabase:
     """The proxy. `url` is the database behind it; each of its answers comes `delay_s` later."""
 
@@ -24,7 +48,7 @@ class FarDatabase:
         self.url = self.url_of(url)
         self.delay_s = delay_s
         self.trips = 0
-        """Messages of the client, each after an answer to the one before."""
+        """Messages of the client whose answer it waits for, however many pieces they came in."""
         self.cut_at = 0
         """The trip whose message arrives and whose answer does not; 0: none."""
         self._over = asyncio.Event()
@@ -53,15 +77,12 @@ class FarDatabase:
             to_near.close()
             return
         answers: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
-        answered = asyncio.Event()
-        answered.set()
+        sent = ClientFrames()
         clock = asyncio.get_running_loop().time
 
         async def up() -> None:
             while data := await near.read(1 << 16):
-                if answered.is_set():
-                    answered.clear()
-                    self.trips += 1
+                self.trips += sent.waits_in(data)
                 to_far.write(data)
 
         async def down() -> None:
@@ -74,7 +95,6 @@ class FarDatabase:
             while True:
                 due, data = await answers.get()
                 await asyncio.sleep(due - clock())
-                answered.set()
                 to_near.write(data)
 
         self._taking.add(asyncio.current_task())
