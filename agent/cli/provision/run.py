@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.exports import Labels
     from agent.provisioning.handover import Handover, OnBoardCommand
-    from agent.provisioning.ledger import Ledger, WorkOrder
+    from agent.provisioning.ledger import WorkOrder
     from agent.provisioning.planning.goal import Goal
     from agent.provisioning.running.bench import Bench
     from agent.provisioning.running.board_ledger import AsyncLedger
@@ -196,7 +196,7 @@ async def _provision(
         labels = Labels(wanted.label_folder)
     async with AsyncExitStack() as stack:
         # The boards are opened and asked what they are meanwhile: it may be far away.
-        ledger = AsyncLedger(partial(_opened_ledger, settings))
+        ledger = AsyncLedger(partial(bench_options.ledger_of, settings, writes=True))
         stack.callback(ledger.close)
         open_board = bench_options.board_opener(session, system_ports)
         if program is not None:
@@ -235,17 +235,6 @@ async def _provision(
         code = view.summary()
         left = handover is not None and not await _finish(handover)
     return max(code, int(not labelled or left))
-
-
-def _opened_ledger(settings: Configuration) -> Ledger:
-    """Return the open ledger, where runs that were cut off have ended. Raises AgentError."""
-    ledger = bench_options.ledger_of(settings, writes=True)
-    try:
-        ledger.end_lost_runs()
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
 
 
 async def _watched(

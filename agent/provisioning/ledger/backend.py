@@ -50,6 +50,10 @@ class DatabaseFailed(AgentError):
         self.way_out = way_out
 
 
+class BoardsLocked(DatabaseFailed):
+    """Another process has locked one of the boards that a transaction was to lock."""
+
+
 class StationsAtWork(ResourceUnavailable):
     """Stations have claimed boards: the tables cannot be changed under them."""
 
@@ -96,6 +100,12 @@ class Database(Protocol):
 
         What is returned tells, once the transaction ended, how many are ours: another process has
         the one behind them.
+        """
+
+    def lock(self, *names: str) -> None:
+        """Lock boards as `try_lock`, where a transaction was begun: it fails unless all are ours.
+
+        Its end raises BoardsLocked then; of the locks, those that were taken before are ours.
         """
 
     def unlock(self, name: str) -> None:

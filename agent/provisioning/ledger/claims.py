@@ -86,16 +86,10 @@ class StationClaims(StationRuns):
         port of ours has.
         """
         uuid, device_id = run.uuid, run.device_id
-        if self._is_live(self._claimed.get(uuid)):
-            raise BoardBusy(f"board {uuid} is on two ports of this station")
-        live = {claim.device_id for claim in self._claimed.values() if self._is_live(claim)}
-        if device_id in live - {""}:
-            raise BoardBusy(f"device id {device_id} is being given to another board here")
-        names = _locks_of(uuid, device_id)
+        names = self._locks_for(run)
         with self._database.transaction(writes=True):
             locked = self._database.try_lock(*names)
-            session = self._database.session
-        self._claimed[uuid] = Claim(session, run.id, run.security_tag, device_id)
+            self._hold(run)
 
         def require_locked() -> None:
             number = locked()
@@ -112,11 +106,31 @@ class StationClaims(StationRuns):
 
         return require_locked
 
+    def _locks_for(self, run: RunRecord) -> list[str]:
+        """Return the names of the locks of a run. Raises BoardBusy where another port has one."""
+        if self._is_live(self._claimed.get(run.uuid)):
+            raise BoardBusy(f"board {run.uuid} is on two ports of this station")
+        live = {claim.device_id for claim in self._claimed.values() if self._is_live(claim)}
+        if run.device_id in live - {""}:
+            raise BoardBusy(f"device id {run.device_id} is being given to another board here")
+        return _locks_of(run.uuid, run.device_id)
+
+    def _hold(self, run: RunRecord) -> None:
+        """Take a run's claim for ours, in the transaction that locks it."""
+        session = self._database.session
+        self._claimed[run.uuid] = Claim(session, run.id, run.security_tag, run.device_id)
+
     def release(self, uuid: str) -> None:
         """Release the board, and its device id."""
         claim = self._claimed.pop(uuid, None)
         if claim is not None:
             self._unlock(uuid, claim)
+
+    def give_up(self, run: RunRecord) -> None:
+        """Release the board of a run, if it is this run that has it."""
+        claim = self._claimed.get(run.uuid)
+        if claim is not None and claim.run == run.id:
+            self.release(run.uuid)
 
     def _unlock(self, uuid: str, claim: Claim) -> None:
         if self._is_live(claim):

@@ -56,6 +56,18 @@ class Ledger(StationClaims):
             self.release(run.uuid)
             raise
 
+    def claim_at_once(self, run: records.RunRecord) -> Callable[[], BoardKnowledge]:
+        """Claim the board and record that its run has begun, in one message, as `together` makes.
+
+        Returns how to know the board. Raises BoardBusy where another port of ours has it; where
+        another station has, the transaction fails with BoardsLocked: `lock` tells which.
+        """
+        names = self._locks_for(run)
+        with self._database.transaction(writes=True):
+            self._database.lock(*names)
+            self._hold(run)
+            return self.begin_run(run)
+
     def begin_run(self, run: records.RunRecord) -> Callable[[], BoardKnowledge]:
         """Record that the run of a claimed board has begun; return how to know the board.
 

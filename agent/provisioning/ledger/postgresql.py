@@ -186,14 +186,16 @@ class PostgresqlDatabase:
 
     def try_lock(self, *names: str) -> Callable[[], int]:
         """Lock boards by advisory locks of this process's session; see Database."""
-        locked = str(len(names))
-        for index in reversed(range(len(names))):
-            lock = f"pg_try_advisory_lock({_LOCK_CLASS}, hashtext(:name{index}))"
-            locked = f"CASE WHEN {lock} THEN {locked} ELSE {index} END"
-        values = {f"name{index}": name for index, name in enumerate(names)}
         with self.transaction() as execute:
-            rows = execute(f"SELECT {locked}", values)
+            rows = execute(f"SELECT {_locked(names)}", _numbered(names))
         return lambda: int(rows[0][0])
+
+    def lock(self, *names: str) -> None:
+        """Lock boards, or have the transaction fail; see Database."""
+        all_of_them = f"CASE {_locked(names)} WHEN {len(names)} THEN 1 ELSE 0 END"
+        with self.transaction() as execute:
+            # What makes it fail: no other statement of ours divides.
+            execute(f"SELECT 1 / {all_of_them}", _numbered(names))
 
     def unlock(self, name: str) -> None:
         """Unlock a board, once the transaction that was begun is on disk."""
@@ -272,8 +274,23 @@ class PostgresqlDatabase:
 def _failures() -> Iterator[None]:
     try:
         yield
+    except psycopg.errors.DivisionByZero as error:
+        raise backend.BoardsLocked("another process has locked a board") from error
     except psycopg.Error as error:
         raise backend.DatabaseFailed(_first_line(error)) from error
+
+
+def _locked(names: Sequence[str]) -> str:
+    """Return what locks boards, in SQL, by their numbers: how many are ours then."""
+    locked = str(len(names))
+    for index in reversed(range(len(names))):
+        lock = f"pg_try_advisory_lock({_LOCK_CLASS}, hashtext(:name{index}))"
+        locked = f"CASE WHEN {lock} THEN {locked} ELSE {index} END"
+    return locked
+
+
+def _numbered(names: Sequence[str]) -> Mapping[str, str]:
+    return {f"name{index}": name for index, name in enumerate(names)}
 
 
 def _executed(

@@ -1,7 +1,9 @@
 """A batch of boards: one task each; one that fails never stops the others."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 
@@ -23,6 +25,7 @@ OpenBoard = Callable[[BoardLocation], AbstractAsyncContextManager["BoardPort"]]
 OnStep = Callable[[BoardLocation, "ProvisioningStep"], None]
 ListBoards = Callable[[], Mapping[str, tuple[BoardLocation, object]]]
 """Returns what is connected, by port, each with a mark that changes when it is connected anew."""
+_log = logging.getLogger(__name__)
 
 
 def require_count(locations: Sequence[BoardLocation], number: int | None) -> None:
@@ -48,6 +51,7 @@ async def run_boards(
     None is written to before all have told what they are, nor before the ledger is open. Raises as
     AsyncLedger.opened.
     """
+    _end_lost_runs(station.ledger)
     roll_call = RollCall(len(set(locations)))
     tasks = [
         asyncio.create_task(run_board(location, station, open_board, on_step, roll_call))
@@ -77,6 +81,7 @@ async def watch_boards(
     `list_boards` is called again when a board has ended, when the bench was changed, and after
     `every_s` seconds. Raises as AsyncLedger.opened.
     """
+    _end_lost_runs(station.ledger)
     await station.ledger.opened()
     running: dict[str, asyncio.Task[Outcome]] = {}
     roll_call = RollCall()
@@ -99,6 +104,16 @@ async def watch_boards(
                 yield running.pop(key).result()
     finally:
         await cancel_and_wait(*running.values())
+
+
+def _end_lost_runs(ledger: AsyncLedger) -> None:
+    """Have the runs end that were cut off before, in the message of the first claim."""
+
+    def tell(ended: Future[None]) -> None:
+        if not ended.cancelled() and (error := ended.exception()) is not None:
+            _log.warning("runs that were cut off are not recorded as interrupted: %s", error)
+
+    ledger.note(lambda to: to.end_lost_runs()).add_done_callback(tell)
 
 
 async def run_board(

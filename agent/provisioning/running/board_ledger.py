@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 
 from agent.provisioning.boards.board import BoardState
 from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord
-from agent.provisioning.ledger.backend import DatabaseFailed
+from agent.provisioning.ledger.backend import BoardsLocked, DatabaseFailed
 from agent.provisioning.ledger.reader import BoardKnowledge
 from agent.provisioning.ledger.records import BEGUN, DONE, KEY_COLUMNS
 from agent.provisioning.planning.goal import Goal
@@ -26,6 +27,7 @@ Work = Callable[[Ledger], Callable[[], T] | None]
 
 _REGISTER = ProvisioningStep.REGISTER.value
 _CLOSE_TIMEOUT_S = 10.0
+_OPENING_TIMEOUT_S = 0.5
 
 
 class AsyncLedger:
@@ -34,7 +36,7 @@ class AsyncLedger:
     Changes go together, in one transaction: those that came while another call was under way, and
     those for which nobody waits, which go with the next call, or alone after `alone_after_s`.
 
-    `opens` begins at once, in that thread. What it raises, every call raises.
+    `opens` begins at once, in a thread of its own. What it raises, every call raises.
     """
 
     def __init__(self, opens: Callable[[], Ledger], alone_after_s: float = 1.0) -> None:
@@ -43,8 +45,29 @@ class AsyncLedger:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._changes: deque[tuple[Work[Any], Future[Any]]] = deque()
         self._due: asyncio.TimerHandle | None = None
-        self._opening = self._thread.submit(opens)
+        self._opening: Future[Ledger] = Future()
         self._last: Future[Any] = self._opening
+        # Nobody who stops waits for a server that does not answer; what is cut off there is undone.
+        threading.Thread(
+            target=self._open, args=[opens], name="ledger-opening", daemon=True
+        ).start()
+
+    def _open(self, opens: Callable[[], Ledger]) -> None:
+        try:
+            ledger = opens()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the ledger is asked
+            if self._opening.set_running_or_notify_cancel():
+                self._opening.set_exception(error)
+            return
+        if self._opening.set_running_or_notify_cancel():
+            self._opening.set_result(ledger)
+        else:
+            ledger.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was opened, so that a call waits for no more than its answer."""
+        return self._opening.done() and self._opening.exception() is None
 
     async def opened(self) -> Ledger:
         """Wait until the ledger is open; return it, for its thread. Raises as `opens` does."""
@@ -108,14 +131,16 @@ class AsyncLedger:
 
     def close(self) -> None:
         """Wait, in bounded time, for the calls that were begun; then close the ledger."""
+        wait([self._opening], _OPENING_TIMEOUT_S)
+        self._opening.cancel()  # then it is closed once it is open
+        is_open = not self._opening.cancelled() and self._opening.exception() is None
         self._go()
-        late = wait([self._last], _CLOSE_TIMEOUT_S).not_done
-        if late and self._opening.done() and self._opening.exception() is None:
+        if is_open and wait([self._last], _CLOSE_TIMEOUT_S).not_done:
             self._opening.result().abort()
         self._thread.shutdown(cancel_futures=True)
         for _, result in self._changes:
             result.cancel()
-        if self._opening.exception() is None:
+        if is_open:
             self._opening.result().close()
 
 
@@ -143,6 +168,7 @@ class BoardLedger:
         self._consent = ""
         self._writes = 0
         self._sent: list[Future[None]] = []
+        self._announced: tuple[ProvisioningStep, str] | None = None
 
     @property
     def record(self) -> BoardRecord:
@@ -179,9 +205,8 @@ class BoardLedger:
         """
         run, uuid = self._run, board.uuid
         self._require(RunEvent.CLAIM)
-        await self._ledger.change(lambda to: to.lock(run))
         try:
-            known = await self._ledger.change(lambda to: to.begin_run(run))
+            known = await self._begun(run)
             if settled := settlement(known, board.credentials):
 
                 def settle(ledger: Ledger) -> Callable[[], BoardKnowledge]:
@@ -191,11 +216,19 @@ class BoardLedger:
 
                 known = await self._ledger.change(settle)
         except BaseException:
-            self._ledger.note(lambda to: to.release(uuid))
+            self._ledger.note(lambda to: to.give_up(run))
             raise
         self._record = replace(known.record, device_id=run.device_id)
         self._enter(RunEvent.CLAIM)
         return history_of(known, goal)
+
+    async def _begun(self, run: RunRecord) -> BoardKnowledge:
+        """Lock the board and begin its run; return what is known of it. Raises BoardBusy."""
+        try:
+            return await self._ledger.change(lambda to: to.claim_at_once(run))
+        except BoardsLocked:
+            await self._ledger.change(lambda to: to.lock(run))  # tells who has it
+            return await self._ledger.change(lambda to: to.begin_run(run))
 
     async def bind_label(self, allowed: frozenset[str]) -> str:
         """Bind the label that was scanned, if any, to the board; return what `allowed` allowed.
@@ -220,10 +253,26 @@ class BoardLedger:
         ends = [note for note in notes if note.step == step.value and note.state in {BEGUN, DONE}]
         return ends[-1].detail if ends and ends[-1].state == BEGUN else ""
 
-    async def begin(self, step: ProvisioningStep, detail: str = "", writes: int = 0) -> None:
-        """Record that a step is about to be done, and count the credential writes that it is."""
-        event = RunEvent.WRITE if writes else RunEvent.NOTE
-        self._note(event, lambda to: to.begin(self._uuid, step.value, detail, writes))
+    async def begin(
+        self,
+        step: ProvisioningStep,
+        detail: str = "",
+        writes: int = 0,
+        announces: tuple[ProvisioningStep, str] | None = None,
+    ) -> None:
+        """Record that a step is about to be done, and count the credential writes that it is.
+
+        `announces` is a step behind it, one write, with its detail, whose beginning is recorded
+        now. Never a key: one that is found in its place, where none was made, is another's.
+        """
+        self._enter(RunEvent.WRITE if writes else RunEvent.NOTE)
+        if self._announced == (step, detail):
+            self._announced = None
+        else:
+            self._send(lambda to: to.begin(self._uuid, step.value, detail, writes))
+        if announces is not None:
+            self._announced = announces
+            self._send(lambda to: to.begin(self._uuid, announces[0].value, announces[1], 1))
         await self._kept()
         self._writes += writes
 
@@ -288,6 +337,9 @@ class BoardLedger:
         self._enter(RunEvent.END)
         if state is RunState.ENDED:
             return
+        if self._announced is not None:
+            step = self._announced[0].value
+            self._send(lambda to: to.refused(self._uuid, step, "the run ended before it", 1))
         run = replace(self._run, ended_at=ended_at, **asdict(end))
         if not state.is_claimed:
             self._send(lambda ledger: ledger.record_run(run))
@@ -327,8 +379,9 @@ class BoardLedger:
 
     async def _kept(self) -> None:
         """Wait until all is on disk that was recorded. Raises DatabaseFailed for what is not."""
-        last, self._sent = self._sent[-1], []
-        await self._ledger.kept(last)
+        if self._sent:
+            last, self._sent = self._sent[-1], []
+            await self._ledger.kept(last)
 
     def _require(self, event: RunEvent) -> RunState:
         """Return the state after an event. Raises IllegalTransition where none follows."""

@@ -143,6 +143,8 @@ class BoardRun:
     async def _stop(self) -> None:
         """End a run that was stopped from outside: its mode is put back, and the record says so."""
         failure = await self._restore_mode()
+        if not self._station.ledger.is_open:
+            return  # nobody waits for a server that may never answer: there is no claim to end
         reason = "; ".join(filter(None, ["it was stopped", failure]))
         stopped = replace(self._outcome(INTERRUPTED, reason), reason_code=INTERRUPTED)
         with suppress(AgentError):  # then it is found cut off, as after a kill
@@ -215,13 +217,16 @@ class BoardRun:
             commanded = CommandedStore(self._port, station.registrar.client, board.uuid)
             store, ends = commanded, commanded.finish
         credentials = CredentialSteps(store, identity, self._ledger, goal, station.key_folder)
+        # What is deleted before it has notes of its own, which come first.
+        writes_chain = plan.has(ProvisioningStep.CA_CHAIN) and not plan.delete
+        announced = credentials.ca_chain if writes_chain else None
         issuer = CertificateIssuer(
             self._ledger, goal, station.device_ca, station.key_folder, station.now
         )
         return {
             ProvisioningStep.LIMITS: partial(self._note_limits, plan),
             ProvisioningStep.CLAIM: service.claim,
-            ProvisioningStep.OFFLINE: partial(self._offline.enter, mode_before),
+            ProvisioningStep.OFFLINE: partial(self._offline.enter, mode_before, announced),
             ProvisioningStep.ONLINE: partial(self._go_online, board, mode_before, service),
             ProvisioningStep.CLEAR: partial(credentials.clear, plan.delete),
             ProvisioningStep.CA_CHAIN: credentials.write_ca_chain,

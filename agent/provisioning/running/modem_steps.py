@@ -46,10 +46,16 @@ class OfflineMode:
         """Whether the mode was changed and is still to be put back."""
         return self._mode_before is not None
 
-    async def enter(self, mode_before: int) -> None:
-        """Set the offline mode; `mode_before` is the one that `restore` puts back."""
+    async def enter(
+        self, mode_before: int, announces: tuple[ProvisioningStep, str] | None = None
+    ) -> None:
+        """Set the offline mode; `mode_before` is the one that `restore` puts back.
+
+        `announces` is the step behind it, as BoardLedger.begin takes it.
+        """
         # Noted, so that a run after one that was cut off knows what to put back.
-        await self._ledger.begin(ProvisioningStep.OFFLINE, str(mode_before))
+        step = ProvisioningStep.OFFLINE
+        await self._ledger.begin(step, str(mode_before), announces=announces)
         self._mode_before = mode_before
         await self._port.set_mode(OFFLINE_MODE)
 
@@ -98,6 +104,12 @@ class CredentialSteps:
             await self._on_this_board(ProvisioningStep.CLEAR, place, delete)
             self.ledger.finish(ProvisioningStep.CLEAR, place)
 
+    @property
+    def ca_chain(self) -> tuple[ProvisioningStep, str]:
+        """The step that writes the CA chain, as it is announced."""
+        place = self._place(CredentialType.ROOT_CA, self.goal.ca_chain)
+        return ProvisioningStep.CA_CHAIN, place
+
     async def write_ca_chain(self) -> None:
         """Write the CA chain of the goal."""
         await self._write(ProvisioningStep.CA_CHAIN, CredentialType.ROOT_CA, self.goal.ca_chain)
@@ -108,10 +120,13 @@ class CredentialSteps:
         await self._write(ProvisioningStep.WRITE, CredentialType.CLIENT_CERTIFICATE, certificate)
 
     async def _write(self, step: ProvisioningStep, kind: CredentialType, content: str) -> None:
-        tag, digest = self.goal.security_tag, stored_digest(content)
+        tag = self.goal.security_tag
         write = partial(self.port.write, tag, kind, content)
-        await self._on_this_board(step, f"{tag}:{kind:d} {digest}", write)
-        self.ledger.finish(step, digest)
+        await self._on_this_board(step, self._place(kind, content), write)
+        self.ledger.finish(step, stored_digest(content))
+
+    def _place(self, kind: CredentialType, content: str) -> str:
+        return f"{self.goal.security_tag}:{kind:d} {stored_digest(content)}"
 
     async def make_key(self) -> None:
         """Make the board's key, in the modem or on this host, and store what the modem lists."""
