@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from agent.config.paths import state_dir
+from agent.config.paths import config_file, state_dir
 from agent.config.trusted_places import (
     UntrustedPlace,
     require_trusted_file,
@@ -38,19 +38,27 @@ class FolderUnusable(AgentError):
     kind = "folder-unusable"
 
     def __init__(self, what: str, folder: Path) -> None:
+        within = (folder, *folder.parents)
         hint = "name a folder that can be written"
-        if state_dir() in (folder, *folder.parents):
+        own = {config_file().parent, state_dir()}
+        nearest = next((one for one in within if one in own), None)
+        if nearest == config_file().parent:
+            hint = "`export CELLAGENT_CONFIG=FILE` names another, in a folder that can be written"
+        if nearest == state_dir():
             hint = "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written"
-            first = next(one for one in (folder, *folder.parents) if os.access(one, os.F_OK))
-            if _is_own(first) and not _writable(first):
+            first = next(one for one in within if os.access(one, os.F_OK))
+            if _is_closed_by_its_owner(first):
                 hint = f"`{shlex.join(['chmod', 'u+rwx', str(first)])}`; or {hint}"
             if "CELLAGENT_STATE_DIR" in os.environ:
                 hint += "; `unset CELLAGENT_STATE_DIR` returns to the usual one"
         super().__init__(what, hint=hint)
 
 
-def _is_own(folder: Path) -> bool:
-    return sys.platform != "win32" and folder.is_dir() and folder.stat().st_uid == os.getuid()
+def _is_closed_by_its_owner(folder: Path) -> bool:
+    if sys.platform == "win32" or not folder.is_dir() or _writable(folder):
+        return False
+    is_own = folder.stat().st_uid == os.getuid()
+    return is_own and not os.statvfs(folder).f_flag & os.ST_RDONLY
 
 
 def _writable(folder: Path) -> bool:

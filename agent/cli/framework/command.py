@@ -78,6 +78,14 @@ class AgentCommand(click.Command):
             _common(["-v", "--verbose", "verbosity"], count=True, help="Say more; -vv still more."),
         ]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does; its errors name the command, so that its example can be shown."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as wrong:
+            wrong.ctx = wrong.ctx or ctx
+            raise
+
     def invoke(self, ctx: click.Context) -> None:
         """Send the log to standard error, then run the command."""
         from agent.cli.framework.logs import log_to_stderr

@@ -75,9 +75,28 @@ def usage_hint(wrong: click.UsageError) -> str:
         if near:
             return _meant(near[0], wrong.message)
     if isinstance(command, click.Group):
+        if isinstance(wrong, click.NoSuchOption) and (line := _options_last()):
+            return f"options come after the command: `{line}`"
         return f"it has: {', '.join(command.list_commands(wrong.ctx))}"
     example = (command.epilog or "").removeprefix("Example: ")
     return f"as in `{example}`" if example else f"see `{wrong.ctx.command_path} --help`"
+
+
+_COMMON = {"--json": 0, "--verbose": 0, "-v": 0, "-vv": 0, "--profile": 1, "--port": 1}
+"""The options that every command has, with the number of words that follow each."""
+
+
+def _options_last() -> str:
+    """Return the command that was typed, its common options at its end; "" without a command."""
+    words, dashes, rest = _parted(sys.argv[1:])
+    moved: list[str] = []
+    kept: list[str] = []
+    while words:
+        name, equals, _ = words[0].partition("=")
+        count = 1 + (0 if equals else _COMMON.get(name, 0))
+        (moved if name in _COMMON else kept).extend(words[:count])
+        del words[:count]
+    return shlex.join(["cellagent", *kept, *moved, *dashes, *rest]) if kept and moved else ""
 
 
 def _typed_with(option: str) -> str:
