@@ -46,16 +46,17 @@ async def command(session: Session, interval_s: float | None, count: int | None)
     from at.causes.live import causes_of_modem
 
     async with session.modem() as modem:
-        readings = 0
+        readings, told = 0, session.json
         while True:
             reading = await _read(modem)
             emit_or_say(session, as_object(reading), *describe(reading))
             readings += 1
+            if _registered(reading) is False and not told:
+                told = True  # with --watch, once: what it reads goes on
+                show(await causes_of_modem(modem, watch_s=0), session)
             if interval_s is None or (count is not None and readings >= count):
                 break
             await asyncio.sleep(interval_s)
-        if _registered(reading) is False and not session.json:
-            show(await causes_of_modem(modem, watch_s=0), session)
 
 
 async def _read(modem: Modem) -> Reading:
