@@ -1,7 +1,4 @@
-"""What users and programs see is what is recorded of it, or is recorded anew on purpose.
-
-The shapes of every command's output take a minute: `scripts/interface` alone holds those.
-"""
+"""What users and programs see is what is recorded of it, or is recorded anew on purpose."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ def interface(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a session is recorded on a pseudo-terminal")
-@pytest.mark.parametrize("part", ["help", "openapi", "schemas", "transcript"])
+@pytest.mark.parametrize("part", ["help", "openapi", "schemas", "shapes", "transcript"])
 def test_it_is_as_recorded(interface: ModuleType, part: str) -> None:
     differs = interface.difference(interface.PARTS[part]())
     assert not differs, f"if that is meant: scripts/interface --write\n{differs}"
