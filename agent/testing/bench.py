@@ -49,6 +49,11 @@ class TestBench:
         self._recorded: RecordedSource | None = None
         self._entry = KitEntry()
         self._user = ""
+        self.users = {"modem", "modem_sync", "kit_port", "console", "kit"}
+        """Fixtures that may talk to the kit: ours, and those of the user on top of them."""
+        self.ends_late = False
+        """Whether one of the user's may still do so behind the test, when it is torn down."""
+        self._has_ended = False
         self._console: Console | None = None
         once = choice.mode in {RecordMode.ONCE, RecordMode.NEW}
         self.replays = choice.mode is RecordMode.NONE or (once and self._is_recorded)
@@ -162,15 +167,17 @@ class TestBench:
     # --- the end
 
     def end(self) -> None:
-        """End the session. Raises TranscriptError where it left its recording."""
-        if self._source is not None:
+        """End the session, once. Raises TranscriptError where it left its recording."""
+        if self._source is not None and not self._has_ended:
+            self._has_ended = True
             self._source.end()
 
     def close(self, *, passed: bool) -> None:
-        """Close the kit; keep what was recorded if the test passed."""
-        if passed and self._recorded is not None:
-            self._recorded.keep(self.file)
-        self._stack.close()
+        """Close the kit; keep what was recorded if the test passed. Raises as `end`."""
+        with self._stack:
+            self.end()
+            if passed and self._recorded is not None:
+                self._recorded.keep(self.file)
 
     def attach_session(self, *, failed: bool) -> None:
         """End the transcript among the test's files; of a recording, keep one that failed there."""

@@ -8,12 +8,12 @@ Where the kit comes from is a switch: `--cellagent-kit=virtual | replay | record
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import inspect
 import os
 import shlex
 from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,7 @@ from agent.testing.choice import KitChoice, RecordMode, kit_choice, kit_wish
 from at.protocol.errors import AtError, TranscriptError
 
 if TYPE_CHECKING:
+    from agent.testing.async_modem import AsyncModem
     from agent.testing.bench import TestBench
     from agent.testing.cloud import StandInCloud
     from agent.testing.console import Console
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from at.driver.modem import Modem
 
 _BENCH = pytest.StashKey["TestBench"]()
+_MODEM: pytest.StashKey[AsyncModem] = pytest.StashKey()
 _THREAD = pytest.StashKey["LoopThread"]()
 _PASSED = pytest.StashKey[bool]()
 _CLOUD = pytest.StashKey["StandInCloud"]()
@@ -137,19 +139,33 @@ def _bench(request: pytest.FixtureRequest) -> TestBench:
 
 
 @pytest.fixture
-async def modem(request: pytest.FixtureRequest) -> Modem:
-    """Return the driver's modem, opened, on the test's own event loop."""
-    from agent.testing.virtual_clock import virtual_clock
-    from at.driver.modem import Modem
+def modem(request: pytest.FixtureRequest) -> Modem:
+    """Return the driver's modem for a coroutine, on whose event loop it is opened."""
+    from agent.testing.async_modem import AsyncModem
 
-    bench, loop, stack = _bench(request), asyncio.get_running_loop(), contextlib.ExitStack()
-    # A generator's end would take another run of the loop, a tenth of what an empty test takes.
-    request.addfinalizer(stack.close)  # noqa: PT021
-    is_free = stack.enter_context(virtual_clock(loop)) if bench.has_virtual_time else None
-    opened = Modem(bench.transport("modem", is_free))
-    await opened.open()
-    stack.callback(lambda: loop.run_until_complete(opened.close()))
-    return opened
+    made = request.node.stash[_MODEM] = AsyncModem(_bench(request))
+    return made.modem
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Open the modem before a fixture that is a coroutine; note one that may use it at its end."""
+    bench, fixture = request.node.stash.get(_BENCH, None), fixturedef.func
+    if bench is None:
+        return (yield)
+    is_generator = inspect.isgeneratorfunction(fixture) or inspect.isasyncgenfunction(fixture)
+    if bench.users.intersection(fixturedef.argnames):
+        bench.users.add(fixturedef.argname)
+        bench.ends_late |= is_generator
+    is_coroutine = inspect.iscoroutinefunction(fixture) or inspect.isasyncgenfunction(fixture)
+    modem = request.node.stash.get(_MODEM, None)
+    if modem is None or not is_coroutine:
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fixturedef, "func", modem.around_fixture(fixture))
+        return (yield)
 
 
 @pytest.fixture
@@ -162,6 +178,7 @@ def modem_sync(request: pytest.FixtureRequest) -> Iterator[SyncModem]:
         is_free = stack.enter_context(thread.virtual_clock()) if bench.has_virtual_time else None
         opened = SyncModem(bench.transport("modem_sync", is_free), thread)
         stack.callback(opened.close)
+        stack.callback(bench.end)  # what closing sends is no part of the session
         yield opened
 
 
@@ -205,12 +222,19 @@ def cloud(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """End the session with the test, so that a divergence that the test swallowed fails it."""
+    """Open the modem of a coroutine; end the session with the test.
+
+    So a divergence that the test swallowed fails it.
+    """
+    bench, modem = item.stash.get(_BENCH, None), item.stash.get(_MODEM, None)
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            if modem is not None:
+                assert isinstance(item, pytest.Function)
+                patch.setattr(item, "obj", modem.around_test(item.obj))
+            yield
     finally:
-        bench = item.stash.get(_BENCH, None)
-        if bench is not None:
+        if bench is not None and not bench.ends_late:
             bench.end()
 
 
@@ -293,9 +317,10 @@ def pytest_runtest_makereport(
         if bench.console_text:
             report.sections.append(("console of the kit", bench.console_text))
     elif report.when == "teardown":
-        del item.stash[
-            _BENCH
-        ]  # it may run once more; and the sessions of all tests are much memory
+        # It may run once more; and the sessions of all tests are much memory.
+        del item.stash[_BENCH]
+        if _MODEM in item.stash:
+            del item.stash[_MODEM]
     return report
 
 
@@ -329,6 +354,10 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
 
     assert call.excinfo is not None
     error = call.excinfo.value
+    if isinstance(error, BaseExceptionGroup) and len(set(error.exceptions)) == 1:
+        error = error.exceptions[
+            0
+        ]  # a fixture raised it at its end, and the session did at its own
     if not isinstance(error, AtError | AgentError | NotPrinted):
         return
     again = f"pytest {shlex.quote(item.nodeid)} --cellagent-kit=record"

@@ -49,6 +49,48 @@ def test_what_is_printed_and_done_to_the_kit_is_recorded_too(project: UserProjec
     assert "test_marks.transcript" in names
 
 
+@pytest.mark.parametrize("mode", ["strict", "auto"])
+def test_what_fixtures_of_the_user_say_is_recorded_before_the_test_and_behind_it(
+    project: UserProject, mode: str
+) -> None:
+    project.write("pytest.ini", f"[pytest]\nasyncio_mode = {mode}\n")
+    shutil.copy(SUITES / "fixtures.py", project.folder / "test_it.py")
+    for kit in ("virtual", "record", "replay"):
+        assert "3 passed" in project.run(f"--cellagent-kit={kit}")
+    (file,) = (project.folder / "transcripts" / "test_it").glob("test_plain*")
+    sent = re.findall("> (.*)", file.read_text())
+    assert sent[-3:] == ["AT+CFUN=1", "AT+CGMR", "AT+CFUN=0"]
+    text = file.read_text().rpartition("@")[0].rpartition("@")[0]  # the last answer's command
+    file.write_text(text + "@9.0 > AT+CFUN=4\n@9.1 < OK\n")
+    told = project.run("--cellagent-kit=replay", "-k", "plain", code=1)
+    assert "sent      `AT+CFUN=0` CR" in told
+
+
+ANYIO = """
+import pytest
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+@pytest.mark.anyio
+async def test_coroutine(modem):
+    assert (await modem.execute("AT+CGMM")).ok
+
+def test_plain(modem):
+    pass
+"""
+
+
+def test_a_modem_needs_no_more_than_something_that_runs_coroutines(project: UserProject) -> None:
+    project.write("test_it.py", ANYIO)
+    project.write("pytest.ini", "[pytest]\n")
+    for kit in ("record", "replay"):
+        told = project.run(f"--cellagent-kit={kit}", "-p", "no:asyncio", code=1, PYTEST_ADDOPTS="")
+        assert "1 passed" in told
+    assert "take modem_sync, or write `async def`" in project.run("-k", "plain", code=1)
+
+
 def test_every_changed_byte_of_a_recording_is_told_with_its_place_and_the_difference(
     project: UserProject,
 ) -> None:
