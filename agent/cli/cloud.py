@@ -144,6 +144,13 @@ async def serve(
     with CELLAGENT_PROFILE set, and ends with its exit code.
     """
     require("the stand-in cloud", *STANDIN)
+    if asked := session.port:
+        session.port = None  # not for the hint
+        where = f"127.0.0.1:{asked}" if asked.isdecimal() else "HOST:PORT"
+        raise UsageError(
+            "--port names a kit; where the stand-in listens is named by --listen",
+            hint=f"`cellagent cloud serve --listen {where}`",
+        )
     if "help" in faults:
         _list_faults(session)
         return 0

@@ -307,6 +307,7 @@ def _config(app: Guard, settings: PageSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         log_config=None,
+        log_level="warning",  # its own words of start and end say nothing that ours do not
         access_log=False,
         lifespan="off",
         ws="none",

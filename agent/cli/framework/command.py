@@ -138,12 +138,15 @@ class SuggestingGroup(click.Group):
             from difflib import get_close_matches  # only a mistype pays for it
 
             near = get_close_matches(word, self.list_commands(ctx), n=1)
-            if near:
+            option = f"--{word}"  # `help modem`, `version`
+            is_option = any(option in each.opts for each in self.get_params(ctx))
+            if near or is_option:
                 import shlex
 
                 from agent.errors import UsageError
 
-                line = shlex.join([*ctx.command_path.split(), near[0], *rest])
+                meant = [*rest, option] if is_option else [near[0], *rest]
+                line = shlex.join([*ctx.command_path.split(), *meant])
                 raise UsageError(
                     f"there is no command `{ctx.command_path} {word}`",
                     hint=f"did you mean `{line}`?",

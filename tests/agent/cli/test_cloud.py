@@ -24,6 +24,7 @@ from agent.standin.fault_kinds import FAULTS
         (("--listen", "8080"), "not HOST:PORT"),
         (("--listen", "127.0.0.1:65536"), "not HOST:PORT"),
         (("--listen", f"127.0.0.1:{'9' * 5000}"), "not HOST:PORT"),
+        (("--port", "8080"), "try: `cellagent cloud serve --listen 127.0.0.1:8080`"),
         (("--listen", "0.0.0.0:0"), "--allow-remote"),
         (("--listen", "example.com:0"), "--allow-remote"),
         (("--connect-proxy", "0"), "--connect-proxy and --ca-file go together"),

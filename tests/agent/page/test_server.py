@@ -219,6 +219,7 @@ async def test_the_token_of_a_link_is_in_no_log(
     token = link.partition("token=")[2]
     ours = [each for each in caplog.records if not each.name.startswith("http")]
     assert token not in "".join(each.getMessage() for each in ours)
+    assert not [each for each in ours if each.name.startswith("uvicorn")]
 
 
 async def test_open_streams_do_not_keep_the_server_from_ending(

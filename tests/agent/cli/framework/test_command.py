@@ -104,6 +104,12 @@ async def test_a_message_names_the_profile_that_it_speaks_of_and_how_it_is_chang
     assert "`cellagent config set location.wifi auto --profile lab`" in off
 
 
+async def test_help_as_a_command_is_answered_with_the_option(private_home: Path) -> None:
+    done = await cellagent("help", "modem", "at")
+    assert (done.code, "did you mean `cellagent modem at --help`?" in done.err) == (2, True)
+    assert "did you mean `cellagent modem --help`?" in (await cellagent("modem", "help")).err
+
+
 @pytest.mark.parametrize(("lasts_s", "objects"), [(0.5, 100_000), (1.5, 2000)])
 def test_a_command_that_lasts_collects_garbage_and_a_short_one_does_not(
     monkeypatch: pytest.MonkeyPatch, lasts_s: float, objects: int
