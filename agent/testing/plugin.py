@@ -313,7 +313,8 @@ def pytest_runtest_makereport(
     if report.when == "call":
         item.stash[_PASSED] = report.passed
         if report.failed and (recorded := bench.recorded_text):
-            report.sections.append(("what was played of the recording", recorded))
+            played = f"{recorded}\n\nto record it anew: {_again(item)}"
+            report.sections.append(("what was played of the recording", played))
         if bench.console_text:
             report.sections.append(("console of the kit", bench.console_text))
     elif report.when == "teardown":
@@ -360,12 +361,11 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         ]  # a fixture raised it at its end, and the session did at its own
     if not isinstance(error, AtError | AgentError | NotPrinted):
         return
-    again = f"pytest {shlex.quote(item.nodeid)} --cellagent-kit=record"
     frames = without_our_frames(error.__traceback__)
     shown: BaseException = error
     if isinstance(error, TranscriptError):
         item.stash[_LEFT] = True
-        shown = TranscriptError(described(error, again))
+        shown = TranscriptError(described(error, _again(item)))
         shown.__suppress_context__ = True
     elif not isinstance(error, NotPrinted) and error.hint:
         shown.add_note(f"try: {error.hint}")
@@ -374,6 +374,11 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     call.excinfo = pytest.ExceptionInfo.from_exception(
         shown.with_traceback(frames or error.__traceback__)
     )
+
+
+def _again(item: pytest.Item) -> str:
+    """Return the command that records a test anew."""
+    return f"pytest {shlex.quote(item.nodeid)} --cellagent-kit=record"
 
 
 def _notes(error: BaseException) -> list[str]:

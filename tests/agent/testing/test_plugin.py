@@ -476,6 +476,17 @@ def test_a_malformed_recording_is_shown_with_its_neighbours_and_the_way_out(
         assert line.strip() in told
 
 
+def test_a_recording_cut_in_half_shows_its_last_line_and_the_way_out(project: UserProject) -> None:
+    project.write("test_it.py", OF_MODES.split("\n\n", maxsplit=1)[0])
+    project.run("--cellagent-kit=record")
+    (file,) = (project.folder / "transcripts" / "test_it").iterdir()
+    file.write_text(file.read_text().partition("mfw_")[0] + "mf")
+    told = project.run("--cellagent-kit=replay", code=1)
+    assert re.search(r"test_missing.transcript:\d+: the last line that was played", told)
+    assert re.search(r"->\s+\d+ .* < mf\n", told)
+    assert "to record it anew: pytest test_it.py::test_missing --cellagent-kit=record" in told
+
+
 TIMED = """
 # transcript: 1
 @0.0 > AT+COPS=?
