@@ -11,7 +11,6 @@ from agent.location.access_points import AccessPoint
 from agent.location.position import Position
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 from at.commands.nrf93m1.cloud import (
-    CLOUD_TIMEOUT_S,
     MULTI_CELL,
     SINGLE_CELL,
     WIFI,
@@ -95,11 +94,12 @@ async def locate(modem: Modem, method: int) -> Position:
         try:
             told = await modem.send(LocateByModule(method))
             if told is None:
-                async with asyncio.timeout(CLOUD_TIMEOUT_S):
+                async with asyncio.timeout(LocateByModule.timeout_s):
                     told = await _late(notices)
         except TimeoutError as error:
             raise AgentError(
-                f"the module told no position within {CLOUD_TIMEOUT_S:g} s", hint="try again"
+                f"the module told no position within {LocateByModule.timeout_s:g} s",
+                hint="try again",
             ) from error
         except CommandRejected:
             while notices.queue:

@@ -42,25 +42,6 @@ def _by_text(
 TYPES = _by_text(dict.fromkeys(_types()))
 
 
-def timeout_of(text: str) -> float | None:
-    """Return the seconds that the answer to a command line may take; None if no type knows it.
-
-    Where several types fit, such as the operations of %CMNG, the longest: a limit too long costs
-    less than one that breaks a command off.
-    """
-    parts = read_command(text)
-    if parts is None:
-        return None
-    return max(
-        (
-            command_type.timeout_s
-            for command_type in _types()
-            if (command_type.name, command_type.form) == (parts.name, parts.form)
-        ),
-        default=None,
-    )
-
-
 def command_of(text: str) -> Command[object] | None:
     """Return the typed command that reads the answer to this line, None if there is none."""
     parts = read_command(text)

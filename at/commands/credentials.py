@@ -72,7 +72,7 @@ class CredentialList(Record):
     credentials: tuple[ListedCredential, ...]
 
 
-@at_command("AT%CMNG=1", timeout_s=15.0)
+@at_command("AT%CMNG=1")
 class ListCredentials(Command[CredentialList]):
     """AT%CMNG=1[,<tag>[,<type>]]: allowed at any time."""
 
@@ -85,7 +85,7 @@ class ListCredentials(Command[CredentialList]):
         return CredentialList(read_rows(single, self.name, record(ListedCredential)))
 
 
-@at_command("AT%CMNG=2", timeout_s=15.0)
+@at_command("AT%CMNG=2")
 class ReadCredential(Command[CredentialList]):
     """AT%CMNG=2,<tag>,<type>: error 514 for what may not be read, such as a private key."""
 
@@ -100,7 +100,7 @@ class ReadCredential(Command[CredentialList]):
         return CredentialList(items)
 
 
-@at_command("AT%CMNG=0", timeout_s=30.0)
+@at_command("AT%CMNG=0")
 class WriteCredential(OkCommand):
     """AT%CMNG=0: not while LTE is on (518). `content` is written as it is: its line ends count."""
 
@@ -125,7 +125,7 @@ class WriteCredential(OkCommand):
         return sha256_of(self.content)
 
 
-@at_command("AT%CMNG=3", timeout_s=30.0)
+@at_command("AT%CMNG=3")
 class DeleteCredential(OkCommand):
     """AT%CMNG=3: not while LTE is on (518); 513, nothing was there, counts as done."""
 

@@ -55,7 +55,7 @@ class FunctionalModes(Record):
     rsts: Annotated[tuple[int, ...] | None, _resets] = None
 
 
-@at_command("AT+CFUN=", timeout_s=60.0)
+@at_command("AT+CFUN=")
 class SetFunctionalMode(OkCommand):
     """AT+CFUN=<fun>. Mode 4 while attached waits for the detach, seconds under bad radio."""
 

@@ -19,7 +19,7 @@ NO_TIME = (
 _SIGNING_KEYS = {CredentialType.CLIENT_PRIVATE_KEY, CredentialType.ENDORSEMENT_KEY}
 
 
-@at_command("AT%JWT=", timeout_s=15.0)
+@at_command("AT%JWT=")
 class MakeJwt(Command[Jwt]):
     """AT%JWT=0,<exp_delta>,<sub>,<aud>[,<sec_tag>,<key_type>].
 
@@ -62,7 +62,7 @@ class MakeJwt(Command[Jwt]):
         return cls(exp_delta_s=asked or None)
 
 
-@at_command("AT%JWT", timeout_s=15.0)
+@at_command("AT%JWT")
 class MakeDefaultJwt(Command[Jwt]):
     """AT%JWT without parameters: no expiry, no subject, the identity key."""
 

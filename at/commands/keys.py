@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from at.tokens.attestation import AttestationToken, GeneratedKey
 
 
-@at_command("AT%KEYGEN=", timeout_s=60.0)
+@at_command("AT%KEYGEN=")
 class GenerateKey(Command["GeneratedKey"]):
     """AT%KEYGEN=<sec_tag>,<key_type>,<response_content>[,<attributes>[,<key_usage>]].
 
@@ -41,7 +41,7 @@ class GenerateKey(Command["GeneratedKey"]):
         return read_generated_key(fields.text("the answer"))
 
 
-@at_command("AT%ATTESTTOKEN", timeout_s=15.0)
+@at_command("AT%ATTESTTOKEN")
 class ReadAttestation(Command["AttestationToken"]):
     """AT%ATTESTTOKEN."""
 

@@ -92,7 +92,7 @@ class ReadOperator(Command[Operator]):
         return record(Operator)(fields)
 
 
-@at_command("AT+COPS=?", timeout_s=600.0)
+@at_command("AT+COPS=?")
 class ScanNetworks(Command[Networks]):
     """AT+COPS=?: minutes, and the modem may drop its connection meanwhile."""
 
@@ -118,7 +118,7 @@ class ForceNetworkScan(ScanNetworks):
     """AT%COPS=?: the same scan with priority; traffic and registration wait for it."""
 
 
-@at_command("AT+COPS=", timeout_s=180.0)
+@at_command("AT+COPS=")
 class SelectOperator(OkCommand):
     """AT+COPS: mode 0 automatic; 1 by `numeric` MCC and MNC, at most with an access technology."""
 

@@ -250,7 +250,7 @@ class ReadMonitor(Command[Monitor]):
         return record(Monitor)(fields)
 
 
-@at_command("AT%CONEVAL", timeout_s=60.0)
+@at_command("AT%CONEVAL")
 class EvaluateConnection(Command[ConnectionEvaluation]):
     """AT%CONEVAL: what a transmission would cost now. It may use the radio for seconds."""
 

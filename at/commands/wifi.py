@@ -50,7 +50,7 @@ class SetWifiMode(OkCommand):
     mode: int = 1
 
 
-@at_command("AT+CWLAP", timeout_s=30.0)
+@at_command("AT+CWLAP")
 class ScanAccessPoints(Command[AccessPoints]):
     """AT+CWLAP: an active scan of all channels takes about 2 s, a passive one 6 s and more."""
 

@@ -20,6 +20,7 @@ from typing import (
 from at.protocol.answer_or_notice import REPLY_SHAPES
 from at.protocol.encoding import quoted
 from at.protocol.record_fields import record
+from at.protocol.timeouts import TIMEOUTS_S, USUAL_S
 from at.protocol.values import Record, only_row
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Command(Generic[T_co]):
     `answer` is T_co.
     """
 
-    timeout_s: ClassVar[float] = 5.0
+    timeout_s: ClassVar[float] = USUAL_S
     prefix: ClassVar[str] = ""
     multiline: ClassVar[bool] = False
     wraps: ClassVar[bool] = False
@@ -135,9 +136,7 @@ K = TypeVar("K", bound=Command[object])
 
 
 @dataclass_transform(frozen_default=True)
-def at_command(
-    text: str, *, prefix: str | None = None, timeout_s: float | None = None
-) -> Callable[[type[K]], type[K]]:
+def at_command(text: str, *, prefix: str | None = None) -> Callable[[type[K]], type[K]]:
     """Return the decorator of a type of command, which makes it a frozen dataclass.
 
     `text` is what precedes the parameters: "AT+CFUN", "AT+CFUN=", "AT+CFUN?" or "AT+CFUN=?"; with
@@ -153,8 +152,7 @@ def at_command(
         if not issubclass(kind, OkCommand):
             kind.prefix = parts.name if prefix is None else prefix
             (kind.answer,) = get_args(kind.__orig_bases__[0])  # type: ignore[attr-defined]
-        if timeout_s is not None:
-            kind.timeout_s = timeout_s
+        kind.timeout_s = TIMEOUTS_S.get(text, USUAL_S)
         if get_annotations(kind):  # of its own; from Python 3.14 on, `vars` does not show them
             return dataclass(frozen=True, slots=True)(kind)
         # With no fields of its own, it is one by what it inherits; to make it one anew takes

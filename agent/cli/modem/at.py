@@ -17,6 +17,7 @@ from at.protocol.command_redaction import MARKER, without_secrets
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.error_codes import rejection
 from at.protocol.items import Answer
+from at.protocol.timeouts import timeout_of
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
@@ -61,7 +62,7 @@ async def command(
     async with session.modem(baud=baud, dialect=dialect, terminator=terminator) as modem:
         for line in _lines(commands):
             answer = await modem.execute(
-                line, timeout_s=timeout_s or usual_timeout_s(line), multiline="\n" in line
+                line, timeout_s=timeout_s or timeout_of(line), multiline="\n" in line
             )
             show_answer(session, line, answer)
             if not answer.ok:
@@ -70,17 +71,6 @@ async def command(
                     note(f"  try: {pasteable_hint(error.hint, str(error), session)}")
                 return exit_code_of(error)
     return 0
-
-
-def usual_timeout_s(line: str) -> float:
-    """Return the timeout of an AT command in seconds; a network search may take minutes."""
-    from at.driver.modem import DEFAULT_TIMEOUT_S
-
-    if not command_name(line):
-        return DEFAULT_TIMEOUT_S
-    from at.commands.catalog import timeout_of  # every family of commands: not for a bare AT
-
-    return timeout_of(line) or DEFAULT_TIMEOUT_S
 
 
 def _lines(commands: Iterable[str]) -> Iterator[str]:

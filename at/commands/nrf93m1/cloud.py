@@ -14,7 +14,6 @@ from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, single_line
 
-CLOUD_TIMEOUT_S = 60.0
 """A first contact and a scan of Wi-Fi may take so long."""
 LONGEST_MESSAGE = 511
 SINGLE_CELL, MULTI_CELL, WIFI = 1, 2, 4
@@ -73,7 +72,7 @@ class ChunkUpload(Record):
     status: str
 
 
-@at_command("AT%NRFCLOUDLOCATION=", timeout_s=CLOUD_TIMEOUT_S)
+@at_command("AT%NRFCLOUDLOCATION=")
 class LocateByModule(Command[ModulePosition | None]):
     """AT%NRFCLOUDLOCATION=<method>,<fetch>: method 1-7, the sum of SINGLE_CELL, MULTI_CELL, WIFI.
 
@@ -95,7 +94,7 @@ class LocateByModule(Command[ModulePosition | None]):
         return values[-1] if values else None
 
 
-@at_command("AT%NRFCLOUDMESSAGE=", timeout_s=CLOUD_TIMEOUT_S)
+@at_command("AT%NRFCLOUDMESSAGE=")
 class SendByModule(Command[CloudStatus]):
     """AT%NRFCLOUDMESSAGE=<json>: an object or a list, not in quotes; then SENT."""
 
@@ -115,7 +114,7 @@ class SendByModule(Command[CloudStatus]):
         return _status(single_line(lines, self.name), self.name)
 
 
-@at_command("AT%NRFCLOUDSHADOW=", timeout_s=CLOUD_TIMEOUT_S)
+@at_command("AT%NRFCLOUDSHADOW=")
 class Shadow(Command[ShadowAnswer]):
     """AT%NRFCLOUDSHADOW=<dotted.path>[,<value>]: writes what is reported, or reads what is desired.
 
@@ -147,7 +146,7 @@ class TakeHeartbeat(Command[CloudStatus | None]):
         return _status(single_line(lines, self.name), self.name) if lines else None
 
 
-@at_command("AT%NRFCLOUDOBSUPLOAD", timeout_s=CLOUD_TIMEOUT_S)
+@at_command("AT%NRFCLOUDOBSUPLOAD")
 class UploadChunks(Command[ChunkUpload]):
     """AT%NRFCLOUDOBSUPLOAD: sends what waits in the module's queue."""
 
@@ -161,14 +160,14 @@ class UploadChunks(Command[ChunkUpload]):
         return ChunkUpload(fields.integer("chunks", 0, 10**6), status)
 
 
-@at_command("AT%NRFCLOUDOBSUPLOAD=", timeout_s=CLOUD_TIMEOUT_S)
+@at_command("AT%NRFCLOUDOBSUPLOAD=")
 class UploadChunksTo(UploadChunks):
     """AT%NRFCLOUDOBSUPLOAD="<project key>"."""
 
     project_key: str
 
 
-@at_command("AT%NRFCLOUDOBSFORWARD=", timeout_s=CLOUD_TIMEOUT_S)
+@at_command("AT%NRFCLOUDOBSFORWARD=")
 class ForwardChunk(Command[ShadowAnswer]):
     """AT%NRFCLOUDOBSFORWARD="<base64 chunk>": what it answers beyond OK is not known."""
 

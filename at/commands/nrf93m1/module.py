@@ -86,7 +86,7 @@ class SleepModeNotice(Notice):
     value: SleepMode
 
 
-@at_command("AT%CLOUDACCESSKEY", timeout_s=30.0)
+@at_command("AT%CLOUDACCESSKEY")
 class ReadCloudAccessKey(Command[CloudAccessKey]):
     """AT%CLOUDACCESSKEY: the first use makes the key, and says so on a line before it."""
 
@@ -102,7 +102,7 @@ class ReadCloudAccessKey(Command[CloudAccessKey]):
         return CloudAccessKey(text)
 
 
-@at_command("AT%REGJWT=", timeout_s=15.0)
+@at_command("AT%REGJWT=")
 class MakeRegistrationToken(Command[RegistrationToken]):
     """AT%REGJWT="<team id>": needs a valid time; the service takes the token for an hour."""
 

@@ -113,7 +113,7 @@ class HeardAccessPoints(Record):
     networks: tuple[HeardAccessPoint, ...]
 
 
-@at_command("AT%BCINFO", timeout_s=10.0)
+@at_command("AT%BCINFO")
 class ReadCells(Command[CellInformation]):
     """AT%BCINFO: the serving cell and its neighbours."""
 
@@ -143,7 +143,7 @@ class ReadCellsNow(ReadCells):
     operation: int = 1
 
 
-@at_command("AT%WIFISCAN", timeout_s=20.0)
+@at_command("AT%WIFISCAN")
 class ScanWifi(Command[HeardAccessPoints]):
     """AT%WIFISCAN: a passive scan of 2.4 GHz; the first lines come after seconds."""
 
@@ -152,7 +152,7 @@ class ScanWifi(Command[HeardAccessPoints]):
         return HeardAccessPoints(tuple(read_access_point(line) for line in lines if line.strip()))
 
 
-@at_command("AT%WIFISCAN=", timeout_s=260.0)
+@at_command("AT%WIFISCAN=")
 class ScanWifiFor(ScanWifi):
     """AT%WIFISCAN=[<time ms>][,<rounds>][,<max count>][,<seconds>][,<priority>]."""
 

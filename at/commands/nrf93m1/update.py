@@ -10,7 +10,6 @@ from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from at.commands.nrf93m1.cloud import CLOUD_TIMEOUT_S
 from at.commands.nrf93m1.coap import is_word
 from at.protocol.answer_or_notice import is_chunk_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
@@ -93,7 +92,7 @@ class ImageChunk(Record):
     has_more: int
 
 
-@at_command(f"AT%NRFCLOUDFOTA={HOST_CHUNK}", timeout_s=CLOUD_TIMEOUT_S)
+@at_command(f"AT%NRFCLOUDFOTA={HOST_CHUNK}")
 class FetchImageChunk(Command[ImageChunk]):
     """AT%NRFCLOUDFOTA=1,<index>: one piece of the image that mode 0 found."""
 
@@ -121,7 +120,7 @@ class FetchImageChunk(Command[ImageChunk]):
         return ImageChunk(data, crc, has_more)
 
 
-@at_command("AT%NRFCLOUDFOTA=", timeout_s=10.0)
+@at_command("AT%NRFCLOUDFOTA=")
 class UpdateByModule(OkCommand):
     """AT%NRFCLOUDFOTA=<mode>[,"<project key>"]: 2 checks for modem firmware, 3 also installs it.
 
@@ -138,7 +137,7 @@ class UpdateByModule(OkCommand):
         return self.mode, self.project_key
 
 
-@at_command(f"AT%NRFCLOUDFOTA={HOST_CHECK}", timeout_s=10.0)
+@at_command(f"AT%NRFCLOUDFOTA={HOST_CHECK}")
 class CheckHostImage(OkCommand):
     """AT%NRFCLOUDFOTA=0,...: whether there is a release for the host's own program."""
 

@@ -102,7 +102,7 @@ class ResetSerialModem(OkCommand):
     """AT#XRESET: OK, then "Ready" about two seconds later."""
 
 
-@at_command("AT#XMODEMRESET", timeout_s=30.0)
+@at_command("AT#XMODEMRESET")
 class ResetModem(Command[ModemResetResult]):
     """AT#XMODEMRESET."""
 

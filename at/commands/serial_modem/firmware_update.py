@@ -52,7 +52,7 @@ class UpdateProgressNotice(Notice):
     value: UpdateProgress
 
 
-@at_command("AT#XFOTA=", timeout_s=30.0)
+@at_command("AT#XFOTA=")
 class UpdateOverTheAir(OkCommand):
     """AT#XFOTA=<op>[,<url>[,<sec_tag>[,<pdn>]]]: 0 stop, 1 application, 2 modem delta, 9 erase ...
 
@@ -107,7 +107,7 @@ class ReadUpdateProgress(Command[UpdateProgress]):
     """AT#XFOTA?."""
 
 
-@at_command("AT#XDFUINIT=", timeout_s=60.0)
+@at_command("AT#XDFUINIT=")
 class BeginWiredUpdate(OkCommand):
     """AT#XDFUINIT=<type>[,<size>]: 0 application, 1 modem delta, 2 full modem, 3 boot loader."""
 
@@ -124,7 +124,7 @@ class WriteWiredUpdate(OkCommand):
     length: int
 
 
-@at_command("AT#XDFUAPPLY=", timeout_s=120.0)
+@at_command("AT#XDFUAPPLY=")
 class ApplyWiredUpdate(OkCommand):
     """AT#XDFUAPPLY=<type>."""
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.commands.catalog import TYPES, command_of, readers_of, timeout_of
+from at.commands.catalog import TYPES, command_of, readers_of
 from at.protocol import notices
 from at.protocol.answer_or_notice import owner_of
 from at.protocol.command import Command, Form
@@ -23,21 +23,6 @@ def test_any_line_is_read_or_refused(text, command):
     name = command[2:].partition("=")[0]
     with contextlib.suppress(ParseError):
         command_of(command).parse([f"{name}: {text}"])
-
-
-@pytest.mark.parametrize(
-    ("line", "seconds"),
-    [
-        ("AT+CFUN=4", 60.0),
-        ("AT+COPS=?", 600.0),
-        ("AT+COPS=0", 180.0),
-        ("AT%CMNG=1", 30.0),  # of all four operations the longest
-        ("AT+FOO=1", None),
-        ("ATE0", None),
-    ],
-)
-def test_a_command_line_may_take_as_long_as_its_type_says(line, seconds):
-    assert timeout_of(line) == seconds
 
 
 def test_no_registered_notice_is_taken_for_the_answer_to_its_own_subscription() -> None:

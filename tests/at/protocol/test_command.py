@@ -23,7 +23,7 @@ from at.protocol.values import Fields, split
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_characters='"'))
 
 
-@at_command("AT%EXAMPLE=", timeout_s=30.0)
+@at_command("AT%EXAMPLE=")
 class SetExample(OkCommand):
     """AT%EXAMPLE=<values>."""
 
@@ -59,7 +59,7 @@ class ReadExample(Command[int]):
 
 def test_a_command_is_what_its_text_says() -> None:
     assert (SetExample.name, SetExample.form, SetExample.prefix) == ("%EXAMPLE", Form.SET, "")
-    assert (SetExample.timeout_s, ReadExample.timeout_s) == (30.0, Command.timeout_s)
+    assert SetExample.timeout_s == Command.timeout_s
     assert (ReadExample.prefix, ReadExample(1)) == ("%EXAMPLE", ReadExample(1, None))
     with pytest.raises(AttributeError):
         ReadExample(1).first = 2  # type: ignore[misc]

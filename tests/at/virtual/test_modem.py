@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from virtual_modems import ask, printed, switched_on
 
-from at.commands.catalog import timeout_of
+from at.commands.catalog import command_of
 from at.virtual.modem import PROMPT, VirtualModem
 from at.virtual.options import VirtualOptions
 
@@ -36,7 +36,7 @@ def test_the_list_of_commands_names_those_that_are_answered(dialect: str) -> Non
         assert len(names) == len(set(names))
         assert command in names[1:]  # in front it would look like an echo
         assert not any("+CW" in name for name in names)  # a companion's
-    assert timeout_of("AT+CPSMS?") is not None
+    assert command_of("AT+CPSMS?") is not None
 
 
 @pytest.mark.parametrize(
