@@ -33,3 +33,9 @@ def test_the_image_of_the_demonstration_is_written_to_try_an_update_with(tmp_pat
     told = json.loads(done.stdout)
     assert read_image(tmp_path / "app.bin").version == f"{told['version']}+0"
     assert told["bytes"] == (tmp_path / "app.bin").stat().st_size
+
+
+def test_an_image_for_which_the_disk_has_no_room_is_named() -> None:
+    done = completed("demo", "--write-image", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr.startswith("cellagent: /dev/full: No space left on device\n  try: free some")
