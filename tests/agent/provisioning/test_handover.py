@@ -63,7 +63,8 @@ def pass_time_once(begun: Callable[[], bool], seconds: float) -> None:
     now = loop.time
 
     def look() -> None:
-        if begun():
+        # Beside much else a program may have begun before its limit is set.
+        if begun() and any(timer.when() > now() + seconds / 2 for timer in loop._scheduled):
             loop.time = lambda: now() + seconds  # type: ignore[method-assign]
         else:
             loop.call_later(0.01, look)
