@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 from cable import cables
 from measure import progress
 from station_crashes import TAG, KillAt, StationFolder, forked
@@ -41,7 +42,21 @@ def pulled(station: StationFolder, board: int, edge: int, after_s: float | None)
         time.sleep(after_s)
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
+    if station.ledger:
+        _wait_until_its_session_ended(station.address)
     return os.WIFSIGNALED(status)
+
+
+def _wait_until_its_session_ended(address: str) -> None:
+    """Wait until a server has noticed that a process is gone, and holds no board for it.
+
+    A bench takes longer than that to start again; the next run here does not.
+    """
+    held = "SELECT count(*) FROM pg_locks JOIN pg_database ON database = pg_database.oid " \
+        "WHERE locktype = 'advisory' AND datname = current_database()"  # fmt: skip
+    with psycopg.connect(address, autocommit=True) as connection:
+        while connection.execute(held).fetchone() != (0,):
+            time.sleep(_LOOK_S)
 
 
 def wrongs_after(station: StationFolder, board: int) -> list[str]:

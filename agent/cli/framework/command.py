@@ -126,6 +126,10 @@ def agent_command(
     return click.command(cls=cls, epilog=f"Example: {example}")
 
 
+_OTHER_WORDS = {"get": ("show",), "ls": ("list",), "rm": ("unset", "delete")}
+"""What other tools call it, where the word most like it would do another thing."""
+
+
 class SuggestingGroup(click.Group):
     """A group that answers a mistyped command with the nearest one, ready to be pasted."""
 
@@ -137,7 +141,9 @@ class SuggestingGroup(click.Group):
         if not word.startswith("-") and self.get_command(ctx, word) is None:
             from difflib import get_close_matches  # only a mistype pays for it
 
-            near = get_close_matches(word, self.list_commands(ctx), n=1)
+            known = self.list_commands(ctx)
+            other = [name for name in _OTHER_WORDS.get(word, ()) if name in known]
+            near = other or get_close_matches(word, known, n=1)
             option = f"--{word}"  # `help modem`, `version`
             is_option = any(option in each.opts for each in self.get_params(ctx))
             if near or is_option:
