@@ -52,8 +52,10 @@ def _wait_until_its_session_ended(address: str) -> None:
 
     A bench takes longer than that to start again; the next run here does not.
     """
-    held = "SELECT count(*) FROM pg_locks JOIN pg_database ON database = pg_database.oid " \
-        "WHERE locktype = 'advisory' AND datname = current_database()"  # fmt: skip
+    held = (
+        "SELECT count(*) FROM pg_locks JOIN pg_database ON database = pg_database.oid "
+        "WHERE locktype = 'advisory' AND datname = current_database()"
+    )
     with psycopg.connect(address, autocommit=True) as connection:
         while connection.execute(held).fetchone() != (0,):
             time.sleep(_LOOK_S)

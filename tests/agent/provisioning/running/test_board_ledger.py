@@ -285,7 +285,7 @@ async def test_no_note_follows_one_that_was_refused_and_the_run_hears_of_it(addr
 
 
 async def test_a_busy_board_among_shared_claims_is_told_and_the_others_are_claimed(
-    database: str,
+    database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = opened(database, "two")
     other.claim(run_of(OTHER))
@@ -308,6 +308,7 @@ async def test_a_busy_board_among_shared_claims_is_told_and_the_others_are_claim
         await ledger.call(lambda to: to.release(UUID))
         another.claim(run_of(UUID))
         another.close()
+    assert not caplog.records
 
 
 async def test_a_board_on_two_ports_stays_with_the_first_of_them(address: str) -> None:
