@@ -47,7 +47,7 @@ class Fleet:
 def fleet(folder: Path, kits: Mapping[str, Sequence[str]] = KITS) -> Iterator[Fleet]:
     """Serve a stand-in and kits; write their profile."""
     with contextlib.ExitStack() as stack:
-        _, cloud = stack.enter_context(_started("cloud", "serve", "--port", "0"))
+        _, cloud = stack.enter_context(_started("cloud", "serve"))
         keys = {"yard-1": {"port": str(folder / "yard-1")}}
         for name, options in kits.items():
             pty = ("--instant", "--pty", str(folder / name))
