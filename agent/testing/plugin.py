@@ -356,9 +356,8 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     assert call.excinfo is not None
     error = call.excinfo.value
     if isinstance(error, BaseExceptionGroup) and len(set(error.exceptions)) == 1:
-        error = error.exceptions[
-            0
-        ]  # a fixture raised it at its end, and the session did at its own
+        # A fixture raised it at its end, and the session did at its own.
+        error = error.exceptions[0]
     if not isinstance(error, AtError | AgentError | NotPrinted):
         return
     frames = without_our_frames(error.__traceback__)
