@@ -58,6 +58,8 @@ _FULL = "too many clients", "too many connections", "connection slots are reserv
 _NAMED = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 """A value's name in a statement; `::` is a cast."""
 _log = logging.getLogger(__name__)
+# It warns of what it ignores as it ends a message that failed, and that is raised and told here.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 class PostgresqlDatabase:
