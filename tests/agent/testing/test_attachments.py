@@ -40,11 +40,6 @@ def test_a_kit_that_does_not_answer(modem_sync):
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> UserProject:
-    return UserProject(tmp_path / "project")
-
-
 def properties(report: Path) -> dict[str, dict[str, str]]:
     """Return the properties of each test of a report."""
     return {

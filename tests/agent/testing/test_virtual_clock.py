@@ -9,6 +9,8 @@ import threading
 import time
 import weakref
 
+from user_project import UserProject
+
 from agent.testing.loop_thread import LoopThread
 from agent.testing.virtual_clock import virtual_clock
 
@@ -84,3 +86,91 @@ def test_a_closed_loop_is_freed_without_the_garbage_collector() -> None:
         assert left() is None
     finally:
         gc.enable()
+
+
+PATIENT = """
+import asyncio
+import pytest
+from at.protocol.errors import AtError
+
+
+async def test_a_coroutine(modem):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(60):
+            await modem.execute("AT+COPS=?", timeout_s=600)
+    await asyncio.sleep(3600)
+
+
+def test_a_plain_function(modem_sync):
+    with pytest.raises(AtError):
+        modem_sync.execute("AT+COPS=?", timeout_s=60)
+    with pytest.raises(AtError):
+        modem_sync.notice("+CEREG", timeout_s=3600)
+"""
+SILENT = "# transcript: 2\n> AT+COPS=?\n! silence 500\n< OK\n"
+
+
+def test_a_timeout_of_a_minute_passes_at_once_on_a_replay(project: UserProject) -> None:
+    """It would take more than two hours: `run` gives up after 110 s."""
+    project.write("test_it.py", PATIENT)
+    folder = project.folder / "transcripts" / "test_it"
+    folder.mkdir(parents=True)
+    for name in ("test_a_coroutine", "test_a_plain_function"):
+        (folder / f"{name}.transcript").write_text(SILENT)
+    assert "2 passed" in project.run("--cellagent-kit=replay")
+
+
+TIMED = """
+# transcript: 1
+@0.0 > AT+COPS=?
+@40.0 < +COPS: (2,"A","A","24201",7)
+@40.1 < OK
+@40.2 > AT+CFUN=1
+@40.3 < OK
+@160.3 < +CEREG: 5
+@165.0 > AT+CESQ
+@165.5 < +CESQ: 99,99,255,255,19,47
+@165.5 < OK
+"""
+ELAPSED = """
+import asyncio
+
+import pytest
+from at.protocol.errors import CommandTimeout
+
+
+async def test_a_coroutine(modem):
+    loop, notices = asyncio.get_running_loop(), modem.notices()
+    began = loop.time()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(30):
+            await modem.execute("AT+COPS=?", timeout_s=60)
+    assert 30 <= loop.time() - began < 40
+    assert (await modem.execute("AT+CFUN=1")).ok
+    began = loop.time()
+    assert (await anext(notices)).line == "+CEREG: 5"
+    assert 120 <= loop.time() - began < 130
+
+
+def test_waits_as_long(modem_sync):
+    began = modem_sync.time()
+    assert modem_sync.execute("AT+COPS=?", timeout_s=60).ok
+    assert 40 <= modem_sync.time() - began < 50
+    assert modem_sync.execute("AT+CFUN=1").ok
+    with pytest.raises(CommandTimeout):
+        modem_sync.notice("+CEREG", timeout_s=60)
+    assert modem_sync.execute("AT+CESQ", timeout_s=2).ok, "it does not wait for the notice"
+    assert 100 <= modem_sync.time() - began < 110
+    assert modem_sync.notice("+CEREG", timeout_s=1) == "+CEREG: 5"
+"""
+
+
+def test_recorded_times_pass_on_the_virtual_clock(project: UserProject) -> None:
+    """More than four minutes are recorded: `run` gives up after 110 s."""
+    project.write("test_it.py", ELAPSED)
+    folder = project.folder / "transcripts" / "test_it"
+    folder.mkdir(parents=True)
+    all_of_it = TIMED.lstrip()
+    (folder / "test_waits_as_long.transcript").write_text(all_of_it)
+    (folder / "test_a_coroutine.transcript").write_text(all_of_it.partition("@165.0")[0])
+    assert "2 passed" in project.run("--cellagent-kit=replay")

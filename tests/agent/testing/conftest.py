@@ -1,0 +1,13 @@
+"""A project of somebody who tests with a kit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from user_project import UserProject
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> UserProject:
+    return UserProject(tmp_path / "project")
