@@ -89,7 +89,10 @@ def _sought(name: str, minutes: float, *, keep: bool) -> int:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             check=False,
         )  # fmt: skip
-        runs = [line for line in ran.stdout.splitlines() if line.startswith("Done ")]
+        told = ("INFO: Seed: ", "Done ")
+        runs = [
+            line.removeprefix("INFO: ") for line in ran.stdout.splitlines() if line.startswith(told)
+        ]
         if ran.returncode:
             lines = ran.stdout.splitlines()
             uncaught = [at for at, line in enumerate(lines) if "Uncaught" in line]
@@ -102,7 +105,7 @@ def _sought(name: str, minutes: float, *, keep: bool) -> int:
                 [*command, "-merge=1", f"-max_len={LONGEST_BYTES}", str(CORPUS / name), new],
                 capture_output=True, check=True,
             )  # fmt: skip
-    print(f"{'FOUND' if ran.returncode else 'ok':5} {name}: {runs[0] if runs else 'ended early'}")
+    print(f"{'FOUND' if ran.returncode else 'ok':5} {name}: {', '.join(runs) or 'ended early'}")
     return 1 if ran.returncode else 0
 
 
