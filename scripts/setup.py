@@ -18,6 +18,8 @@ PACKAGES = {
     "iw": "the Wi-Fi scan without NetworkManager",
     "postgresql": "the ledger that several stations share",
     "openssl": "an independent judge of certificates, requests and signatures",
+    "curl": "another one, of TLS and HTTP",
+    "jq": "another one, of JSON",
     "softhsm2": "a PKCS #11 token in software, for the device CA's key",
     "opensc-pkcs11": "a spy on that token: which calls it gets, and how often",
     "socat": "a second opinion on pseudo-terminals",
