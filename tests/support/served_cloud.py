@@ -54,13 +54,15 @@ class ServedCloud:
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
 
-    def control(self, **wish: Any) -> None:
+    def control(self, **wish: Any) -> Any:
+        """Change the running stand-in over its control endpoint; return the answer."""
         bearer = f"Bearer {self.ready['credentials']['control_token']}"
         with httpx.Client(trust_env=False) as client:
             answer = client.post(
                 f"{self.url}/control", json=wish, headers={"Authorization": bearer}
             )
         assert answer.status_code == 200, answer.text
+        return answer.json()
 
 
 @contextlib.contextmanager
