@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from nrfcloud_tools import internet, run
 from sdk_bytes import EXAMPLE_LINES, EXAMPLE_SINGLE, coredump
 from served_cloud import MEMFAULT, ServedCloud
 from served_kit import ServedKit
@@ -46,7 +47,7 @@ def test_the_chunks_of_a_console_export(cloud: ServedCloud) -> None:
     assert len(cloud.data("events")) == 1
 
 
-@pytest.mark.contract("C7", "O4.1", "O4.2", "O4.3", "O5.3")
+@pytest.mark.contract("C7", "O4.1", "O4.2", "O4.3", "O5.2", "O5.3")
 @pytest.mark.parametrize("credential", ["key", "token", "user"])
 def test_a_core_dump(cloud: ServedCloud, credential: str) -> None:
     (cloud.folder / "core.bin").write_bytes(coredump("kit-7"))
@@ -102,6 +103,37 @@ def test_a_release_is_uploaded_deployed_and_withdrawn(cloud: ServedCloud) -> Non
     assert latest().json()["version"] == "1.2.3"
     cloud.run(cloud.token, *deployment, "--deactivate")
     assert latest().status_code == 204
+
+
+@pytest.mark.contract("O1.4")
+async def test_what_is_pushed_goes_to_the_host_that_is_for_it(tmp_path: Path) -> None:
+    """Without --url it has a host for each kind; here none of them takes what is another's."""
+    async with internet(tmp_path, strict=True) as (standin, environment):
+        known = standin.credentials
+        place = ("--org", standin.organization, "--project", standin.project)
+        token = ("--org-token", known["organization_auth_token"], *place)
+        software = ("--software-type", "app", "--software-version", "1.2.3")
+        (tmp_path / "app.elf").write_bytes(small_elf())
+        (tmp_path / "app.bin").write_bytes(b"image")
+        for command in (
+            (
+                "--project-key",
+                known["project_key"],
+                "post-chunk",
+                "--encoding",
+                "hex",
+                EXAMPLE_SINGLE.hex(),
+            ),
+            (*token, "upload-mcu-symbols", *software, "app.elf"),
+            (*token, "upload-ota-payload", "--hardware-version", "dk", *software, "app.bin"),
+        ):
+            code, said = await run(environment, tmp_path, "memfault", *command)
+            assert code == 0, said
+        header = standin.bearer("organization_auth_token")
+        base = f"{standin.urls['api']}/api/v0/organizations/{place[1]}/projects/{place[3]}"
+        for kind in ("events", "files", "releases/1.2.3"):
+            answer = await standin.client.get(f"{base}/{kind}", headers=header)
+            assert answer.json()["data"], answer.text
 
 
 def test_the_other_files_of_a_device(cloud: ServedCloud) -> None:

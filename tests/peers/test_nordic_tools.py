@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from openssl import openssl
-from served_kit import PEERS, ServedKit
+from served_kit import PEERS, SHIM, ServedKit
+from user_project import UserProject
+
+from at.firmware_gate import firmware_verdict
 
 pytestmark = [
     pytest.mark.peer,
@@ -107,3 +112,57 @@ def test_the_parser_finds_the_digest_of_a_request_right(serve: Serve, tmp_path: 
     text = parsed.stdout + parsed.stderr
     assert modem.kit.saved.uuid in text
     assert re.search(r"match", text, re.IGNORECASE)
+
+
+FIRMWARES = {
+    "mfw_nrf9160_0.9.9": False,
+    "mfw_nrf9160_1.2.8": False,
+    "mfw_nrf9160_1.2.30": False,
+    "mfw_nrf9160_1.3.0": True,
+    "mfw_nrf9160_1.3.0-FOTA-TEST": True,
+    "mfw_nrf9160_1.10.0": True,
+    "mfw_nrf91x1_2.0.4": True,
+    "mfw_nrf9151-ntn_1.0.0": True,
+}
+ASKED = """
+import json, sys
+from types import SimpleNamespace
+from nrfcloud_utils.device_credentials_installer import check_mfw_version
+def passes(version):
+    try:
+        return bool(check_mfw_version(SimpleNamespace(get_mfw_version=lambda: version)))
+    except SystemExit:
+        return False
+print(json.dumps([passes(version) for version in sys.argv[1:]]))
+"""
+
+
+@pytest.mark.contract("D1.3")
+def test_the_installer_and_our_gate_let_the_same_firmware_pass() -> None:
+    command = [str(PEERS / "python"), "-c", ASKED, *FIRMWARES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == list(FIRMWARES.values())
+    assert [firmware_verdict(one).allowed for one in FIRMWARES] == list(FIRMWARES.values())
+
+
+SESSION = f"""
+import os, subprocess
+
+
+def test_a_released_tool_reads_the_kit(kit_port):
+    tool = [{str(PEERS / "nrfcredstore")!r}, "--cmd-type", "at", kit_port, "imei"]
+    listed = {{"PYTHONPATH": {str(SHIM)!r}, "PEER_TERMINAL": os.path.realpath(kit_port)}}
+    said = subprocess.run(tool, env=os.environ | listed, capture_output=True, text=True, timeout=60)
+    assert said.stdout.startswith("IMEI: 0010"), said
+"""
+
+
+@pytest.mark.contract("C9")
+def test_nrfcredstore_speaks_to_the_recording_of_its_own_session(tmp_path: Path) -> None:
+    project = UserProject(tmp_path / "project")
+    project.write("test_session.py", SESSION)
+    for kit in ("record", "replay"):
+        assert "1 passed" in project.run(f"--cellagent-kit={kit}")
+    recording = next(project.folder.rglob("*.transcript"))
+    recording.write_text(recording.read_text().replace("AT+CGSN", "AT+CGMM"))
+    assert "1 failed" in project.run("--cellagent-kit=replay", code=1)

@@ -12,8 +12,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from fota_calls import DEVICE, bundle, call, report, upload
 from key_files import pem
+from located_kit import LAT, LON, LocatedKit, use_profile_with_companion
 from location_scans import LEGACY, PLACES, cells_at, scan_at
+from moving_kit import moving_kit
 from standin import StandIn
+
+from agent.config.write import set_value
 
 _TESTS = Path(__file__).read_text()
 NPM = Path(__file__).resolve().parents[2] / ".peers" / "npm"
@@ -138,6 +142,24 @@ async def test_the_history_of_positions_however_they_were_found(standin: StandIn
     assert (newest["uncertainty"], newest["meta"]) == ("0.0000001", {"alt": 12.5})
     assert len({one["id"] for one in found["items"]}) == len(found["items"])
     assert found["items"][1]["anchors"] == [{"macAddress": anchor["macAddress"].lower()}]
+
+
+@pytest.mark.contract("C5", "D8.1")
+async def test_what_a_kit_scans_is_a_position_in_its_history(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    async with moving_kit(tmp_path) as kit:
+        use_profile_with_companion(standin, tmp_path)
+        set_value("kit.device_id", DEVICE, profile="sim")
+        kit.go_to(LAT, LON)
+        located = LocatedKit(kit, standin)
+        assert (await located.run("modem", "at", "AT+CFUN=1")).code == 0
+        for source in ("wifi", "cell"):
+            done = await located.run("locate", "--with", source)
+            assert done.code == 0, done.stderr
+    wanted = json.dumps({"deviceId": DEVICE})
+    found = (await client(standin, f"api.getLocationHistory(at)({wanted})"))["result"]["items"]
+    assert [one["serviceType"] for one in found] == ["MCELL", "WIFI"]
 
 
 @pytest.mark.contract("D8.3")

@@ -1,4 +1,4 @@
-"""nrfcloud-utils, released and unmodified, and the proxy that stands for the internet."""
+"""Tools that know their hosts, released and unmodified, and the proxy that is the internet."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ INSTALLED = (TOOLS / "nrf_cloud_onboard").exists()
 
 
 @contextlib.asynccontextmanager
-async def internet(folder: Path) -> AsyncIterator[tuple[StandIn, dict[str, str]]]:
-    """Run a stand-in and the proxy; give it, and the environment of a tool that must use both."""
+async def internet(
+    folder: Path, *, strict: bool = False
+) -> AsyncIterator[tuple[StandIn, dict[str, str]]]:
+    """Run a stand-in and the proxy; give it, and the environment of a tool that must use both.
+
+    `strict`: no host of it takes what another is for.
+    """
     ca = folder / "ca.pem"
-    async with running_standin(folder / "standin") as standin:
+    async with running_standin(folder / "standin", strict=strict) as standin:
         standin.cloud.settings.bulk_s = 0.05
         async with connect_proxy(standin.cloud, 0, ca) as port:
             yield (
