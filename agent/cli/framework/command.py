@@ -258,6 +258,9 @@ def run_command_line(root: click.Command) -> int:
         unanswered = isinstance(stop, click.Abort) and stop.__cause__ is None
         message = "not done: the answer was not yes" if unanswered else "stopped by Ctrl-C"
         return _fail(as_json, EXIT_INTERRUPTED, "interrupted", message, "")
+    except click.exceptions.NoArgsIsHelpError as bare:  # a group alone is answered with its help
+        note(bare.format_message())
+        return bare.exit_code
     except click.ClickException as wrong:
         from agent.cli.framework.hints import usage_hint
         from agent.errors import UsageError

@@ -104,6 +104,14 @@ async def test_a_message_names_the_profile_that_it_speaks_of_and_how_it_is_chang
     assert "`cellagent config set location.wifi auto --profile lab`" in off
 
 
+@pytest.mark.parametrize("group", [(), ("modem",), ("observe", "event")])
+async def test_a_group_alone_is_answered_with_its_help_and_nothing_else(
+    private_home: Path, group: tuple[str, ...]
+) -> None:
+    alone, asked = await cellagent(*group), await cellagent(*group, "--help")
+    assert (alone.code, alone.err.strip()) == (2, asked.out.strip())
+
+
 async def test_help_as_a_command_is_answered_with_the_option(private_home: Path) -> None:
     done = await cellagent("help", "modem", "at")
     assert (done.code, "did you mean `cellagent modem at --help`?" in done.err) == (2, True)
