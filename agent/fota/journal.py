@@ -221,7 +221,7 @@ class JobsHeld(ResourceUnavailable):
 
 
 @asynccontextmanager
-async def sole_worker(folder: Path, patience_s: float = 5.0) -> AsyncIterator[None]:
+async def sole_worker(folder: Path, patience_s: float) -> AsyncIterator[None]:
     """Hold a kit's jobs: no second process works on them.
 
     A look for jobs is over in a moment, and is waited for. Raises JobsHeld after `patience_s`.

@@ -163,6 +163,7 @@ async def runner_of_kit(
     link: Callable[[], Awaitable[Modem]] | None = None,
     names: Callable[[str], PartialIdentity] = lambda _device_id: PartialIdentity(),
     again: bool = False,
+    patience_s: float = 5.0,
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the runner of the profile's kit, which alone works on its jobs meanwhile.
 
@@ -170,13 +171,13 @@ async def runner_of_kit(
     before that, as a kit that is in its boot loader answers nothing. `wrap_installer` returns the
     installer to use in place of the profile's. `link` waits for the modem where another may come
     in the place of `modem`. `names` returns what a device's own events say, for releases; `again`
-    tries also one that it did not keep. Raises JobsHeld, MissingExtra.
+    tries also one that it did not keep. Raises JobsHeld after `patience_s`, MissingExtra.
     """
     require_installer(profile)
     device_id = profile.kit.device_id or await _told_id(modem, ask_verdict)
     jobs = DeviceJobs(client, device_id, ask_verdict)
     folder = journal_folder(state_dir, device_id)
-    async with sole_worker(folder):
+    async with sole_worker(folder, patience_s):
         observer = observer or UpdateObserver()
         own_client = _cloud_client(profile, modem, client)
         installer = installer_of(profile, modem, observer)
@@ -224,7 +225,8 @@ async def runner_with_own_client(
 ) -> AsyncIterator[UpdateRunner]:
     """Yield the `runner_of_kit` of a configuration, over a client of its own.
 
-    Raises also ConfigError and AtError.
+    Raises also ConfigError and AtError, and JobsHeld at once: an agent that looks for jobs may be
+    waiting for `modem` meanwhile.
     """
     profile, state_dir = configuration.profile, configuration.state_dir
     ask = None if modem is None else ask_modem(modem, profile.provisioning.security_tag)
@@ -239,6 +241,7 @@ async def runner_with_own_client(
             observer=observer,
             names=names,
             again=again,
+            patience_s=0.0,
         ) as runner,
     ):
         yield runner

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from at.firmware_gate import FirmwareVerdict
 
 _LOOK_S = 0.5
+_PATIENCE_S = 5.0  # a look for jobs is over in a moment
 
 
 @click.group(cls=AgentGroup, name="fota")
@@ -147,6 +148,7 @@ async def _runner(
 ) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
     from agent.daemon.kit.identity import names_of
+    from agent.fota.journal import JobsHeld
     from agent.wiring.update_runner import (
         needs_modem,
         owed_bytes,
@@ -156,27 +158,38 @@ async def _runner(
     from at.firmware_gate import read_verdict
 
     require_installer(session.profile)
-    async with contextlib.AsyncExitStack() as stack:
-        modem: Modem | None = None
-        if needs_modem(session.profile):
-            owed = owed_bytes(session.configuration.state_dir, session.kit.device_id)
-            modem = await stack.enter_async_context(session.modem(owed_bytes=owed))
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while True:
+        async with contextlib.AsyncExitStack() as stack:
+            modem: Modem | None = None
+            if needs_modem(session.profile):
+                owed = owed_bytes(session.configuration.state_dir, session.kit.device_id)
+                modem = await stack.enter_async_context(session.modem(owed_bytes=owed))
 
-        async def ask_verdict() -> FirmwareVerdict:
-            if modem is not None:
-                return await read_verdict(modem)
-            return await session.firmware_verdict()  # and closed: MCUboot may be on the same port
+            async def ask_verdict(modem: Modem | None = modem) -> FirmwareVerdict:
+                if modem is not None:
+                    return await read_verdict(modem)
+                return await session.firmware_verdict()  # and closed: MCUboot may be on that port
 
-        yield await stack.enter_async_context(
-            runner_with_own_client(
-                session.configuration,
-                modem,
-                ask_verdict,
-                observer,
-                names=partial(names_of, session.configuration.state_dir),
-                again=again,
-            )
-        )
+            try:
+                runner = await stack.enter_async_context(
+                    runner_with_own_client(
+                        session.configuration,
+                        modem,
+                        ask_verdict,
+                        observer,
+                        names=partial(names_of, session.configuration.state_dir),
+                        again=again,
+                    )
+                )
+            except JobsHeld:
+                if time.monotonic() >= give_up_at:
+                    raise
+            else:
+                yield runner
+                return
+        # The agent that looks for jobs needs the modem for it, which is given back by now.
+        await asyncio.sleep(_LOOK_S)
 
 
 def _exit_code(result: JobResult | None) -> int:

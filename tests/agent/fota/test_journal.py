@@ -116,7 +116,7 @@ def test_each_device_has_a_journal_of_its_own_below_the_state_folder(one: str, o
 
 
 async def test_a_second_worker_is_refused_until_the_first_one_ends(tmp_path: Path):
-    async with sole_worker(tmp_path / "kit"):
+    async with sole_worker(tmp_path / "kit", patience_s=0):
         with pytest.raises(JobsHeld):
             async with sole_worker(tmp_path / "kit", patience_s=0):
                 pass
@@ -129,7 +129,7 @@ async def test_a_second_worker_waits_for_one_that_only_looks(tmp_path: Path):
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def first() -> None:
-        async with sole_worker(tmp_path / "kit"):
+        async with sole_worker(tmp_path / "kit", patience_s=0):
             begun.set()
             await go_on.wait()
             order.append("first")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,11 @@ from running_agent import (
     write_profile,
 )
 from signed_images import signed_image
-from update_offers import device_profile, job_status, offer_update, onboard_device
+from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
+
+from agent.fota.journal import journal_folder, sole_worker
+from at.protocol.resynchronisation import POISON
+from at.virtual.server.runner import ModemRunner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -113,6 +117,38 @@ async def test_an_update_is_pulled_by_hand_where_the_agent_pulls_none(standin: A
         assert (done.lines[-1]["job"], done.lines[-1]["status"]) == (job_id, "SUCCEEDED"), done.err
         assert await job_status(standin, job_id) == "SUCCEEDED"
         assert (await agent.run("modem", "at", "AT+CGMM")).code == 0
+
+
+async def test_a_look_at_jobs_gives_the_modem_back_while_another_works_on_them(
+    standin: Any, tmp_path: Path
+):
+    await onboard_device(standin)
+    where = device_profile(tmp_path, standin, "[profiles.bench.fota]\ninterval_s = 0.0\n")
+    folder = journal_folder(Path(os.environ["CELLAGENT_STATE_DIR"]), DEVICE)
+    heard = bytearray()
+    lent_again = asyncio.Event()
+
+    def hearing(kit: ModemRunner) -> Callable[[bytes], None]:
+        def receive(data: bytes) -> None:
+            heard.extend(data)
+            if (
+                heard.count(POISON) == 3
+            ):  # a lease begins with one, and the agent sends one after it
+                lent_again.set()
+            kit.receive(data)
+
+        return receive
+
+    async with kit_to_crash(tmp_path, receives=hearing), agent_on(where) as agent:
+        await agent.until("kit", "link", "well")
+        # As the agent does where it looks: it has the jobs, and asks the modem next.
+        async with sole_worker(folder, patience_s=0):
+            heard.clear()
+            looking = asyncio.create_task(agent.run("fota", "check"))
+            looking.add_done_callback(lambda _: lent_again.set())
+            await lent_again.wait()
+        done = await looking
+        assert done.code == 0, done.err
 
 
 async def test_a_session_is_recorded_while_the_agent_holds_the_kit(
