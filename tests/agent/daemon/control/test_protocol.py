@@ -76,9 +76,9 @@ class Recorder:
     def text(self) -> str:
         """Return what was said, without what varies: how often counts are told, for one."""
         lines: list[str] = []
-        for said in self.said:
-            if said[:1] == [ARE_YOU_THERE]:
-                continue  # as often as something took a while
+        for said in filter(None, self.said):
+            if said[0] == ARE_YOU_THERE or not said[0].startswith(">"):
+                continue  # as often as something took a while; or called off before it was asked
             counts = [line for line in said if line.startswith('< {"counts"')]
             lines += [*(line for line in said if line not in counts), *counts[-1:], ""]
         text = "\n".join(lines).replace(str(self._folder), "{home}")
