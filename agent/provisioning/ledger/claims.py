@@ -44,6 +44,11 @@ class StationClaims(StationRuns):
         super().__init__(database, station, now, older)
         self._claimed: dict[str, Claim] = {}
 
+    @property
+    def claims(self) -> int:
+        """How many boards are claimed."""
+        return len(self._claimed)
+
     def close(self) -> None:
         """Release every claim and close the database."""
         self._claimed.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -30,17 +31,34 @@ _CLOSE_TIMEOUT_S = 10.0
 _OPENING_TIMEOUT_S = 0.5
 
 
+def _pause_after(took_s: float) -> float:
+    """Return how long a message may wait for other boards, after one that took so long."""
+    return min(took_s / 4, 0.02)
+
+
 class AsyncLedger:
     """The ledger for many tasks: one call after the other, in a thread, since each is synced.
 
     Changes go together, in one transaction: those that came while another call was under way, and
     those for which nobody waits, which go with the next call, or alone after `alone_after_s`.
+    Boards that one answer let go on ask for the next at nearly the same time: so that they share
+    it, a message waits for `pause_after_s` of what the one before took, or until every claimed
+    board waits for it.
 
     `opens` begins at once, in a thread of its own. What it raises, every call raises.
     """
 
-    def __init__(self, opens: Callable[[], Ledger], alone_after_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        opens: Callable[[], Ledger],
+        alone_after_s: float = 1.0,
+        pause_after_s: Callable[[float], float] = _pause_after,
+    ) -> None:
         self._alone_after_s = alone_after_s
+        self._pause_after_s = pause_after_s
+        self._took_s = 0.0
+        self._waiting = 0
+        self._waiting_changed = threading.Condition()
         # One thread: a call whose task was cancelled still ends before the next one begins.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._changes: deque[tuple[Work[Any], Future[Any]]] = deque()
@@ -100,8 +118,15 @@ class AsyncLedger:
         """Wait until a change is on disk; return its result. Raises DatabaseFailed, as `call`."""
         ledger = await self.opened()
         if not noted.done():
+            self._count_waiting(1)
+            noted.add_done_callback(lambda _: self._count_waiting(-1))
             self._go()
         return await self._answer(noted, ledger)
+
+    def _count_waiting(self, more: int) -> None:
+        with self._waiting_changed:
+            self._waiting += more
+            self._waiting_changed.notify()
 
     def _go(self) -> None:
         """Have the changes made that were noted."""
@@ -111,14 +136,22 @@ class AsyncLedger:
             self._last = self._thread.submit(self._make_changes)
 
     def _make_changes(self) -> None:
+        if not self._changes:
+            return
         ledger = self._opening.result()
-        waiting = [self._changes.popleft() for _ in range(len(self._changes))]
-        done = ledger.together([work for work, _ in waiting]) if waiting else ()
-        for (_, result), value in zip(waiting, done, strict=True):
+        with self._waiting_changed:
+            self._waiting_changed.wait_for(
+                lambda: self._waiting >= ledger.claims, self._pause_after_s(self._took_s)
+            )
+        began = time.monotonic()
+        changes = [self._changes.popleft() for _ in range(len(self._changes))]
+        done = ledger.together([work for work, _ in changes])
+        for (_, result), value in zip(changes, done, strict=True):
             if isinstance(value, Exception):
                 result.set_exception(value)
             else:
                 result.set_result(value)
+        self._took_s = time.monotonic() - began
 
     async def _answer(self, call: Future[T], ledger: Ledger) -> T:
         patience_s = ledger.patience_s  # for the calls of all other boards as well

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -32,8 +32,12 @@ END = RunEnd("done", "proof", 0, "", "", "{}")
 
 
 @asynccontextmanager
-async def ledger_of(address: str, alone_after_s: float = NEVER_S) -> AsyncIterator[AsyncLedger]:
-    ledger = AsyncLedger(lambda: opened(address), alone_after_s)
+async def ledger_of(
+    address: str,
+    alone_after_s: float = NEVER_S,
+    pause_after_s: Callable[[float], float] = lambda _: 0.0,
+) -> AsyncIterator[AsyncLedger]:
+    ledger = AsyncLedger(lambda: opened(address), alone_after_s, pause_after_s)
     try:
         yield ledger
     finally:
@@ -227,6 +231,31 @@ async def test_the_notes_of_boards_that_wait_share_a_round_trip(database: str) -
             assert far.trips - before == 1
             for uuid in (UUID, OTHER, THIRD):
                 assert await steps(ledger, uuid) == [("key", "begun")]
+
+
+async def test_a_message_waits_for_the_other_boards_at_work_and_for_nobody_once_they_are_gone(
+    database: str,
+) -> None:
+    waits = threading.Event()
+
+    def pause(_: float) -> float:
+        waits.set()
+        return NEVER_S
+
+    with far_database(database) as far:
+        async with ledger_of(far.url, pause_after_s=pause) as ledger:
+            first, other = [await claimed(ledger, uuid) for uuid in (UUID, OTHER)]
+            before = far.trips
+            waits.clear()
+            begun = asyncio.create_task(first.begin(ProvisioningStep.KEY, "10", writes=1))
+            assert await asyncio.to_thread(waits.wait, 30)
+            await other.begin(ProvisioningStep.KEY, "10", writes=1)
+            await begun
+            assert far.trips - before == 1
+            await asyncio.gather(other.conclude(END, NOW), first.conclude(END, NOW))
+            assert far.trips - before == 2
+            last = await claimed(ledger, THIRD)
+            await last.begin(ProvisioningStep.KEY, "10", writes=1)
 
 
 async def test_what_was_done_goes_with_the_next_step_and_is_there_before_it(address: str) -> None:
