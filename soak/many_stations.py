@@ -20,7 +20,8 @@ from uuid import uuid4
 
 from station_crashes import forked
 
-from agent.provisioning.ledger import BoardBusy, RunRecord, StepRecord, open_ledger
+from agent.provisioning.ledger import RunRecord, StepRecord, open_ledger
+from agent.provisioning.ledger.backend import BoardsLocked
 
 if TYPE_CHECKING:
     from postgres import PostgresServer
@@ -83,10 +84,11 @@ def _work(url: str, told: Path, uuids: list[str]) -> None:
         run = RunRecord(id=str(uuid4()), uuid=uuid, device_id=uuid, security_tag=10,
                         began_at=datetime.now(UTC))  # fmt: skip
         began = time.perf_counter()
-        try:
-            ledger.claim(run)
-        except BoardBusy:
+        [claimed] = ledger.together([lambda to, run=run: to.claim(run)])
+        if isinstance(claimed, BoardsLocked):
             continue
+        if isinstance(claimed, Exception):
+            raise claimed
         took.append(time.perf_counter() - began)
         for step in _STEPS:
             ledger.begin(uuid, step, "10", writes=1)

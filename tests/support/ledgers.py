@@ -86,10 +86,11 @@ def claimed_once_free(ledger: Ledger, run: RunRecord) -> None:
     """Claim what a station held that is gone: the server frees it when it notices, no sooner."""
     for _ in range(1000):
         try:
-            ledger.claim(run)
+            ledger.lock(run)()
         except BoardBusy:
             os.sched_yield()
         else:
+            ledger.begin_run(run)
             return
     raise AssertionError("the dead station still has the board")
 

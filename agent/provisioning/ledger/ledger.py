@@ -44,19 +44,7 @@ class Ledger(StationClaims):
 
     # --- claims and runs
 
-    def claim(self, run: records.RunRecord) -> records.BoardRecord:
-        """Claim the board of a run for this station, and record that the run has begun.
-
-        Returns the board with its live key of the run's tag. Raises BoardBusy.
-        """
-        self.lock(run)()
-        try:
-            return self.begin_run(run)().record
-        except BaseException:
-            self.release(run.uuid)
-            raise
-
-    def claim_at_once(self, run: records.RunRecord) -> Callable[[], BoardKnowledge]:
+    def claim(self, run: records.RunRecord) -> Callable[[], BoardKnowledge]:
         """Claim the board and record that its run has begun, in one message, as `together` makes.
 
         Returns how to know the board. Raises BoardBusy where another port of ours has it; where

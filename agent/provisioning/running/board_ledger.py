@@ -258,7 +258,7 @@ class BoardLedger:
     async def _begun(self, run: RunRecord) -> BoardKnowledge:
         """Lock the board and begin its run; return what is known of it. Raises BoardBusy."""
         try:
-            return await self._ledger.change(lambda to: to.claim_at_once(run))
+            return await self._ledger.change(lambda to: to.claim(run))
         except BoardsLocked:
             await self._ledger.change(lambda to: to.lock(run))  # tells who has it
             return await self._ledger.change(lambda to: to.begin_run(run))

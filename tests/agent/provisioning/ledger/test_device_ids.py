@@ -50,7 +50,7 @@ def test_nor_do_two_boards_of_two_stations(cluster: str) -> None:
     first, second = opened(cluster), opened(cluster, "two")
     first.claim(run_of(UUID, device_id=DEVICE))
     with pytest.raises(BoardBusy, match="another station"):
-        second.claim(run_of(OTHER, device_id=DEVICE))
+        second.lock(run_of(OTHER, device_id=DEVICE))()
     second.claim(run_of(OTHER, device_id="nrf-another"))
     second.release(OTHER)
     first.close()  # as a station that died: its locks go with its connection
@@ -61,8 +61,8 @@ def test_nor_do_two_boards_of_two_stations(cluster: str) -> None:
 def test_a_board_that_is_refused_does_not_get_the_device_id_of_another(address: str) -> None:
     ledger = opened(address)
     made(ledger, UUID)
-    record = ledger.claim(run_of(OTHER, device_id=DEVICE))
-    assert record.device_id == ""
+    known = ledger.claim(run_of(OTHER, device_id=DEVICE))()
+    assert known.record.device_id == ""
     assert [one.uuid for one in boards_of(ledger, DEVICE)] == [UUID]
     ledger.close()
 

@@ -77,10 +77,10 @@ def test_writes_are_counted_as_they_begin_and_those_that_were_none_are_taken_bac
 def test_a_board_is_unfinished_until_it_is_done_and_then_done_whatever_comes(address: str) -> None:
     ledger = opened(address)
     run = run_of()
-    assert ledger.claim(run).outcome == "unfinished"
+    assert ledger.claim(run)().record.outcome == "unfinished"
     ledger.conclude(ended(run, "done"))
     ledger.release(UUID)
-    again = ledger.claim(second := run_of())
+    again = ledger.claim(second := run_of())().record
     assert (again.outcome, again.last_outcome) == ("done", "unfinished")
     ledger.conclude(ended(second, "refused", reason="no"))
     record = ledger.board(UUID)

@@ -39,9 +39,9 @@ def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster:
         first.update(UUID, attestation="TOKEN")
     first.release(UUID)
     with pytest.raises(BoardBusy, match="station two"):
-        first.claim(run_of())
+        first.lock(run_of())()
     second.release(UUID)
-    assert first.claim(run_of()).attestation == ""
+    assert first.claim(run_of())().record.attestation == ""
     first.close()
     second.close()
 
@@ -81,13 +81,10 @@ def waits_for_the_lock(cluster: str) -> bool:
 STATION = """
 import sys
 from datetime import UTC, datetime
-from agent.provisioning.ledger import open_ledger, BoardBusy, RunRecord
+from agent.provisioning.ledger import open_ledger, RunRecord
 ledger = open_ledger(sys.argv[1], "two")
-try:
-    ledger.claim(RunRecord(id="r", uuid=sys.argv[2], began_at=datetime.now(UTC)))
-    print("claimed", flush=True)
-except BoardBusy as busy:
-    print(busy, flush=True); sys.exit(3)
+ledger.claim(RunRecord(id="r", uuid=sys.argv[2], began_at=datetime.now(UTC)))
+print("claimed", flush=True)
 sys.stdin.read()
 """
 
@@ -101,7 +98,7 @@ def test_two_stations_never_have_one_board_and_a_dead_one_lets_go(cluster: str) 
         assert station.stdout is not None
         assert station.stdout.readline() == "claimed\n"
         with pytest.raises(BoardBusy, match="station two"):
-            first.claim(run_of())
+            first.lock(run_of())()
         first.claim(run_of(OTHER))
         station.kill()
         station.wait()

@@ -220,5 +220,5 @@ def test_a_file_that_another_program_writes_is_waited_for_too(tmp_path: Path) ->
         writer.execute("BEGIN EXCLUSIVE")
         waiting = one.submit(ledger.claim, run_of())
         writer.execute("COMMIT")
-        assert waiting.result(30).uuid == UUID
+        assert waiting.result(30)().record.uuid == UUID
     ledger.close()

@@ -419,7 +419,7 @@ async def test_a_station_that_finds_a_board_busy_takes_no_device_id(database: st
     first, second = opened(database), opened(database, "two")
     first.claim(run_of())
     with pytest.raises(BoardBusy, match="station one"):
-        second.claim(run_of(device_id="nrf-1"))
+        second.lock(run_of(device_id="nrf-1"))()
     first.claim(run_of(OTHER, device_id="nrf-1"))
     first.close()
     second.close()
