@@ -43,20 +43,21 @@ class CommandInFlight:
         self._on_other = on_other
         self._recent = RecentAnswers()
         self._held: Answer | None = None  # another may follow
-        self._loop: asyncio.AbstractEventLoop
         self._waiter: asyncio.Future[Answer] | None = None
         self._probe: Probe | None = None
 
     def begin(
-        self, *, payload: bytes | None = None, probe: Probe | None = None
-    ) -> asyncio.Future[Answer]:
-        """Return what will have the answer to the command that is sent next."""
-        self._loop = asyncio.get_running_loop()
-        self._waiter = self._loop.create_future()
+        self,
+        waiter: asyncio.Future[Answer],
+        *,
+        payload: bytes | None = None,
+        probe: Probe | None = None,
+    ) -> None:
+        """Give `waiter` the answer to the command that is sent next."""
+        self._waiter = waiter
         self.payload = payload
         self._probe = probe
         self._held = None
-        return self._waiter
 
     def end(self) -> None:
         """Wait for no answer any more."""
@@ -103,11 +104,11 @@ class CommandInFlight:
 
     def _take_probed(self, answer: Answer, waiter: asyncio.Future[Answer], probe: Probe) -> None:
         """Give an answer to the link's own question, if it is the one to it."""
-        now = self._loop.time()
+        now = waiter.get_loop().time()
         if self._held is None and self._recent.has_name_of(answer, now):
             self._held = answer
             self._machine.await_another(answer)
-            self._loop.call_later(AWAIT_S, self._give_probed, probe, waiter)
+            waiter.get_loop().call_later(AWAIT_S, self._give_probed, probe, waiter)
             return
         self._recent.add(answer, now)
         if not self._accept(answer, waiter, probe):
@@ -132,7 +133,7 @@ class CommandInFlight:
         needs_line = bare_ok and self._machine.owner.needs_line()
         second = self._held is not None
         expects = needs_line or (bare_ok and (second or expects_line(answer.command or "")))
-        now = self._loop.time()
+        now = waiter.get_loop().time()
         is_copy = self._recent.may_be_copy(answer, now, expects_line=expects)
         self._recent.add(replace(answer, command=None) if is_copy else answer, now)
         if second:
@@ -140,7 +141,7 @@ class CommandInFlight:
         if is_copy:
             if not (needs_line and self._recent.come_twice):
                 if self._held is None:
-                    self._loop.call_later(AWAIT_S, self._give_held, waiter)
+                    waiter.get_loop().call_later(AWAIT_S, self._give_held, waiter)
                 if self._held is None or tells_more(answer, self._held):
                     self._held = answer
             self._machine.await_another(answer)

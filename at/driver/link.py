@@ -7,6 +7,7 @@ from typing import TypeVar
 from at.driver.command_in_flight import CommandInFlight, Probe
 from at.driver.link_state import IN_STEP, LOST, TRANSITIONS, LinkEvent, LinkState
 from at.driver.resynchroniser import Deadline, Resynchroniser
+from at.driver.time_limit import TimeLimit
 from at.driver.turns import Turns
 from at.protocol.answer_or_notice import Owner, command_name, looks_like_notice
 from at.protocol.dialect import Dialect, Terminator
@@ -54,6 +55,7 @@ class Link:
         self._resynchroniser = Resynchroniser()
         self._in_flight = CommandInFlight(self._machine, on_item, self._doubt, self._await_other)
         self._lost: LinkLost
+        self._time_limit = TimeLimit()
         self._loop: asyncio.AbstractEventLoop
         self._deadline: Deadline  # of getting in step; none otherwise
 
@@ -67,6 +69,7 @@ class Link:
         """Close the transport. A caller that still waits gets LinkLost."""
         await self.transport.close()
         self.connection_lost(None)
+        self._time_limit.cancel()
         # Nobody is called back any more: so a closed modem is freed without the garbage collector.
         self._on_item = self._on_lost = _ignore
         self.after_restart, self.on_idle_restart = None, lambda: None
@@ -192,11 +195,13 @@ class Link:
         earlier attempt. Raises CommandTimeout, ModemReset, LinkLost.
         """
         self._raise_if_lost()
-        waiter = self._in_flight.begin(payload=payload)
+        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        self._in_flight.begin(waiter, payload=payload)
         typed = self.dialect.typed(line)
         self._machine.start(line, owner, prompt=payload is not None, typed=typed)
-        timeout_s = min(timeout_s, self._deadline.left_s())
-        timer = self._loop.call_later(timeout_s, self._expire, waiter, line, timeout_s)
+        if self._state is not IN_STEP:
+            timeout_s = min(timeout_s, self._deadline.left_s())
+        self._time_limit.start(self._loop, timeout_s, lambda: self._expire(waiter, line, timeout_s))
         try:
             self.transport.write(typed.encode() + self.terminator.wire if data is None else data)
             return await waiter
@@ -207,7 +212,7 @@ class Link:
                 self._in_flight.abandon()
             raise
         finally:
-            timer.cancel()
+            self._time_limit.stop()
             self._in_flight.end()
 
     def write(self, data: bytes) -> None:
@@ -352,7 +357,8 @@ class Link:
     async def _await_answer(self, probe: Probe, data: bytes, seconds: float) -> Answer | None:
         """Write `data`; return the next answer that `probe` accepts, None after `seconds`."""
         self._raise_if_lost()
-        waiter = self._in_flight.begin(probe=probe)
+        waiter: asyncio.Future[Answer] = self._loop.create_future()
+        self._in_flight.begin(waiter, probe=probe)
         self._machine.start(probe.command, probe.owner)
         self._deadline.start_waiting(waiter, seconds, hurry=self._resynchroniser.hurries)
         try:
