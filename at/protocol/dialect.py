@@ -13,6 +13,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Literal
 
+from at.protocol.state_machine import IdentityEnum
+
 
 class Dialect(Enum):
     """Which firmware takes the command line."""
@@ -146,7 +148,7 @@ def unwrapped(line: str) -> str | None:
     return None
 
 
-class Terminator(Enum):
+class Terminator(IdentityEnum):
     """The terminator of a command line; the value is its name in options."""
 
     CR = "cr"

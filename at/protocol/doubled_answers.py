@@ -68,10 +68,15 @@ class RecentAnswers:
         """
         if not expects_line and (self.come_twice is False or _is_ok_alone(answer)):
             return False
-        if any(_is_own(earlier, answer) for _, earlier in self._answers):
-            return False
+        came_before = False
+        for _, earlier in self._answers:
+            # Most differ in their lines, which is found out sooner than by a whole comparison.
+            if earlier.lines == answer.lines and earlier == answer:
+                if answer.lines and earlier.command == answer.command:
+                    return False  # it is as right for its command as it was for the earlier one
+                came_before = True
         if not expects_line and self.come_twice is None:
-            return any(answer == each for _, each in self._answers)
+            return came_before
         return (
             answer.lines != () and all(self._is_stray(line, now) for line in answer.lines)
         ) or any(
@@ -107,8 +112,3 @@ def _telling(answer: Answer) -> tuple[bool, bool, bool]:
 def expects_line(command: str) -> bool:
     """Return whether the answer to a command line has a line as a rule: all but set commands."""
     return command_name(command) != "" and _SET.fullmatch(command) is None
-
-
-def _is_own(earlier: Answer, answer: Answer) -> bool:
-    """Return whether an answer is as right for its command as it was for the earlier one."""
-    return bool(answer.lines) and earlier == answer and earlier.command == answer.command

@@ -9,6 +9,8 @@ from at.protocol.errors import UnsafeArgument
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _CONTROL_BUT_LINE_ENDS = re.compile("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _QUOTED = re.compile('"[^"]*"')
+# Without quotes, as most are.
+_PLAIN = re.compile("[Aa][Tt][ !#-~]*")
 
 
 def quoted(value: str) -> str:
@@ -26,6 +28,8 @@ def check_line(line: str, *, multiline: bool = False, longest: int = 4095) -> st
 
     `multiline`: its quoted text may hold CR and LF. `longest`: the dialect's limit in bytes.
     """
+    if len(line) <= longest and _PLAIN.fullmatch(line):
+        return line
     if not line[:2].upper() == "AT":
         raise UnsafeArgument(
             f"{_shown(line)} is no AT command: it does not begin with AT", hint="write AT before it"

@@ -322,7 +322,9 @@ class Exchange:
             return Unknown(line)
         command, lines = self._command, tuple(self._body)
         if not self.offline:
-            self._told.update(dict.fromkeys(filter(None, map(line_name, lines))))
+            for body_line in lines:
+                if told := line_name(body_line):
+                    self._told[told] = None
             while len(self._told) > _TOLD:
                 del self._told[next(iter(self._told))]
         if command is not None and final == "OK" and (name := command_name(command)):

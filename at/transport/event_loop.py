@@ -41,7 +41,7 @@ class SerialTransport(NamedPort):
             raise LinkLost(f"{self._name} is closed")
         assert handle.fd is not None
         self._port.expect_reply()
-        if not self._port.get_write_buffer_size():
+        if self._port.is_empty():
             # pyserial-asyncio would wait a turn of the loop before its first try.
             try:
                 taken = os.write(handle.fd, data)
@@ -92,6 +92,10 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
     _read_at = _written_at = 0.0  # on the loop's clock
     _rapid = 0  # reads in a row
     _polling: asyncio.TimerHandle | None = None
+
+    def is_empty(self) -> bool:
+        """Return whether no bytes wait to be written."""
+        return not self._write_buffer
 
     def expect_reply(self) -> None:
         """Stop polling: something is written, and its reply is to be read at once."""
