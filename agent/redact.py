@@ -2,7 +2,7 @@
 
 Every `Secret` of this process is registered here by its value. What has the form of a token or of
 a private key is hidden even if it was never registered, and so are the secret parameters of AT
-commands and answers (at.protocol.secret_parameters).
+commands and answers (at.protocol.redaction.secret_parameters).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def hide(value: str) -> None:
 def redact(text: str) -> str:
     """Return `text` with every known secret, and what has the shape of one, hidden."""
     # `--help` must not pay for these.
-    from at.protocol.command_redaction import without_secrets_as_it_stands
-    from at.protocol.escaped_text import cleaned_in_each_spelling
+    from at.protocol.redaction.command_redaction import without_secrets_as_it_stands
+    from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
 
     return cleaned_in_each_spelling(
         text, lambda read: _without_known(without_secrets_as_it_stands(read))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         TranscriptError,
         UnsafeArgument,
     )
-    from at.protocol.items import Answer
+    from at.protocol.line.items import Answer
     from at.protocol.notices import Notice
     from at.transcripts.transcript import Transcript
 
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Answer": "at.protocol.items",
+    "Answer": "at.protocol.line.items",
     "Modem": "at.driver.modem",
     "Notice": "at.protocol.notices",
     "Transcript": "at.transcripts.transcript",

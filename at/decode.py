@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from at.commands.catalog import command_of, readers_of
 from at.commands.identity import Revision, ShortVersion
 from at.protocol import notices
-from at.protocol.answer_or_notice import REGISTRATIONS, is_syntax, owner_of
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import AtError
-from at.protocol.exchange import Exchange
 from at.protocol.firmware_version import read_firmware
-from at.protocol.framing import DroppedLine, Log, Prompt
-from at.protocol.items import Answer, Echo, Item, NoticeLine, Restart, Unknown
+from at.protocol.line.answer_or_notice import REGISTRATIONS, is_syntax, owner_of
+from at.protocol.line.exchange import Exchange
+from at.protocol.line.framing import DroppedLine, Log, Prompt
+from at.protocol.line.items import Answer, Echo, Item, NoticeLine, Restart, Unknown
 from at.protocol.values import as_json, name_before_colon
 from at.tokens.attestation import Signed
 

@@ -9,11 +9,11 @@ from functools import partial
 from at.driver.modem import Modem
 from at.driver.opening import is_garbage, transport_of
 from at.ports.usb import Listing, UsbPort, system_ports
-from at.protocol.answer_or_notice import line_name
 from at.protocol.counts import counted
 from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError, LinkLost, NoAnswer, PortBusy, PortForbidden
-from at.protocol.framing import Framer, Log
+from at.protocol.line.answer_or_notice import line_name
+from at.protocol.line.framing import Framer, Log
 from at.transport.base import Transport
 
 # Speeds of the kits' firmwares, the likeliest first; the first is Serial Modem's and AT host's.

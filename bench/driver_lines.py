@@ -11,7 +11,7 @@ from measure import Row
 from pty_modem import ANSWERS, serving
 
 from at.driver.modem import open_modem
-from at.protocol.exchange import Exchange
+from at.protocol.line.exchange import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

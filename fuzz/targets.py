@@ -100,7 +100,7 @@ def values(data: bytes) -> None:
 def command_text(data: bytes) -> None:
     """A command line: its name, and what of it is secret."""
     from at.protocol.command import read_command
-    from at.protocol.command_redaction import without_secrets
+    from at.protocol.redaction.command_redaction import without_secrets
 
     read_command(text(data))
     without_secrets(text(data))

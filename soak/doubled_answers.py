@@ -24,8 +24,8 @@ from at.commands.sim import AccessSim
 from at.commands.wifi import ScanOneAccessPoint
 from at.driver.modem import Modem, _needs_line
 from at.protocol.command import Form
-from at.protocol.doubled_answers import expects_line
 from at.protocol.errors import AtError
+from at.protocol.line.doubled_answers import expects_line
 from at.protocol.values import as_json
 
 if TYPE_CHECKING:

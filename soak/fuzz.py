@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from measure import Row
 
-from at.protocol.exchange import Exchange
-from at.protocol.framing import LIMIT_BYTES
+from at.protocol.line.exchange import Exchange
+from at.protocol.line.framing import LIMIT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

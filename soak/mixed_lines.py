@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from measure import Row
 
-from at.protocol.exchange import Exchange
-from at.protocol.framing import Log
-from at.protocol.items import Answer, NoticeLine
+from at.protocol.line.exchange import Exchange
+from at.protocol.line.framing import Log
+from at.protocol.line.items import Answer, NoticeLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

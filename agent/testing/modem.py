@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agent.testing.loop_thread import LoopThread
     from at.driver.stream import Stream
     from at.protocol.command import Command
-    from at.protocol.items import Answer
+    from at.protocol.line.items import Answer
     from at.protocol.notices import Notice
     from at.transport.base import Transport
 

@@ -8,7 +8,7 @@ from io import BufferedReader, BytesIO
 from at.causes.evidence import Evidence
 from at.causes.facts import Fact
 from at.causes.table import ABSENT, ANY, LINE, Certainty, Expected, Row, Table, load
-from at.protocol.command_redaction import without_secrets
+from at.protocol.redaction.command_redaction import without_secrets
 from at.transcripts.logs.reader import read_lines
 
 MOST = 5

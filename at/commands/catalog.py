@@ -5,9 +5,9 @@ from importlib import import_module
 from pkgutil import walk_packages
 
 from at import commands
-from at.protocol.answer_or_notice import ANSWERS_TO
 from at.protocol.command import Command, Form, read_command
 from at.protocol.errors import ParseError
+from at.protocol.line.answer_or_notice import ANSWERS_TO
 from at.protocol.values import Value, split
 
 _FAMILIES = [

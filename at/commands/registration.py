@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar, cast
 
 from at.commands.power_saving import HasGrantedTimers
-from at.protocol.answer_or_notice import REGISTRATION_STATES, is_registration_reply
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
+from at.protocol.line.answer_or_notice import REGISTRATION_STATES, is_registration_reply
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, Value, hex_digits, name_before_colon, single_line
 

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
 from at.commands.system_mode import HIGHEST_BAND, HIGHEST_EARFCN
-from at.protocol.answer_or_notice import REGISTRATION_STATES
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
+from at.protocol.line.answer_or_notice import REGISTRATION_STATES
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import (
     bits,

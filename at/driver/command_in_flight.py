@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from at.protocol.answer_or_notice import NOTICES_ONLY, Owner
-from at.protocol.doubled_answers import AWAIT_S, RecentAnswers, expects_line, tells_more
-from at.protocol.exchange import Exchange
-from at.protocol.items import Answer, Item, NoticeLine, Unknown
+from at.protocol.line.answer_or_notice import NOTICES_ONLY, Owner
+from at.protocol.line.doubled_answers import AWAIT_S, RecentAnswers, expects_line, tells_more
+from at.protocol.line.exchange import Exchange
+from at.protocol.line.items import Answer, Item, NoticeLine, Unknown
 
 
 @dataclass(slots=True)

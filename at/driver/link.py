@@ -9,13 +9,13 @@ from at.driver.link_state import IN_STEP, LOST, TRANSITIONS, LinkEvent, LinkStat
 from at.driver.resynchroniser import Deadline, Resynchroniser
 from at.driver.time_limit import TimeLimit
 from at.driver.turns import Turns
-from at.protocol.answer_or_notice import Owner, command_name, looks_like_notice
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer
-from at.protocol.exchange import Exchange
-from at.protocol.framing import Prompt
-from at.protocol.items import Answer, Item, NoticeLine, Restart, Unknown, final_result
-from at.protocol.resynchronisation import ABORT_S, LONGEST_S, PROBE_S
+from at.protocol.line.answer_or_notice import Owner, command_name, looks_like_notice
+from at.protocol.line.exchange import Exchange
+from at.protocol.line.framing import Prompt
+from at.protocol.line.items import Answer, Item, NoticeLine, Restart, Unknown, final_result
+from at.protocol.line.resynchronisation import ABORT_S, LONGEST_S, PROBE_S
 from at.transport.base import Receiver, Transport, labelled
 
 T = TypeVar("T")

@@ -11,11 +11,11 @@ from at.driver.opening import ANSWER_TIMEOUT_S, handshake, transport_of
 from at.driver.own_position import OwnPosition
 from at.driver.stream import Stream
 from at.protocol import encoding
-from at.protocol.answer_or_notice import Owner, command_name
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.error_codes import rejection
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, NoAnswer, ParseError
-from at.protocol.items import Answer, Item, NoticeLine, Restart
+from at.protocol.line.answer_or_notice import Owner, command_name
+from at.protocol.line.items import Answer, Item, NoticeLine, Restart
 from at.protocol.notices import BoundedQueue, Dispatcher, Notice
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from at.ports.usb import system_ports
-from at.protocol import resynchronisation
-from at.protocol.answer_or_notice import fields
 from at.protocol.counts import counted
 from at.protocol.dialect import Dialect, Terminator, recognised
 from at.protocol.errors import CommandTimeout, ModemReset, NoAnswer, PortNotFound
+from at.protocol.line import resynchronisation
+from at.protocol.line.answer_or_notice import fields
 from at.transport.base import labelled
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from at.driver.link import Link
     from at.ports.usb import Listing
-    from at.protocol.items import Answer
+    from at.protocol.line.items import Answer
     from at.transport.base import Transport
 
 ANSWER_TIMEOUT_S = 1.0

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from at.driver.command_in_flight import Probe
-from at.protocol.answer_or_notice import Owner, command_name
 from at.protocol.dialect import Dialect, Terminator
 from at.protocol.errors import CommandTimeout
-from at.protocol.items import Answer
-from at.protocol.resynchronisation import (
+from at.protocol.line.answer_or_notice import Owner, command_name
+from at.protocol.line.items import Answer
+from at.protocol.line.resynchronisation import (
     ABORT_S,
     ATTEMPTS,
     PROBE_S,

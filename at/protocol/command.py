@@ -17,8 +17,8 @@ from typing import (
     get_args,
 )
 
-from at.protocol.answer_or_notice import REPLY_SHAPES
 from at.protocol.encoding import quoted
+from at.protocol.line.answer_or_notice import REPLY_SHAPES
 from at.protocol.record_fields import record
 from at.protocol.timeouts import TIMEOUTS_S, USUAL_S
 from at.protocol.values import Record, only_row

@@ -2,8 +2,8 @@
 
 import re
 
-from at.protocol.command_redaction import without_secrets
 from at.protocol.errors import UnsafeArgument
+from at.protocol.redaction.command_redaction import without_secrets
 
 # CR and LF end a command, NUL may, Ctrl-Z and Esc end or abort a text, backspace and DEL edit it.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")

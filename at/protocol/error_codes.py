@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from at.protocol.answer_or_notice import command_name
 from at.protocol.errors import CommandRejected
+from at.protocol.line.answer_or_notice import command_name
 
 if TYPE_CHECKING:
-    from at.protocol.items import Answer
+    from at.protocol.line.items import Answer
 
 
 CME: dict[int, str] = {

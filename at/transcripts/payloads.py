@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from at.protocol.dialect import START_LINES
 from at.protocol.errors import ParseError
-from at.protocol.items import final_result
+from at.protocol.line.items import final_result
 from at.protocol.values import Value, name_before_colon, split
 
 _COMMAND = re.compile(r"AT[ \t]*([+#]\w+)[ \t]*(?:=(.*))?", re.IGNORECASE | re.ASCII | re.DOTALL)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
-from at.protocol.command_redaction import MARKER
 from at.protocol.errors import TranscriptError
+from at.protocol.redaction.command_redaction import MARKER
 from at.transcripts.redaction.made_up import TEST_TAC, luhn_digit
 
 _ESCAPE = r"\\(x[0-9A-Fa-f]{2}|.|$)"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from at.protocol.command_redaction import MARKER
+from at.protocol.redaction.command_redaction import MARKER
 from at.transcripts.rules import IMEI_DIGITS, Rule
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from at.protocol.command_redaction import without_secrets
 from at.protocol.counts import counted
 from at.protocol.dialect import LEAVE_DATA_MODE, Dialect
 from at.protocol.errors import TranscriptError
-from at.protocol.resynchronisation import POISON, PROBES
+from at.protocol.line.resynchronisation import POISON, PROBES
+from at.protocol.redaction.command_redaction import without_secrets
 from at.transcripts.exchanges import Course, split_exchanges
 from at.transcripts.redaction import made_up
 from at.transcripts.redaction.written_credentials import WrittenCredential, written_credential

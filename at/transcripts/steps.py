@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
-from at.protocol.command_redaction import without_secrets
 from at.protocol.dialect import Dialect
 from at.protocol.errors import TranscriptError
+from at.protocol.redaction.command_redaction import without_secrets
 from at.transcripts.rules import Rule, Varying, escape, read_rules, unescape, write_rules
 
 VERSION, WITH_RULES = "1", "2"

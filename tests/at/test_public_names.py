@@ -21,7 +21,7 @@ def test_a_name_that_is_not_public_is_not_found() -> None:
 
 
 def test_a_part_of_the_driver_is_imported_without_the_rest() -> None:
-    code = "import sys, at.protocol.framing; print(*sorted(sys.modules))"
+    code = "import sys, at.protocol.line.framing; print(*sorted(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -12,11 +12,11 @@ import click
 from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.errors import UsageError, exit_code_of
-from at.protocol.answer_or_notice import command_name
-from at.protocol.command_redaction import MARKER, without_secrets
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.error_codes import rejection
-from at.protocol.items import Answer
+from at.protocol.line.answer_or_notice import command_name
+from at.protocol.line.items import Answer
+from at.protocol.redaction.command_redaction import MARKER, without_secrets
 from at.protocol.timeouts import timeout_of
 
 if TYPE_CHECKING:

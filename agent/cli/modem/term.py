@@ -11,7 +11,7 @@ from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.protocol.counts import counted
-from at.protocol.items import Echo, Item
+from at.protocol.line.items import Echo, Item
 from at.protocol.notices import Notice
 from at.transport.base import labelled
 

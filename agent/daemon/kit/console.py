@@ -36,8 +36,8 @@ from agent.tasks import first_of
 from agent.wiring.forwarding import Forwarder, StoreThenShow, utc_now
 from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
-from at.protocol.framing import Log
-from at.protocol.items import Item, Restart, Unknown
+from at.protocol.line.framing import Log
+from at.protocol.line.items import Item, Restart, Unknown
 
 MOST_WAITING = 1024 * 1024
 """Bytes that wait for one watcher: ten thousand lines. A single larger dump waits all the same."""

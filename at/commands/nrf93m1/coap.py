@@ -11,9 +11,9 @@ from ipaddress import ip_address
 from itertools import takewhile
 from json import loads
 
-from at.protocol.command_redaction import MARKER
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register
+from at.protocol.redaction.command_redaction import MARKER
 from at.protocol.values import Record, after_name
 
 _ADDRESS = r"(?P<address>[0-9A-Fa-f.:]{2,45})"

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from at.commands.nrf93m1.coap import is_word
-from at.protocol.answer_or_notice import is_chunk_reply
 from at.protocol.command import Command, OkCommand, Parameters, at_command
 from at.protocol.errors import ParseError, UnsafeArgument
+from at.protocol.line.answer_or_notice import is_chunk_reply
 from at.protocol.notices import Notice, register_readers
 from at.protocol.values import Fields, Record, single_line
 

@@ -1,7 +1,7 @@
 """Serial Modem 2.0 and the observability service: #XNRFCLOUDOBS*.
 
 A project key in these commands overrides the server's choice of project. It is a secret:
-`at.protocol.secret_parameters` hides it.
+`at.protocol.redaction.secret_parameters` hides it.
 """
 
 from dataclasses import dataclass

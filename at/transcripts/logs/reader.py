@@ -13,7 +13,7 @@ from io import BufferedReader, TextIOWrapper
 from itertools import chain, islice
 
 from at.protocol.errors import TranscriptError
-from at.protocol.items import final_result
+from at.protocol.line.items import final_result
 from at.transcripts.logs import shapes
 from at.transcripts.logs.shapes import COMMAND, KIT_LOG, NAMED_ANSWER, Rest, Shape
 from at.transcripts.logs.wrapping import literals, unwrapped

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from uuid import UUID
 
-from at.protocol.command_redaction import MARKER
 from at.protocol.errors import ParseError
+from at.protocol.redaction.command_redaction import MARKER
 from at.transcripts.redaction import resigning
 from at.transcripts.redaction.made_up import MadeUp, luhn_digit
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from at.commands import catalog
 from at.protocol import notices
 from at.protocol.command import CommandText, read_command
-from at.protocol.escaped_text import cleaned_in_each_spelling
+from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
 from at.protocol.values import name_before_colon
 from at.transcripts.interruptions import without_logs
 from at.transcripts.redaction import resigning, sim_files

@@ -2,22 +2,22 @@
 
 A value that the driver reads keeps its shape, so that a redacted session still plays: a token keeps
 its claims and loses its signature, an identity is replaced by a made-up one (`identity`).
-Secret parameters (at.protocol.secret_parameters) become `{redacted:…}`, which a replay lets stand
-for any text.
+Secret parameters (at.protocol.redaction) become `{redacted:…}`, which a replay lets stand for any
+text.
 """
 
 import re
 
-from at.protocol.answer_or_notice import (
+from at.protocol.line.answer_or_notice import (
     ONE_SHAPE,
     command_name,
     line_name,
     looks_like_notice,
     owner_of,
 )
-from at.protocol.command_redaction import without_secrets
-from at.protocol.items import final_result
-from at.protocol.secret_parameters import ANSWER, SET
+from at.protocol.line.items import final_result
+from at.protocol.redaction.command_redaction import without_secrets
+from at.protocol.redaction.secret_parameters import ANSWER, SET
 from at.transcripts.redaction.identity import IdentityRedactor
 
 # A token without its signature opens nothing.

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from at.commands.catalog import TYPES, command_of, readers_of
 from at.protocol import notices
-from at.protocol.answer_or_notice import owner_of
 from at.protocol.command import Command, Form
 from at.protocol.errors import ParseError
+from at.protocol.line.answer_or_notice import owner_of
 
 
 @given(

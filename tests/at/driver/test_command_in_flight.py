@@ -14,8 +14,8 @@ from line_modem import LineModem, run_session
 
 from at.commands.identity import ReadImei, ReadSerialNumber
 from at.driver.modem import Modem
-from at.protocol.doubled_answers import AWAIT_S
 from at.protocol.errors import AtError
+from at.protocol.line.doubled_answers import AWAIT_S
 
 BODIES = {"AT+CGSN=1": '+CGSN: "352656100367872"', "AT+CGMR": "mfw_nrf91x1_2.0.4", "AT+BAD": None}
 

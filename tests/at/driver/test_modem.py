@@ -13,8 +13,8 @@ from line_modem import LineModem, echoing, run_session
 
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, UnsafeArgument
-from at.protocol.framing import Log
-from at.protocol.items import Restart, Unknown
+from at.protocol.line.framing import Log
+from at.protocol.line.items import Restart, Unknown
 from at.protocol.notices import Notice
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.transcript import parse_transcript

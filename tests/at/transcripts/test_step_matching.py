@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from secret_spellings import CANARY, spelled
 
-from at.protocol.command_redaction import without_secrets
 from at.protocol.errors import TranscriptError
+from at.protocol.redaction.command_redaction import without_secrets
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.rules import unescape
 from at.transcripts.step_matching import Playback

@@ -27,7 +27,7 @@ from signed_images import signed_image
 from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
 
 from agent.fota.journal import journal_folder, sole_worker
-from at.protocol.resynchronisation import POISON
+from at.protocol.line.resynchronisation import POISON
 from at.virtual.server.runner import ModemRunner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")

@@ -25,9 +25,9 @@ from agent.observability.ingest.device_identity import IdentityTracker, PartialI
 from agent.outbox import ItemKind, NewItem, Outbox, Receipt
 from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
-from at.protocol.exchange import Exchange
-from at.protocol.framing import Log
-from at.protocol.items import Unknown
+from at.protocol.line.exchange import Exchange
+from at.protocol.line.framing import Log
+from at.protocol.line.items import Unknown
 from at.virtual.console import export_lines
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8

@@ -1,16 +1,16 @@
 """Answers that may be another command's, come twice: what tells them, and what does not. Pure.
 
 A line that repeats bytes gives the final result of one command in the flight of a later one. Lines
-of a foreign name tell it (at.protocol.exchange). What has no name is told by its text and the time:
-an answer that came already, or an OK for a command that needs a line, a moment after another OK.
-Nothing tells the OK of one command from that of the next where both answer OK alone.
+of a foreign name tell it (at.protocol.line.exchange). What has no name is told by its text and the
+time: an answer that came already, or an OK for a command that needs a line, a moment after another
+OK. Nothing tells the OK of one command from that of the next where both answer OK alone.
 """
 
 import re
 from collections import deque
 
-from at.protocol.answer_or_notice import command_name, is_reply_alone, line_name
-from at.protocol.items import Answer, final_result
+from at.protocol.line.answer_or_notice import command_name, is_reply_alone, line_name
+from at.protocol.line.items import Answer, final_result
 
 COPY_S = 0.05
 """How long after an answer a copy of it may come."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from at.protocol.answer_or_notice import command_name, line_name
 from at.protocol.dialect import LEAVE_DATA_MODE, Dialect, Terminator
+from at.protocol.line.answer_or_notice import command_name, line_name
 
 if TYPE_CHECKING:
-    from at.protocol.items import Answer
+    from at.protocol.line.items import Answer
 
 # Read commands without effect that every nRF91 firmware answers with a line of their own name.
 PROBES = ("AT+CMEE?", "AT+CFUN?", "AT%XSYSTEMMODE?", "AT+CGDCONT?")

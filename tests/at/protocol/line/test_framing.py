@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.protocol.framing import DroppedLine, Event, Framer, Line, Log, Prompt
+from at.protocol.line.framing import DroppedLine, Event, Framer, Line, Log, Prompt
 
 LOG = "[00:00:12.345,678] <inf> app: hello, world"
 

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from at.protocol.doubled_answers import COPY_S, RecentAnswers, expects_line, tells_more
-from at.protocol.items import Answer
+from at.protocol.line.doubled_answers import COPY_S, RecentAnswers, expects_line, tells_more
+from at.protocol.line.items import Answer
 
 OK = Answer((), "OK", command="AT+A=1")
 ERROR = Answer((), "ERROR", command="AT+A=1")

@@ -1,17 +1,25 @@
 """Hides the secret parameters of AT commands and answers wherever a text quotes them. Pure.
 
-A name of at.protocol.secret_parameters is found in any spelling: case, blanks, behind another
-command, in a shell's quotes, behind a log's prefix, escaped (at.protocol.escaped_text). Its
-parameters are read by V.250; a secret one becomes `{redacted:NAME}` within its quotes, and
-everything else stays. What does not parse, or was cut, loses all that follows the name.
+A name of `secret_parameters` is found in any spelling: case, blanks, behind another command, in a
+shell's quotes, behind a log's prefix, escaped (`escaped_text`). Its parameters are read by V.250; a
+secret one becomes `{redacted:NAME}` within its quotes, and everything else stays. What does not
+parse, or was cut, loses all that follows the name.
 """
 
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from at.protocol.escaped_text import cleaned_in_each_spelling
-from at.protocol.secret_parameters import ANSWER, NOT_DAMAGED, QUERY, SET, Hidden, Parameter, Rule
+from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
+from at.protocol.redaction.secret_parameters import (
+    ANSWER,
+    NOT_DAMAGED,
+    QUERY,
+    SET,
+    Hidden,
+    Parameter,
+    Rule,
+)
 
 MARKER = re.compile(r"\{redacted:([a-z-]+)(?::([0-9]{1,9}))?\}")
 """What stands for a secret: its name, and how many bytes it had where nothing else tells."""

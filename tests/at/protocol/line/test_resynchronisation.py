@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from at.protocol.answer_or_notice import command_name
 from at.protocol.dialect import Dialect, Terminator
-from at.protocol.items import Answer
-from at.protocol.resynchronisation import (
+from at.protocol.line.answer_or_notice import command_name
+from at.protocol.line.items import Answer
+from at.protocol.line.resynchronisation import (
     ATTEMPTS,
     POISON,
     PROBES,

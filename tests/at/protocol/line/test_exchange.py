@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.commands.catalog import command_of
-from at.protocol.answer_or_notice import Owner
-from at.protocol.exchange import Exchange
-from at.protocol.framing import Log
-from at.protocol.items import Answer, Echo, Item, NoticeLine, Restart, Unknown
+from at.protocol.line.answer_or_notice import Owner
+from at.protocol.line.exchange import Exchange
+from at.protocol.line.framing import Log
+from at.protocol.line.items import Answer, Echo, Item, NoticeLine, Restart, Unknown
 from at.protocol.state_machine import IllegalTransition
 
 

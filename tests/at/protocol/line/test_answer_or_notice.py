@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from at.commands.network import ReadConnection
 from at.commands.registration import ReadRegistration
-from at.protocol.answer_or_notice import (
+from at.protocol.line.answer_or_notice import (
     command_name,
     fields,
     line_name,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from secret_spellings import ANSWERS, CANARY, COMMANDS, spelled
 
-from at.protocol.command_redaction import without_secrets
-from at.protocol.escaped_text import cleaned_in_each_spelling
+from at.protocol.redaction.command_redaction import without_secrets
+from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
 
 QUOTED: dict[str, Callable[[str], str]] = {
     "HTML": html.escape,

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from at.protocol.framing import DroppedLine, Log, Prompt
+from at.protocol.line.framing import DroppedLine, Log, Prompt
 
 _WORDS = frozenset(
     ("OK", "ERROR", "NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "COMMAND NOT SUPPORT", "NA")

@@ -1,9 +1,9 @@
 """Which parameters of which commands and answers are secret: the one table. Pure data.
 
-Logs, messages, recordings and imports all hide by it: see at.protocol.command_redaction. A rule
-gets the parameters of one command or answer and returns the name of each secret one by its index,
-or None if it knows no such form: then all that follows the name is hidden. An empty value, and a
-manual's word for one (<pin>), is no secret.
+Logs, messages, recordings and imports all hide by it: see `command_redaction`. A rule gets the
+parameters of one command or answer and returns the name of each secret one by its index, or None if
+it knows no such form: then all that follows the name is hidden. An empty value, and a manual's word
+for one (<pin>), is no secret.
 
 Sources: Serial Modem's own log, which leaves out the text of what is marked SM here; Nordic's
 references of nRF91 and nRF93M1; 3GPP TS 27.007 (+CGAUTH, +CLCK, +CPIN, +CPWD, +CRSM, +CSIM, +CUSD)

@@ -12,8 +12,8 @@ from secret_spellings import ANSWERS, CANARY, COMMANDS, spelled
 
 from at.commands.catalog import TYPES
 from at.protocol import notices
-from at.protocol.command_redaction import MARKER, without_secrets
-from at.protocol.secret_parameters import ANSWER, NOT_DAMAGED, SET
+from at.protocol.redaction.command_redaction import MARKER, without_secrets
+from at.protocol.redaction.secret_parameters import ANSWER, NOT_DAMAGED, SET
 from at.virtual.modem import COMMANDS as COMMANDS_OF_THE_KIT
 
 _TYPED = {name for name, _form in TYPES}

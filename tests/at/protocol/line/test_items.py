@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from at.protocol.items import final_result
+from at.protocol.line.items import final_result
 
 
 @pytest.mark.parametrize(

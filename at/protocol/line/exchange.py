@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from at.protocol.answer_or_notice import (
+from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
+from at.protocol.line.answer_or_notice import (
     ANSWERS_TO,
     NOTICES_ONLY,
     ONE_SHAPE,
@@ -19,9 +20,8 @@ from at.protocol.answer_or_notice import (
     looks_like_notice,
     owner_of,
 )
-from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
-from at.protocol.framing import Event, Framer, Line, Log
-from at.protocol.items import Answer, Echo, Item, NoticeLine, Restart, Unknown, final_result
+from at.protocol.line.framing import Event, Framer, Line, Log
+from at.protocol.line.items import Answer, Echo, Item, NoticeLine, Restart, Unknown, final_result
 from at.protocol.state_machine import IdentityEnum, Transitions
 
 _ECHO = re.compile(r"[Aa][Tt](?:[+%#*^$&!?].*|[A-Za-z]?\d?)", re.DOTALL)
@@ -72,7 +72,7 @@ class Exchange:
     """Pairs the command in flight with its answer, and classifies everything else.
 
     At most one command is in flight. After `abandon()` (a time-out, a cancel) the caller must
-    resynchronise the link before the next `start()`: see at.protocol.resynchronisation.
+    resynchronise the link before the next `start()`: see at.protocol.line.resynchronisation.
     """
 
     def __init__(self, *, offline: bool = False) -> None:

@@ -1,0 +1,1 @@
+"""What is secret in commands and answers, and how it is hidden in any text. Pure."""
