@@ -39,8 +39,8 @@ def outcomes(tests: list[str], *, often: bool) -> tuple[Counter[str], Counter[st
     """Run tests, named as FILE or FILE::NAME below tests/; return the cases and the failures."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        profile = ["--hypothesis-profile=often"] if often else []
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *profile]
+        whole = ["-n", "2", "--hypothesis-profile=often"] if often else []
+        command = [sys.executable, "-m", "pytest", "-q", *whole]
         subprocess.run(
             [*command, f"--junitxml={report}", *(f"tests/{test}" for test in tests)],
             cwd=ROOT, stdout=subprocess.DEVNULL, check=False,
