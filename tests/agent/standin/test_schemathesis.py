@@ -19,7 +19,8 @@ import pytest
 from observability import an_event
 from standin import StandIn, running_standin
 
-SETTINGS = Path(__file__).parents[3] / "docs" / "howto" / "schemathesis"
+ROOT = Path(__file__).parents[3]
+SETTINGS = ROOT / "docs" / "howto" / "schemathesis"
 # The larger form is for a quiet hour: CELLAGENT_SCHEMATHESIS_EXAMPLES=100.
 EXAMPLES = os.environ.get("CELLAGENT_SCHEMATHESIS_EXAMPLES", "3")
 ONE_BY_ONE = ("--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES)
@@ -58,7 +59,12 @@ async def run(standin: StandIn, document: str, credential: str, folder: Path, *m
         *("--checks", "all", "--continue-on-failure", "--seed", "1"),
         *("--no-color", "--generation-database", "none", *more),
         cwd=folder / "run",
-        env={**os.environ, "NO_PROXY": "127.0.0.1"},
+        # In a folder of its own, each run would look anew which characters each encoding has.
+        env={
+            **os.environ,
+            "NO_PROXY": "127.0.0.1",
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis"),
+        },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
