@@ -67,6 +67,17 @@ def released(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def built_by(clone: Path, hook: str) -> None:
+    """Commit what is called as a wheel is built. The manual, made before, has one line then."""
+    (clone / "hatch_build.py").write_text(hook)
+    (clone / "docs/conf.py").write_text("project = 'cellagent'\nextensions = ['myst_parser']\n")
+    manual = clone / "docs" / f"{release.MANUAL}.md"
+    manual.parent.mkdir()
+    manual.write_text("# Commands\n")
+    git(clone, "add", "--force", str(manual))
+    git(clone, "commit", "--quiet", "--all", "--message", "built in another way")
+
+
 def state(clone: Path) -> list[str]:
     """Return what a release changes of a repository."""
     asked = (("rev-parse", "main"), ("tag",), ("status", "--porcelain"), ("worktree", "list"))
@@ -108,15 +119,14 @@ def test_a_release_is_dated_tagged_and_whole(clone: Path, tmp_path: Path) -> Non
 def test_a_wheel_that_differs_when_it_is_built_again_is_refused(
     clone: Path, tmp_path: Path
 ) -> None:
-    hook = clone / "hatch_build.py"
-    hook.write_text(
-        hook.read_text()
+    hook = (clone / "hatch_build.py").read_text()
+    built_by(
+        clone,
+        hook
         + "        import uuid\n"
         + "        stray = Path(self.root) / 'share' / 'stray'\n"
-        + "        stray.write_text(str(uuid.uuid4()))\n"
+        + "        stray.write_text(str(uuid.uuid4()))\n",
     )
-    git(clone, "commit", "--quiet", "--all", "--message", "never the same")
-
     before = state(clone)
 
     done = released(clone, "9.8.7", "--build-only", "--dist", str(tmp_path / "dist"))
@@ -128,8 +138,7 @@ def test_a_wheel_that_differs_when_it_is_built_again_is_refused(
 
 
 def test_a_build_that_fails_is_named_and_releases_nothing(clone: Path, tmp_path: Path) -> None:
-    (clone / "hatch_build.py").write_text("raise SystemExit(3)\n")
-    git(clone, "commit", "--quiet", "--all", "--message", "broken")
+    built_by(clone, "raise SystemExit(3)\n")
     before = state(clone)
 
     done = released(clone, "9.8.7", "--build-only", "--dist", str(tmp_path / "dist"))
@@ -143,11 +152,8 @@ def test_a_build_that_fails_is_named_and_releases_nothing(clone: Path, tmp_path:
 
 
 def test_ctrl_c_in_the_middle_releases_nothing(clone: Path, tmp_path: Path) -> None:
-    hook = clone / "hatch_build.py"
-    hook.write_text(
-        "import os, signal\n" + hook.read_text() + "        os.kill(os.getppid(), signal.SIGINT)\n"
-    )
-    git(clone, "commit", "--quiet", "--all", "--message", "stopped while it is built")
+    hook = (clone / "hatch_build.py").read_text()
+    built_by(clone, f"import os, signal\n{hook}        os.kill(os.getppid(), signal.SIGINT)\n")
     before = state(clone)
 
     done = released(clone, "9.8.7", "--build-only", "--dist", str(tmp_path / "dist"))
