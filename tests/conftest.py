@@ -3,6 +3,7 @@ running, nothing is skipped in CI, and the clauses that a test covers are known.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -31,6 +32,14 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 _failed = pytest.StashKey[bool]()
+_FOLDERS = {
+    "config": "XDG_CONFIG_HOME",
+    "state": "XDG_STATE_HOME",
+    "data": "XDG_DATA_HOME",
+    "cache": "XDG_CACHE_HOME",
+    "runtime": "XDG_RUNTIME_DIR",
+}
+_home = pytest.StashKey[tuple[Path, list[object]]]()
 _warm = pytest.StashKey[warm_start.WarmStart]()
 
 
@@ -52,6 +61,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.stash[_warm] = warm_start.install()
 
 
+def pytest_collection_finish() -> None:
+    """Have the collector of garbage walk what a test made, and not each time all of the tests."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """End the server of the commands."""
     if _warm in session.config.stash:
@@ -71,18 +86,34 @@ def nothing_left_running(
         pytest.fail("the test left running: " + "; ".join(left))
 
 
+def _found(home: Path) -> list[object]:
+    """Return each folder below a home with what is in it and with its mode."""
+    return [(*folder, os.lstat(folder[0]).st_mode) for folder in os.walk(home)]
+
+
 @pytest.fixture(autouse=True)
-def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point HOME, XDG_* and CELLAGENT_* at a folder of this test's own."""
-    home = tmp_path_factory.mktemp("home")
+def private_home(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """Point HOME, XDG_* and CELLAGENT_* at a folder of this test's own.
+
+    One in which the tests before left nothing serves the next: to make it takes longer than many a
+    test, and most touch none.
+    """
+    home, new = request.config.stash.get(_home, (None, None))
+    if home is None or _found(home) != new:
+        home = tmp_path_factory.mktemp("home")
+        for name in _FOLDERS:
+            (home / name).mkdir(mode=0o700)
+        request.config.stash[_home] = home, _found(home)
     for name in [name for name in os.environ if name.startswith(("CELLAGENT_", "XDG_"))]:
         if name != "CELLAGENT_REQUIRE_ALL":
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
-    for name in ("CONFIG", "STATE", "DATA", "CACHE", "RUNTIME"):
-        folder = home / name.lower()
-        folder.mkdir(mode=0o700)
-        monkeypatch.setenv(f"XDG_{name}_{'DIR' if name == 'RUNTIME' else 'HOME'}", str(folder))
+    for name, variable in _FOLDERS.items():
+        monkeypatch.setenv(variable, str(home / name))
     monkeypatch.setenv("CELLAGENT_STATE_DIR", str(home / "agent-state"))
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NETRC"):
         monkeypatch.delenv(name, raising=False)
