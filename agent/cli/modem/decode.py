@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from agent.cli.framework.command import OfflineCommand, agent_command, emit
+from agent.cli.framework.saved_text import saved_text
 from agent.cli.framework.session import Session
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def command(session: Session, source: BinaryIO, sent: str | None) -> None:
         return session.identity_keys.check(one)
 
     decoder = Decoder(sent, check)
-    while data := os.read(source.fileno(), 65536):
+    for data in saved_text(iter(lambda: os.read(source.fileno(), 65536), b"")):
         for found in decoder.feed(data):
             emit(found)
     for found in decoder.finish():

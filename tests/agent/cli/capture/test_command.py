@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,22 @@ def test_chunks_come_out_in_order_with_a_summary():
     assert code == 0
     assert lines[:-1] == [{"chunk": chunk.hex()} for chunk in encode(EVENT, 46)]
     assert lines[-1] == {"summary": {"chunks": 2, "damaged_lines": 1}}
+
+
+@pytest.mark.parametrize("command", ["chunks", "messages"])
+def test_a_console_that_powershell_saved_holds_the_same_and_a_compressed_one_is_refused(
+    command: str, tmp_path: Path
+):
+    _, plain, _ = capture(command, "-", stdin=exported(EVENT))
+    assert len(plain) > 1
+    saved = exported(EVENT).decode().encode("utf-16")
+    assert capture(command, "-", stdin=saved)[1] == plain
+    packed = tmp_path / "console.log.gz"
+    packed.write_bytes(gzip.compress(exported(EVENT)))
+    code, _, said = capture(command, str(packed))
+    assert code == 2
+    assert "it is compressed" in said
+    assert "gunzip" in said
 
 
 def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path):

@@ -33,6 +33,9 @@ def test_a_captured_file_is_decoded_as_its_bytes_on_standard_input_are(tmp_path)
     piped = cellagent("modem", "decode", "-", stdin=capture.read_bytes())
     assert (done.returncode, done.stdout, done.stderr) == (0, piped.stdout, b"")
     assert json.loads(done.stdout.splitlines()[-1])["value"]["fun"] == 1
+    for encoding in ("utf-8-sig", "utf-16"):  # of Notepad, of PowerShell
+        saved = capture.read_text().encode(encoding)
+        assert cellagent("modem", "decode", stdin=saved).stdout == done.stdout
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
