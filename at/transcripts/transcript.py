@@ -76,8 +76,13 @@ def load_transcript(path: str | Path) -> Transcript:
         text = file.read_text("utf-8", "surrogateescape")
     except OSError as error:
         raise TranscriptError(f"cannot read the transcript {path}: {error.strerror}") from error
+    if "\0" in text:
+        what = f"{path}: this is no text in UTF-8"
+        hint = "save it as UTF-8, or decompress it first: `iconv -f utf-16`, `gunzip`"
+        raise TranscriptError(what, hint=hint, file=file)
     try:
-        return replace(parse_transcript(text), file=file)
+        # An editor of Windows puts its mark before what it saves.
+        return replace(parse_transcript(text.removeprefix("\ufeff")), file=file)
     except TranscriptError as error:
         what = f"{path}: {error}"
         raise TranscriptError(what, hint=error.hint, line=error.line, file=file) from error

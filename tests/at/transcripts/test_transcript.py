@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,12 @@ from hypothesis import strategies as st
 from at.protocol.errors import TranscriptError
 from at.transcripts.rules import escape, unescape
 from at.transcripts.steps import Direction, TranscriptStep
-from at.transcripts.transcript import Transcript, format_transcript, parse_transcript
+from at.transcripts.transcript import (
+    Transcript,
+    format_transcript,
+    load_transcript,
+    parse_transcript,
+)
 
 TIMES = st.none() | st.floats(0, 1e6).map(lambda seconds: round(seconds, 6))
 STEPS = st.one_of(
@@ -89,3 +96,28 @@ def test_what_is_malformed_is_refused_with_its_line(text: str, complaint: str) -
     with pytest.raises(TranscriptError) as failure:
         parse_transcript(text)
     assert complaint in str(failure.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_that_an_editor_of_windows_saved_is_read_as_any(
+    tmp_path: Path, encoding: str, end: str
+) -> None:
+    file = tmp_path / "session.transcript"
+    text = "# transcript: 1\n> AT+CGMR\n< mfw_nrf91x1_2.0.4\n< OK\n"
+    file.write_bytes(text.replace("\n", end).encode(encoding))
+    assert load_transcript(file) == parse_transcript(text)
+
+
+@pytest.mark.parametrize(
+    "made", [lambda text: text.encode("utf-16"), lambda text: b"\x1f\x8b\x08\0"]
+)
+def test_a_file_that_is_no_text_is_refused_with_the_way_out(
+    tmp_path: Path, made: Callable[[str], bytes]
+) -> None:
+    file = tmp_path / "session.transcript"
+    file.write_bytes(made("# transcript: 1\n> AT\n< OK\n"))
+    with pytest.raises(TranscriptError, match=r"session\.transcript: this is no text") as failure:
+        load_transcript(file)
+    assert "iconv" in failure.value.hint
+    assert failure.value.file == file
