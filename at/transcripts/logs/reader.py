@@ -30,8 +30,10 @@ _READ = (
     "put TX: before what was sent and RX: before what was received, or write a table headed "
     "time,direction,data; docs/reference/transcripts.md lists all forms that are read"
 )
+_WHICH_LOG = "give what a terminal or the kit's firmware wrote, or a transcript"
 _COMMAND_WITHIN = re.compile(r"\bAT[+%#][A-Z]+", re.IGNORECASE)
 _AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
+_OFFSET = re.compile(r"[0-9a-f]{6,16}", re.IGNORECASE)  # ends a dump in hex
 _SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
 _PEEKED, _LONGEST_LINE = 4096, 16384
 _LONGEST_QUOTE = 500
@@ -79,15 +81,12 @@ class ReadLog:
 def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     """Yield the lines of any text, a modem's log or not, as they are read; long ones in pieces.
 
-    Raises TranscriptError if it is no text.
+    Raises TranscriptError if it is no text, or a dump in hex and nothing else.
     """
     begin = file.peek(_PEEKED)
     boms = [(bom, encoding) for bom, encoding in _BOMS if begin.startswith(bom)]
     if not boms and b"\0" in begin:
-        raise TranscriptError(
-            "this is no text: a log is needed",
-            hint="give what a terminal or the kit's firmware wrote, or a transcript",
-        )
+        raise TranscriptError("this is no text: a log is needed", hint=_WHICH_LOG)
     if _TRANSCRIPT.match(begin.decode("utf-8", "replace")):
         yield from _steps(parse_transcript(file.read().decode("utf-8", "surrogateescape").lstrip()))
         return
@@ -95,6 +94,10 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     text = TextIOWrapper(file, encoding, errors)
     heads = _heads(iter(lambda: text.readline(_LONGEST_LINE), ""))
     first = list(islice(heads, 10 * _SAMPLE_LINES))
+    if all(shapes.HEX_DUMP.line.match(head.text) or _OFFSET.fullmatch(head.text) for head in first):
+        raise TranscriptError(
+            f"this looks like {shapes.HEX_DUMP.name}: a log is needed", hint=_WHICH_LOG
+        )
     yield from _Joiner(_shape_of(first)).lines(chain(first, heads))
 
 

@@ -184,6 +184,9 @@ WORDS = (
     ),
 )
 
+HEX_DUMP = Foreign(
+    "a dump in hex", re.compile(r"(?:\S+[:\s]\s*)?(?:[0-9a-f]{2}[ :-]{1,2}){3}", re.IGNORECASE)
+)
 FOREIGN = (
     Foreign(
         "Particle Device OS",
@@ -216,9 +219,7 @@ FOREIGN = (
         "a table without a heading time,direction,data",
         re.compile(r"\s*\|.*\|\s*$|(?:[^,;\s]*[,;](?=\S)){2}|[^\t]+\t"),
     ),
-    Foreign(
-        "a dump in hex", re.compile(r"(?:\S+[:\s]\s*)?(?:[0-9a-f]{2}[ :-]{1,2}){3}", re.IGNORECASE)
-    ),
+    HEX_DUMP,
     Foreign("JSON", re.compile(r'\s*[{\[]\s*(?:"|$)')),
     Foreign(
         "HTML or XML",

@@ -97,7 +97,16 @@ def test_a_kit_that_is_off_is_told_to_be_switched_on(tmp_path: Path, kit: str, c
     assert found["cause"] == cause
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"", "empty"), (b"\x00\x01\x02\xff", "no text")])
+HEXDUMP = (
+    b"00000000  41 54 2b 43 47 53 4e 0d  33 35 32 36 35 36 31 30  |AT+CGSN.35265610|\n"
+    b"00000010  39 30 30 30 30 30 31 0d  0a 4f 4b 0d 0a           |9000001..OK..|\n0000001d\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"", "empty"), (b"\x00\x01\x02\xff", "no text"), (HEXDUMP, "a dump in hex")],
+)
 def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     log = tmp_path / "image.bin"
     log.write_bytes(content)

@@ -341,3 +341,9 @@ def test_a_stray_quote_keeps_no_more_than_a_key_is_long() -> None:
     data = b'AT+CGMR\n+NAME: "open\n' + b"text\n" * 5_000
     lines = list(read_lines(io.BufferedReader(io.BytesIO(data))))
     assert max(line.text.count("\n") for line in lines) <= 501
+
+
+def test_a_log_whose_lines_begin_with_a_time_is_no_dump_in_hex() -> None:
+    log = b"10:00:00 TX: AT+CFUN?\n10:00:01 RX: +CFUN: 1\n10:00:01 RX: OK\n"
+    read = [line.text for line in read_lines(io.BufferedReader(io.BytesIO(log)))]
+    assert read == ["AT+CFUN?", "+CFUN: 1", "OK"]
