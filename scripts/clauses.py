@@ -13,10 +13,10 @@ from pathlib import Path
 LEGEND = """\
 A test names its clauses with `@pytest.mark.contract("D5.2")`; tests below `tests/agent/standin` are
 the stand-in's half of a clause, all others the agent's. *Mutants*: how many of the spoiled lines
-that were drawn for the clause a test noticed (`tests/mutants.tsv`; `scripts/mutate` finds out anew,
-and those that are left stand with their reasons in `tests/survivors.toml`). *Others'*: tests in
-which a program or a test suite that is not ours agrees: a released tool, the official suite of a
-language, a bootloader, a tester of documents.
+that were drawn for the clause a test noticed (`tests/mutants.tsv`; `scripts/mutate` finds out
+anew); what is left of them is *the same program*, each with its reason in `tests/survivors.toml`.
+*Others'*: tests in which a program or a test suite that is not ours agrees: a released tool, the
+official suite of a language, a bootloader, a tester of documents.
 """
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 OTHERS = (
@@ -26,6 +26,8 @@ OTHERS = (
     "agent/standin/device_cloud/devices/test_jsonata_suite.py",
 )
 """What begins the names of tests that drive something of others."""
+ACCEPTED = ("clause", "file", "line", "operator", "change")
+"""What tells a mutant that survived for a reason."""
 
 
 @dataclass(slots=True)
@@ -75,14 +77,24 @@ def tests_by_clause() -> dict[str, Held]:
 
 
 def noticed_mutants() -> dict[str, str]:
-    """Return by clause how many of its mutants a test noticed, as "3 of 4"."""
+    """Return by clause how many of its mutants a test noticed: "3 of 4, 1 the same program"."""
     drawn: Counter[str] = Counter()
     noticed: Counter[str] = Counter()
+    same: Counter[str] = Counter()
+    reasons = tomllib.loads((TESTS / "survivors.toml").read_text())["survivor"]
+    known = {tuple(row[name] for name in ACCEPTED) for row in reasons}
     with (TESTS / "mutants.tsv").open(newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             drawn[row["clause"]] += 1
             noticed[row["clause"]] += row["verdict"] != "survived"
-    return {clause: f"{noticed[clause]} of {count}" for clause, count in drawn.items()}
+            same[row["clause"]] += row["verdict"] == "survived" and (
+                tuple(row[name] for name in ACCEPTED) in known
+            )
+    return {
+        clause: f"{noticed[clause]} of {count}"
+        + (f", {same[clause]} the same program" if same[clause] else "")
+        for clause, count in drawn.items()
+    }
 
 
 def table() -> str:

@@ -212,19 +212,16 @@ def _told(rows: list[dict]) -> int:
     for clause, counts in {**verdicts, "all": total}.items():
         kinds = (str(counts[kind]) for kind in _VERDICTS)
         print(f"| {clause} | {counts.total()} | {' | '.join(kinds)} |")
-    accepted = {tuple(row[field] for field in _ACCEPTED) for row in _accepted()}
+    accepted = {tuple(row[field] for field in clauses.ACCEPTED) for row in _accepted()}
     alone = [
         row
         for row in rows
-        if row["verdict"] == "survived" and tuple(row[f] for f in _ACCEPTED) not in accepted
+        if row["verdict"] == "survived" and tuple(row[f] for f in clauses.ACCEPTED) not in accepted
     ]
     print(f"\nseed {SEED}, {_commit()}")
     for row in alone:
         print(f"{row['clause']}: survived without a reason: {row['mutant']}")
     return int(bool(alone) or total["survived"] > MOST_SURVIVORS * total.total())
-
-
-_ACCEPTED = ("clause", "file", "line", "operator", "change")
 
 
 def _accepted() -> list[dict]:
@@ -236,7 +233,7 @@ def _accepted() -> list[dict]:
 def _stale() -> list[str]:
     """Return the rows of accepted survivors that fit no line of the code."""
     return [
-        " | ".join(row[field] for field in _ACCEPTED)
+        " | ".join(row[field] for field in clauses.ACCEPTED)
         for row in _accepted()
         if not any(
             (one.line, one.operator, one.change) == (row["line"], row["operator"], row["change"])

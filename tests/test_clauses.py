@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -49,4 +50,7 @@ def test_every_clause_has_mutants_and_each_prefix_of_others_is_of_tests(script: 
         prefix for prefix in script.OTHERS if not any(t.startswith(prefix) for t in tests)
     ] == []
     table = script.table()
+    alone = re.findall(r"\| (\d) of (\d)(?:, (\d) the same program)? \|", table)
+    assert len(alone) == len(script.clauses())
+    assert all(int(kept) + int(same or 0) == int(drawn) for kept, drawn, same in alone)
     assert "| 4 of 4 | `peers/" in table

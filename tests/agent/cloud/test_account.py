@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 import pytest
 from standin import StandIn
@@ -9,6 +10,7 @@ from agent.cloud import DeviceCloud
 from agent.cloud.account import FetchServiceToken
 from agent.errors import Forbidden, NotFound
 from agent.http.client import _warn_once
+from agent.redact import redact
 
 
 @pytest.mark.contract("D9.4", "D10.9")
@@ -23,6 +25,7 @@ async def test_the_deprecated_account_paths_warn_with_their_date(
     made = await cloud.make_service_key_and_token()
     assert made.token.reveal() != issued.token.reveal()
     assert "PRIVATE" not in repr(made)
+    assert redact(f"?key={quote(made.private_key, safe='')}") == "?key=[secret]"
     await standin.control({"plan": "DEVELOPER"})
     with pytest.raises(Forbidden) as refused:
         await cloud.make_service_key_and_token()

@@ -72,9 +72,9 @@ async def test_discovery_takes_a_while_and_then_the_state_is_new(
     assert refused.status_code == 412
     answer = await api.call("POST", f"/devices/{GATEWAY}/discover/{BLE}")
     assert answer.status_code == 202
-    standin.clock.advance(2)
+    standin.clock.advance(standin.cloud.settings.discover_s - 0.5)
     assert await api.get(device_path(BLE)) == before
-    standin.clock.advance(2)
+    standin.clock.advance(0.5)
     after = await api.get(device_path(BLE))
     assert after["state"].keys() > before["state"].keys()
     assert after["state"][SERVICE]["characteristics"][LED]["value"] == [12, 0]
