@@ -21,6 +21,7 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,12})?", re.ASCII)
 _HEX = re.compile(r"[0-9A-Fa-f]+", re.ASCII)
 _NAME = re.compile(r"[+%#*$^&!@][A-Za-z0-9_]+", re.ASCII)
 _BARE = re.compile(r'[^,)("]*(?=[,)]|\Z)')
+_QUOTED_OR_LISTED = re.compile('["()]')
 _BLANKS = " \t"
 _DEEPEST_LIST = 8
 
@@ -43,6 +44,9 @@ def split(text: str) -> tuple[Value, ...]:
 
     Commas and parentheses in quotes do not separate. Nothing between commas is an absent parameter.
     """
+    if not _QUOTED_OR_LISTED.search(text):  # numbers, as a rule: commas alone separate them
+        parts = text.split(",") if text.strip(_BLANKS) else []
+        return tuple([Value(part.strip(_BLANKS) or None) for part in parts])
     values, end = _values(text, 0, 0)
     if end != len(text):
         raise ParseError(f'a ")" at position {end + 1} closes nothing')
@@ -96,9 +100,9 @@ class Fields:
 
     def next_value(self) -> Value:
         """Return the next parameter; past the end, an absent one."""
-        value = self.peek()
-        self._at += 1
-        return value
+        at, values = self._at, self._values
+        self._at = at + 1
+        return values[at] if at < len(values) else Value()
 
     def fail(self, name: str, why: str) -> ParseError:
         """Return the error that names this line and parameter `name`."""

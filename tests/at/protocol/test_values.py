@@ -49,6 +49,11 @@ def test_broken_quotes_and_lists_are_refused(text):
         split(text)
 
 
+@given(st.text(" \t\n,1a-.", min_size=1).filter(lambda text: text.strip(" \t")))
+def test_bare_parameters_are_read_alike_alone_and_beside_a_text(text):
+    assert split(f'{text},"x"') == (*split(text), Value("x", quoted=True))
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_split_or_refused(text):
     with contextlib.suppress(ParseError):
