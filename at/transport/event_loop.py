@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 from typing import Any
 
@@ -48,8 +49,8 @@ class SerialTransport(NamedPort):
             except (BlockingIOError, InterruptedError):
                 taken = 0
             except OSError as error:
-                self._port._abort(error)
-                raise LinkLost(f"{self._name} was lost: {error.strerror}") from error
+                self._port._abort(error)  # the receiver is told, as of an end that is read
+                return
             if taken == len(data):
                 return
             data = data[taken:]
@@ -164,7 +165,8 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
     def _abort(self, exc: Exception | None) -> None:
         if self._serial is not None and not self._over:
             self._over = True
-            super()._abort(exc)
+            gone = isinstance(exc, OSError) and exc.errno == errno.EIO  # a terminal's word for it
+            super()._abort(OSError("the far end hung up") if gone else exc)
 
     def _call_connection_lost(self, exc: Exception | None) -> None:
         if self._serial is None:

@@ -64,6 +64,18 @@ async def test_unplugging_is_learnt_at_once_and_once(kind: type[SerialTransport]
         assert len(received.lost) == 1
 
 
+async def test_a_kit_that_went_away_is_told_alike_by_a_write_that_comes_before_the_read() -> None:
+    with PtyFarEnd() as far:
+        modem = Modem(SerialTransport(far.path))
+        await modem.open()
+        await modem.execute("AT")
+        far.unplug()
+        with pytest.raises(LinkLost, match="was lost: the far end hung up") as told:
+            await modem.execute("AT")
+        assert told.value.hint == "plug the kit in again"
+        await modem.close()
+
+
 @BOTH
 async def test_closing_is_bounded_though_the_far_end_does_not_read(
     kind: type[SerialTransport],
