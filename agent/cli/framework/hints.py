@@ -13,10 +13,14 @@ import shlex
 import sys
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
@@ -99,15 +103,30 @@ def _options_last() -> str:
     return shlex.join(["cellagent", *kept, *moved, *dashes, *rest]) if kept and moved else ""
 
 
-def _typed_with(option: str) -> str:
-    """Return the command that was typed, with an option that it lacks or has with another value."""
+_REPEATED = frozenset({"--relabel", "--replace", "--take-over"})
+"""The options of our hints that may be given more than once: what was typed of them stays."""
+
+
+def _typed_with(options: str) -> str:
+    """Return the command that was typed, with options that it lacks or has with another value."""
     words, dashes, rest = _parted(sys.argv[1:])
-    name, *values = shlex.split(option)
-    for at, word in enumerate(words):
-        if word.partition("=")[0] == name:
-            del words[at : at + 1 + (len(values) if word == name else 0)]
-            break
-    return f"`{shlex.join(['cellagent', *words, name, *values, *dashes, *rest])}`"
+    for name, *values in _each(shlex.split(options)):
+        for at, word in enumerate(words):
+            typed, equals, value = word.partition("=")
+            end = at + 1 + (0 if equals else len(values))
+            same = ([value] if equals else words[at + 1 : end]) == values
+            if typed == name and (same or name not in _REPEATED):
+                del words[at:end]
+                break
+        words += [name, *values]
+    return f"`{shlex.join(['cellagent', *words, *dashes, *rest])}`"
+
+
+def _each(words: list[str]) -> Iterator[list[str]]:
+    """Yield each option of these words, with its values."""
+    starts = [at for at, word in enumerate(words) if word.startswith("--")]
+    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
+        yield words[start:end]
 
 
 def _parted(words: list[str]) -> tuple[list[str], list[str], list[str]]:

@@ -44,7 +44,7 @@ async def command(session: Session, **values: object) -> int:
         ledger.close()
     for board in boards:
         if session.json:
-            emit(_as_json(board))
+            emit(_as_json(board, session))
         else:
             _show(board, session)
     if not session.json and len(boards) > 1:
@@ -53,13 +53,13 @@ async def command(session: Session, **values: object) -> int:
     return max((board.exit for board in boards), default=ResourceUnavailable.exit_code)
 
 
-def _as_json(board: PlannedBoard) -> dict[str, object]:
+def _as_json(board: PlannedBoard, session: Session) -> dict[str, object]:
     return {
         "board": asdict(board.location),
         "device_id": board.device_id,
         "uuid": board.uuid,
         "refusal": board.plan.refusal or None,
-        "try": board.plan.hint,
+        "try": _hint(board, session),
         "steps": [
             {"step": one.step.value, "words": one.words, "writes": one.writes}
             for one in board.plan.steps
@@ -78,5 +78,9 @@ def _show(board: PlannedBoard, session: Session) -> None:
         say(f"  no: {plan.refusal}")
     else:
         say(f"  {plan.writes} credential write{'' if plan.writes == 1 else 's'}")
-    if plan.hint:
-        say(f"  try: {pasteable_hint(plan.hint, plan.refusal, session)}")
+    if hint := _hint(board, session):
+        say(f"  try: {hint}")
+
+
+def _hint(board: PlannedBoard, session: Session) -> str:
+    return pasteable_hint(board.plan.hint, board.plan.refusal, session)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,9 @@ class BenchView:
 
     def end(self, outcome: Outcome, slot: Slot) -> None:
         """Show the outcome of the board in a slot."""
+        if outcome.hint:
+            hint = pasteable_hint(outcome.hint, outcome.reason, self._session)
+            outcome = replace(outcome, hint=hint)
         self.outcomes.append(outcome)
         if slot.state is SlotState.FAIL:
             self._ring()
@@ -122,7 +126,7 @@ class BenchView:
             place = _name(outcome.location)
             say(f"{place}: {result_of(outcome)} ({outcome.step}, {slot.seconds:.1f} s)")
             if outcome.hint and not outcome.ok:
-                say(f"  try: {pasteable_hint(outcome.hint, outcome.reason, self._session)}")
+                say(f"  try: {outcome.hint}")
         elif self._watches and not outcome.ok:
             self._show_failure([slot.name], outcome)  # above the table: it may leave that
 
@@ -175,7 +179,7 @@ class BenchView:
     def _show_failure(self, names: Sequence[str], end: Outcome) -> None:
         note(f"{', '.join(names)}\n  {end.outcome} at {end.step}: {end.reason}")
         if end.hint:
-            note(f"  try: {pasteable_hint(end.hint, end.reason, self._session)}")
+            note(f"  try: {end.hint}")
 
 
 class _OncePerRun(logging.Filter):

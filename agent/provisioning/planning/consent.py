@@ -219,15 +219,15 @@ class KeyQuestion:
         options = [self.option(consent) for consent in Consent if consent in needed]
         beside = [place for place in [*told, *blockers] if place != self._key_place]
         allow = " ".join([*options, *(f"--replace {place}:{kind:d}" for place, kind in beside)])
-        reason, hint = "; ".join(reasons), f"{allow} allows it"
+        reason, hint = "; ".join(reasons), f"`{allow}` allows it"
         held = [one.security_tag for one in self.other_keys if one.held]
         if Consent.SECOND_TAG in missing and held:
-            hint += f"; --security-tag {held[0]} goes on with the key that the board has"
+            hint += f"; `--security-tag {held[0]}` goes on with the key that the board has"
         if rsa:
             reason = f"RSA-provisioned: {reason}"
             hint = (
                 "the device cloud takes ES256 alone, so this kit must be provisioned anew: "
-                f"{allow} deletes that and makes an ES256 key"
+                f"`{allow}` deletes that and makes an ES256 key"
             )
         return Refusal(reason, hint, _code(missing))
 

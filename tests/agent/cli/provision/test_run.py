@@ -203,6 +203,21 @@ async def test_a_board_that_breaks_a_limit_is_refused_before_a_write(
         assert "limits" not in planned.out
 
 
+async def test_the_way_out_of_a_refusal_can_be_pasted_whole(tmp_path: Path) -> None:
+    """A ledger that does not know the board's key: the second is another station's."""
+    call = f"run virtual:{tmp_path / 'kit'} --registration none --no-proof".split()
+    other = {"CELLAGENT_STATE_DIR": str(tmp_path / "other")}
+    assert (await provision(*call)).code == 0
+    refused = await provision(*call, "--replace", "1:1", **other)
+    told = await provision(*call, "--replace", "1:1", "--json", **other)
+    pasted = refused.out.partition("try: `cellagent provision ")[2].partition("`")[0]
+    options = ["--replace", "1:1", "--replace", "16842753:2"]
+    assert shlex.split(pasted) == [*call, *options]
+    whole = shlex.join(["cellagent", "provision", *call, *options[:2], "--json", *options[2:]])
+    assert told.lines[0]["try"] == f"`{whole}` allows it"
+    assert (await provision(*shlex.split(pasted), **other)).code == 0
+
+
 async def test_a_board_with_two_names_is_done_once(standin: StandIn, tmp_path: Path) -> None:
     tray_profile(standin, tmp_path)
     with tray(tmp_path, 1) as kits:
