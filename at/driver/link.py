@@ -22,6 +22,11 @@ T = TypeVar("T")
 
 _CTRL_Z = b"\x1a"
 _RESTARTS_IN_A_ROW = 5
+_MAY_BE_BUSY = "the modem may be busy: try again, or `cellagent modem check`"
+_NOT_RECORDED = (
+    "the recording has no answer to it: "
+    "`cellagent modem record --update FILE --port PORT -- COMMAND` makes it anew on a kit"
+)
 _OUT_OF_STEP = (LinkState.SUSPECT, LinkState.IN_DATA_MODE, LinkState.RESTARTED)
 
 
@@ -268,7 +273,7 @@ class Link:
             waiter.set_exception(
                 CommandTimeout(
                     f"{self._port} no answer to {name} within {timeout_s:g} s",
-                    hint="the modem may be busy: try again, or `cellagent modem check`",
+                    hint=_NOT_RECORDED if self._port.startswith("replay:") else _MAY_BE_BUSY,
                 )
             )
 

@@ -44,6 +44,9 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
         return PortNotFound(
             f"there is no port {shown}", hint=f"{hint} `cellagent ports` lists them"
         )
+    # Where the driver asks for the speed, its error has the number in words alone.
+    if code == errno.ENOTTY or f"({errno.ENOTTY}, " in str(error):
+        return PortError(f"{shown} is no serial port", hint="`cellagent ports` lists them")
     return PortError(f"{shown} cannot be opened: {error}")
 
 

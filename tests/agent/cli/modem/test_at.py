@@ -82,6 +82,22 @@ def test_a_line_that_breaks_out_is_refused_before_it_is_sent() -> None:
     assert failure["error"]["exit"] == 2  # type: ignore[index]
 
 
+def test_a_device_that_is_no_serial_port_is_told_as_one_with_the_way_to_the_ports() -> None:
+    done = cellagent("modem", "at", "AT", "--port", "/dev/null")
+    assert done.returncode == 3
+    assert done.stderr == (
+        "cellagent: /dev/null is no serial port\n  try: `cellagent ports` lists them\n"
+    )
+
+
+def test_a_recording_without_the_answer_is_made_anew_not_checked(tmp_path: Path) -> None:
+    recording = tmp_path / "kit.transcript"
+    recording.write_text("# origin: written by hand\n> AT+CESQ\n")
+    done = cellagent("modem", "at", "AT+CESQ", "--timeout", "0.01", "--port", f"replay:{recording}")
+    assert "no answer to +CESQ" in done.stderr
+    assert "try: the recording has no answer to it: `cellagent modem record --up" in done.stderr
+
+
 def test_a_port_that_is_not_there_is_exit_3() -> None:
     run = cellagent("modem", "at", "--json", "--port", "/dev/pts/ttyNOWHERE", "AT")
     (failure,) = objects(run)
