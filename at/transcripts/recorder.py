@@ -303,12 +303,13 @@ class RecordingTransport(TappedTransport):
     async def open(self, receiver: Receiver) -> None:
         """Open the port and begin the file. Raises PortError; TranscriptError if it exists."""
         begins = self._file < 0
-        if begins:
-            self._begin()
         try:
+            if begins:
+                self._begin()
             await super().open(receiver)
         except BaseException:
-            if begins:  # nothing was recorded: the name is free for another try
+            # Nothing was recorded: the name is free for another try.
+            if begins and self._file >= 0:
                 self._end(None)
                 self._path.unlink(missing_ok=True)
             raise
@@ -316,14 +317,14 @@ class RecordingTransport(TappedTransport):
     def _begin(self) -> None:
         try:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._began = self._clock()
+            self._put(format_transcript(Transcript((), self._header)))
         except FileExistsError as error:
             raise TranscriptError(
                 f"{self._path} exists already", hint="a recording overwrites nothing: name another"
             ) from error
         except OSError as error:
             raise TranscriptError(f"cannot write {self._path}: {error.strerror}") from error
-        self._began = self._clock()
-        self._put(format_transcript(Transcript((), self._header)))
 
     def finish(self) -> None:
         """End the recording; bytes pass as before."""

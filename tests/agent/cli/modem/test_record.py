@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,19 @@ def test_a_session_is_recorded_and_replayed(tmp_path: Path) -> None:
     again = run(tmp_path, "record", "kit.transcript", "--port", f"virtual:{state}", "--", *session)
     assert again.returncode == 1
     assert "exists already" in again.stderr
+
+
+def test_a_recording_for_which_there_is_no_room_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "kit.transcript"
+    port = "--port", "virtual:", "--pty", str(tmp_path / "modem")
+    record = shlex.join([*CELLAGENT, "modem", "record", str(path), *port, "--", "true"])
+    # No file may grow: as on a disk that is full.
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 0; exec {record}"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, f"cannot write {path}: File too large" in done.stderr) == (1, True)
+    assert not path.exists()
 
 
 @pytest.mark.contract("C9")
