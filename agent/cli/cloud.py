@@ -3,7 +3,6 @@
 import contextlib
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 
 from agent.cli.framework.command import OfflineGroup, emit, note, say
 from agent.cli.framework.session import Session
+from agent.config.temporary_folder import temporary_folder
 from agent.config.urls import host_and_port, is_loopback
 from agent.config.write import write_profile
 from agent.errors import UsageError
@@ -202,9 +202,7 @@ async def _serve(session: Session, given: _ServeOptions) -> int:
         stopped = opened.enter_context(first_signal(*ending))
 
         def temporary() -> Path:
-            """Make a folder that is deleted in the end; one that is killed would leave it."""
-            folder = tempfile.TemporaryDirectory(prefix="cellagent-cloud-")
-            return Path(opened.enter_context(folder))
+            return opened.enter_context(temporary_folder("cellagent-cloud"))
 
         if given.state:  # whole, for a profile is read from any folder
             keys = given.state.absolute().with_name(f"{given.state.name}.keys")

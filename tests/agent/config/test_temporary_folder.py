@@ -1,0 +1,47 @@
+"""Folders that are deleted in the end, and those of processes that had no end of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.config.temporary_folder import temporary_folder
+
+HOLDER = """
+import sys
+from agent.config.temporary_folder import temporary_folder
+with temporary_folder("cellagent-test") as folder:
+    (folder / "key").write_text("TEST ONLY")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return tmp_path
+
+
+def test_a_folder_of_a_killed_process_goes_with_the_next_start_and_one_in_use_stays(
+    temporary: Path,
+) -> None:
+    unlocked = temporary / "cellagent-test-of-another-making"
+    unlocked.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        held = Path(holder.stdout.readline().strip())
+        with temporary_folder("cellagent-test") as ours:
+            assert {*temporary.iterdir()} == {unlocked, held, ours}
+            assert ours.stat().st_mode & 0o777 == 0o700
+        holder.kill()
+    assert {*temporary.iterdir()} == {unlocked, held}
+    with temporary_folder("cellagent-test") as ours:
+        assert {*temporary.iterdir()} == {unlocked, ours}
+    assert [*temporary.iterdir()] == [unlocked]
