@@ -130,6 +130,10 @@ def resolve(
             rtscts = _has_flow_control(name, listing) if name.startswith("/dev/ttyACM") else False
         return name, rtscts
     number, _, index = name.removeprefix("serial:").partition("/")
+    if not number:
+        raise PortNotFound(
+            f"{name!r} names no kit", hint="write it serial:NUMBER; `cellagent ports` shows it"
+        )
     ports = kit_ports(listing(), number)
     if not ports:
         raise PortNotFound(

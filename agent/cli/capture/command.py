@@ -77,11 +77,17 @@ def encode(_session: Session, mtu: int) -> None:
     """Cut the message on standard input (hex) into chunks, as the device SDK does."""
     from agent.observability.ingest.chunk_codec import encode as cut
 
-    text = sys.stdin.read()
     try:
-        cut_up = cut(bytes.fromhex(text), mtu)
+        message = bytes.fromhex(sys.stdin.read())
     except ValueError as exc:
-        raise UsageError(str(exc), hint="give hex digits, and `--mtu 9` or more") from exc
+        raise UsageError(
+            "what came on standard input is no message in hex digits",
+            hint="`cellagent capture messages console.log` prints them",
+        ) from exc
+    try:
+        cut_up = cut(message, mtu)
+    except ValueError as exc:
+        raise UsageError(str(exc), hint="give `--mtu 9` or more") from exc
     for chunk in cut_up:
         emit({"chunk": chunk.hex()})
 

@@ -79,8 +79,13 @@ def test_encode_prints_what_the_device_would():
     assert lines == [{"chunk": chunk.hex()} for chunk in encode(EVENT, 46)]
 
 
-@pytest.mark.parametrize(("mtu", "text"), [("8", b"00"), ("46", b"xyz"), ("46", b"0")])
-def test_encode_refuses_what_no_device_would_do(mtu, text):
+@pytest.mark.parametrize(
+    ("mtu", "text", "named"),
+    [("8", b"00", "at least 9 bytes"), ("46", b"xyz", "hex digits"), ("46", b"0", "hex digits")],
+)
+def test_encode_refuses_what_no_device_would_do(mtu, text, named):
     code, lines, said = capture("encode", "--mtu", mtu, stdin=text)
     assert (code, lines) == (2, [])
+    assert named in said
+    assert "fromhex" not in said
     assert "try:" in said
