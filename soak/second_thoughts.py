@@ -32,7 +32,7 @@ from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.batch import run_boards
-from agent.provisioning.running.registrar import Registrar
+from agent.provisioning.running.steps.registrar import Registrar
 from agent.standin import jwt
 from at.driver.modem import Modem
 from at.virtual.options import device_uuid

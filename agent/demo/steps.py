@@ -38,7 +38,7 @@ from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.batch import run_boards
 from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.board_run import Station
-from agent.provisioning.running.registrar import Registrar
+from agent.provisioning.running.steps.registrar import Registrar
 from agent.standin.faults import set_faults
 from agent.wiring.forwarding import Forwarder
 from agent.wiring.service_client import connect

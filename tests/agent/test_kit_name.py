@@ -30,7 +30,7 @@ from agent.location.agnss import (
 )
 from agent.location.calls import LocateWifi
 from agent.location.pgps import PredictionRequest, RequestPgps
-from agent.provisioning.running.registrar import ReadServiceTime
+from agent.provisioning.running.steps.registrar import ReadServiceTime
 from at.protocol.errors import FirmwareRefused
 
 pytestmark = pytest.mark.contract("D1.3")

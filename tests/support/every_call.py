@@ -56,7 +56,7 @@ from agent.observability.api.resources import (
 )
 from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.events import PushEvents
-from agent.provisioning.running.provisioning_commands import (
+from agent.provisioning.running.steps.provisioning_commands import (
     ClaimDevice,
     CreateProvisioningCommand,
     FetchProvisioningCommand,

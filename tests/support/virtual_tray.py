@@ -27,7 +27,7 @@ from agent.provisioning.running.batch import run_boards
 from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.outcome import Outcome
-from agent.provisioning.running.registrar import Registrar
+from agent.provisioning.running.steps.registrar import Registrar
 from at.driver.modem import Modem
 from at.virtual import signing
 from at.virtual.transport import VirtualTransport

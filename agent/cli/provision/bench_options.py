@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.planning.goal import Goal
     from agent.provisioning.running.batch import OpenBoard
-    from agent.provisioning.running.registrar import Registrar
+    from agent.provisioning.running.steps.registrar import Registrar
     from agent.provisioning.running.tray import Tray
     from at.ports.usb import Listing
 
@@ -173,8 +173,8 @@ def registrar_of(goal: Goal, configuration: Configuration) -> Registrar | None:
         return None
     # Only here: a bench with no service need not pay for the HTTP client.
     from agent.config.project import ProjectSlugs
-    from agent.provisioning.running.project_registrar import ProjectRegistrar, require_fitting
-    from agent.provisioning.running.registrar import Registrar
+    from agent.provisioning.running.steps.project_registrar import ProjectRegistrar, require_fitting
+    from agent.provisioning.running.steps.registrar import Registrar
     from agent.wiring.service_client import connect
 
     account, section = configuration.profile.account, configuration.profile.provisioning

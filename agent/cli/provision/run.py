@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from agent.provisioning.running.bench import Bench
     from agent.provisioning.running.board_ledger import AsyncLedger
     from agent.provisioning.running.outcome import Outcome
-    from agent.provisioning.running.registrar import Registrar
     from agent.provisioning.running.scans import Scans
+    from agent.provisioning.running.steps.registrar import Registrar
     from agent.provisioning.running.tray import Tray
 
 _DISCOVERY_INTERVAL_S = 1.0

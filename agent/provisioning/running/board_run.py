@@ -36,8 +36,6 @@ from agent.provisioning.planning.plan import (
     stored_digest,
 )
 from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger
-from agent.provisioning.running.modem_steps import CertificateIssuer, CredentialSteps, OfflineMode
-from agent.provisioning.running.module_steps import ModuleSteps
 from agent.provisioning.running.outcome import (
     Outcome,
     StepTimes,
@@ -46,7 +44,9 @@ from agent.provisioning.running.outcome import (
     unexpected_failure,
 )
 from agent.provisioning.running.roll_call import Identity, RollCall
-from agent.provisioning.running.service_steps import ServiceSteps
+from agent.provisioning.running.steps.modem import CertificateIssuer, CredentialSteps, OfflineMode
+from agent.provisioning.running.steps.module import ModuleSteps
+from agent.provisioning.running.steps.service import ServiceSteps
 from agent.retry import asked_wait
 from at.commands.credentials import CredentialType
 from at.protocol.errors import AtError, CommandRejected
@@ -54,7 +54,7 @@ from at.protocol.errors import AtError, CommandRejected
 if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.planning.goal import Goal
-    from agent.provisioning.running.registrar import Registrar
+    from agent.provisioning.running.steps.registrar import Registrar
 
 _RESTORE_TIMEOUT_S = 20.0
 _AGAIN = "run the same command again: what is done is left alone"
@@ -212,7 +212,7 @@ class BoardRun:
         ends: Callable[[], Coroutine[Any, Any, None]] | None = None
         if goal.takes_commands and station.registrar is not None:
             # Only here: a bench with no service need not pay for the HTTP client.
-            from agent.provisioning.running.commanded_store import CommandedStore
+            from agent.provisioning.running.steps.commanded_store import CommandedStore
 
             commanded = CommandedStore(self._port, station.registrar.client, board.uuid)
             store, ends = commanded, commanded.finish

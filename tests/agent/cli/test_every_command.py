@@ -140,8 +140,8 @@ REACHED_BY = {
 """A command that sends it, for each call of both clients."""
 BASES = {"Change", "ListCall", "ResourceCall", "ResourceChange"}
 OF_A_BENCH = {"OnboardByToken", "OnboardInProject", "FetchOnboardingResult"}
-"""Sent by `provision run`: test_module_steps.py and test_project_registrar.py in
-tests/agent/provisioning/running have an nRF93M1, and a project."""
+"""Sent by `provision run`: test_module.py and test_project_registrar.py in
+tests/agent/provisioning/running/steps have an nRF93M1, and a project."""
 OF_UPDATES = {"UpdateJob", "FetchLatestModemRelease"}
 """Sent by `fota pull` and `fota abandon`: tests/agent/cli/fota/test_command.py has a job,
 tests/agent/wiring/test_update_sources.py a release."""

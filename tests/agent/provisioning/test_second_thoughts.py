@@ -18,7 +18,7 @@ from agent.provisioning.ledger import KeyRecord
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.batch import plan_boards
 from agent.provisioning.running.board_run import Outcome
-from agent.provisioning.running.registrar import Registrar
+from agent.provisioning.running.steps.registrar import Registrar
 from agent.standin.principal import DEVICE_KEYS
 from at.commands.credentials import CredentialType
 from at.virtual.transport import VirtualTransport

@@ -28,7 +28,7 @@ from agent.provisioning.planning.goal import Goal, RegistrationMethod
 from agent.provisioning.running.batch import run_board
 from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.board_run import Station
-from agent.provisioning.running.registrar import Registrar
+from agent.provisioning.running.steps.registrar import Registrar
 from at.driver.modem import Modem
 from at.tokens.jwt import verify
 from at.virtual.transport import VirtualTransport

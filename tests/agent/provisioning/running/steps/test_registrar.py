@@ -16,7 +16,7 @@ from agent.errors import AgentError, CredentialMissing
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.ca.certificates import public_pem
 from agent.provisioning.planning.goal import RegistrationMethod
-from agent.provisioning.running.registrar import ReadServiceTime, Registrar
+from agent.provisioning.running.steps.registrar import ReadServiceTime, Registrar
 from agent.standin.principal import DEVICE_KEYS
 
 PEM = public_pem(ec.generate_private_key(ec.SECP256R1()).public_key())

@@ -19,7 +19,7 @@ from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.running.batch import plan_boards
 from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.outcome import Outcome
-from agent.provisioning.running.registrar import Registrar
+from agent.provisioning.running.steps.registrar import Registrar
 from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.faults import set_faults
 from at.virtual import signing

@@ -11,7 +11,7 @@ from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_history import registration_name
 from agent.provisioning.running.run_state import RunState
-from agent.provisioning.running.service_steps import ServiceSteps
+from agent.provisioning.running.steps.service import ServiceSteps
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from standin import StandIn
 from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
-from agent.provisioning.running.registrar import Registrar
+from agent.provisioning.running.steps.registrar import Registrar
 from agent.retry import RetryPolicy
 from agent.standin.faults import active_faults, set_faults
 from agent.standin.principal import DEVICE_KEYS

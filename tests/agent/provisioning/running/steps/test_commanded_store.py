@@ -18,8 +18,8 @@ from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.goal import CertificateSource, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
-from agent.provisioning.running import commanded_store
 from agent.provisioning.running.batch import plan_boards, run_board
+from agent.provisioning.running.steps import commanded_store
 from agent.standin.device_cloud.tables import CLAIMED, COMMANDS
 from agent.standin.principal import DEVICE_KEYS
 from at.commands.functional_mode import SetFunctionalMode

@@ -18,7 +18,7 @@ from agent.provisioning.running.run_state import RunState
 
 if TYPE_CHECKING:
     from agent.provisioning.running.board_ledger import BoardLedger
-    from agent.provisioning.running.registrar import Registrar
+    from agent.provisioning.running.steps.registrar import Registrar
     from at.tokens.jwt import Jwt
 
 _ANOTHER = "--second-tag registers that of this --security-tag, and ends the life of the other"

@@ -21,7 +21,7 @@ from agent.errors import ConfigError, UsageError
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.board_run import Station
-from agent.provisioning.running.project_registrar import ProjectRegistrar, require_fitting
+from agent.provisioning.running.steps.project_registrar import ProjectRegistrar, require_fitting
 from agent.standin.device_cloud.devices.registry import registry
 from at.virtual.transport import VirtualTransport
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from agent.errors import DeadlineExceeded, NotFound
 from agent.provisioning.boards.board import BoardPort, HeldCredential, MadeKey, WrongAnswer
 from agent.provisioning.ca.certificates import key_fingerprint
-from agent.provisioning.running.provisioning_commands import (
+from agent.provisioning.running.steps.provisioning_commands import (
     PENDING,
     SUCCEEDED,
     CreateProvisioningCommand,

@@ -14,7 +14,7 @@ from agent.cloud import DeviceCloud, public_keys
 from agent.cloud.device_reads import FetchDevice
 from agent.errors import Conflict, NotFound
 from agent.provisioning.planning.goal import RegistrationMethod
-from agent.provisioning.running.provisioning_commands import ClaimDevice
+from agent.provisioning.running.steps.provisioning_commands import ClaimDevice
 from agent.retry import http_date
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from agent.cloud.project_devices import FetchOnboardingResult, OnboardInProject,
 from agent.config.project import ProjectSlugs
 from agent.errors import ConfigError, CredentialError, UsageError
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
-from agent.provisioning.running.registrar import ReadServiceTime, Registrar
+from agent.provisioning.running.steps.registrar import ReadServiceTime, Registrar
 
 _SHOWN_BY = {
     RegistrationMethod.ONBOARD: ProvenBy.CERTIFICATE,

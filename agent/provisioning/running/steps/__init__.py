@@ -1,0 +1,1 @@
+"""The steps of one board: in its modem, in its module, at the service."""
