@@ -147,11 +147,13 @@ class Exchange:
     def feed(self, data: bytes) -> Iterable[Item]:
         """Return what `data` completes, in order. Consume all of it before the next call."""
         if not self.offline and (lines := self.framer.plain_lines(data)) is not None:
-            return self._only_notices(lines) or self._classify_lines(lines)
+            if self._state is IDLE and (notices := self._only_notices(lines)):
+                return notices
+            return self._classify_lines(lines)
         return self._classify_events(data)
 
     def _only_notices(self, lines: list[str]) -> list[Item]:
-        """Return the notices if every line is one of `_PLAIN_NOTICES`, else nothing.
+        """Return the notices if every line is one of `_PLAIN_NOTICES`, else nothing; while idle.
 
         The fast path of a flood of notices: it is short, so that little code has to be fetched
         again each time a few lines wake the process up.
@@ -160,11 +162,9 @@ class Exchange:
         notices: list[Item] = []
         if self._announced is not None:
             return notices
-        own_name = self._owner.name if self._state is ANSWERED else ""
-        echo_length = len(self._echo[0]) if self._echo else 0
         for line in lines:
             name, colon, _ = line.partition(":")
-            if name in _PLAIN_NOTICES and colon and name != own_name and len(line) > echo_length:
+            if name in _PLAIN_NOTICES and colon:
                 notices.append(NoticeLine(name, line, contexts.get(name)))
             elif line:
                 return []
