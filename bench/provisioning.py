@@ -25,8 +25,8 @@ from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.batch import run_boards
-from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.board_run import Station
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport

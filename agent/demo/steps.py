@@ -35,8 +35,8 @@ from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import open_board
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.planning.goal import Goal, RegistrationMethod
+from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.batch import run_boards
-from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.steps.registrar import Registrar
 from agent.standin.faults import set_faults

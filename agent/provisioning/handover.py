@@ -26,7 +26,7 @@ from agent.redact import redact
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
-    from agent.provisioning.running.board_ledger import AsyncLedger
+    from agent.provisioning.running.async_ledger import AsyncLedger
 
 RETRY_S = 30.0
 """The time between two rounds of a run that goes on; a board that ends begins one at once."""

@@ -29,8 +29,8 @@ from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.ledger import Ledger, open_ledger
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
+from agent.provisioning.running.async_ledger import AsyncLedger, Work
 from agent.provisioning.running.batch import run_board
-from agent.provisioning.running.board_ledger import AsyncLedger, Work
 from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.steps.registrar import Registrar

@@ -23,8 +23,8 @@ from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.planning.plan import ProvisioningStep
+from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.batch import run_boards
-from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.steps.registrar import Registrar

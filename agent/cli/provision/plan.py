@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @bench_options.take_options
 async def command(session: Session, **values: object) -> int:
     """Show the steps that each board still needs; nothing is written to it."""
+    from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.batch import plan_boards, require_count
-    from agent.provisioning.running.board_ledger import AsyncLedger
 
     given, settings = msgspec.convert(values, bench_options.BenchOptions), session.configuration
     bench_options.require_extras(settings.profile.provisioning)

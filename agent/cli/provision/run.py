@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from agent.provisioning.handover import Handover, OnBoardCommand
     from agent.provisioning.ledger import WorkOrder
     from agent.provisioning.planning.goal import Goal
+    from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.bench import Bench
-    from agent.provisioning.running.board_ledger import AsyncLedger
     from agent.provisioning.running.outcome import Outcome
     from agent.provisioning.running.scans import Scans
     from agent.provisioning.running.steps.registrar import Registrar
@@ -183,9 +183,9 @@ async def _provision(
 ) -> int:
     from agent.cli.provision.run_progress import BenchView
     from agent.provisioning.boards.discovery import connected_boards
+    from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.batch import run_boards, watch_boards
     from agent.provisioning.running.bench import Bench
-    from agent.provisioning.running.board_ledger import AsyncLedger
     from agent.provisioning.running.board_run import Station
     from agent.provisioning.running.scans import Scans
 

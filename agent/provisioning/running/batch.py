@@ -12,9 +12,9 @@ from agent.provisioning.boards.board import BoardLocation, BoardPort
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import ProvisioningPlan, ProvisioningStep
 from agent.provisioning.running import board_run
+from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.bench import Bench
 from agent.provisioning.running.board_history import history_of
-from agent.provisioning.running.board_ledger import AsyncLedger
 from agent.provisioning.running.outcome import Outcome, outcome_of, run_end, unexpected_failure
 from agent.provisioning.running.roll_call import Identity, RollCall
 from agent.tasks import cancel_and_wait

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from agent.errors import AgentError
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.planning.plan import ProvisioningStep
-from agent.provisioning.running.board_ledger import AsyncLedger
+from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.scans import RETRY, Scan, Scans
 from agent.provisioning.running.tray import Slot, SlotEvent, Tray, key_of

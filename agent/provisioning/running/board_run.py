@@ -35,7 +35,8 @@ from agent.provisioning.planning.plan import (
     make_plan,
     stored_digest,
 )
-from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger
+from agent.provisioning.running.async_ledger import AsyncLedger
+from agent.provisioning.running.board_ledger import BoardLedger
 from agent.provisioning.running.outcome import (
     Outcome,
     StepTimes,

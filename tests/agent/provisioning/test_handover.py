@@ -24,7 +24,7 @@ from agent.provisioning import handover as handover_module
 from agent.provisioning import record_columns
 from agent.provisioning.handover import Handover, OnBoardCommand, parse_command, record_of, runnable
 from agent.provisioning.ledger import BoardRecord, Ledger
-from agent.provisioning.running.board_ledger import AsyncLedger
+from agent.provisioning.running.async_ledger import AsyncLedger
 
 WRITES = "import sys; open({file!r}, 'a').write(sys.stdin.read())"
 

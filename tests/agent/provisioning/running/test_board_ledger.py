@@ -24,7 +24,8 @@ from agent.provisioning.ledger import BoardBusy, LabelTaken, Ledger, LedgerError
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import ProvisioningStep
-from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger, RunEnd
+from agent.provisioning.running.async_ledger import AsyncLedger
+from agent.provisioning.running.board_ledger import BoardLedger, RunEnd
 
 THIRD = "50503041-3633-4261-803d-1e2b8f70333c"
 NEVER_S = 1e6

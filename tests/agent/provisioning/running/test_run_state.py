@@ -13,7 +13,8 @@ from agent.provisioning.boards.board import BoardState
 from agent.provisioning.ledger import RunRecord
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import ProvisioningStep
-from agent.provisioning.running.board_ledger import AsyncLedger, BoardLedger, RunEnd
+from agent.provisioning.running.async_ledger import AsyncLedger
+from agent.provisioning.running.board_ledger import BoardLedger, RunEnd
 from agent.provisioning.running.run_state import RunState
 from at.protocol.state_machine import IllegalTransition
 
