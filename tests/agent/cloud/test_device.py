@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -31,6 +32,13 @@ def test_a_version_is_kept_as_it_came_and_the_etag_precedes_it(version: str) -> 
     raw = {"id": "a", "type": "Generic", "$meta": {"version": version}}
     assert Device.of(raw).version == version
     assert Device.of(raw, "another").version == "another"
+
+
+@pytest.mark.contract("D2.3", "D5.3")
+@pytest.mark.parametrize("offset", ["", "Z", "+00:00"])
+def test_a_time_is_aware_and_without_an_offset_it_is_utc(offset: str) -> None:
+    when = datetime(2025, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+    assert read_time(f"2025-01-02T03:04:05.678{offset}") == when
 
 
 @pytest.mark.contract("D2.1", "D5.3")

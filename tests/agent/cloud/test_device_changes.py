@@ -29,19 +29,22 @@ async def test_a_change_may_depend_on_the_version(cloud: DeviceCloud) -> None:
             await change
 
 
+@pytest.mark.contract("D2.3", "D3.2")
 async def test_tags_and_state_are_changed_and_null_deletes(cloud: DeviceCloud) -> None:
     await cloud.set_tags(seed.GENERIC, ["bench", "left"])
     await cloud.update_state(seed.GENERIC, desired={"a": {"b": 1, "c": 2}})
-    await cloud.update_state(seed.GENERIC, desired={"a": {"b": None}})
+    await cloud.update_state(seed.GENERIC, desired={"a": {"b": None}}, reported={"at": "desk"})
     device = await cloud.device(seed.GENERIC)
     assert device.tags == ("bench", "left")
     assert device.state["desired"]["a"] == {"c": 2}
+    assert device.reported["at"] == "desk"
     await cloud.delete(seed.FREE_FORM)
     with pytest.raises(NotFound):
         await cloud.device(seed.FREE_FORM)
 
 
-@pytest.mark.parametrize("version", ["a\r\nb", "", "é", "\x00"])
+@pytest.mark.contract("D5.2")
+@pytest.mark.parametrize("version", ["a\r\nb", "", " ", "é", "\x00"])
 async def test_a_version_that_would_break_the_header_is_refused(
     cloud: DeviceCloud, version: str
 ) -> None:

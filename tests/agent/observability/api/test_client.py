@@ -97,12 +97,15 @@ async def test_whoami_with_a_token_lists_the_organizations_that_it_opens(
 
 @pytest.mark.contract("O3.1", "O1.2", "O2.3")
 async def test_a_resource_is_created_read_changed_and_deleted(service: Observability) -> None:
-    await service.create(COHORT, {"slug": "beta", "name": "Beta"})
+    made = await service.create(COHORT, {"slug": "beta", "name": "Beta"})
+    assert made is not None
     cohort = await service.get(COHORT, "beta")
+    assert cohort == made
     assert cohort["name"] == "Beta"
     before = await service.get(COHORT, "beta")
-    await service.update(COHORT, "beta", {"name": "Beta two"})
+    changed = await service.update(COHORT, "beta", {"name": "Beta two"})
     after = await service.get(COHORT, "beta")
+    assert after == changed
     assert after["name"] == "Beta two"
     assert {k: v for k, v in after.raw.items() if k in {"slug", "id"}} == {
         k: v for k, v in before.raw.items() if k in {"slug", "id"}
