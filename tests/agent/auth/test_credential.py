@@ -11,6 +11,7 @@ from agent.auth.credential import HOSTS, Basic, Keyring, ProjectKey
 from agent.call import Call, Host, Scheme
 from agent.config.secrets import Secret
 from agent.errors import ConfigError, CredentialMissing, WrongCredential
+from agent.redact import redact
 
 
 async def test_the_preferred_kind_is_used_where_it_is_taken() -> None:
@@ -69,6 +70,7 @@ async def test_basic_sends_email_and_secret_and_warns() -> None:
     credential = Basic("a@b.example", Secret("pass word"), is_password=True)
     sent = (await credential.headers(Push()))["authorization"]
     assert base64.b64decode(sent.removeprefix("Basic ")) == b"a@b.example:pass word"
+    assert redact(f"sent {sent.removeprefix('Basic ')}") == "sent [secret]"
     assert "whole account" in credential.warning
     assert "pass word" not in repr(credential)
     key = Basic("a@b.example", Secret("user-key-1"), is_password=False, unattended=True)
