@@ -25,11 +25,14 @@ import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib.metadata import distributions
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = environment.ROOT
 CHANGELOG = ROOT / "CHANGELOG.md"
@@ -191,22 +194,52 @@ def _tried(wheel: Path, folder: Path) -> list[Path]:
 
 
 def _listed(python: Path, wheel: Path) -> list[Path]:
-    """Write, beside the wheel, what the environment of `python` holds, and its licences."""
+    """Write, beside the wheel, what the environment of `python` holds, and its licences.
+
+    What the wheel does not need, such as what builds a package that has no wheel, is "excluded".
+    """
     version = wheel.name.split("-")[1]
     bill = wheel.with_name(f"cellagent-{version}.cdx.json")
-    command = [CYCLONEDX, "environment", python, "--pyproject", ROOT / "pyproject.toml"]
+    command: list[str | Path] = [
+        CYCLONEDX,
+        "environment",
+        python,
+        "--pyproject",
+        ROOT / "pyproject.toml",
+    ]
     subprocess.run([*command, "--output-reproducible", "--of", "JSON", "-o", bill], check=True)
     said = json.loads(bill.read_text())
     said["metadata"]["component"]["version"] = version  # pyproject.toml only says where it stands
+    needed = _needed(next((python.parent.parent / "lib").glob("python*/site-packages")))
+    for part in said["components"]:
+        is_needed = canonicalize_name(part["name"]) in needed
+        part["scope"] = "required" if is_needed else "excluded"
     bill.write_text(f"{json.dumps(said, indent=1)}\n")
     listed = bill.with_name(f"cellagent-{version}-licences.txt")
     listed.write_text("".join(f"{line}\n" for line in licences(said)))
     return [bill, listed]
 
 
+def _needed(packages: Path) -> set[str]:
+    """Return the names of what cellagent, with all of its extras, needs of a `site-packages`."""
+    held = {canonicalize_name(each.name): each for each in distributions(path=[str(packages)])}
+    pending, seen = [(canonicalize_name("cellagent"), "all")], set[tuple[str, str]]()
+    while pending:
+        name, extra = one = pending.pop()
+        if one in seen or name not in held:
+            continue
+        seen.add(one)
+        for asked in map(Requirement, held[name].requires or ()):
+            if asked.marker is None or asked.marker.evaluate({"extra": extra}):
+                wanted = canonicalize_name(asked.name)
+                pending += [(wanted, each) for each in ("", *asked.extras)]
+    return {name for name, _ in seen}
+
+
 def licences(bill: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
-    """Yield each package of a CycloneDX bill with the licences that it declares."""
-    for part in sorted(bill["components"], key=itemgetter("name")):
+    """Yield each package that a CycloneDX bill requires, with the licences that it declares."""
+    required = [part for part in bill["components"] if part["scope"] == "required"]
+    for part in sorted(required, key=itemgetter("name")):
         said = part.get("licenses", [])
         named = [each["expression"] if "expression" in each else each["license"] for each in said]
         words = [

@@ -23,6 +23,14 @@ import release  # noqa: E402 - its folder is no package
 pytestmark = pytest.mark.timeout(600)  # it builds twice, beside whatever else the machine does
 
 
+VALIDATE = """
+import pathlib, sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+sys.exit(JsonStrictValidator(SchemaVersion.V1_6).validate_str(pathlib.Path(sys.argv[1]).read_text()))
+"""
+
+
 def git(folder: Path, *words: str) -> str:
     who = ["-c", "user.name=test", "-c", "user.email=test@example.invalid"]
     return subprocess.run(
@@ -241,9 +249,14 @@ def test_what_is_installed_is_listed_beside_the_wheel(tmp_path: Path) -> None:
     assert (said["bomFormat"], said["specVersion"]) == ("CycloneDX", "1.6")
     assert said["metadata"]["component"]["name"] == "cellagent"
     assert said["metadata"]["component"]["version"] == "9.8.7"
-    assert (
-        f"msgspec {metadata.version('msgspec')}: BSD-3-Clause" in licences.read_text().splitlines()
-    )
+    scope = {part["name"]: part["scope"] for part in said["components"]}
+    assert {scope[name] for name in ("msgspec", "rich", "psycopg-binary", "h11")} == {"required"}
+    assert {scope[name] for name in ("hatchling", "editables", "setuptools")} == {"excluded"}
+    listed = licences.read_text().splitlines()
+    assert f"msgspec {metadata.version('msgspec')}: BSD-3-Clause" in listed
+    assert not [line for line in listed if line.startswith(("hatchling ", "pytest "))]
+    with_it = release.CYCLONEDX.with_name("python")  # the validator of who made the bill
+    subprocess.run([with_it, "-c", VALIDATE, str(bill)], check=True)
 
 
 def test_each_package_stands_with_its_licence() -> None:
@@ -251,8 +264,10 @@ def test_each_package_stands_with_its_licence() -> None:
         {"name": "b", "version": "2", "licenses": [{"expression": "MIT OR Apache-2.0"}]},
         {"name": "a", "version": "1", "licenses": [{"license": {"id": "MIT"}}]},
         {"name": "c", "version": "3"},
+        {"name": "build", "version": "5", "scope": "excluded"},
         {"name": "d", "version": "4", "licenses": [{"license": {"name": "Its Own"}}]},
     ]
-    assert list(release.licences({"components": parts})) == [
+    bill = {"components": [{"scope": "required", **part} for part in parts]}
+    assert list(release.licences(bill)) == [
         "a 1: MIT", "b 2: MIT OR Apache-2.0", "c 3: not declared", "d 4: Its Own",
     ]  # fmt: skip
