@@ -16,7 +16,7 @@ from at.driver.modem import Modem, open_modem
 from at.protocol import notices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 NAME = "driver-notices"
 BYTES_PER_S = 100_000  # 1 Mbaud, 8N1
@@ -28,7 +28,7 @@ LINES = {what: line.ljust(58, b"1") + b"\r\n" for what, line in LINES.items()}
 CPU_RATIOS, KINDS_RATIO = (1 / 12, 1 / 6), 1.2
 
 
-def flood(line: bytes, count: int):
+def flood(line: bytes, count: int) -> Callable[[int], None]:
     """Return a far end that sends `count` notices at line speed, a USB frame's worth at a time."""
 
     def work(master: int) -> None:
@@ -110,8 +110,12 @@ def dispatch(kinds: int, smoke: bool) -> float:
     before = dict(notices._parsers)
     line = LINES[""]
     names = [line.partition(b":")[0].decode(), *(f"%KIND{number}" for number in range(1, kinds))]
+
+    def read(name: str) -> notices.Parser:
+        return lambda line, _context: notices.Notice(name, line)
+
     for name in names:
-        notices.register(name, lambda line, _context, name=name: notices.Notice(name, line))
+        notices.register(name, read(name))
     modem = Modem(MemoryTransport())
     try:
         with_all = [modem.notices(name, limit=16) for name in names]

@@ -99,7 +99,7 @@ def painting(watch_s: float) -> tuple[float, int]:
         time.sleep(watch_s)
         events = [
             json.loads(entry["message"])["message"]["params"]
-            for entry in driver.get_log("performance")
+            for entry in driver.get_log("performance")  # type: ignore[no-untyped-call]
             if '"Tracing.dataCollected"' in entry["message"]
         ]
     main = {

@@ -84,4 +84,5 @@ def _pytest(folder: Path) -> dict[str, float]:
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    return json.loads((folder / "spent.json").read_text())
+    spent: dict[str, float] = json.loads((folder / "spent.json").read_text())
+    return spent

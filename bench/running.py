@@ -75,8 +75,10 @@ def started(stack: ExitStack, *command: str, environment: dict[str, str] | None 
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    stack.callback(lambda: (process.terminate(), process.wait(10), process.stdout.close()))
     assert process.stdout is not None
+    stack.callback(process.stdout.close)
+    stack.callback(process.wait, 10)
+    stack.callback(process.terminate)
     return process, json.loads(process.stdout.readline())
 
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import measure
@@ -51,12 +51,12 @@ asyncio.run(main())
 
 
 @contextmanager
-def running(*arguments: str) -> Iterator[tuple[dict, float]]:
+def running(*arguments: str) -> Iterator[tuple[dict[str, Any], float]]:
     """Run a server until the block ends; give its ready line and how long it took, in ms."""
     started = time.perf_counter()
     process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         yield ready, (time.perf_counter() - started) * 1000
     finally:
@@ -65,7 +65,7 @@ def running(*arguments: str) -> Iterator[tuple[dict, float]]:
         process.stdout.close()
 
 
-def getter(ready: dict) -> Callable[[str], bytes]:
+def getter(ready: dict[str, Any]) -> Callable[[str], bytes]:
     """Return a function that fetches a path over one connection."""
     target = urlsplit(ready["urls"]["device_cloud"])
     connection = http.client.HTTPConnection(target.hostname, target.port, timeout=60)
@@ -99,8 +99,9 @@ def run(smoke: bool) -> Iterator[Row]:
     yield start(serve, 2 if smoke else 9)
 
 
-def walk(get: Callable[[str], bytes], query: str) -> list:
-    items, token = [], ""
+def walk(get: Callable[[str], bytes], query: str) -> list[object]:
+    items: list[object] = []
+    token = ""
     while True:
         more = f"&pageNextToken={quote(token, safe='')}" if token else ""
         page = json.loads(get(f"/v1/devices?includeState=true&pageLimit=100{query}{more}"))

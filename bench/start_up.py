@@ -33,7 +33,7 @@ def run(smoke: bool) -> Iterator[Row]:
             "speaks": [sys.executable, "-c", SPEAKS],
             "at": [sys.executable, "-c", OURS, "modem", "at", "--port", path, "AT"],
         }
-        times = {name: [] for name in commands}
+        times: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(rounds + 1):  # the first may have byte code to write
             for name, command in commands.items():
                 times[name].append(cpu_ms(command))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agent.errors import AgentError
 from agent.standin.core.responses import Refused
@@ -378,7 +379,7 @@ def smp_answers(data: bytes) -> None:
         async def connect(self, address: str, timeout_s: float) -> None:
             pass
 
-        async def disconnect(self) -> None:
+        async def disconnect(self) -> None:  # type: ignore[misc] # declared as final: no port here
             pass
 
         async def read_serial(self, *_: object) -> bytes:
@@ -414,13 +415,14 @@ def control_lines(data: bytes) -> None:
     from agent.daemon.control import protocol
 
     kinds = (protocol.StatusAnswer, protocol.ErrorAnswer, protocol.MomentsAnswer)
+    readers: list[Callable[[dict[str, Any]], object]] = [
+        protocol.request_of,
+        protocol.notice_of,
+        *(partial(protocol.convert, kind=kind) for kind in kinds),
+    ]
     for line in data.splitlines():
         message = protocol.parse(line)
-        for read in (
-            protocol.request_of,
-            protocol.notice_of,
-            *(partial(protocol.convert, kind=kind) for kind in kinds),
-        ):
+        for read in readers:
             with contextlib.suppress(ValueError):
                 read(message)
 

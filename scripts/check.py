@@ -6,6 +6,8 @@ import sys
 
 import environment
 
+_ASIDE = (["scripts", "fuzz"], ["bench"], ["soak"])
+
 
 def main() -> int:
     environment.ensure(environment.DEVELOPMENT)
@@ -15,6 +17,8 @@ def main() -> int:
         ["-m", "ruff", "check", *(["--fix"] if fix else []), "--quiet", "."],
         ["-m", "mypy", "--no-error-summary"],
         *(_typed_for(system) for system in ("win32", "darwin")),
+        # In parts, as two of them may have a module of the same name.
+        *(["-m", "mypy", "--no-error-summary", *part] for part in _ASIDE),
         ["scripts/dead_code.py"],
     ]
     failed = 0

@@ -20,8 +20,12 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import environment
+
+if TYPE_CHECKING:
+    from targets import Target
 
 ROOT = environment.ROOT
 CORPUS = ROOT / "fuzz" / "corpus"
@@ -60,7 +64,7 @@ def kept(name: str) -> list[Path]:
     return sorted((CORPUS / name).iterdir())
 
 
-def _replayed(target: targets.Target) -> int:  # noqa: F821 - fuzz/ is no package
+def _replayed(target: Target) -> int:
     failed = 0
     began = time.perf_counter()
     for path in kept(target.name):

@@ -40,7 +40,7 @@ class Row:
         return self.goal is None or bool(self.skipped) or self.value <= self.goal
 
 
-def median_us(once: Callable[[], None], count: int) -> float:
+def median_us(once: Callable[[], object], count: int) -> float:
     """Return the median time of `once` in microseconds."""
     times = []
     for _ in range(count):

@@ -20,6 +20,7 @@ from mutants import Mutant, mutants
 from mutation_trees import Measured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SEED = 20261122
@@ -121,7 +122,7 @@ class Draw:
         pool = [one for one in half if far[one.name] <= bound]
         pool.sort(key=lambda one: rank(clause, one.name))
         chosen: list[Mutant] = []
-        for is_new in (
+        ways: tuple[Callable[[Mutant, list[Mutant]], bool], ...] = (
             lambda one, all_: (
                 not any(
                     one.function == other.function or one.operator == other.operator
@@ -130,7 +131,8 @@ class Draw:
             ),
             lambda one, all_: not any(one.function == other.function for other in all_),
             lambda one, all_: one not in all_,
-        ):
+        )
+        for is_new in ways:
             for one in pool:
                 if len(chosen) < count and is_new(one, [*before, *chosen]):
                     chosen.append(one)

@@ -38,7 +38,8 @@ _DANGEROUS = re.compile(
 _WAITS = re.compile(r"_s$|timeout|delay|interval|wait|deadline|sleep", re.IGNORECASE)
 _SHOWN = 70  # characters of a text before and after its change
 _LOG = re.compile(r"_?log(ger)?\.\w+$")
-_Change = tuple[str, list[ast.stmt] | ast.AST, str]
+_Spoiled = list[ast.stmt] | ast.expr | ast.stmt
+_Change = tuple[str, _Spoiled, str]
 """An operator, what it replaces, and by what."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -110,14 +111,11 @@ class _Finder:
             yield from self._within(child, function, keep)
 
     def _mutant(
-        self,
-        function: str,
-        statement: ast.stmt,
-        operator: str,
-        target: list[ast.stmt] | ast.AST,
-        after: str,
+        self, function: str, statement: ast.stmt, operator: str, target: _Spoiled, after: str
     ) -> Mutant:
         first, last = (target[0], target[-1]) if isinstance(target, list) else (target, target)
+        assert last.end_lineno is not None
+        assert last.end_col_offset is not None
         start = self.starts[first.lineno - 1] + first.col_offset
         end = self.starts[last.end_lineno - 1] + last.end_col_offset
         return Mutant(
@@ -155,13 +153,15 @@ def _of_values(node: ast.AST, statement: ast.stmt) -> Iterator[_Change]:
     match node:
         case ast.Constant(value=bool()):
             yield "constant", node, str(not node.value)
-        case ast.Constant(value=int() | float()) if not _WAITS.search(_header(statement)):
-            yield "constant", node, _text(ast.Constant(node.value + 1))
-        case ast.Constant(value=str() | bytes()) if _is_wire_word(node.value):
-            more = "x" if isinstance(node.value, str) else b"x"
-            yield "text", node, _text(ast.Constant(more + node.value))
+        case ast.Constant(value=int() | float() as number):
+            if not _WAITS.search(_header(statement)):
+                yield "constant", node, _text(ast.Constant(number + 1))
+        case ast.Constant(value=str() as word) if _is_wire_word(word):
+            yield "text", node, _text(ast.Constant("x" + word))
+        case ast.Constant(value=bytes() as word) if _is_wire_word(word.decode("latin-1")):
+            yield "text", node, _text(ast.Constant(b"x" + word))
         case ast.JoinedStr():
-            parts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+            parts = [str(part.value) for part in node.values if isinstance(part, ast.Constant)]
             if all(_is_wire_word(part) for part in parts):
                 yield "text", node, _text(ast.JoinedStr([ast.Constant("x"), *node.values]))
 
@@ -190,7 +190,7 @@ def _of_statements(node: ast.AST) -> Iterator[_Change]:
     match node:
         case ast.If() | ast.While() | ast.IfExp():
             yield "condition", node.test, _text(ast.UnaryOp(ast.Not(), node.test))
-        case ast.Return(value=ast.expr()) if ast.unparse(node.value) != "None":
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
             yield "return", node, "return None"
         case ast.ExceptHandler() if not isinstance(node.body[0], ast.Pass):
             yield "handler", node.body, "pass"
@@ -206,16 +206,16 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
     """Yield what stands in a node and runs with it."""
     if isinstance(node, ast.JoinedStr | ast.pattern | ast.Lambda):
         return  # inside a text the places are not those of the file
-    called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-    if called == "cast":
-        yield from node.args[1:]
-    elif called == "isinstance":
-        yield node.args[0]
-    elif isinstance(node, ast.AnnAssign):
-        if node.value is not None:
-            yield node.value
-    else:
-        yield from ast.iter_child_nodes(node)
+    match node:
+        case ast.Call(func=ast.Name("cast")):
+            yield from node.args[1:]
+        case ast.Call(func=ast.Name("isinstance")):
+            yield node.args[0]
+        case ast.AnnAssign():
+            if node.value is not None:
+                yield node.value
+        case _:
+            yield from ast.iter_child_nodes(node)
 
 
 def _binds_a_name(target: ast.expr) -> bool:
@@ -228,8 +228,7 @@ def _header(statement: ast.stmt) -> str:
     return ast.unparse(statement).partition("\n")[0]
 
 
-def _is_wire_word(value: str | bytes) -> bool:
-    text = value if isinstance(value, str) else value.decode("latin-1")
+def _is_wire_word(text: str) -> bool:
     return bool(text) and not any(character.isspace() for character in text)
 
 

@@ -37,7 +37,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import clauses
 import environment
@@ -48,6 +48,8 @@ from mutation_trees import Measured, Measurements, Tree, marked_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+Judged = dict[str, Any]
+"""A line of the results."""
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
@@ -70,7 +72,7 @@ class Results:
         rows = path.read_text().splitlines() if path.is_file() else []
         self.rows = {(row["clause"], row["mutant"]): row for row in map(json.loads, rows)}
 
-    def get(self, clause: str, mutant: Mutant, judges: list[Measured]) -> dict | None:
+    def get(self, clause: str, mutant: Mutant, judges: list[Measured]) -> Judged | None:
         """Return the result; none where its tests did not notice, and have changed since."""
         row = self.rows.get((clause, mutant.name))
         if (
@@ -81,7 +83,9 @@ class Results:
             return None
         return row
 
-    def add(self, clause: str, mutant: Mutant, judges: list[Measured], verdict: str, by: str):
+    def add(
+        self, clause: str, mutant: Mutant, judges: list[Measured], verdict: str, by: str
+    ) -> Judged:
         row = {
             "clause": clause, "mutant": mutant.name, "verdict": verdict, "by": by,
             "commit": _commit(), "judges": self._digest(judges),
@@ -150,7 +154,7 @@ def _campaign(chosen: argparse.Namespace, names: list[str]) -> int:
     drawn = [(clause, one) for clause, one in drawn if clause in names]
     results = Results(chosen.state / "results.jsonl", tree.folder)
 
-    def judge(work: tuple[str, Mutant], tree: Tree) -> dict:
+    def judge(work: tuple[str, Mutant], tree: Tree) -> Judged:
         clause, one = work
         tests = draw.judges(clause, one)
         row = results.get(clause, one, tests)
@@ -195,14 +199,14 @@ def _in_a_tree(
     return run
 
 
-def _shown(row: dict, place: str) -> dict:
+def _shown(row: Judged, place: str) -> Judged:
     print(f"{place} {row['clause']} {row['verdict']}: {row['mutant']}", flush=True)
     if row["by"]:
         print(f"    {row['by']}", flush=True)
     return row
 
 
-def _told(rows: list[dict]) -> int:
+def _told(rows: list[Judged]) -> int:
     """Print the figures of each clause and what is left to do; return the exit code."""
     verdicts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
@@ -224,10 +228,11 @@ def _told(rows: list[dict]) -> int:
     return int(bool(alone) or total["survived"] > MOST_SURVIVORS * total.total())
 
 
-def _accepted() -> list[dict]:
+def _accepted() -> list[Judged]:
     if not _SURVIVORS.is_file():
         return []
-    return tomllib.loads(_SURVIVORS.read_text()).get("survivor", [])
+    rows: list[Judged] = tomllib.loads(_SURVIVORS.read_text()).get("survivor", [])
+    return rows
 
 
 def _stale() -> list[str]:
@@ -248,7 +253,7 @@ def _mutants_of(file: str) -> list[Mutant]:
     return mutants(file, path.read_bytes()) if path.suffix == ".py" and path.is_file() else []
 
 
-def _write(rows: list[dict]) -> None:
+def _write(rows: list[Judged]) -> None:
     with _RECORD.open("w", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(["clause", *_FIELDS, "verdict", "by"])

@@ -20,13 +20,14 @@ from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from coverage import CoverageData
     from mutants import Mutant
 
 ROOT = environment.ROOT
@@ -111,7 +112,7 @@ class Tree:
                 self._note_lines(run, tests)
         return list(tests.values())
 
-    def _note_lines(self, run, tests: dict[str, Measured]) -> None:
+    def _note_lines(self, run: CoverageData, tests: dict[str, Measured]) -> None:
         lines: dict[tuple[str, str], set[int]] = defaultdict(set)
         for path in run.measured_files():
             file = str(Path(path).relative_to(self.folder))
@@ -166,7 +167,7 @@ class Tree:
 
     def _pytest(
         self, arguments: list[str], folder: str, seconds: float
-    ) -> tuple[list[dict], int | None]:
+    ) -> tuple[list[dict[str, Any]], int | None]:
         """Return the notes of a run and its exit code, None where it did not end in time."""
         notes = Path(folder, "notes")
         temporary = Path(folder, "t")

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import environment
@@ -35,7 +36,7 @@ MICROBIT = "fixtures/smp-server/zephyr_4.4.0_smp_server_0eae053d_qemu_cortex_m0_
 
 def main() -> int:
     whole = True
-    parts = (
+    parts: tuple[tuple[Path, Path, Callable[[], bool]], ...] = (
         (LOCK, PEERS, lambda: _with_pip(LOCK, PEERS)),
         (LABGRID_LOCK, LABGRID, lambda: _with_pip(LABGRID_LOCK, LABGRID)),
         (NPM_LOCK, NPM, _with_npm),

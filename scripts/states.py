@@ -48,7 +48,8 @@ class Machine:
     @cached_property
     def transitions(self) -> dict[tuple[Enum, Enum], Enum]:
         module = ".".join(self.file.with_suffix("").parts)
-        return getattr(importlib.import_module(module), self.table)
+        table: dict[tuple[Enum, Enum], Enum] = getattr(importlib.import_module(module), self.table)
+        return table
 
     @cached_property
     def states(self) -> type[Enum]:
@@ -141,8 +142,11 @@ def _declared(file: Path, body: list[ast.stmt]) -> Iterator[Machine]:
         else:
             continue
         if is_table and isinstance(target, ast.Name) and target.id.endswith("TRANSITIONS"):
-            said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            words = " ".join(str(after.value.value).split()) if said else ""
+            match after:
+                case ast.Expr(value=ast.Constant(value=said)):
+                    words = " ".join(str(said).split())
+                case _:
+                    words = ""
             yield Machine(file, target.id, words)
 
 

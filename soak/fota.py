@@ -29,7 +29,7 @@ from agent.fota.verification import NotProven, TrustPolicy, check_level, load_pu
 from agent.http.download_targets import SourceRefused, Target, checked_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 NAME = "fota"
 SEED = 20261121
@@ -97,7 +97,7 @@ def hostile() -> Iterator[Row]:
     public = AllowedHosts(hosts=("firmware.example.com",))
     target = checked_target("https://firmware.example.com/a", public)
     passed = 0
-    tries = [
+    tries: list[tuple[Callable[..., object], tuple[object, ...]]] = [
         *((job_target, (host, path, public)) for host, path in HOSTILE_JOBS),
         *((checked_target, (url, public)) for url in HOSTILE_REDIRECTS),
         *((_resolved, (target, address)) for address in HOSTILE_ADDRESSES),
@@ -121,8 +121,9 @@ async def offered(times: int) -> Row:
         folder = Path(name)
         image = signed_image(folder).read_bytes()
         async with file_server(image) as server:
-            document = {"path": "a", "fileSize": len(image), "version": "2.0.1"}
-            FileBackedCloud(folder).offer(firmwareType="APP", host=server.url, **document)
+            FileBackedCloud(folder).offer(
+                firmwareType="APP", host=server.url, path="a", fileSize=len(image), version="2.0.1"
+            )
             for _ in range(times):
                 runner = make_runner(folder)
                 await runner.pull()

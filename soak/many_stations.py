@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from statistics import quantiles
 from typing import TYPE_CHECKING
@@ -84,7 +85,7 @@ def _work(url: str, told: Path, uuids: list[str]) -> None:
         run = RunRecord(id=str(uuid4()), uuid=uuid, device_id=uuid, security_tag=10,
                         began_at=datetime.now(UTC))  # fmt: skip
         began = time.perf_counter()
-        [claimed] = ledger.together([lambda to, run=run: to.claim(run)])
+        [claimed] = ledger.together([methodcaller("claim", run)])
         if isinstance(claimed, BoardsLocked):
             continue
         if isinstance(claimed, Exception):

@@ -136,9 +136,9 @@ def failing_server(folder: Path, count: int, dice: random.Random) -> tuple[int, 
             if dice.random() < 0.1:
                 raise Unreachable("the answer was lost")  # and the service has it
 
-    async def wait(changed: asyncio.Event, seconds: float) -> None:
+    async def wait(event: asyncio.Event, seconds: float) -> None:
         if delivery._running:
-            await changed.wait()
+            await event.wait()
         else:
             clock.now += seconds
 

@@ -152,8 +152,8 @@ class Year:
             else:
                 concern.set_well()
 
-        async def wait(changed: asyncio.Event, seconds: float) -> None:
-            await wait_for_event(changed, max(seconds, LOOK_S))
+        async def wait(event: asyncio.Event, seconds: float) -> None:
+            await wait_for_event(event, max(seconds, LOOK_S))
 
         self.delivery = Delivery(
             self.box, self, clock=self.now, wait=wait, jitter=self.dice.random, on_ended=show
@@ -229,7 +229,7 @@ class Year:
         works: list[tuple[Concern[OutboxStatus], Callable[[], Awaitable[None]]]] = []
 
         def add(kind: type, kit: str, work: Callable[..., Awaitable[None]]) -> None:
-            concern = self.registry.add_concern(kind, kit)
+            concern: Concern[Any] = self.registry.add_concern(kind, kit)
             works.append((concern, lambda: work(concern)))
 
         add(OutboxStatus, "", self.outbox)
