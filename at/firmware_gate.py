@@ -2,7 +2,8 @@
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from at.commands.identity import ReadRevision
 from at.driver.modem import Modem
@@ -18,8 +19,7 @@ _UPDATE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FirmwareVerdict:
+class FirmwareVerdict(Struct, frozen=True):
     """Whether calls may be made in a modem's name.
 
     `older` where it is refused as older than 1.3.0, and not for another reason. `note` explains

@@ -6,7 +6,6 @@ import asyncio
 import os
 import statistics
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from measure import Row, median_us
@@ -24,8 +23,7 @@ PASS_THROUGH_RATIO, TYPED_RATIO = 1.0, 0.8
 ONE, READ = b"AT\r", b"AT+CFUN?\r"
 
 
-@dataclass(frozen=True, slots=True)
-class Mode(Command[int]):
+class Mode(Command[int], frozen=True):
     prefix: ClassVar[str] = "+CFUN"
 
     def encode(self) -> str:

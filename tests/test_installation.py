@@ -112,8 +112,8 @@ def test_every_command_shows_its_help_without_any_extra(base: Installation) -> N
 
 
 @pytest.mark.contract("C1")
-def test_the_driver_works_with_pyserial_alone(wheel: Path, tmp_path: Path) -> None:
-    alone = Installation(tmp_path / "venv", closure(["pyserial"]))
+def test_the_driver_works_with_pyserial_and_msgspec_alone(wheel: Path, tmp_path: Path) -> None:
+    alone = Installation(tmp_path / "venv", closure(["pyserial", "msgspec"]))
     alone.unpack(wheel)
     with serving(sys.executable, *_VIRTUAL, str(tmp_path / "kit")) as modem:
         done = subprocess.run(

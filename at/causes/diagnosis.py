@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from io import BufferedReader, BytesIO
+
+from msgspec import Struct
 
 from at.causes.evidence import Evidence
 from at.causes.facts import Fact
@@ -20,8 +21,7 @@ _NO_SECRET = re.compile(r'[^"]*AT%CMNG=0,\d+,\d+,"\s*-----BEGIN [A-Z ]+-----', r
 _LIMITS = re.compile(r"([<>]) (-?\d+(?:\.\d+)?)")
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """Why it does not work: `says` one sentence, `evidence` the line it rests on, `next` one step.
 
     `number` is the line's place in the log, from 1.

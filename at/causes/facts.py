@@ -1,6 +1,6 @@
 """Facts of a modem's lines, the newest of each name, and what follows from one for others. Pure."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
@@ -14,8 +14,7 @@ _ZEROS = frozenset("0.:")
 _COUNTED = {"boot": "boots", "rrc_idle": "drops"}
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """A value, the line that says it and that line's number, from 1; `order` grows with time."""
 
     value: Value

@@ -3,11 +3,12 @@
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NotRequired, TypedDict
+
+from msgspec import Struct
 
 from at.causes.literals import literals_of
 
@@ -26,8 +27,7 @@ class Certainty(Enum):
     POSSIBLE = "possible"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row: if any of the sets of facts in `when` holds, `cause` does."""
 
     cause: str
@@ -48,8 +48,7 @@ class _Failure(TypedDict):
     next: str
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """A pattern, the name of the fact that its lines tell, and its value, None for the group's.
 
     A {} in the name stands for the value, so that a later line does not hide an earlier one.
@@ -99,8 +98,7 @@ _ALIKE = str.maketrans("123456789", "0" * 9)
 """Lines of a log that differ in numbers alone are looked up once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """The whole table. `words` come from [[text]] and from the patterns of rows alike."""
 
     rows: tuple[Row, ...]

@@ -5,7 +5,6 @@ name and two shapes: the search type of the running measurement tells them apart
 unknown, the number of fields and the position of the next cell.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from at.commands.registration import HIGHEST_CELL_ID
@@ -22,8 +21,7 @@ _GCI_TYPES = range(3, 6)
 _MOST_CELLS = 64  # cells or neighbours in one line: more is no measurement
 
 
-@dataclass(frozen=True, slots=True)
-class CellLevel(HasRsrp, HasRsrq, Record):
+class CellLevel(HasRsrp, HasRsrq, Record, frozen=True):
     """The fields that a serving and a neighbouring cell have in common."""
 
     earfcn: int
@@ -34,15 +32,13 @@ class CellLevel(HasRsrp, HasRsrq, Record):
     derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db")
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbor(CellLevel):
+class Neighbor(CellLevel, frozen=True):
     """A cell known by its frequency and physical id; `time_diff` in ms to the serving cell's."""
 
     time_diff: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cell(CellLevel):
+class Cell(CellLevel, frozen=True):
     """A cell known by its global id; times in ms since the modem's start, the advance in Ts."""
 
     cell_id: str
@@ -67,8 +63,7 @@ class Cell(CellLevel):
         return int(self.cell_id, 16) <= HIGHEST_CELL_ID
 
 
-@dataclass(frozen=True, slots=True)
-class CellMeasurement(Record):
+class CellMeasurement(Record, frozen=True):
     """A result of either shape. Status 0 ok, 1 failed, 2 incomplete but valid as far as it goes."""
 
     status: int
@@ -85,8 +80,7 @@ class CellMeasurement(Record):
         return tuple(neighbor for cell in self.cells for neighbor in cell.neighbors)
 
 
-@dataclass(frozen=True, slots=True)
-class ServingMeasurement(CellMeasurement):
+class ServingMeasurement(CellMeasurement, frozen=True):
     """A result of types 0-2: one cell, whose fields JSON also shows at the top."""
 
     def extra_json(self) -> dict[str, object]:
@@ -94,15 +88,14 @@ class ServingMeasurement(CellMeasurement):
         return self.cells[0].to_json() if self.cells else {}
 
 
-@dataclass(frozen=True, slots=True)
-class CellMeasurementNotice(Notice):
+class CellMeasurementNotice(Notice, frozen=True):
     """%NCELLMEAS, the result of a measurement."""
 
     value: CellMeasurement
 
 
 @at_command("AT%NCELLMEAS=")
-class MeasureCells(OkCommand):
+class MeasureCells(OkCommand, frozen=True):
     """AT%NCELLMEAS[=<search_type>[,<gci_count>]]; wait for CellMeasurementNotice.
 
     One at a time. Types 3-5 accept `gci_count` 2-15 and need firmware 1.3.4. A result may take
@@ -124,7 +117,7 @@ class MeasureCells(OkCommand):
 
 
 @at_command("AT%NCELLMEASSTOP")
-class StopMeasuringCells(OkCommand):
+class StopMeasuringCells(OkCommand, frozen=True):
     """AT%NCELLMEASSTOP: the notice then comes with what was measured so far (status 2)."""
 
 

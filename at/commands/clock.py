@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Annotated, ClassVar
 
@@ -21,8 +20,7 @@ _QUARTERS_HIGH = 96
 _FIRST_YEAR = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class ModemClock(Record):
+class ModemClock(Record, frozen=True):
     """Answer of +CCLK?: `time` is the modem's text, local; `zz` its zone in quarters of an hour."""
 
     time: str
@@ -60,8 +58,7 @@ def _utc(fields: Fields, name: str) -> str:
     return octets
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkTime(Record):
+class NetworkTime(Record, frozen=True):
     """%XTIME: hex octets as they came; `utc_time` is `utc` decoded."""
 
     tz: Annotated[str | None, _octets(1)]
@@ -86,15 +83,14 @@ class NetworkTime(Record):
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkTimeNotice(Notice):
+class NetworkTimeNotice(Notice, frozen=True):
     """%XTIME as a notice."""
 
     value: NetworkTime
 
 
 @at_command("AT+CCLK?")
-class ReadClock(Command[ModemClock]):
+class ReadClock(Command[ModemClock], frozen=True):
     """AT+CCLK?: an error until the network gave a time or one was set."""
 
     def parse(self, lines: Sequence[str]) -> ModemClock:
@@ -106,14 +102,14 @@ class ReadClock(Command[ModemClock]):
 
 
 @at_command("AT+CCLK=")
-class SetClock(OkCommand):
+class SetClock(OkCommand, frozen=True):
     """AT+CCLK=: the clock as text, "yy/MM/dd,hh:mm:ss+zz"; see `clock_text`."""
 
     time: str
 
 
 @at_command("AT%XTIME=")
-class SetTimeNotices(OkCommand):
+class SetTimeNotices(OkCommand, frozen=True):
     """AT%XTIME=<0|1>."""
 
     n: int = 1

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from at.protocol.command import Command, OkCommand, at_command
@@ -33,8 +32,7 @@ _EVENT = re.compile(r"[A-Z][A-Z0-9]*(?: [A-Z][A-Z0-9]*)*", re.ASCII)
 _EVENT_PARAMETER = re.compile(r'[0-9A-Za-z.:-]+|"[0-9A-Za-z.:-]*"', re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class ContextDefinition(Record):
+class ContextDefinition(Record, frozen=True):
     """One line of +CGDCONT?; the parameters after `ipv4_alloc` are vendor-specific and ignored."""
 
     cid: int
@@ -44,15 +42,13 @@ class ContextDefinition(Record):
     ipv4_alloc: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContextDefinitions(Record):
+class ContextDefinitions(Record, frozen=True):
     """Answer of +CGDCONT?."""
 
     contexts: tuple[ContextDefinition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ContextAddress(Record):
+class ContextAddress(Record, frozen=True):
     """One line of +CGPADDR."""
 
     cid: int
@@ -60,15 +56,13 @@ class ContextAddress(Record):
     ipv6: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContextAddresses(Record):
+class ContextAddresses(Record, frozen=True):
     """Answer of +CGPADDR."""
 
     contexts: tuple[ContextAddress, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ContextLogin(Record):
+class ContextLogin(Record, frozen=True):
     """One line of +CGAUTH?: protocol 0 none, 1 PAP, 2 CHAP, 3 either."""
 
     cid: int
@@ -76,30 +70,26 @@ class ContextLogin(Record):
     user: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContextLogins(Record):
+class ContextLogins(Record, frozen=True):
     """Answer of +CGAUTH?."""
 
     contexts: tuple[ContextLogin, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ContextState(Record):
+class ContextState(Record, frozen=True):
     """One line of +CGACT?: 0 inactive, 1 active."""
 
     cid: Annotated[int, within(0, _CID_HIGH)]
     state: Annotated[int, within(0, 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class ContextStates(Record):
+class ContextStates(Record, frozen=True):
     """Answer of +CGACT?."""
 
     contexts: tuple[ContextState, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ContextParameters(Record):
+class ContextParameters(Record, frozen=True):
     """One line of +CGCONTRDP, in the form before or since TS 27.007 9.4.0."""
 
     cid: int
@@ -113,23 +103,20 @@ class ContextParameters(Record):
     ipv4_mtu: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContextsParameters(Record):
+class ContextsParameters(Record, frozen=True):
     """Answer of +CGCONTRDP."""
 
     contexts: tuple[ContextParameters, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EventReporting(Record):
+class EventReporting(Record, frozen=True):
     """Answer of +CGEREP?."""
 
     mode: Annotated[int, within(0, 2)]
     bfr: Annotated[int | None, optional(0, 1)] = None
 
 
-@dataclass(frozen=True, slots=True)
-class PacketEvent(Record):
+class PacketEvent(Record, frozen=True):
     """+CGEV: the event's words and the numbers behind them: "ME PDN ACT", (0, 1)."""
 
     event: str
@@ -137,15 +124,14 @@ class PacketEvent(Record):
     parameters: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PacketEventNotice(Notice):
+class PacketEventNotice(Notice, frozen=True):
     """+CGEV as a notice."""
 
     value: PacketEvent
 
 
 @at_command("AT+CGDCONT=")
-class DefineContext(OkCommand):
+class DefineContext(OkCommand, frozen=True):
     """AT+CGDCONT=<cid>,<type>[,<apn>]."""
 
     cid: int
@@ -154,7 +140,7 @@ class DefineContext(OkCommand):
 
 
 @at_command("AT+CGDCONT?")
-class ReadContexts(Command[ContextDefinitions]):
+class ReadContexts(Command[ContextDefinitions], frozen=True):
     """AT+CGDCONT?."""
 
     def parse(self, lines: Sequence[str]) -> ContextDefinitions:
@@ -163,7 +149,7 @@ class ReadContexts(Command[ContextDefinitions]):
 
 
 @at_command("AT+CGPADDR")
-class ReadContextAddresses(Command[ContextAddresses]):
+class ReadContextAddresses(Command[ContextAddresses], frozen=True):
     """AT+CGPADDR."""
 
     def parse(self, lines: Sequence[str]) -> ContextAddresses:
@@ -172,14 +158,14 @@ class ReadContextAddresses(Command[ContextAddresses]):
 
 
 @at_command("AT+CGPADDR=")
-class ReadContextAddress(ReadContextAddresses):
+class ReadContextAddress(ReadContextAddresses, frozen=True):
     """AT+CGPADDR=<cid>."""
 
     cid: int = 0
 
 
 @at_command("AT+CGAUTH?")
-class ReadContextLogins(Command[ContextLogins]):
+class ReadContextLogins(Command[ContextLogins], frozen=True):
     """AT+CGAUTH?."""
 
     def parse(self, lines: Sequence[str]) -> ContextLogins:
@@ -188,7 +174,7 @@ class ReadContextLogins(Command[ContextLogins]):
 
 
 @at_command("AT+CGACT?")
-class ReadContextStates(Command[ContextStates]):
+class ReadContextStates(Command[ContextStates], frozen=True):
     """AT+CGACT?."""
 
     def parse(self, lines: Sequence[str]) -> ContextStates:
@@ -197,7 +183,7 @@ class ReadContextStates(Command[ContextStates]):
 
 
 @at_command("AT+CGCONTRDP")
-class ReadContextParameters(Command[ContextsParameters]):
+class ReadContextParameters(Command[ContextsParameters], frozen=True):
     """AT+CGCONTRDP."""
 
     def parse(self, lines: Sequence[str]) -> ContextsParameters:
@@ -206,14 +192,14 @@ class ReadContextParameters(Command[ContextsParameters]):
 
 
 @at_command("AT+CGCONTRDP=")
-class ReadOneContextParameters(ReadContextParameters):
+class ReadOneContextParameters(ReadContextParameters, frozen=True):
     """AT+CGCONTRDP=<cid>."""
 
     cid: int = 0
 
 
 @at_command("AT+CGEREP?")
-class ReadEventReporting(Command[EventReporting]):
+class ReadEventReporting(Command[EventReporting], frozen=True):
     """AT+CGEREP?."""
 
 

@@ -5,7 +5,6 @@ The digest is of the exact bytes written.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
 from typing import Annotated, ClassVar
@@ -45,8 +44,7 @@ def _sha(fields: Fields, name: str) -> str | None:
     return sha
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCredential(Record):
+class ListedCredential(Record, frozen=True):
     """An entry of the list; `sha` is SHA-256 in upper-case hex, of the bytes between the quotes."""
 
     sec_tag: Annotated[int, within(0, 2**32 - 1)]
@@ -54,8 +52,7 @@ class ListedCredential(Record):
     sha: Annotated[str | None, _sha] = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCredential(ListedCredential):
+class StoredCredential(ListedCredential, frozen=True):
     """An item with its content; a private key never has one."""
 
     content: Annotated[str, Fields.quoted] = ""
@@ -65,15 +62,14 @@ class StoredCredential(ListedCredential):
         return f"StoredCredential(sec_tag={self.sec_tag}, type={self.type}, sha={self.sha!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialList(Record):
+class CredentialList(Record, frozen=True):
     """Answer of %CMNG=1 and %CMNG=2."""
 
     credentials: tuple[ListedCredential, ...]
 
 
 @at_command("AT%CMNG=1")
-class ListCredentials(Command[CredentialList]):
+class ListCredentials(Command[CredentialList], frozen=True):
     """AT%CMNG=1[,<tag>[,<type>]]: allowed at any time."""
 
     sec_tag: int | None = None
@@ -86,7 +82,7 @@ class ListCredentials(Command[CredentialList]):
 
 
 @at_command("AT%CMNG=2")
-class ReadCredential(Command[CredentialList]):
+class ReadCredential(Command[CredentialList], frozen=True):
     """AT%CMNG=2,<tag>,<type>: error 514 for what may not be read, such as a private key."""
 
     sec_tag: int
@@ -101,7 +97,7 @@ class ReadCredential(Command[CredentialList]):
 
 
 @at_command("AT%CMNG=0")
-class WriteCredential(OkCommand):
+class WriteCredential(OkCommand, frozen=True):
     """AT%CMNG=0: not while LTE is on (518). `content` is written as it is: its line ends count."""
 
     sec_tag: int
@@ -126,7 +122,7 @@ class WriteCredential(OkCommand):
 
 
 @at_command("AT%CMNG=3")
-class DeleteCredential(OkCommand):
+class DeleteCredential(OkCommand, frozen=True):
     """AT%CMNG=3: not while LTE is on (518); 513, nothing was there, counts as done."""
 
     sec_tag: int

@@ -4,7 +4,6 @@ Source: Nordic's AT reference.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, at_command
@@ -16,37 +15,32 @@ from at.protocol.values import Fields, Record, after_name
 _DEGREES = within(-100, 300)
 
 
-@dataclass(frozen=True, slots=True)
-class Supply(Record):
+class Supply(Record, frozen=True):
     """Answer of %XVBAT."""
 
     vbat_mv: Annotated[int, within(0, 100000)]
 
 
-@dataclass(frozen=True, slots=True)
-class Temperature(Record):
+class Temperature(Record, frozen=True):
     """Answer of %XTEMP?."""
 
     temperature_c: Annotated[int, _DEGREES]
 
 
-@dataclass(frozen=True, slots=True)
-class TemperatureLevel(Record):
+class TemperatureLevel(Record, frozen=True):
     """%XTEMP as a notice: level 1 normal, 2 high, 3 critical, which switches the radio off."""
 
     level: Annotated[int, within(1, 3)]
     temperature_c: Annotated[int, _DEGREES]
 
 
-@dataclass(frozen=True, slots=True)
-class TemperatureNotice(Notice):
+class TemperatureNotice(Notice, frozen=True):
     """%XTEMP as a notice."""
 
     value: TemperatureLevel
 
 
-@dataclass(frozen=True, slots=True)
-class LowSupply(Record):
+class LowSupply(Record, frozen=True):
     """%XVBATLOWLVL: as a notice the supply now, which is below the level; 0 where it is not known.
 
     As an answer the level.
@@ -55,15 +49,13 @@ class LowSupply(Record):
     supply_mv: int
 
 
-@dataclass(frozen=True, slots=True)
-class LowSupplyNotice(Notice):
+class LowSupplyNotice(Notice, frozen=True):
     """%XVBATLOWLVL as a notice."""
 
     value: LowSupply
 
 
-@dataclass(frozen=True, slots=True)
-class PowerOffWarning(Record):
+class PowerOffWarning(Record, frozen=True):
     """%XPOFWARN: the modem went offline, for its supply fell below 3.0 to 3.3 V (30 to 33)."""
 
     voltage: Annotated[int | None, optional(30, 33)] = None
@@ -76,53 +68,48 @@ class PowerOffWarning(Record):
         return None if self.voltage is None else 100 * self.voltage
 
 
-@dataclass(frozen=True, slots=True)
-class PowerOffNotice(Notice):
+class PowerOffNotice(Notice, frozen=True):
     """%XPOFWARN as a notice."""
 
     value: PowerOffWarning
 
 
-@dataclass(frozen=True, slots=True)
-class ModemEvent(Record):
+class ModemEvent(Record, frozen=True):
     """%MDMEV: "ME OVERHEATED", "SEARCH STATUS 2", "PRACH CE-LEVEL 0" ...; others may come."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModemEventNotice(Notice):
+class ModemEventNotice(Notice, frozen=True):
     """%MDMEV as a notice."""
 
     value: ModemEvent
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseAssistance(Record):
+class ReleaseAssistance(Record, frozen=True):
     """%RAI: the fields as they stand; the manual's form differs between firmwares."""
 
     values: tuple[int | str | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseAssistanceNotice(Notice):
+class ReleaseAssistanceNotice(Notice, frozen=True):
     """%RAI as a notice."""
 
     value: ReleaseAssistance
 
 
 @at_command("AT%XVBAT")
-class ReadSupply(Command[Supply]):
+class ReadSupply(Command[Supply], frozen=True):
     """AT%XVBAT: in millivolts."""
 
 
 @at_command("AT%XTEMP?")
-class ReadTemperature(Command[Temperature]):
+class ReadTemperature(Command[Temperature], frozen=True):
     """AT%XTEMP?: the form without "?" is no reading."""
 
 
 @at_command("AT%XVBATLOWLVL?")
-class ReadLowSupplyLevel(Command[LowSupply]):
+class ReadLowSupplyLevel(Command[LowSupply], frozen=True):
     """AT%XVBATLOWLVL?."""
 
     def read(self, fields: Fields) -> LowSupply:
@@ -131,7 +118,7 @@ class ReadLowSupplyLevel(Command[LowSupply]):
 
 
 @at_command("AT%MDMEV=")
-class SetModemEvents(OkCommand):
+class SetModemEvents(OkCommand, frozen=True):
     """AT%MDMEV=<n>: 2 with coverage levels, 1 on older firmware, 0 off."""
 
     n: int = 2

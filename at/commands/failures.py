@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
@@ -12,8 +11,7 @@ from at.protocol.values import Fields, Record, after_name, single_line
 _REPORT = re.compile(r"(EMM|ESM|PDP|UICC|SMS|OTHER) ([0-9]+)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class LastFailure(Record):
+class LastFailure(Record, frozen=True):
     """Answer of +CEER: the last failure, which may be long past.
 
     An nRF91 names a module (EMM, ESM, PDP, UICC, SMS, OTHER) and its cause, for EMM and ESM those
@@ -25,23 +23,21 @@ class LastFailure(Record):
     cause: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkCause(Record):
+class NetworkCause(Record, frozen=True):
     """+CNEC_ESM, +CNEC_EMM: why the network refused a context or the device (TS 24.301)."""
 
     cause: int
     cid: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkCauseNotice(Notice):
+class NetworkCauseNotice(Notice, frozen=True):
     """+CNEC_ESM or +CNEC_EMM as a notice."""
 
     value: NetworkCause
 
 
 @at_command("AT+CEER")
-class ReadLastFailure(Command[LastFailure]):
+class ReadLastFailure(Command[LastFailure], frozen=True):
     """AT+CEER."""
 
     def parse(self, lines: Sequence[str]) -> LastFailure:

@@ -3,7 +3,6 @@
 +CFUN answers OK long before the modem is on a network.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
 
@@ -35,8 +34,7 @@ OFF_MODES = frozenset({0, 4, 20, 44})
 """The modes in which it neither sends nor listens for LTE; GNSS has modes beside these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Functionality(Record):
+class Functionality(Record, frozen=True):
     """Answer of +CFUN?; other vendors add <rst>, and modes that FunctionalMode does not name."""
 
     fun: Annotated[int, within(0, 255)]
@@ -47,8 +45,7 @@ def _resets(fields: Fields, name: str) -> tuple[int, ...] | None:
     return None if fields.peek().absent else fields.integers(name, 0, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionalModes(Record):
+class FunctionalModes(Record, frozen=True):
     """Answer of +CFUN=?."""
 
     funs: Annotated[tuple[int, ...], listed(0, 255)]
@@ -56,36 +53,35 @@ class FunctionalModes(Record):
 
 
 @at_command("AT+CFUN=")
-class SetFunctionalMode(OkCommand):
+class SetFunctionalMode(OkCommand, frozen=True):
     """AT+CFUN=<fun>. Mode 4 while attached waits for the detach, seconds under bad radio."""
 
     fun: int
 
 
 @at_command("AT+CFUN?")
-class ReadFunctionalMode(Command[Functionality]):
+class ReadFunctionalMode(Command[Functionality], frozen=True):
     """AT+CFUN?."""
 
 
 @at_command("AT+CFUN=?")
-class TestFunctionalMode(Command[FunctionalModes]):
+class TestFunctionalMode(Command[FunctionalModes], frozen=True):
     """AT+CFUN=?."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorFormat(Record):
+class ErrorFormat(Record, frozen=True):
     """0 plain ERROR, 1 numbers; 2, texts, is refused by an nRF91."""
 
     n: Annotated[int, within(0, 2)]
 
 
 @at_command("AT+CMEE=")
-class SetErrorFormat(OkCommand):
+class SetErrorFormat(OkCommand, frozen=True):
     """AT+CMEE=<n>."""
 
     n: int = 1
 
 
 @at_command("AT+CMEE?")
-class ReadErrorFormat(Command[ErrorFormat]):
+class ReadErrorFormat(Command[ErrorFormat], frozen=True):
     """AT+CMEE?."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Self
 
 from at.protocol import values
@@ -16,50 +15,43 @@ _CREATING = re.compile(r"creating [a-z ]+\.*", re.ASCII | re.IGNORECASE)
 _SERIAL_NUMBERS = {1: ("imei", 15), 2: ("imeisv", 16), 3: ("svn", 2)}
 
 
-@dataclass(frozen=True, slots=True)
-class Manufacturer(values.Record):
+class Manufacturer(values.Record, frozen=True):
     """Answer of +CGMI."""
 
     manufacturer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Model(values.Record):
+class Model(values.Record, frozen=True):
     """Answer of +CGMM."""
 
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class Revision(values.Record):
+class Revision(values.Record, frozen=True):
     """Answer of +CGMR: "mfw_nrf9160_1.3.7" (see at.protocol.firmware_version)."""
 
     revision: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShortVersion(values.Record):
+class ShortVersion(values.Record, frozen=True):
     """Answer of %SHORTSWVER: the revision without "mfw_"."""
 
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareVersion(values.Record):
+class HardwareVersion(values.Record, frozen=True):
     """Answer of %HWVERSION: "nRF9161 LACA A0A"."""
 
     hw_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Uuid(values.Record):
+class Uuid(values.Record, frozen=True):
     """A UUID as the modem writes it."""
 
     uuid: str
 
 
-@dataclass(frozen=True, slots=True)
-class SerialNumber(values.Record):
+class SerialNumber(values.Record, frozen=True):
     """Answer of +CGSN: what `snt` asked for is set, the rest is None."""
 
     snt: int
@@ -69,15 +61,14 @@ class SerialNumber(values.Record):
     svn: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SerialNumberTypes(values.Record):
+class SerialNumberTypes(values.Record, frozen=True):
     """Answer of +CGSN=?."""
 
     snts: Annotated[tuple[int, ...], listed(0, 3)]
 
 
 @at_command("AT+CGMI", prefix="")
-class ReadManufacturer(Command[Manufacturer]):
+class ReadManufacturer(Command[Manufacturer], frozen=True):
     """AT+CGMI."""
 
     def parse(self, lines: Sequence[str]) -> Manufacturer:
@@ -86,7 +77,7 @@ class ReadManufacturer(Command[Manufacturer]):
 
 
 @at_command("AT+CGMM", prefix="")
-class ReadModel(Command[Model]):
+class ReadModel(Command[Model], frozen=True):
     """AT+CGMM."""
 
     def parse(self, lines: Sequence[str]) -> Model:
@@ -95,7 +86,7 @@ class ReadModel(Command[Model]):
 
 
 @at_command("AT+CGMR", prefix="")
-class ReadRevision(Command[Revision]):
+class ReadRevision(Command[Revision], frozen=True):
     """AT+CGMR: the modem firmware."""
 
     def parse(self, lines: Sequence[str]) -> Revision:
@@ -104,7 +95,7 @@ class ReadRevision(Command[Revision]):
 
 
 @at_command("AT%SHORTSWVER")
-class ReadShortVersion(Command[ShortVersion]):
+class ReadShortVersion(Command[ShortVersion], frozen=True):
     """AT%SHORTSWVER."""
 
     def parse(self, lines: Sequence[str]) -> ShortVersion:
@@ -113,7 +104,7 @@ class ReadShortVersion(Command[ShortVersion]):
 
 
 @at_command("AT%HWVERSION")
-class ReadHardwareVersion(Command[HardwareVersion]):
+class ReadHardwareVersion(Command[HardwareVersion], frozen=True):
     """AT%HWVERSION."""
 
     def parse(self, lines: Sequence[str]) -> HardwareVersion:
@@ -122,7 +113,7 @@ class ReadHardwareVersion(Command[HardwareVersion]):
 
 
 @at_command("AT%XMODEMUUID")
-class ReadModemUuid(Command[Uuid]):
+class ReadModemUuid(Command[Uuid], frozen=True):
     """AT%XMODEMUUID: the build of the modem firmware, not the device."""
 
     def parse(self, lines: Sequence[str]) -> Uuid:
@@ -131,7 +122,7 @@ class ReadModemUuid(Command[Uuid]):
 
 
 @at_command("AT%DEVICEUUID")
-class ReadDeviceUuid(Command[Uuid]):
+class ReadDeviceUuid(Command[Uuid], frozen=True):
     """AT%DEVICEUUID (nRF91x1, nRF93M1): the device. An nRF9160 tells it in a token of %JWT."""
 
     def parse(self, lines: Sequence[str]) -> Uuid:
@@ -140,7 +131,7 @@ class ReadDeviceUuid(Command[Uuid]):
 
 
 @at_command("AT+CGSN", prefix="")
-class ReadSerialNumber(Command[SerialNumber]):
+class ReadSerialNumber(Command[SerialNumber], frozen=True):
     """AT+CGSN: the serial number, bare."""
 
     def parse(self, lines: Sequence[str]) -> SerialNumber:
@@ -157,7 +148,7 @@ class ReadSerialNumber(Command[SerialNumber]):
 
 
 @at_command("AT+CGSN=")
-class ReadImei(Command[SerialNumber]):
+class ReadImei(Command[SerialNumber], frozen=True):
     """AT+CGSN=<snt>: 1 IMEI, 2 IMEISV, 3 software version; 0 is ReadSerialNumber."""
 
     snt: int = 1
@@ -179,7 +170,7 @@ class ReadImei(Command[SerialNumber]):
 
 
 @at_command("AT+CGSN=?")
-class TestSerialNumber(Command[SerialNumberTypes]):
+class TestSerialNumber(Command[SerialNumberTypes], frozen=True):
     """AT+CGSN=?."""
 
 

@@ -20,7 +20,7 @@ _SIGNING_KEYS = {CredentialType.CLIENT_PRIVATE_KEY, CredentialType.ENDORSEMENT_K
 
 
 @at_command("AT%JWT=")
-class MakeJwt(Command[Jwt]):
+class MakeJwt(Command[Jwt], frozen=True):
     """AT%JWT=0,<exp_delta>,<sub>,<aud>[,<sec_tag>,<key_type>].
 
     `exp_delta_s` None asks for a token without expiry. Without `sec_tag` the device's identity
@@ -63,7 +63,7 @@ class MakeJwt(Command[Jwt]):
 
 
 @at_command("AT%JWT")
-class MakeDefaultJwt(Command[Jwt]):
+class MakeDefaultJwt(Command[Jwt], frozen=True):
     """AT%JWT without parameters: no expiry, no subject, the identity key."""
 
     def read(self, fields: Fields) -> Jwt:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @at_command("AT%KEYGEN=")
-class GenerateKey(Command["GeneratedKey"]):
+class GenerateKey(Command["GeneratedKey"], frozen=True):
     """AT%KEYGEN=<sec_tag>,<key_type>,<response_content>[,<attributes>[,<key_usage>]].
 
     `key_type` is CLIENT_PRIVATE_KEY (2) or ENDORSEMENT_KEY (8); `response_content` 0 asks for a
@@ -42,7 +42,7 @@ class GenerateKey(Command["GeneratedKey"]):
 
 
 @at_command("AT%ATTESTTOKEN")
-class ReadAttestation(Command["AttestationToken"]):
+class ReadAttestation(Command["AttestationToken"], frozen=True):
     """AT%ATTESTTOKEN."""
 
     def read(self, fields: Fields) -> AttestationToken:
@@ -53,7 +53,7 @@ class ReadAttestation(Command["AttestationToken"]):
 
 
 @at_command("AT%ATTESTTOKEN=")
-class ReadChallengedAttestation(ReadAttestation):
+class ReadChallengedAttestation(ReadAttestation, frozen=True):
     """AT%ATTESTTOKEN="<challenge>": 16 bytes in hex take the place of the device's nonce."""
 
     challenge: str = ""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from at.protocol.command import Command, OkCommand, Parameters, at_command
@@ -15,8 +14,7 @@ from at.protocol.values import Fields, Record, Value, after_name, split
 _EARLY_CLOSE = re.compile(r'"\),(?=[0-9]{1,2}\))', re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Operator(Record):
+class Operator(Record, frozen=True):
     """Answer of +COPS?; without a network only `mode` is known."""
 
     mode: Annotated[int, within(0, 5)]
@@ -25,8 +23,7 @@ class Operator(Record):
     act: Annotated[int | None, optional(0, 99)] = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedNetwork(Record):
+class ScannedNetwork(Record, frozen=True):
     """One network of a scan: stat 0 unknown, 1 available, 2 current, 3 forbidden."""
 
     stat: Annotated[int, within(0, 3)]
@@ -36,15 +33,13 @@ class ScannedNetwork(Record):
     act: Annotated[int | None, optional(0, 99)] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Networks(Record):
+class Networks(Record, frozen=True):
     """Answer of +COPS=?: () means that no network was found."""
 
     networks: tuple[ScannedNetwork, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionStatus(Record):
+class ConnectionStatus(Record, frozen=True):
     """+CSCON: mode 0 idle, 1 connected; `n` is set in a read reply."""
 
     n: int | None
@@ -53,36 +48,32 @@ class ConnectionStatus(Record):
     access: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OperationMode(Record):
+class OperationMode(Record, frozen=True):
     """Answer of +CEMODE?."""
 
     mode: Annotated[int, within(0, 3)]
 
 
-@dataclass(frozen=True, slots=True)
-class OperationModes(Record):
+class OperationModes(Record, frozen=True):
     """Answer of +CEMODE=?."""
 
     modes: Annotated[tuple[int, ...], listed(0, 3)]
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment(Record):
+class Attachment(Record, frozen=True):
     """Answer of +CGATT?: 0 detached, 1 attached."""
 
     state: Annotated[int, within(0, 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionNotice(Notice):
+class ConnectionNotice(Notice, frozen=True):
     """+CSCON as a notice."""
 
     value: ConnectionStatus
 
 
 @at_command("AT+COPS?")
-class ReadOperator(Command[Operator]):
+class ReadOperator(Command[Operator], frozen=True):
     """AT+COPS?."""
 
     def read(self, fields: Fields) -> Operator:
@@ -93,7 +84,7 @@ class ReadOperator(Command[Operator]):
 
 
 @at_command("AT+COPS=?")
-class ScanNetworks(Command[Networks]):
+class ScanNetworks(Command[Networks], frozen=True):
     """AT+COPS=?: minutes, and the modem may drop its connection meanwhile."""
 
     def parse(self, lines: Sequence[str]) -> Networks:
@@ -114,12 +105,12 @@ class ScanNetworks(Command[Networks]):
 
 
 @at_command("AT%COPS=?")
-class ForceNetworkScan(ScanNetworks):
+class ForceNetworkScan(ScanNetworks, frozen=True):
     """AT%COPS=?: the same scan with priority; traffic and registration wait for it."""
 
 
 @at_command("AT+COPS=")
-class SelectOperator(OkCommand):
+class SelectOperator(OkCommand, frozen=True):
     """AT+COPS: mode 0 automatic; 1 by `numeric` MCC and MNC, at most with an access technology."""
 
     mode: int = 0
@@ -132,7 +123,7 @@ class SelectOperator(OkCommand):
 
 
 @at_command("AT+CSCON?")
-class ReadConnection(Command[ConnectionStatus]):
+class ReadConnection(Command[ConnectionStatus], frozen=True):
     """AT+CSCON?."""
 
     def read(self, fields: Fields) -> ConnectionStatus:
@@ -141,24 +132,24 @@ class ReadConnection(Command[ConnectionStatus]):
 
 
 @at_command("AT+CSCON=")
-class SetConnectionNotices(OkCommand):
+class SetConnectionNotices(OkCommand, frozen=True):
     """AT+CSCON=<n>."""
 
     n: int = 1
 
 
 @at_command("AT+CEMODE?")
-class ReadOperationMode(Command[OperationMode]):
+class ReadOperationMode(Command[OperationMode], frozen=True):
     """AT+CEMODE?."""
 
 
 @at_command("AT+CEMODE=?")
-class TestOperationMode(Command[OperationModes]):
+class TestOperationMode(Command[OperationModes], frozen=True):
     """AT+CEMODE=?."""
 
 
 @at_command("AT+CGATT?")
-class ReadAttachment(Command[Attachment]):
+class ReadAttachment(Command[Attachment], frozen=True):
     """AT+CGATT?."""
 
 

@@ -4,7 +4,6 @@ And the timers that they and +CEREG give as bits (TS 24.008: T3324, T3412).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, Parameters, at_command
@@ -72,8 +71,7 @@ _T3412_HIGH_MS = 35_712_000_000
 _ACT_TYPES = frozenset({0, 4, 5})
 
 
-@dataclass(frozen=True, slots=True)
-class PowerSavingMode(Record):
+class PowerSavingMode(Record, frozen=True):
     """Answer of +CPSMS?: mode 0 off, 1 on; the requested timers are bits."""
 
     mode: Annotated[int, within(0, 2)]
@@ -102,8 +100,7 @@ def _act_type(fields: Fields, name: str) -> int:
     return act_type
 
 
-@dataclass(frozen=True, slots=True)
-class EdrxSetting(Record):
+class EdrxSetting(Record, frozen=True):
     """eDRX of one access technology: act_type 4 LTE-M, 5 NB-IoT; the values are 4 bits each."""
 
     act_type: Annotated[int, _act_type]
@@ -112,22 +109,19 @@ class EdrxSetting(Record):
     paging_time_window: Annotated[str | None, bits(4)] = None
 
 
-@dataclass(frozen=True, slots=True)
-class EdrxSettings(Record):
+class EdrxSettings(Record, frozen=True):
     """Answer of +CEDRXS?."""
 
     settings: tuple[EdrxSetting, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EdrxNotice(Notice):
+class EdrxNotice(Notice, frozen=True):
     """+CEDRXP (some firmware: +CEDRXS) as a notice."""
 
     value: EdrxSetting
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep(Record):
+class Sleep(Record, frozen=True):
     """%XMODEMSLEEP: 1 PSM, 2 RF inactivity, 3 limited service, 4 flight mode, 7 proprietary PSM.
 
     `time_ms` > 0 while the modem goes to sleep, 0 when it wakes, None when it is not told.
@@ -137,29 +131,26 @@ class Sleep(Record):
     time_ms: Annotated[int | None, further(0, 2**63)] = None
 
 
-@dataclass(frozen=True, slots=True)
-class SleepNotice(Notice):
+class SleepNotice(Notice, frozen=True):
     """%XMODEMSLEEP as a notice."""
 
     value: Sleep
 
 
-@dataclass(frozen=True, slots=True)
-class NextUpdate(Record):
+class NextUpdate(Record, frozen=True):
     """%XT3412: the time to the next tracking area update."""
 
     time_ms: Annotated[int, within(0, _T3412_HIGH_MS)]
 
 
-@dataclass(frozen=True, slots=True)
-class NextUpdateNotice(Notice):
+class NextUpdateNotice(Notice, frozen=True):
     """%XT3412 as a notice."""
 
     value: NextUpdate
 
 
 @at_command("AT+CPSMS?")
-class ReadPowerSavingMode(Command[PowerSavingMode]):
+class ReadPowerSavingMode(Command[PowerSavingMode], frozen=True):
     """AT+CPSMS?."""
 
     def read(self, fields: Fields) -> PowerSavingMode:
@@ -170,7 +161,7 @@ class ReadPowerSavingMode(Command[PowerSavingMode]):
 
 
 @at_command("AT+CPSMS=")
-class SetPowerSavingMode(OkCommand):
+class SetPowerSavingMode(OkCommand, frozen=True):
     """AT+CPSMS=<mode>[,,,<Requested_Periodic-TAU>[,<Requested_Active-Time>]]: 0 off, 1 on.
 
     The timers are eight bits each; without them the modem's own count.
@@ -189,7 +180,7 @@ class SetPowerSavingMode(OkCommand):
 
 
 @at_command("AT+CEDRXS=")
-class SetEdrx(OkCommand):
+class SetEdrx(OkCommand, frozen=True):
     """AT+CEDRXS=<mode>[,<act_type>[,<value>]]: 0 off, 1 on, 2 on with notices, 3 off and reset."""
 
     mode: int = 2
@@ -203,7 +194,7 @@ class SetEdrx(OkCommand):
 
 
 @at_command("AT+CEDRXS?")
-class ReadEdrx(Command[EdrxSettings]):
+class ReadEdrx(Command[EdrxSettings], frozen=True):
     """AT+CEDRXS?."""
 
     def parse(self, lines: Sequence[str]) -> EdrxSettings:
@@ -212,7 +203,7 @@ class ReadEdrx(Command[EdrxSettings]):
 
 
 @at_command("AT+CEDRXRDP")
-class ReadEdrxInUse(Command[EdrxSetting]):
+class ReadEdrxInUse(Command[EdrxSetting], frozen=True):
     """AT+CEDRXRDP: what the network gave for the cell in use; act_type 0 means no eDRX."""
 
 

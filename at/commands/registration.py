@@ -6,7 +6,6 @@ each field holds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar, cast
 
 from at.commands.power_saving import HasGrantedTimers
@@ -23,8 +22,7 @@ HIGHEST_CELL_ID = 0x0FFFFFFF
 """A cell id above it means that there is no cell."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkRegistration(Record):
+class NetworkRegistration(Record, frozen=True):
     """The fields of all four commands. `n` is set in a read reply, None in a notice."""
 
     n: int | None
@@ -36,8 +34,7 @@ class NetworkRegistration(Record):
         return self.stat in _ON_A_NETWORK
 
 
-@dataclass(frozen=True, slots=True)
-class CircuitRegistration(NetworkRegistration):
+class CircuitRegistration(NetworkRegistration, frozen=True):
     """+CREG."""
 
     lac: str | None = None
@@ -47,8 +44,7 @@ class CircuitRegistration(NetworkRegistration):
     reject_cause: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PacketRegistration(NetworkRegistration):
+class PacketRegistration(NetworkRegistration, frozen=True):
     """+CGREG."""
 
     lac: str | None = None
@@ -59,8 +55,7 @@ class PacketRegistration(NetworkRegistration):
     reject_cause: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EpsRegistration(HasGrantedTimers, NetworkRegistration):
+class EpsRegistration(HasGrantedTimers, NetworkRegistration, frozen=True):
     """+CEREG: hex stays text; the timers are bits, and their seconds are properties."""
 
     tac: str | None = None
@@ -82,8 +77,7 @@ class EpsRegistration(HasGrantedTimers, NetworkRegistration):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FiveGRegistration(NetworkRegistration):
+class FiveGRegistration(NetworkRegistration, frozen=True):
     """+C5GREG."""
 
     tac: str | None = None
@@ -110,10 +104,8 @@ def read_line(line: str, name: str) -> NetworkRegistration:
     return registration
 
 
-class _RegistrationCommand(Command[R]):
+class _RegistrationCommand(Command[R], frozen=True):
     """The read form of each of the four."""
-
-    __slots__ = ()
 
     def parse(self, lines: Sequence[str]) -> R:
         """Return the registration of a reply: one without <n> is a notice, or was damaged."""
@@ -124,27 +116,27 @@ class _RegistrationCommand(Command[R]):
 
 
 @at_command("AT+CREG?")
-class ReadCircuitRegistration(_RegistrationCommand[CircuitRegistration]):
+class ReadCircuitRegistration(_RegistrationCommand[CircuitRegistration], frozen=True):
     """AT+CREG?."""
 
 
 @at_command("AT+CGREG?")
-class ReadPacketRegistration(_RegistrationCommand[PacketRegistration]):
+class ReadPacketRegistration(_RegistrationCommand[PacketRegistration], frozen=True):
     """AT+CGREG?."""
 
 
 @at_command("AT+CEREG?")
-class ReadRegistration(_RegistrationCommand[EpsRegistration]):
+class ReadRegistration(_RegistrationCommand[EpsRegistration], frozen=True):
     """AT+CEREG?: the registration of an nRF91."""
 
 
 @at_command("AT+C5GREG?")
-class ReadFiveGRegistration(_RegistrationCommand[FiveGRegistration]):
+class ReadFiveGRegistration(_RegistrationCommand[FiveGRegistration], frozen=True):
     """AT+C5GREG?."""
 
 
 @at_command("AT+CEREG=")
-class SetRegistrationNotices(OkCommand):
+class SetRegistrationNotices(OkCommand, frozen=True):
     """AT+CEREG=<n>: 0 off, 5 with the most fields."""
 
     n: int = 5
@@ -244,8 +236,7 @@ def _cause(fields: Fields) -> tuple[int | None, int | None]:
 _TAILS = {"+CREG": _circuit, "+CGREG": _packet, "+CEREG": _eps, "+C5GREG": _five_g}
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrationNotice(Notice):
+class RegistrationNotice(Notice, frozen=True):
     """+CREG, +CGREG, +CEREG or +C5GREG as a notice."""
 
     value: NetworkRegistration

@@ -1,7 +1,6 @@
 """Signal quality: +CESQ %CESQ +CSQ %XMONITOR %CONEVAL; JSON shows units besides indices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
@@ -90,8 +89,7 @@ def _rest(fields: Fields, name: str) -> tuple[int, ...]:
     return tuple(fields.integer(name) for _ in range(fields.left))
 
 
-@dataclass(frozen=True, slots=True)
-class SignalQuality(HasRsrp, HasRsrq, Record):
+class SignalQuality(HasRsrp, HasRsrq, Record, frozen=True):
     """Answer of +CESQ; 99 and 255 mean "not known". `rsrp` and `rsrq` are indices."""
 
     rxlev: Annotated[int, within(0, 99)]
@@ -104,8 +102,7 @@ class SignalQuality(HasRsrp, HasRsrq, Record):
     derived: ClassVar[tuple[str, ...]] = ("rsrq_db", "rsrp_dbm")
 
 
-@dataclass(frozen=True, slots=True)
-class SignalStrength(Record):
+class SignalStrength(Record, frozen=True):
     """Answer of +CSQ, of modems that have it: 99 means "not known"."""
 
     rssi: Annotated[int, within(0, 199)]
@@ -119,8 +116,7 @@ class SignalStrength(Record):
         return 2 * self.rssi - 113 if self.rssi <= 31 else None
 
 
-@dataclass(frozen=True, slots=True)
-class SignalBand(HasRsrp, HasRsrq, Record):
+class SignalBand(HasRsrp, HasRsrq, Record, frozen=True):
     """Notice of %CESQ: the threshold indices are the modem's own and never recomputed."""
 
     rsrp: Annotated[int, _rsrp]
@@ -131,8 +127,7 @@ class SignalBand(HasRsrp, HasRsrq, Record):
     derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db")
 
 
-@dataclass(frozen=True, slots=True)
-class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record):
+class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record, frozen=True):
     """Answer of %XMONITOR: beyond `reg_status` all is None while not registered."""
 
     reg_status: Annotated[int, _status]
@@ -174,8 +169,7 @@ class Monitor(HasRsrp, HasSnr, HasGrantedTimers, Record):
         return periodic_tau_seconds(self.periodic_tau)
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionEvaluation(HasRsrp, HasRsrq, HasSnr, Record):
+class ConnectionEvaluation(HasRsrp, HasRsrq, HasSnr, Record, frozen=True):
     """Answer of %CONEVAL: result 0 ok, 1 no cell, 2 no UICC ... 7 unspecified."""
 
     result: Annotated[int, within(0, 7)]
@@ -199,15 +193,14 @@ class ConnectionEvaluation(HasRsrp, HasRsrq, HasSnr, Record):
     derived: ClassVar[tuple[str, ...]] = ("rsrp_dbm", "rsrq_db", "snr_db")
 
 
-@dataclass(frozen=True, slots=True)
-class SignalBandNotice(Notice):
+class SignalBandNotice(Notice, frozen=True):
     """%CESQ as a notice."""
 
     value: SignalBand
 
 
 @at_command("AT+CESQ")
-class ReadSignalQuality(Command[SignalQuality]):
+class ReadSignalQuality(Command[SignalQuality], frozen=True):
     """AT+CESQ, TS 27.007 clause 8.69."""
 
     def read(self, fields: Fields) -> SignalQuality:
@@ -220,19 +213,19 @@ class ReadSignalQuality(Command[SignalQuality]):
 
 
 @at_command("AT+CSQ")
-class ReadSignalStrength(Command[SignalStrength]):
+class ReadSignalStrength(Command[SignalStrength], frozen=True):
     """AT+CSQ, TS 27.007 clause 8.5."""
 
 
 @at_command("AT%CESQ=")
-class SetSignalNotices(OkCommand):
+class SetSignalNotices(OkCommand, frozen=True):
     """AT%CESQ=<0|1>: a subscription; it answers nothing but OK."""
 
     n: int = 1
 
 
 @at_command("AT%XMONITOR")
-class ReadMonitor(Command[Monitor]):
+class ReadMonitor(Command[Monitor], frozen=True):
     """AT%XMONITOR: the serving cell."""
 
     def read(self, fields: Fields) -> Monitor:
@@ -251,7 +244,7 @@ class ReadMonitor(Command[Monitor]):
 
 
 @at_command("AT%CONEVAL")
-class EvaluateConnection(Command[ConnectionEvaluation]):
+class EvaluateConnection(Command[ConnectionEvaluation], frozen=True):
     """AT%CONEVAL: what a transmission would cost now. It may use the radio for seconds."""
 
     def read(self, fields: Fields) -> ConnectionEvaluation:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, at_command
@@ -35,15 +34,13 @@ def card_number(fields: Fields, name: str) -> str:
     return digits
 
 
-@dataclass(frozen=True, slots=True)
-class PinState(Record):
+class PinState(Record, frozen=True):
     """Answer of +CPIN?: "READY", "SIM PIN", "SIM PUK" ..."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class PinRetries(Record):
+class PinRetries(Record, frozen=True):
     """One line of +CPINR."""
 
     code: Annotated[str, Fields.text]
@@ -51,15 +48,13 @@ class PinRetries(Record):
     default_retries: Annotated[int | None, optional(0, 255)] = None
 
 
-@dataclass(frozen=True, slots=True)
-class AllPinRetries(Record):
+class AllPinRetries(Record, frozen=True):
     """Answer of +CPINR."""
 
     codes: tuple[PinRetries, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber(Record):
+class Subscriber(Record, frozen=True):
     """Answer of +CIMI."""
 
     imsi: str
@@ -69,15 +64,13 @@ def _iccid(fields: Fields, name: str) -> str:
     return card_number(fields, name).rstrip("Ff")
 
 
-@dataclass(frozen=True, slots=True)
-class CardNumber(Record):
+class CardNumber(Record, frozen=True):
     """Answer of %XICCID, without the padding F."""
 
     iccid: Annotated[str, _iccid]
 
 
-@dataclass(frozen=True, slots=True)
-class SimState(Record):
+class SimState(Record, frozen=True):
     """%XSIM: 1 ready; 0 with the cause, whose words JSON has as `cause_text`."""
 
     state: int
@@ -91,8 +84,7 @@ class SimState(Record):
         return None if self.cause is None else _CAUSES.get(self.cause)
 
 
-@dataclass(frozen=True, slots=True)
-class SimNotice(Notice):
+class SimNotice(Notice, frozen=True):
     """%XSIM as a notice."""
 
     value: SimState
@@ -105,8 +97,7 @@ def _octets(fields: Fields, name: str) -> str | None:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class SimResponse(Record):
+class SimResponse(Record, frozen=True):
     """Answer of +CRSM: status words and the response, hex."""
 
     sw1: Annotated[int, within(0, 255)]
@@ -115,7 +106,7 @@ class SimResponse(Record):
 
 
 @at_command("AT+CPIN?")
-class ReadPinState(Command[PinState]):
+class ReadPinState(Command[PinState], frozen=True):
     """AT+CPIN?: an error until the SIM is up."""
 
     def parse(self, lines: Sequence[str]) -> PinState:
@@ -127,7 +118,7 @@ class ReadPinState(Command[PinState]):
 
 
 @at_command("AT+CPINR=")
-class ReadPinRetries(Command[AllPinRetries]):
+class ReadPinRetries(Command[AllPinRetries], frozen=True):
     """AT+CPINR=<code>."""
 
     code: str = "SIM PIN"
@@ -140,7 +131,7 @@ class ReadPinRetries(Command[AllPinRetries]):
 
 
 @at_command("AT+CIMI", prefix="")
-class ReadSubscriber(Command[Subscriber]):
+class ReadSubscriber(Command[Subscriber], frozen=True):
     """AT+CIMI: an error when there is no SIM."""
 
     def parse(self, lines: Sequence[str]) -> Subscriber:
@@ -152,12 +143,12 @@ class ReadSubscriber(Command[Subscriber]):
 
 
 @at_command("AT%XICCID")
-class ReadCardNumber(Command[CardNumber]):
+class ReadCardNumber(Command[CardNumber], frozen=True):
     """AT%XICCID."""
 
 
 @at_command("AT%XSIM?")
-class ReadSimState(Command[SimState]):
+class ReadSimState(Command[SimState], frozen=True):
     """AT%XSIM?."""
 
     def read(self, fields: Fields) -> SimState:
@@ -166,7 +157,7 @@ class ReadSimState(Command[SimState]):
 
 
 @at_command("AT+CRSM=")
-class AccessSim(Command[SimResponse]):
+class AccessSim(Command[SimResponse], frozen=True):
     """AT+CRSM=<command>,<file>,<p1>,<p2>,<p3>[,<data>]."""
 
     command: int = 176

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, at_command
@@ -19,8 +18,7 @@ _FLAG = within(0, 1)
 _COUNT = within(0, 2**63)
 
 
-@dataclass(frozen=True, slots=True)
-class SystemMode(Record):
+class SystemMode(Record, frozen=True):
     """%XSYSTEMMODE: flags 0/1; preference 0 automatic, 1 LTE-M, 2 NB-IoT, 3 and 4 network first."""
 
     lte_m: Annotated[int, _FLAG]
@@ -37,15 +35,13 @@ class SystemMode(Record):
         return {} if self.ntn_nb_iot is None else {"ntn_nb_iot": self.ntn_nb_iot}
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentBand(Record):
+class CurrentBand(Record, frozen=True):
     """Answer of %XCBAND; 0 while no band is in use."""
 
     band: Annotated[int, within(0, HIGHEST_BAND)]
 
 
-@dataclass(frozen=True, slots=True)
-class Bands(Record):
+class Bands(Record, frozen=True):
     """Answer of %XCBAND=?."""
 
     bands: Annotated[tuple[int, ...], listed(1, HIGHEST_BAND)]
@@ -64,16 +60,14 @@ def _locked_bands(fields: Fields, name: str) -> tuple[int, ...] | None:
     return bands
 
 
-@dataclass(frozen=True, slots=True)
-class BandLock(Record):
+class BandLock(Record, frozen=True):
     """Answer of %XBANDLOCK?: the bands that are left of a lock, None where it is not set."""
 
     permanent: Annotated[tuple[int, ...] | None, _locked_bands]
     run_time: Annotated[tuple[int, ...] | None, _locked_bands]
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionStatistics(Record):
+class ConnectionStatistics(Record, frozen=True):
     """Answer of %XCONNSTAT?: messages, then kilobytes, then packet sizes in bytes."""
 
     sms_tx: Annotated[int, _COUNT]
@@ -84,15 +78,14 @@ class ConnectionStatistics(Record):
     packet_average: Annotated[int, _COUNT]
 
 
-@dataclass(frozen=True, slots=True)
-class DataProfile(Record):
+class DataProfile(Record, frozen=True):
     """Answer of %XDATAPRFL?."""
 
     profile: Annotated[int, within(0, 4)]
 
 
 @at_command("AT%XSYSTEMMODE=")
-class SetSystemMode(OkCommand):
+class SetSystemMode(OkCommand, frozen=True):
     """AT%XSYSTEMMODE=: only in functional mode 0 or 4."""
 
     lte_m: int
@@ -104,7 +97,7 @@ class SetSystemMode(OkCommand):
 
 
 @at_command("AT%XSYSTEMMODE?")
-class ReadSystemMode(Command[SystemMode]):
+class ReadSystemMode(Command[SystemMode], frozen=True):
     """AT%XSYSTEMMODE?."""
 
     def read(self, fields: Fields) -> SystemMode:
@@ -116,22 +109,22 @@ class ReadSystemMode(Command[SystemMode]):
 
 
 @at_command("AT%XCBAND")
-class ReadBand(Command[CurrentBand]):
+class ReadBand(Command[CurrentBand], frozen=True):
     """AT%XCBAND."""
 
 
 @at_command("AT%XCBAND=?")
-class TestBand(Command[Bands]):
+class TestBand(Command[Bands], frozen=True):
     """AT%XCBAND=?."""
 
 
 @at_command("AT%XBANDLOCK?")
-class ReadBandLock(Command[BandLock]):
+class ReadBandLock(Command[BandLock], frozen=True):
     """AT%XBANDLOCK?."""
 
 
 @at_command("AT%XCONNSTAT?")
-class ReadConnectionStatistics(Command[ConnectionStatistics]):
+class ReadConnectionStatistics(Command[ConnectionStatistics], frozen=True):
     """AT%XCONNSTAT?."""
 
     def parse(self, lines: Sequence[str]) -> ConnectionStatistics:
@@ -147,5 +140,5 @@ class ReadConnectionStatistics(Command[ConnectionStatistics]):
 
 
 @at_command("AT%XDATAPRFL?")
-class ReadDataProfile(Command[DataProfile]):
+class ReadDataProfile(Command[DataProfile], frozen=True):
     """AT%XDATAPRFL?."""

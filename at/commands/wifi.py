@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
@@ -19,8 +18,7 @@ _REST = ("channel", "freq_offset", "freqcal_val", "pairwise", "group", "bgn", "w
 _CHANNEL_HIGH = 196
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedAccessPoint(Record):
+class ScannedAccessPoint(Record, frozen=True):
     """One access point; `rssi` is in dBm, and what the firmware did not print is None."""
 
     ecn: int | None
@@ -36,22 +34,21 @@ class ScannedAccessPoint(Record):
     wps: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AccessPoints(Record):
+class AccessPoints(Record, frozen=True):
     """Answer of +CWLAP."""
 
     networks: tuple[ScannedAccessPoint, ...]
 
 
 @at_command("AT+CWMODE=")
-class SetWifiMode(OkCommand):
+class SetWifiMode(OkCommand, frozen=True):
     """AT+CWMODE=1: a station, which may scan."""
 
     mode: int = 1
 
 
 @at_command("AT+CWLAP")
-class ScanAccessPoints(Command[AccessPoints]):
+class ScanAccessPoints(Command[AccessPoints], frozen=True):
     """AT+CWLAP: an active scan of all channels takes about 2 s, a passive one 6 s and more."""
 
     def parse(self, lines: Sequence[str]) -> AccessPoints:
@@ -60,7 +57,7 @@ class ScanAccessPoints(Command[AccessPoints]):
 
 
 @at_command("AT+CWLAP=")
-class ScanOneAccessPoint(ScanAccessPoints):
+class ScanOneAccessPoint(ScanAccessPoints, frozen=True):
     """AT+CWLAP=<filters>: by SSID, MAC, channel."""
 
     ssid: str | None = None

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from at.protocol.line.answer_or_notice import NOTICES_ONLY, Owner
 from at.protocol.line.doubled_answers import AWAIT_S, RecentAnswers, expects_line, tells_more
@@ -10,8 +12,7 @@ from at.protocol.line.exchange import Exchange
 from at.protocol.line.items import Answer, Item, NoticeLine, Unknown
 
 
-@dataclass(slots=True)
-class Probe:
+class Probe(Struct):
     """A question of the link's own, and which answer is the one to it."""
 
     command: str

@@ -7,16 +7,16 @@ start of the serial number; a J-Link's product id only says which USB functions 
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from at.protocol.errors import PortNotFound
 
 SEGGER, NORDIC = 0x1366, 0x1915
 
 
-@dataclass(frozen=True, slots=True)
-class KitModel:
+class KitModel(Struct, frozen=True):
     """A kind of kit. `at_index`: the index of its AT port in the order of its interfaces."""
 
     name: str
@@ -42,8 +42,7 @@ MODELS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UsbPort:
+class UsbPort(Struct, frozen=True):
     """A serial port as the system lists it; without USB, `vendor` is None."""
 
     device: str

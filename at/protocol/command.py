@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from inspect import get_annotations
-from typing import (
-    TYPE_CHECKING,
-    ClassVar,
-    Generic,
-    Self,
-    TypeVar,
-    cast,
-    dataclass_transform,
-    get_args,
-)
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, cast, get_args
+
+from msgspec import Struct
 
 from at.protocol.encoding import quoted
 from at.protocol.line.answer_or_notice import REPLY_SHAPES
@@ -30,8 +21,6 @@ if TYPE_CHECKING:
 
 T_co = TypeVar("T_co", covariant=True)
 Parameters = tuple[int | str | None, ...]
-_OF_INSTANCES = frozenset({"__dict__", "__weakref__"})
-"""What a class has for the attributes of its instances, where it has no slots."""
 
 _NAMED = re.compile(
     r"[Aa][Tt](?P<name>[+%#*^$&!@][A-Za-z0-9_]+)(?P<rest>=\?|\?|=.*)?", re.ASCII | re.DOTALL
@@ -47,8 +36,7 @@ class Form(Enum):
     TEST = "=?"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandText:
+class CommandText(Struct, frozen=True):
     """A command as it was captured: "AT%CMNG=1,17" is "%CMNG", SET, "1,17"."""
 
     name: str
@@ -56,8 +44,7 @@ class CommandText:
     arguments: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Command(Generic[T_co]):
+class Command(Struct, Generic[T_co], frozen=True):
     """One command of the modem. A subclass is declared by `at_command`; its fields are parameters.
 
     `timeout_s` is the time within which the final result must come, in seconds.
@@ -87,7 +74,7 @@ class Command(Generic[T_co]):
 
         None is an empty one. Raises UnsafeArgument.
         """
-        own = tuple(getattr(self, field.name) for field in fields(self))
+        own = tuple(getattr(self, name) for name in self.__struct_fields__)
         return own if self.first_parameter is None else (self.first_parameter, *own)
 
     def encode(self) -> str:
@@ -129,15 +116,15 @@ class Command(Generic[T_co]):
         first = arguments[0].text if arguments else None
         if cls.first_parameter is not None and first != str(cls.first_parameter):
             return None
-        return cls(**{field.name: None for field in fields(cls) if field.default is MISSING})
+        required = len(cls.__struct_fields__) - len(cls.__struct_defaults__)
+        return cls(*[None] * required)
 
 
 K = TypeVar("K", bound=Command[object])
 
 
-@dataclass_transform(frozen_default=True)
 def at_command(text: str, *, prefix: str | None = None) -> Callable[[type[K]], type[K]]:
-    """Return the decorator of a type of command, which makes it a frozen dataclass.
+    """Return the decorator of a type of command, a frozen struct whose fields are its parameters.
 
     `text` is what precedes the parameters: "AT+CFUN", "AT+CFUN=", "AT+CFUN?" or "AT+CFUN=?"; with
     the first parameter, if that is always the same: "AT%CMNG=1".
@@ -153,18 +140,12 @@ def at_command(text: str, *, prefix: str | None = None) -> Callable[[type[K]], t
             kind.prefix = parts.name if prefix is None else prefix
             (kind.answer,) = get_args(kind.__orig_bases__[0])  # type: ignore[attr-defined]
         kind.timeout_s = TIMEOUTS_S.get(text, USUAL_S)
-        if get_annotations(kind):  # of its own; from Python 3.14 on, `vars` does not show them
-            return dataclass(frozen=True, slots=True)(kind)
-        # With no fields of its own, it is one by what it inherits; to make it one anew takes
-        # seventeen times as long as its class, at every start.
-        own = {name: value for name, value in vars(kind).items() if name not in _OF_INSTANCES}
-        return cast("type[K]", type(kind.__name__, kind.__bases__, own | {"__slots__": ()}))
+        return kind
 
     return declare
 
 
-@dataclass(frozen=True, slots=True)
-class OkCommand(Command[None]):
+class OkCommand(Command[None], frozen=True):
     """A command whose answer is OK alone."""
 
     def parse(self, lines: Sequence[str]) -> None:

@@ -5,7 +5,8 @@ Numbers are compared as numbers. A text that cannot be read is refused: it prove
 """
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from at.protocol.errors import ParseError
 
@@ -16,8 +17,7 @@ _SHAPE = re.compile(r"[A-Za-z0-9_.+-]{1,80}", re.ASCII)
 _SAME_RELEASE = "fota-test"
 
 
-@dataclass(frozen=True, slots=True)
-class Firmware:
+class Firmware(Struct, frozen=True):
     """A version text and its parts: "mfw_nrf9151-ntn_1.0.0-1.alpha" is ntn, (1, 0, 0)."""
 
     text: str

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from at.protocol.errors import ParseError
 from at.protocol.values import Fields, name_before_colon
@@ -28,16 +29,14 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """An unsolicited line of the modem; `name` is what precedes its colon ("+CEREG")."""
 
     name: str
     line: str
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed(Notice):
+class Malformed(Notice, frozen=True):
     """A notice that breaks its grammar; no part of it is used. `error` says what is wrong."""
 
     error: str

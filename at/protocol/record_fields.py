@@ -5,7 +5,6 @@ of `Fields` such as `Fields.quoted`, or a function of the record's own family.
 """
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import TypeVar, get_type_hints
 
 from at.protocol.values import Fields, Record
@@ -64,6 +63,6 @@ _known: dict[type[Record], tuple[tuple[str, Callable[[Fields, str], object]], ..
 def _readers(kind: type[Record]) -> tuple[tuple[str, Callable[[Fields, str], object]], ...]:
     if kind not in _known:
         hints = get_type_hints(kind, include_extras=True)
-        names = [field.name for field in fields(kind)]
+        names = kind.__struct_fields__
         _known[kind] = tuple((name, hints[name].__metadata__[0]) for name in names)
     return _known[kind]

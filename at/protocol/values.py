@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from typing import ClassVar, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from at.protocol.errors import ParseError
 
@@ -337,8 +339,7 @@ def only_row(lines: Sequence[str], name: str) -> Fields:
     return Fields.of(single_line(lines, name), name)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A value read from a modem. Fields hold raw codes; JSON also shows the `derived` properties.
 
     So `rsrp` stays the modem's index, and JSON has `rsrp_dbm` beside it.
@@ -348,21 +349,44 @@ class Record:
     hidden: ClassVar[frozenset[str]] = frozenset()
     """Fields that JSON does not show: the bytes that a signature covers."""
 
+    @classmethod
+    def shown(cls) -> tuple[str, ...]:
+        """Return the names of the fields that are not hidden."""
+        return tuple(name for name in cls.__struct_fields__ if name not in cls.hidden)
+
     def extra_json(self) -> dict[str, object]:
         """Return the members that JSON has besides the fields."""
         return {name: getattr(self, name) for name in self.derived}
 
     def to_json(self) -> dict[str, object]:
         """Return the fields and what is derived from them as plain JSON types."""
-        names = [field.name for field in fields(self) if field.name not in self.hidden]
-        shown = {name: getattr(self, name) for name in names} | self.extra_json()
+        shown = {name: getattr(self, name) for name in self.shown()} | self.extra_json()
         return {name: as_json(value) for name, value in shown.items()}
 
 
+class PartlyHidden(Record, frozen=True):
+    """A record that is told from another, and shown, by the fields that are not hidden."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.shown())
+        return f"{type(self).__name__}({told})"
+
+    def _compared(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.shown())
+
+
 def as_json(value: object) -> object:
-    """Return a value as plain JSON types: dataclasses as dicts, bytes in hex, times in ISO 8601."""
+    """Return a value as plain JSON types: a struct or dataclass is a dict, a time is ISO 8601."""
     if isinstance(value, Record):
         return value.to_json()
+    if isinstance(value, Struct):
+        return {name: as_json(getattr(value, name)) for name in value.__struct_fields__}
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):

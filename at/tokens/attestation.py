@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Self
 from uuid import UUID
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from at.protocol.errors import ParseError
-from at.protocol.values import Record
+from at.protocol.values import PartlyHidden
 from at.tokens.csr import read_key_body
 from at.tokens.key_formats import decode_base64url, key_id, verify_raw
 
@@ -26,8 +28,7 @@ _ES256 = bytes.fromhex("a10126")  # {1: -7}
 _KEY_HEADER = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Sign1:
+class Sign1(Struct, frozen=True):
     """The four parts of a COSE_Sign1; `payload` None is a detached one, CBOR null."""
 
     protected: bytes
@@ -124,8 +125,7 @@ DEVICE_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Signed(Record):
+class Signed(PartlyHidden, frozen=True):
     """The fields of both answers. `verified` None: not checked, and `reason` says why."""
 
     device_uuid: str | None
@@ -134,8 +134,8 @@ class Signed(Record):
     signer: int | None = None
     verified: bool | None = None
     reason: str = _NO_SIGNATURE
-    body: bytes = field(default=b"", repr=False, compare=False)
-    sign1: Sign1 | None = field(default=None, repr=False, compare=False)
+    body: bytes = b""
+    sign1: Sign1 | None = None
 
     hidden: ClassVar[frozenset[str]] = frozenset({"body", "sign1"})
 
@@ -163,8 +163,7 @@ class Signed(Record):
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedKey(Signed):
+class GeneratedKey(Signed, frozen=True):
     """Answer of %KEYGEN. `sha256` is the digest of the body, as the modem signed it.
 
     `digest_matches` and `self_signed` need no other key: they are always checked.
@@ -191,8 +190,7 @@ class GeneratedKey(Signed):
         return "" if self.digest_matches else _WRONG_DIGEST
 
 
-@dataclass(frozen=True, slots=True)
-class AttestationToken(Signed):
+class AttestationToken(Signed, frozen=True):
     """Answer of %ATTESTTOKEN."""
 
     device_type: int | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from at.protocol.errors import ParseError
 from at.tokens.key_formats import key_pem, load_public_key
@@ -18,8 +19,7 @@ _WITH_NULL = bytes.fromhex("300c06082a8648ce3d0403020500")
 _WITHOUT_NULL = bytes.fromhex("300a06082a8648ce3d040302")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyBody:
+class KeyBody(Struct, frozen=True):
     """A request or a bare key; `der` is what the modem sent, to the byte.
 
     `self_signed` tells whether a request is signed by its own key; None for a bare key.

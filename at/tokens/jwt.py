@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from at.protocol.errors import ParseError
-from at.protocol.values import Record
+from at.protocol.values import PartlyHidden
 from at.tokens.key_formats import decode_base64url, verify_raw
 
 if TYPE_CHECKING:
@@ -31,15 +30,14 @@ class WrongAlgorithm(ParseError):
     """The token is not signed with ES256, the one algorithm that the service takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Jwt(Record):
+class Jwt(PartlyHidden, frozen=True):
     """A decoded token. The token itself is a secret: it shows in no repr and no JSON."""
 
     header: dict[str, object]
     claims: dict[str, object]
-    signed: bytes = field(default=b"", repr=False, compare=False)
+    signed: bytes = b""
     """The original bytes that the signature covers."""
-    signature: bytes = field(default=b"", repr=False, compare=False)
+    signature: bytes = b""
 
     derived: ClassVar[tuple[str, ...]] = (
         "device_uuid",

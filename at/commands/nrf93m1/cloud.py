@@ -5,7 +5,6 @@ One request at a time. Its steps towards the cloud are notices: at.commands.nrf9
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from at.commands.nrf93m1.coap import is_word
@@ -22,8 +21,7 @@ _WORDS = re.compile(r"[A-Za-z][A-Za-z_ ]{0,63}", re.ASCII)
 _STATUS = ("SENT", "UPLOADED", "ACK RECEIVED", "coredump available")
 
 
-@dataclass(frozen=True, slots=True)
-class ModulePosition(Record):
+class ModulePosition(Record, frozen=True):
     """%NRFCLOUDLOCATION: degrees, metres, and what the cloud used: 1 cell, 2 cells, 4 Wi-Fi.
 
     Without a position `status` has the words ("ACK RECEIVED").
@@ -36,36 +34,31 @@ class ModulePosition(Record):
     status: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModulePositionNotice(Notice):
+class ModulePositionNotice(Notice, frozen=True):
     """%NRFCLOUDLOCATION behind the OK of its command."""
 
     value: ModulePosition
 
 
-@dataclass(frozen=True, slots=True)
-class CloudStatus(Record):
+class CloudStatus(Record, frozen=True):
     """What follows the name in words: "SENT"."""
 
     status: str
 
 
-@dataclass(frozen=True, slots=True)
-class CloudStatusNotice(Notice):
+class CloudStatusNotice(Notice, frozen=True):
     """%NRFCLOUDMESSAGE or %NRFCLOUDOBS: words."""
 
     value: CloudStatus
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowAnswer(Record):
+class ShadowAnswer(Record, frozen=True):
     """Answer of %NRFCLOUDSHADOW. The shape of a value that is read is not known: lines as given."""
 
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkUpload(Record):
+class ChunkUpload(Record, frozen=True):
     """%NRFCLOUDOBSUPLOAD: how many chunks went; None where another word came (`status`)."""
 
     chunks: int | None
@@ -73,7 +66,7 @@ class ChunkUpload(Record):
 
 
 @at_command("AT%NRFCLOUDLOCATION=")
-class LocateByModule(Command[ModulePosition | None]):
+class LocateByModule(Command[ModulePosition | None], frozen=True):
     """AT%NRFCLOUDLOCATION=<method>,<fetch>: method 1-7, the sum of SINGLE_CELL, MULTI_CELL, WIFI.
 
     Without `fetch` the cloud keeps the position for itself. None: it comes as a notice.
@@ -95,7 +88,7 @@ class LocateByModule(Command[ModulePosition | None]):
 
 
 @at_command("AT%NRFCLOUDMESSAGE=")
-class SendByModule(Command[CloudStatus]):
+class SendByModule(Command[CloudStatus], frozen=True):
     """AT%NRFCLOUDMESSAGE=<json>: an object or a list, not in quotes; then SENT."""
 
     text: str
@@ -115,7 +108,7 @@ class SendByModule(Command[CloudStatus]):
 
 
 @at_command("AT%NRFCLOUDSHADOW=")
-class Shadow(Command[ShadowAnswer]):
+class Shadow(Command[ShadowAnswer], frozen=True):
     """AT%NRFCLOUDSHADOW=<dotted.path>[,<value>]: writes what is reported, or reads what is desired.
 
     The value goes as it is: true, 5, a text.
@@ -138,7 +131,7 @@ class Shadow(Command[ShadowAnswer]):
 
 
 @at_command("AT%NRFCLOUDOBSHEARTBEAT")
-class TakeHeartbeat(Command[CloudStatus | None]):
+class TakeHeartbeat(Command[CloudStatus | None], frozen=True):
     """AT%NRFCLOUDOBSHEARTBEAT: a heartbeat into the module's own queue; nothing is sent."""
 
     def parse(self, lines: Sequence[str]) -> CloudStatus | None:
@@ -147,7 +140,7 @@ class TakeHeartbeat(Command[CloudStatus | None]):
 
 
 @at_command("AT%NRFCLOUDOBSUPLOAD")
-class UploadChunks(Command[ChunkUpload]):
+class UploadChunks(Command[ChunkUpload], frozen=True):
     """AT%NRFCLOUDOBSUPLOAD: sends what waits in the module's queue."""
 
     def read(self, fields: Fields) -> ChunkUpload:
@@ -161,14 +154,14 @@ class UploadChunks(Command[ChunkUpload]):
 
 
 @at_command("AT%NRFCLOUDOBSUPLOAD=")
-class UploadChunksTo(UploadChunks):
+class UploadChunksTo(UploadChunks, frozen=True):
     """AT%NRFCLOUDOBSUPLOAD="<project key>"."""
 
     project_key: str
 
 
 @at_command("AT%NRFCLOUDOBSFORWARD=")
-class ForwardChunk(Command[ShadowAnswer]):
+class ForwardChunk(Command[ShadowAnswer], frozen=True):
     """AT%NRFCLOUDOBSFORWARD="<base64 chunk>": what it answers beyond OK is not known."""
 
     chunk: str

@@ -6,7 +6,6 @@ one that is a known word with a byte turned, lost or doubled is refused.
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import takewhile
 from json import loads
@@ -49,8 +48,7 @@ _ERRORS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CoapStep(Record):
+class CoapStep(Record, frozen=True):
     """A line of %COAP: its word, and what the word has; the rest is None.
 
     `code` is CoAP's ("2.05"). A body is `text` of `length` bytes, or `hex`; `parameters` is the
@@ -73,8 +71,7 @@ class CoapStep(Record):
     parameters: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CoapNotice(Notice):
+class CoapNotice(Notice, frozen=True):
     """%COAP."""
 
     value: CoapStep

@@ -3,7 +3,6 @@
 import binascii
 from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Annotated, ClassVar
 
@@ -14,7 +13,7 @@ from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import listed, record, within
-from at.protocol.values import Record, only_row
+from at.protocol.values import PartlyHidden, Record, only_row
 from at.tokens.jwt import Jwt, read_jwt
 
 # DER of a SubjectPublicKeyInfo with an uncompressed point of P-256, up to the point (RFC 5480).
@@ -22,8 +21,7 @@ _P256_HEADER = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d0301070342
 _P256_BYTES = 91
 
 
-@dataclass(frozen=True, slots=True)
-class CloudAccessKey(Record):
+class CloudAccessKey(Record, frozen=True):
     """Answer of %CLOUDACCESSKEY: the device's public key, base64 of DER; it is no secret."""
 
     public_key: str
@@ -36,13 +34,12 @@ class CloudAccessKey(Record):
         return sha256(b64decode(self.public_key)).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrationToken(Record):
+class RegistrationToken(PartlyHidden, frozen=True):
     """Answer of %REGJWT. The token is a secret for an hour: it shows in no repr and no JSON."""
 
     header: dict[str, object]
     claims: dict[str, object]
-    token: str = field(default="", repr=False, compare=False)
+    token: str = ""
 
     derived: ClassVar[tuple[str, ...]] = ("device_uuid", "team_id")
     hidden: ClassVar[frozenset[str]] = frozenset({"token"})
@@ -58,36 +55,32 @@ class RegistrationToken(Record):
         return str(self.claims["id"])
 
 
-@dataclass(frozen=True, slots=True)
-class Iccid(Record):
+class Iccid(Record, frozen=True):
     """Answer of %ICCID: as it is, some end in F."""
 
     iccid: Annotated[str, card_number]
 
 
-@dataclass(frozen=True, slots=True)
-class SupportedBands(Record):
+class SupportedBands(Record, frozen=True):
     """Answer of %BAND=?."""
 
     bands: Annotated[tuple[int, ...], listed(1, HIGHEST_BAND)]
 
 
-@dataclass(frozen=True, slots=True)
-class SleepMode(Record):
+class SleepMode(Record, frozen=True):
     """%SLEEPMODE: 0 on, 2 on and idle, saving power, 3 on and in deep idle, 4 off."""
 
     mode: Annotated[int, within(0, 4)]
 
 
-@dataclass(frozen=True, slots=True)
-class SleepModeNotice(Notice):
+class SleepModeNotice(Notice, frozen=True):
     """%SLEEPMODE, to which nobody subscribes."""
 
     value: SleepMode
 
 
 @at_command("AT%CLOUDACCESSKEY")
-class ReadCloudAccessKey(Command[CloudAccessKey]):
+class ReadCloudAccessKey(Command[CloudAccessKey], frozen=True):
     """AT%CLOUDACCESSKEY: the first use makes the key, and says so on a line before it."""
 
     def parse(self, lines: Sequence[str]) -> CloudAccessKey:
@@ -103,7 +96,7 @@ class ReadCloudAccessKey(Command[CloudAccessKey]):
 
 
 @at_command("AT%REGJWT=")
-class MakeRegistrationToken(Command[RegistrationToken]):
+class MakeRegistrationToken(Command[RegistrationToken], frozen=True):
     """AT%REGJWT="<team id>": needs a valid time; the service takes the token for an hour."""
 
     team_id: str
@@ -121,17 +114,17 @@ class MakeRegistrationToken(Command[RegistrationToken]):
 
 
 @at_command("AT%ICCID")
-class ReadIccid(Command[Iccid]):
+class ReadIccid(Command[Iccid], frozen=True):
     """AT%ICCID: the SIM's number, 18 to 20 digits."""
 
 
 @at_command("AT%BAND=?")
-class TestBands(Command[SupportedBands]):
+class TestBands(Command[SupportedBands], frozen=True):
     """AT%BAND=?: the bands that the module supports."""
 
 
 @at_command("AT%POWD=")
-class PowerDown(OkCommand):
+class PowerDown(OkCommand, frozen=True):
     """AT%POWD=1: the line POWERED DOWN follows OK, and then nothing."""
 
     mode: int = 1

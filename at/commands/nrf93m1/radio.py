@@ -5,7 +5,6 @@ Levels are in dBm and dB, not the indices of an nRF91.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from at.commands.registration import HIGHEST_CELL_ID
@@ -28,8 +27,7 @@ _CHANNELS = range(1, 15)
 _WIFI_LEVELS = range(-128, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class CellLevel(Record):
+class CellLevel(Record, frozen=True):
     """A cell by its frequency and physical id; `rsrp` is in dBm, `rsrq` in dB."""
 
     earfcn: Annotated[int, within(0, HIGHEST_EARFCN)]
@@ -58,8 +56,7 @@ def _hex(digits: int) -> Callable[[Fields, str], str]:
     return read
 
 
-@dataclass(frozen=True, slots=True)
-class ServingCell(CellLevel):
+class ServingCell(CellLevel, frozen=True):
     """The serving cell: MCC and MNC as text, cell id and area in hex."""
 
     mcc: Annotated[str, _code(3, 3)]
@@ -73,30 +70,26 @@ class ServingCell(CellLevel):
         return int(self.cell_id, 16) <= HIGHEST_CELL_ID
 
 
-@dataclass(frozen=True, slots=True)
-class CellInformation(Record):
+class CellInformation(Record, frozen=True):
     """Answer of %BCINFO; `serving` is None where the module is on no cell."""
 
     serving: ServingCell | None
     neighbors: tuple[CellLevel, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ServingCellNotice(Notice):
+class ServingCellNotice(Notice, frozen=True):
     """%BCINFOSC of periodic information."""
 
     value: ServingCell
 
 
-@dataclass(frozen=True, slots=True)
-class NeighborCellNotice(Notice):
+class NeighborCellNotice(Notice, frozen=True):
     """%BCINFONC of periodic information."""
 
     value: CellLevel
 
 
-@dataclass(frozen=True, slots=True)
-class HeardAccessPoint(Record):
+class HeardAccessPoint(Record, frozen=True):
     """One access point; `rssi` is in dBm, `encryption` "-" where it is not told."""
 
     encryption: str
@@ -106,15 +99,14 @@ class HeardAccessPoint(Record):
     channel: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeardAccessPoints(Record):
+class HeardAccessPoints(Record, frozen=True):
     """Answer of %WIFISCAN, strongest first; empty where none was heard."""
 
     networks: tuple[HeardAccessPoint, ...]
 
 
 @at_command("AT%BCINFO")
-class ReadCells(Command[CellInformation]):
+class ReadCells(Command[CellInformation], frozen=True):
     """AT%BCINFO: the serving cell and its neighbours."""
 
     def parse(self, lines: Sequence[str]) -> CellInformation:
@@ -137,14 +129,14 @@ class ReadCells(Command[CellInformation]):
 
 
 @at_command("AT%BCINFO=")
-class ReadCellsNow(ReadCells):
+class ReadCellsNow(ReadCells, frozen=True):
     """AT%BCINFO=1: likewise. AT%BCINFO=0,... sets periodic information, in notices."""
 
     operation: int = 1
 
 
 @at_command("AT%WIFISCAN")
-class ScanWifi(Command[HeardAccessPoints]):
+class ScanWifi(Command[HeardAccessPoints], frozen=True):
     """AT%WIFISCAN: a passive scan of 2.4 GHz; the first lines come after seconds."""
 
     def parse(self, lines: Sequence[str]) -> HeardAccessPoints:
@@ -153,7 +145,7 @@ class ScanWifi(Command[HeardAccessPoints]):
 
 
 @at_command("AT%WIFISCAN=")
-class ScanWifiFor(ScanWifi):
+class ScanWifiFor(ScanWifi, frozen=True):
     """AT%WIFISCAN=[<time ms>][,<rounds>][,<max count>][,<seconds>][,<priority>]."""
 
     time_ms: int = 12000

@@ -8,7 +8,6 @@ import binascii
 import re
 from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from at.commands.nrf93m1.coap import is_word
 from at.protocol.command import Command, OkCommand, Parameters, at_command
@@ -46,8 +45,7 @@ _LOADER = frozenset({"APPLY", "UPDATING", "DONE"})
 _HIGHEST = {"percent": 100, "zone": 255}
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateStep(Record):
+class UpdateStep(Record, frozen=True):
     """A line of %FOTA: its word, and its numbers; `parameters` those of a word not known here."""
 
     step: str
@@ -58,15 +56,13 @@ class UpdateStep(Record):
     parameters: tuple[str | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateNotice(Notice):
+class UpdateNotice(Notice, frozen=True):
     """%FOTA."""
 
     value: UpdateStep
 
 
-@dataclass(frozen=True, slots=True)
-class HttpEvent(Record):
+class HttpEvent(Record, frozen=True):
     """A line of %HTTPURC: what it is of ("FOTA"), its word, and the numbers behind it."""
 
     service: str
@@ -76,15 +72,13 @@ class HttpEvent(Record):
     detail: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HttpNotice(Notice):
+class HttpNotice(Notice, frozen=True):
     """%HTTPURC."""
 
     value: HttpEvent
 
 
-@dataclass(frozen=True, slots=True)
-class ImageChunk(Record):
+class ImageChunk(Record, frozen=True):
     """A piece of the host's own image, whose CRC agrees; `has_more` says that others follow."""
 
     data: bytes
@@ -93,7 +87,7 @@ class ImageChunk(Record):
 
 
 @at_command(f"AT%NRFCLOUDFOTA={HOST_CHUNK}")
-class FetchImageChunk(Command[ImageChunk]):
+class FetchImageChunk(Command[ImageChunk], frozen=True):
     """AT%NRFCLOUDFOTA=1,<index>: one piece of the image that mode 0 found."""
 
     index: int
@@ -121,7 +115,7 @@ class FetchImageChunk(Command[ImageChunk]):
 
 
 @at_command("AT%NRFCLOUDFOTA=")
-class UpdateByModule(OkCommand):
+class UpdateByModule(OkCommand, frozen=True):
     """AT%NRFCLOUDFOTA=<mode>[,"<project key>"]: 2 checks for modem firmware, 3 also installs it.
 
     4 forgets the address of the host's own image. OK comes first: wait for UpdateNotice.
@@ -138,7 +132,7 @@ class UpdateByModule(OkCommand):
 
 
 @at_command(f"AT%NRFCLOUDFOTA={HOST_CHECK}")
-class CheckHostImage(OkCommand):
+class CheckHostImage(OkCommand, frozen=True):
     """AT%NRFCLOUDFOTA=0,...: whether there is a release for the host's own program."""
 
     project_key: str

@@ -5,7 +5,6 @@ Sources: its own documentation. Failures are plain ERROR, or numbers in a later 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from at.commands.identity import Uuid, uuid_text
@@ -18,8 +17,7 @@ _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?![.\d]).*", re.ASCII 
 _FIRST_OF_2 = (1, 99)  # trees before the release of 2.0.0 count as 1.99
 
 
-@dataclass(frozen=True, slots=True)
-class SerialModemVersion(Record):
+class SerialModemVersion(Record, frozen=True):
     """Answer of #XSMVER: the build, the SDK, and the customer's own version.
 
     The build is a tag, such as "v2.0.0", perhaps with the commits since and "-dirty" behind it.
@@ -47,48 +45,44 @@ class SerialModemVersion(Record):
         return f"Serial Modem {self.git_describe} (SDK {self.ncs}{customer})"
 
 
-@dataclass(frozen=True, slots=True)
-class ModemResetResult(Record):
+class ModemResetResult(Record, frozen=True):
     """Answer of #XMODEMRESET: `step` 0 is success; the modem is then in functional mode 0."""
 
     step: Annotated[int, within(0, 99)]
     err: Annotated[int | None, Fields.optional_integer] = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModemReport(Record):
+class ModemReport(Record, frozen=True):
     """#XMODEM: FAULT, SHUTDOWN or INIT; all subscriptions are gone after it."""
 
     event: str
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DataModeEnd(Record):
+class DataModeEnd(Record, frozen=True):
     """#XDATAMODE: 0 if all data was accepted, -1 if not."""
 
     status: Annotated[int, Fields.integer]
 
 
-@dataclass(frozen=True, slots=True)
-class SerialModemNotice(Notice):
+class SerialModemNotice(Notice, frozen=True):
     """A notice of Serial Modem, told apart by the type of `value`."""
 
     value: Record
 
 
 @at_command("AT#XSMVER")
-class ReadSerialModemVersion(Command[SerialModemVersion]):
+class ReadSerialModemVersion(Command[SerialModemVersion], frozen=True):
     """AT#XSMVER: an AT host answers ERROR to it."""
 
 
 @at_command("AT#XSLMVER")
-class ReadOldSerialModemVersion(ReadSerialModemVersion):
+class ReadOldSerialModemVersion(ReadSerialModemVersion, frozen=True):
     """AT#XSLMVER, the name before the firmware was renamed."""
 
 
 @at_command("AT#XUUID")
-class ReadSerialModemUuid(Command[Uuid]):
+class ReadSerialModemUuid(Command[Uuid], frozen=True):
     """AT#XUUID: the device."""
 
     def parse(self, lines: Sequence[str]) -> Uuid:
@@ -98,12 +92,12 @@ class ReadSerialModemUuid(Command[Uuid]):
 
 
 @at_command("AT#XRESET")
-class ResetSerialModem(OkCommand):
+class ResetSerialModem(OkCommand, frozen=True):
     """AT#XRESET: OK, then "Ready" about two seconds later."""
 
 
 @at_command("AT#XMODEMRESET")
-class ResetModem(Command[ModemResetResult]):
+class ResetModem(Command[ModemResetResult], frozen=True):
     """AT#XMODEMRESET."""
 
 

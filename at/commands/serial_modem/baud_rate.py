@@ -1,6 +1,5 @@
 """The speed of the serial port: +IPR (V.250 clause 6.2.10), as the Serial Modem has it."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from at.protocol.command import Command, OkCommand, at_command
@@ -10,15 +9,13 @@ from at.protocol.values import Fields, Record
 _HIGHEST = 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class BaudRate(Record):
+class BaudRate(Record, frozen=True):
     """Answer of +IPR?: bits a second."""
 
     rate: Annotated[int, within(0, _HIGHEST)]
 
 
-@dataclass(frozen=True, slots=True)
-class BaudRates(Record):
+class BaudRates(Record, frozen=True):
     """Answer of +IPR=?: the rates that are detected, and those that must be set."""
 
     autodetected: tuple[int, ...]
@@ -26,12 +23,12 @@ class BaudRates(Record):
 
 
 @at_command("AT+IPR?")
-class ReadBaudRate(Command[BaudRate]):
+class ReadBaudRate(Command[BaudRate], frozen=True):
     """AT+IPR?."""
 
 
 @at_command("AT+IPR=?")
-class ReadBaudRates(Command[BaudRates]):
+class ReadBaudRates(Command[BaudRates], frozen=True):
     """AT+IPR=?."""
 
     def read(self, fields: Fields) -> BaudRates:
@@ -41,7 +38,7 @@ class ReadBaudRates(Command[BaudRates]):
 
 
 @at_command("AT+IPR=")
-class SetBaudRate(OkCommand):
+class SetBaudRate(OkCommand, frozen=True):
     """AT+IPR=<rate>: in effect after the OK, which still comes at the old rate."""
 
     rate: int

@@ -1,7 +1,6 @@
 """The Serial Modem's way to its cloud: #XNRFCLOUD #XNRFCLOUDPOS, as 1.x and 2.0 print them."""
 
 import re
-from dataclasses import dataclass
 
 from at.commands.serial_modem.application import SerialModemNotice
 from at.protocol.command import Command, OkCommand, Parameters, at_command
@@ -12,8 +11,7 @@ from at.protocol.values import Fields, Record
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class CloudPosition(Record):
+class CloudPosition(Record, frozen=True):
     """#XNRFCLOUDPOS: status 0 ok, -1 failed, > 0 an error of the cloud.
 
     `type` is 0 for a single cell, 1 for several, 2 for Wi-Fi.
@@ -26,8 +24,7 @@ class CloudPosition(Record):
     uncertainty: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CloudState(Record):
+class CloudState(Record, frozen=True):
     """#XNRFCLOUD: a read reply adds `sec_tag` and `device_id`."""
 
     ready: int
@@ -37,7 +34,7 @@ class CloudState(Record):
 
 
 @at_command("AT#XNRFCLOUDPOS=")
-class LocateByCloud(OkCommand):
+class LocateByCloud(OkCommand, frozen=True):
     """AT#XNRFCLOUDPOS: `cells` 0-15; the host gives the Wi-Fi scan, at least two access points.
 
     The firmware measures cells itself meanwhile: do not use %NCELLMEAS.
@@ -64,7 +61,7 @@ class LocateByCloud(OkCommand):
 
 
 @at_command("AT#XNRFCLOUD=")
-class ConnectCloud(OkCommand):
+class ConnectCloud(OkCommand, frozen=True):
     """AT#XNRFCLOUD=<op>[,<send_location>]: 0 disconnect, 1 connect; the state comes as a notice.
 
     A session keeps the credentials that it began with: new ones need 0, then 1.
@@ -75,7 +72,7 @@ class ConnectCloud(OkCommand):
 
 
 @at_command("AT#XNRFCLOUD?")
-class ReadCloudState(Command[CloudState]):
+class ReadCloudState(Command[CloudState], frozen=True):
     """AT#XNRFCLOUD?."""
 
     def read(self, fields: Fields) -> CloudState:

@@ -5,7 +5,6 @@ Its notices have two forms under one name: the result of a check, and the progre
 """
 
 import re
-from dataclasses import dataclass
 
 from at.commands.serial_modem.application import SerialModemNotice
 from at.commands.serial_modem.firmware_update import UpdateProgress
@@ -20,16 +19,14 @@ _INFO = 2**31
 _DOWNLOADS = re.compile(r"=\s*[12]\s*(,|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateCheck(Record):
+class UpdateCheck(Record, frozen=True):
     """#XNRFCLOUDFOTA after a check: `result` 0 none, 1 available, -1 failed with `error`."""
 
     result: int
     error: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AutomaticUpdate(Record):
+class AutomaticUpdate(Record, frozen=True):
     """Answer of #XNRFCLOUDFOTAAUTO?: `what` is "app", "modem" or "all"."""
 
     enable: int
@@ -38,7 +35,7 @@ class AutomaticUpdate(Record):
 
 
 @at_command("AT#XNRFCLOUDFOTA=")
-class UpdateByCloud(OkCommand):
+class UpdateByCloud(OkCommand, frozen=True):
     """AT#XNRFCLOUDFOTA: 0 cancel, 1 / 2 check and download application / modem, 4 / 6 only check.
 
     OK at once; what follows comes as notices of `UpdateCheck` and `UpdateProgress`.
@@ -49,7 +46,7 @@ class UpdateByCloud(OkCommand):
 
 
 @at_command("AT#XNRFCLOUDFOTAAUTO?")
-class ReadAutomaticUpdate(Command[AutomaticUpdate]):
+class ReadAutomaticUpdate(Command[AutomaticUpdate], frozen=True):
     """AT#XNRFCLOUDFOTAAUTO?, of builds before 2.0.0."""
 
     def read(self, fields: Fields) -> AutomaticUpdate:

@@ -4,7 +4,6 @@ Sources: its own documentation. Failures are plain ERROR, or numbers in a later 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Self
 
 from at.commands.serial_modem.application import SerialModemNotice
@@ -16,16 +15,14 @@ from at.protocol.values import Fields, Record, Value
 _INFO = 2**32
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateArea(Record):
+class UpdateArea(Record, frozen=True):
     """Answer of #XFOTA=7: 2621440 as offset means that the area must be erased first."""
 
     size: Annotated[int, within(0, _INFO)]
     offset: Annotated[int, within(0, _INFO)]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateProgress(Record):
+class UpdateProgress(Record, frozen=True):
     """#XFOTA: stage 0 init, 1 download, 2 erase pending, 3 erased, 4 downloaded, 5 complete.
 
     `status` is 0 ok, 1 error, 2 cancelled, 3 reverted; `info` a percentage or an error.
@@ -36,8 +33,7 @@ class UpdateProgress(Record):
     info: Annotated[int | None, optional(-_INFO, _INFO)] = None
 
 
-@dataclass(frozen=True, slots=True)
-class WiredUpdate(Record):
+class WiredUpdate(Record, frozen=True):
     """#XDFU: operation 1 write, 2 apply; status 0 done, -1 failed."""
 
     type: Annotated[int, within(0, 3)]
@@ -45,15 +41,14 @@ class WiredUpdate(Record):
     status: Annotated[int, Fields.integer]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateProgressNotice(Notice):
+class UpdateProgressNotice(Notice, frozen=True):
     """#XFOTA as a notice."""
 
     value: UpdateProgress
 
 
 @at_command("AT#XFOTA=")
-class UpdateOverTheAir(OkCommand):
+class UpdateOverTheAir(OkCommand, frozen=True):
     """AT#XFOTA=<op>[,<url>[,<sec_tag>[,<pdn>]]]: 0 stop, 1 application, 2 modem delta, 9 erase ...
 
     The progress comes as UpdateProgressNotice.
@@ -66,12 +61,11 @@ class UpdateOverTheAir(OkCommand):
 
 
 @at_command("AT#XFOTA=7")
-class ReadUpdateArea(Command[UpdateArea]):
+class ReadUpdateArea(Command[UpdateArea], frozen=True):
     """AT#XFOTA=7."""
 
 
-@dataclass(frozen=True, slots=True)
-class BootloaderInfo(Record):
+class BootloaderInfo(Record, frozen=True):
     """Answer of #XBOOTINFO: one number, which the command alone says the meaning of.
 
     `version` is the counter of the boot loader's slot in use, `slot` that slot: 0 s0, 1 s1.
@@ -83,7 +77,7 @@ class BootloaderInfo(Record):
 
 
 @at_command("AT#XBOOTINFO=")
-class ReadBootloader(Command[BootloaderInfo]):
+class ReadBootloader(Command[BootloaderInfo], frozen=True):
     """AT#XBOOTINFO=<op>: 0 version, 1 slot; ERROR of builds with one boot loader."""
 
     op: int | None = None
@@ -103,12 +97,12 @@ class ReadBootloader(Command[BootloaderInfo]):
 
 
 @at_command("AT#XFOTA?")
-class ReadUpdateProgress(Command[UpdateProgress]):
+class ReadUpdateProgress(Command[UpdateProgress], frozen=True):
     """AT#XFOTA?."""
 
 
 @at_command("AT#XDFUINIT=")
-class BeginWiredUpdate(OkCommand):
+class BeginWiredUpdate(OkCommand, frozen=True):
     """AT#XDFUINIT=<type>[,<size>]: 0 application, 1 modem delta, 2 full modem, 3 boot loader."""
 
     type: int
@@ -116,7 +110,7 @@ class BeginWiredUpdate(OkCommand):
 
 
 @at_command("AT#XDFUWRITE=")
-class WriteWiredUpdate(OkCommand):
+class WriteWiredUpdate(OkCommand, frozen=True):
     """AT#XDFUWRITE=<type>,<address>,<length>: raw bytes follow its OK (see Modem.transfer)."""
 
     type: int
@@ -125,7 +119,7 @@ class WriteWiredUpdate(OkCommand):
 
 
 @at_command("AT#XDFUAPPLY=")
-class ApplyWiredUpdate(OkCommand):
+class ApplyWiredUpdate(OkCommand, frozen=True):
     """AT#XDFUAPPLY=<type>."""
 
     type: int

@@ -3,7 +3,6 @@
 Serial Modem 1 prints states and positions under one name, 2.0 positions as #XGNSSPOS.
 """
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from at.commands.serial_modem.application import SerialModemNotice
@@ -13,8 +12,7 @@ from at.protocol.record_fields import decimal, record, within
 from at.protocol.values import Fields, Record
 
 
-@dataclass(frozen=True, slots=True)
-class GnssPosition(Record):
+class GnssPosition(Record, frozen=True):
     """#XGNSSPOS: degrees, metres, metres a second; `datetime` is UTC as text."""
 
     lat: Annotated[float, decimal(90)]
@@ -26,8 +24,7 @@ class GnssPosition(Record):
     datetime: Annotated[str, Fields.quoted]
 
 
-@dataclass(frozen=True, slots=True)
-class GnssState(Record):
+class GnssState(Record, frozen=True):
     """#XGNSS: state 0 stopped, 1 started, 2 wake-up, 3 sleep on time-out, 4 sleep on a fix."""
 
     service: Annotated[int, within(0, 9)]
@@ -35,12 +32,12 @@ class GnssState(Record):
 
 
 @at_command("AT#XGNSS?")
-class ReadGnssState(Command[GnssState]):
+class ReadGnssState(Command[GnssState], frozen=True):
     """AT#XGNSS?."""
 
 
 @at_command("AT#XGPS?")
-class ReadOldGnssState(ReadGnssState):
+class ReadOldGnssState(ReadGnssState, frozen=True):
     """AT#XGPS?, the name before the firmware was renamed."""
 
 

@@ -4,7 +4,6 @@ A project key in these commands overrides the server's choice of project. It is 
 `at.protocol.redaction.secret_parameters` hides it.
 """
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from at.commands.serial_modem.application import SerialModemNotice
@@ -14,8 +13,7 @@ from at.protocol.record_fields import record, within
 from at.protocol.values import Fields, Record
 
 
-@dataclass(frozen=True, slots=True)
-class AutomaticUpload(Record):
+class AutomaticUpload(Record, frozen=True):
     """Answer of #XNRFCLOUDOBSAUTO?: `interval_seconds` 60-86400."""
 
     enable: Annotated[int, within(0, 1)]
@@ -23,30 +21,26 @@ class AutomaticUpload(Record):
     project_key: Annotated[str, Fields.quoted]
 
 
-@dataclass(frozen=True, slots=True)
-class UploadResult(Record):
+class UploadResult(Record, frozen=True):
     """#XNRFCLOUDOBSUPLOAD: `result` 0 with the bytes sent, none if none were stored; -1 failed."""
 
     result: int
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardResult(Record):
+class ForwardResult(Record, frozen=True):
     """#XNRFCLOUDOBSFORWARD: `result` 0 sent; -1 failed, and the chunk is not kept."""
 
     result: Annotated[int, within(-1, 0)]
 
 
-@dataclass(frozen=True, slots=True)
-class CoredumpUpload(Record):
+class CoredumpUpload(Record, frozen=True):
     """Answer of #XNRFCLOUDOBSCOREDUMP?: whether an upload includes the stored core dump."""
 
     enable: Annotated[int, within(0, 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedDevice(Record):
+class ObservedDevice(Record, frozen=True):
     """Answer of #XNRFCLOUDOBSDEVINFO: what the service knows the device by."""
 
     device_serial: Annotated[str, Fields.quoted]
@@ -56,12 +50,12 @@ class ObservedDevice(Record):
 
 
 @at_command("AT#XNRFCLOUDOBSAUTO?")
-class ReadAutomaticUpload(Command[AutomaticUpload]):
+class ReadAutomaticUpload(Command[AutomaticUpload], frozen=True):
     """AT#XNRFCLOUDOBSAUTO?."""
 
 
 @at_command("AT#XNRFCLOUDOBSAUTO=")
-class SetAutomaticUpload(OkCommand):
+class SetAutomaticUpload(OkCommand, frozen=True):
     """AT#XNRFCLOUDOBSAUTO: what is left out stays as it is stored; "" clears the key."""
 
     enable: int
@@ -70,29 +64,29 @@ class SetAutomaticUpload(OkCommand):
 
 
 @at_command("AT#XNRFCLOUDOBSUPLOAD")
-class UploadObservations(OkCommand):
+class UploadObservations(OkCommand, frozen=True):
     """AT#XNRFCLOUDOBSUPLOAD: OK at once; the result comes as a notice of `UploadResult`."""
 
 
 @at_command("AT#XNRFCLOUDOBSCOREDUMP?")
-class ReadCoredumpUpload(Command[CoredumpUpload]):
+class ReadCoredumpUpload(Command[CoredumpUpload], frozen=True):
     """AT#XNRFCLOUDOBSCOREDUMP?."""
 
 
 @at_command("AT#XNRFCLOUDOBSCOREDUMP=")
-class SetCoredumpUpload(OkCommand):
+class SetCoredumpUpload(OkCommand, frozen=True):
     """AT#XNRFCLOUDOBSCOREDUMP=<enable>."""
 
     enable: int
 
 
 @at_command("AT#XNRFCLOUDOBSHEARTBEAT")
-class StoreHeartbeat(OkCommand):
+class StoreHeartbeat(OkCommand, frozen=True):
     """AT#XNRFCLOUDOBSHEARTBEAT: takes and stores a heartbeat; needs no connection."""
 
 
 @at_command("AT#XNRFCLOUDOBSFORWARD=")
-class ForwardChunk(OkCommand):
+class ForwardChunk(OkCommand, frozen=True):
     """AT#XNRFCLOUDOBSFORWARD: one chunk in base64, one at a time."""
 
     chunk: str
@@ -100,7 +94,7 @@ class ForwardChunk(OkCommand):
 
 
 @at_command("AT#XNRFCLOUDOBSDEVINFO")
-class ReadObservedDevice(Command[ObservedDevice]):
+class ReadObservedDevice(Command[ObservedDevice], frozen=True):
     """AT#XNRFCLOUDOBSDEVINFO, of builds for debugging."""
 
 

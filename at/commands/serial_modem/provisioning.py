@@ -4,7 +4,6 @@ The client asks its host to switch the radio off and on while it writes credenti
 than the nRF91M1 only some builds have it; the others answer ERROR.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
 
@@ -30,22 +29,20 @@ class ProvisioningEvent(IntEnum):
     STOPPED = -6
 
 
-@dataclass(frozen=True, slots=True)
-class ProvisioningStatus(Record):
+class ProvisioningStatus(Record, frozen=True):
     """#XNRFPROV: one of `ProvisioningEvent`."""
 
     status: Annotated[int, within(min(ProvisioningEvent), max(ProvisioningEvent))]
 
 
-@dataclass(frozen=True, slots=True)
-class ProvisioningNotice(SerialModemNotice):
+class ProvisioningNotice(SerialModemNotice, frozen=True):
     """#XNRFPROV as a notice."""
 
     value: ProvisioningStatus
 
 
 @at_command("AT#XNRFPROV")
-class StartProvisioning(OkCommand):
+class StartProvisioning(OkCommand, frozen=True):
     """AT#XNRFPROV: OK at once; what follows comes as ProvisioningNotice."""
 
 

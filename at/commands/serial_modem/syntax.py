@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from at.protocol.command import Command, at_command
 from at.protocol.errors import ParseError
@@ -11,15 +10,13 @@ from at.protocol.values import Record, after_name, single_line
 _KEY = "<project_key>"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSyntax(Record):
+class CommandSyntax(Record, frozen=True):
     """Answer of a test form, as it is printed: "(0,1),(60-86400),<project_key>"."""
 
     syntax: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSyntax(Command[CommandSyntax]):
+class ReadSyntax(Command[CommandSyntax], frozen=True):
     """A test form, whose grammar matches each answer that some build of the firmware gives."""
 
     def parse(self, lines: Sequence[str]) -> CommandSyntax:
@@ -54,7 +51,7 @@ FURTHER_TYPES = tuple(map(_test_form, _GRAMMARS))
 
 
 @at_command("AT#XNRFPROV=?")
-class ReadProvisioningSyntax(Command[CommandSyntax]):
+class ReadProvisioningSyntax(Command[CommandSyntax], frozen=True):
     """AT#XNRFPROV=?: answered with the name alone, where the build has the command."""
 
     def parse(self, lines: Sequence[str]) -> CommandSyntax:

@@ -7,8 +7,9 @@ in one piece, so that of two lines of one shape the last before OK is the reply.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from at.protocol.dialect import Dialect
 
@@ -148,8 +149,7 @@ def is_reply_alone(name: str, line: str) -> bool:
     return name not in _ONE_SHAPE_OR_NONE and not looks_like_notice(line)
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """Which lines belong to a command: those of `name` that `owns` accepts.
 
     `bare`: lines without a name belong to it, too ("mfw_nrf9160_1.3.5"). `needs_line`: an OK

@@ -6,7 +6,8 @@ Live, `start()` names the command and `feed()` classifies what comes back. Offli
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from at.protocol.dialect import ECHO_LIMIT, START_LINES, unwrapped
 from at.protocol.line.answer_or_notice import (

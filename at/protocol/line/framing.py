@@ -7,7 +7,8 @@ cut one in two; a prompt has no line end. The same bytes give the same events ho
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from at.protocol.dialect import PROMPTS
 from at.protocol.state_machine import IdentityEnum, Transitions
@@ -35,30 +36,26 @@ _PLAIN_BYTES = bytes(byte for byte in range(32, 127) if byte not in b">$")
 _NOT_PLAIN = frozenset("[<*IWED-#MBA ")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A whole line without its end. `mended`: a log line had cut it in two."""
 
     text: str
     mended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(Struct, frozen=True):
     """A line of the application's console: a log line, a banner, a chunk, a core dump line."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """The modem waits for text (">")."""
 
     text: str = ">"
 
 
-@dataclass(frozen=True, slots=True)
-class DroppedLine:
+class DroppedLine(Struct, frozen=True):
     """A line beyond the limit, dropped up to its end; `head` is its beginning."""
 
     head: str

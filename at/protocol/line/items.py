@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from at.protocol.line.framing import DroppedLine, Log, Prompt
 
 _WORDS = frozenset(
@@ -36,8 +38,7 @@ class Answer:
         return self.final == "OK" or (self.final or "").startswith("CONNECT")
 
 
-@dataclass(frozen=True, slots=True)
-class NoticeLine:
+class NoticeLine(Struct, frozen=True):
     """An unsolicited line. `context`: the last accepted command of that name."""
 
     name: str
@@ -45,22 +46,19 @@ class NoticeLine:
     context: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Echo:
+class Echo(Struct, frozen=True):
     """The echo of a command."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A line that is neither an answer's nor a notice."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(Struct, frozen=True):
     """The modem, or the firmware in front of it, restarted; `text` is the line that says so."""
 
     text: str

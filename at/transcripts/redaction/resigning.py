@@ -208,9 +208,8 @@ def _with_item(data: bytes, index: int, item: bytes) -> bytes:
 
 def _sign1(old: Sign1, payload: bytes | None, external_aad: bytes) -> str:
     """Return a COSE_Sign1 of the test key, which names the signer that the old one named."""
-    from dataclasses import replace
-
     import cbor2
+    from msgspec.structs import replace
 
     new = replace(old, payload=payload)
     header = {} if old.signer is None else {4: cbor2.dumps(old.signer)}

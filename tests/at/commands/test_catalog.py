@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 
 import pytest
 from hypothesis import given
@@ -46,7 +45,7 @@ def test_a_command_that_sends_no_parameters_takes_none():
         and kind.name
         and kind.form is not Form.SET
         and kind.encode is Command.encode
-        and dataclasses.fields(kind)
+        and kind.__struct_fields__
     ]
     assert dropped == []
 

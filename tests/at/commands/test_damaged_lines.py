@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
 
 import pytest
 from answers import notice_of
+from msgspec import Struct
 from typed_answers import ANSWERS, NOTICES
 
 from at.commands.catalog import TYPES, command_of
@@ -127,9 +127,9 @@ def test_a_damaged_notice_is_read_or_refused(line: str) -> None:
 
 def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     """Yield the name and the value of each field that is neither None nor empty."""
-    if is_dataclass(value):
-        for field in fields(value):
-            yield from leaves(getattr(value, field.name), field.name)
+    if isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from leaves(getattr(value, name), name)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from leaves(item, path)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from answers import value_of
+from msgspec.structs import replace
 from signed_tokens import OTHER, attest, keygen, public
 
 from at.commands.catalog import command_of

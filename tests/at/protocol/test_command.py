@@ -24,7 +24,7 @@ TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_chara
 
 
 @at_command("AT%EXAMPLE=")
-class SetExample(OkCommand):
+class SetExample(OkCommand, frozen=True):
     """AT%EXAMPLE=<values>."""
 
     values: Parameters
@@ -47,7 +47,7 @@ def test_what_is_written_is_one_line_and_reads_back(values: Parameters) -> None:
 
 
 @at_command("AT%EXAMPLE=")
-class ReadExample(Command[int]):
+class ReadExample(Command[int], frozen=True):
     """AT%EXAMPLE=<first>,<second>: it answers with a number."""
 
     first: int
@@ -66,7 +66,7 @@ def test_a_command_is_what_its_text_says() -> None:
 
 
 @at_command("AT%EXAMPLE")
-class RunExample(OkCommand):
+class RunExample(OkCommand, frozen=True):
     """AT%EXAMPLE: it has no parameters."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +11,7 @@ from at.protocol.errors import ParseError
 from at.protocol.notices import BoundedQueue, Dispatcher, Malformed, Notice
 
 
-@dataclass(frozen=True, slots=True)
-class Counted(Notice):
+class Counted(Notice, frozen=True):
     """A notice of this test, with the context that it was parsed with."""
 
     context: str | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from itertools import count
 
 import cbor2
@@ -11,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from signed_tokens import (
     DESCRIBED,
     IDENTITY,
