@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+
+from msgspec import Struct
 
 from agent.errors import NothingListens, Unavailable, Untrusted
 
@@ -20,8 +21,7 @@ _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 _NOT_TAKEN = frozenset({425, 429, 503})
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How often and how long a call is tried before its error is raised."""
 
     attempts: int = 4

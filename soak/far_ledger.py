@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 from far_database import far_database
 from measure import Row
 from postgres import PostgresMissing, postgres_if_there
@@ -52,7 +53,9 @@ class _Distance:
         for file in ("ca.pem", "ca.key"):
             (folder / file).write_bytes((station.folder / file).read_bytes())
             (folder / file).chmod(0o600)
-        self.station = replace(station, folder=folder, ledger=self.new_ledger("boards"))
+        self.station = msgspec.structs.replace(
+            station, folder=folder, ledger=self.new_ledger("boards")
+        )
 
     def new_ledger(self, name: str) -> str:
         """Return the address of a ledger with its tables made."""

@@ -10,7 +10,7 @@ import json
 import os
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from operator import methodcaller
@@ -19,6 +19,7 @@ from statistics import quantiles
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from msgspec.structs import replace
 from station_crashes import forked
 
 from agent.provisioning.ledger import RunRecord, StepRecord, open_ledger

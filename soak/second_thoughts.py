@@ -16,13 +16,14 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 from ledgers import boards_of
 from measure import counted
+from msgspec.structs import replace
 from operator_ca import make_ca
 from station_crashes import GOAL, Edge, Instrumented, KillAt, StationFolder, forked
 

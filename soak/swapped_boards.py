@@ -7,13 +7,13 @@ import contextlib
 import json
 import os
 import random
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ledgers import boards_of
 from measure import counted
+from msgspec.structs import replace
 from operator_ca import make_ca
 from station_crashes import TAG, Instrumented, StationFolder, forked
 

@@ -228,7 +228,7 @@ def _configure(session: Session) -> Configuration:
     if not profile.kits and not profile.kit.port:
         kit = msgspec.structs.replace(profile.kit, port=session.only_kit_port())
         profile = msgspec.structs.replace(profile, kit=kit)
-    return replace(configuration, profile=profile)
+    return msgspec.structs.replace(configuration, profile=profile)
 
 
 _FILES = {"unit": "cellagent.service", "rule": "60-cellagent.rules"}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from agent.config.private_files import read_plain
 from agent.errors import ConfigError, RefusedByRule
@@ -26,8 +27,7 @@ class UntrustedSignature(RefusedByRule):
     kind = "untrusted-signature"
 
 
-@dataclass(frozen=True, slots=True)
-class IdentityKeys:
+class IdentityKeys(Struct, frozen=True):
     """The keys of the profile; `place` is the file or folder that holds them.
 
     Without a key, nothing is checked and nothing is refused.

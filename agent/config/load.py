@@ -6,9 +6,9 @@ import os
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent.config.parse import leaves, nearest, profile_from, set_keys
@@ -44,8 +44,7 @@ BUILT_IN: Mapping[str, Mapping[str, object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """One complete profile, with the origin of each value."""
 
     name: str

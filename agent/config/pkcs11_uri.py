@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from agent.errors import ConfigError
 
@@ -16,8 +17,7 @@ _QUERY = ("module-path", "pin-source")
 _PIN_WAYS = "set CELLAGENT_DEVICE_CA_PIN, add pin-source=file:/PATH, or type it when asked"
 
 
-@dataclass(frozen=True, slots=True)
-class Pkcs11Uri:
+class Pkcs11Uri(Struct, frozen=True):
     """A private key on a token; an attribute that the URI does not name is None and matches any.
 
     `pin_file` is "" where the URI names no source of the PIN.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from agent.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSlugs:
+class ProjectSlugs(Struct, frozen=True):
     """The organization and project slugs of the current form of a path."""
 
     organization: str

@@ -9,9 +9,10 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
+
+from msgspec import Struct
 
 from agent.config.parse import nearest
 from agent.config.private_files import read_private
@@ -20,8 +21,7 @@ from agent.extras import require
 from agent.redact import HIDDEN, MIN_LENGTH, hide
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The source of a value, in order of precedence: flag, environment, file, built-in, default.
 
     Secrets also come from "credentials" (systemd) and from a "keyring". `where` is the option,
@@ -80,8 +80,7 @@ class Secret:
         raise TypeError("a secret is not pickled")
 
 
-@dataclass(frozen=True, slots=True)
-class SecretName:
+class SecretName(Struct, frozen=True):
     """One kind of secret: its variable, its purpose, and whether it is sent in a header."""
 
     variable: str

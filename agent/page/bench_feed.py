@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from agent.errors import AgentError
 from agent.page.feed import utc_now

@@ -13,10 +13,11 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from agent import programs
 from agent.errors import AgentError, UsageError
@@ -69,8 +70,7 @@ def record_of(run: RunRecord, board: BoardRecord | None) -> bytes:
     return json.dumps(record).encode("ascii") + b"\n"
 
 
-@dataclass(frozen=True, slots=True)
-class OnBoardCommand:
+class OnBoardCommand(Struct, frozen=True):
     """The command: its words, and the seconds after which it is ended."""
 
     words: tuple[str, ...]

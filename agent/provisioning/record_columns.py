@@ -4,7 +4,6 @@ docs/reference/ledger.md explains every column; a test compares it with this fil
 """
 
 import json
-from dataclasses import fields
 from datetime import UTC, datetime
 
 from agent.provisioning.ledger.records import BoardRecord, KeyRecord, Record, RunRecord, StepRecord
@@ -38,9 +37,9 @@ BOARD = (
 _PEM = {"public_key", "certificate"}
 KINDS: dict[type[Record], tuple[str, tuple[str, ...]]] = {
     BoardRecord: ("board", BOARD),
-    KeyRecord: ("key", tuple(one.name for one in fields(KeyRecord) if one.name not in _PEM)),
-    RunRecord: ("run", tuple(one.name for one in fields(RunRecord))),
-    StepRecord: ("step", tuple(one.name for one in fields(StepRecord))),
+    KeyRecord: ("key", tuple(name for name in KeyRecord.__struct_fields__ if name not in _PEM)),
+    RunRecord: ("run", RunRecord.__struct_fields__),
+    StepRecord: ("step", StepRecord.__struct_fields__),
 }
 """The name of each kind of record, and its columns: no PEM, and nothing that claims a board."""
 

@@ -10,12 +10,13 @@ import math
 import statistics
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Literal
+
+from msgspec import Struct, field
 
 from agent.provisioning.ledger.records import INTERRUPTED, UNFINISHED, RunRecord
 from agent.provisioning.planning.plan import ProvisioningStep
@@ -33,8 +34,7 @@ _OVER = 2.0
 """Sorts behind every yield."""
 
 
-@dataclass(slots=True)
-class Times:
+class Times(Struct):
     """Durations in seconds."""
 
     seconds: array[float] = field(default_factory=lambda: array("d"))
@@ -57,8 +57,7 @@ class Times:
                 "p95_s": _rounded(self.p95, 3)}  # fmt: skip
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """Boards and attempts of one group, or of all.
 
     `unfinished` boards are at work or were cut off, and count neither as passed nor as failed;
@@ -119,8 +118,7 @@ class Counts:
         return part / decided if decided else None
 
 
-@dataclass(slots=True)
-class Failures:
+class Failures(Struct):
     """Attempts that failed for one reason; of their `boards`, `passed_later` have passed since."""
 
     attempts: int = 0
@@ -134,8 +132,7 @@ class Failures:
                 "passed_later": self.passed_later, "unidentified": self.unidentified}  # fmt: skip
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """Counts of all boards, by group and by reason of failure; times by step.
 
     `since` None means all that the ledger holds, `by` None that no groups were asked for.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -45,7 +45,7 @@ async def try_secret(configuration: Configuration, name: str, value: str) -> Non
     """
     profile = configuration.profile
     call = _call(profile, name)
-    alone = replace(
+    alone = msgspec.structs.replace(
         configuration,
         profile=msgspec.structs.replace(profile, credentials=CredentialSettings()),
         secrets=Secrets(

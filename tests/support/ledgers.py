@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from agent.config.private_files import make_private_folder, touch_private
 from agent.provisioning.ledger import (

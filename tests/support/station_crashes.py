@@ -14,10 +14,11 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -82,8 +83,7 @@ class InstrumentedLedger(AsyncLedger):
         return result
 
 
-@dataclass(frozen=True)
-class StationFolder:
+class StationFolder(Struct, frozen=True):
     """A station in a folder: its ledger, CA and boards; the service; the ledger's address."""
 
     folder: Path

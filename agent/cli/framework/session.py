@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
@@ -57,7 +57,11 @@ class Session:
         only kit of the table.
         """
         table = self.loaded.profile.kits
-        return replace(self.loaded, profile=self._with_chosen_kit()) if table else self.loaded
+        if not table:
+            return self.loaded
+        import msgspec
+
+        return msgspec.structs.replace(self.loaded, profile=self._with_chosen_kit())
 
     @property
     def profile(self) -> Profile:

@@ -7,13 +7,13 @@ import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from msgspec import Struct
 
 from agent.cli.framework.command import note
 from agent.cli.framework.session import Session, modem_on
@@ -77,8 +77,7 @@ _OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BenchOptions:
+class BenchOptions(Struct, frozen=True):
     """The values of the options of `plan` and `run`."""
 
     boards: tuple[str, ...]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import asdict
 
 from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.hints import pasteable_hint

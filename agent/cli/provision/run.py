@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from msgspec import Struct
 
 from agent.cli.framework.command import agent_command, note
 from agent.cli.framework.session import Session
@@ -142,8 +142,7 @@ def command(
     return _provision(session, goal, order, registrar, authority, locations, find, wanted, program)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What the options of `run` say of the bench."""
 
     tray: Tray

@@ -7,9 +7,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agent.cli.framework.command import emit, note, say
 from agent.cli.framework.hints import pasteable_hint

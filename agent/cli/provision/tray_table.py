@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent.cli.framework.safe_text import printable
 from agent.provisioning.running.tray import Slot, SlotState, Tray
@@ -32,8 +33,7 @@ _QUIET = {SlotState.PASS, SlotState.EMPTY}
 """What the map says of these is all there is to say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Below:
+class Below(Struct, frozen=True):
     """The lines below the table: what was said last, whether it is a warning, what is typed."""
 
     said: str = ""
@@ -41,12 +41,15 @@ class Below:
     prompt: str = ""
 
 
+_NOTHING = Below()
+
+
 def result_of(outcome: Outcome) -> str:
     """Return how a board ended, and why."""
     return outcome.outcome + (f": {outcome.reason}" if outcome.reason else "")
 
 
-def drawn(tray: Tray, now: float, width: int, height: int | None, below: Below = Below()) -> Group:
+def drawn(tray: Tray, now: float, width: int, height: int | None, below: Below = _NOTHING) -> Group:
     """Return the tray for `rich`, at most `height` lines high; None: no limit. `now` is monotonic.
 
     Where the boards do not all fit, the tray is drawn as it lies, and below it those that need a

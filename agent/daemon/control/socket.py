@@ -8,9 +8,10 @@ import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from agent.config.private_files import make_private_folder, write_private
 from agent.config.trusted_places import require_trusted_folder
@@ -20,8 +21,7 @@ _LONGEST_PATH = 100  # bytes; the kernel takes 107, macOS 103
 _HANG_UP_S = 1.0  # for what was sent last to be read
 
 
-@dataclass(frozen=True, slots=True)
-class ControlSocket:
+class ControlSocket(Struct, frozen=True):
     """The address of an agent. `path` is the socket, or the file that names port and token."""
 
     path: Path

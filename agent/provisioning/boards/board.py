@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from agent.errors import AgentError, RefusedByRule
 from agent.provisioning.boards.limits import Quantity
@@ -17,8 +18,7 @@ T = TypeVar("T")
 _LONGEST_COMMAND_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class BoardLocation:
+class BoardLocation(Struct, frozen=True):
     """Where a board is connected.
 
     `serial` is its kit's serial number, `usb_place` its port on the hub, `slot` the operator's name
@@ -31,8 +31,7 @@ class BoardLocation:
     port: str
 
 
-@dataclass(frozen=True, slots=True)
-class HeldCredential:
+class HeldCredential(Struct, frozen=True):
     """One line of the modem's list: security tag, type, and SHA-256 in upper-case hex."""
 
     tag: int
@@ -40,8 +39,7 @@ class HeldCredential:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class BoardState:
+class BoardState(Struct, frozen=True):
     """A board's state. `refusal` is the firmware gate's reason, "" when it may go on.
 
     `mode` is +CFUN's functional mode. `has_time`: the modem knows the time.
@@ -78,8 +76,7 @@ class WrongAnswer(AgentError):
     kind = "wrong-answer"
 
 
-@dataclass(frozen=True, slots=True)
-class MadeKey:
+class MadeKey(Struct, frozen=True):
     """A key that was made on the modem.
 
     `public_pem` is its public half, `uuid` the device that attests it ("" where the modem signs no

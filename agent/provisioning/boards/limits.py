@@ -1,9 +1,10 @@
 """Limits that a board must keep before it is written to: supply, temperature, signal, SIM."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from at.commands.functional_mode import LTE_MODES, FunctionalMode
 from at.protocol.errors import CommandRejected, ParseError
@@ -51,8 +52,7 @@ Why = Callable[[], Awaitable["Cause | None"]]
 _OF_THE_NETWORK = frozenset({Quantity.RSRP, Quantity.SIM})
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The least and the most that a quantity may be, in its unit; None where there is no bound."""
 
     quantity: Quantity
@@ -75,8 +75,7 @@ class Limit:
         return f"{self.quantity.words} {self.quantity.shown(value)}, and the limit is {self}"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What was read of a board, in words, and the reason why it is refused, "" where it is not."""
 
     readings: str

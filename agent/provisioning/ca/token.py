@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ from urllib.parse import quote
 import pkcs11
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
+from msgspec import Struct
 from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, TokenFlag
 from pkcs11 import exceptions as refusals
 from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
@@ -30,8 +30,7 @@ _LISTED = 5
 _ID_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Struct, frozen=True):
     """A PIN. `source` says where it came from; `typed`: a person typed it and can type another."""
 
     value: Secret

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from agent.errors import AgentError, ResourceUnavailable
 
@@ -127,8 +128,7 @@ class Database(Protocol):
         """Break the connection, from any thread, so that a call which waits for it fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """What a migration works on: `execute` is in its transaction, on a server where `shared`.
 
     `are_new`: nothing is in them, so that no row need be looked at and waited for.

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
+
+from msgspec import Struct
 
 from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger.backend import Database, DatabaseFailed, Execute
@@ -20,8 +21,7 @@ class BoardBusy(ResourceUnavailable):
     kind = "busy"
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A claimed board: the session of the database that holds it, and the run that it is for."""
 
     session: int

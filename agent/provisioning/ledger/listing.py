@@ -5,9 +5,10 @@ all gets each record once, though stations write meanwhile.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from agent.provisioning.ledger.reader import LedgerReader
 from agent.provisioning.ledger.records import BoardRecord, RunRecord
@@ -19,8 +20,7 @@ _LARGEST_INTEGER = 2**63 - 1  # that the databases take
 _HAS_RUN = "EXISTS (SELECT 1 FROM runs WHERE runs.uuid = boards.uuid AND runs.{} = :{})"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFilter:
+class RecordFilter(Struct, frozen=True):
     """Which boards, or runs, are wanted; None: all.
 
     Of boards: their outcome, the station and the time of their last change, a lot and a reason that
@@ -34,8 +34,7 @@ class RecordFilter:
     since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(Struct, frozen=True):
     """A table, the condition of each field of a filter, and how all of its rows are walked through.
 
     A walk is a column whose ranges are read one after the other, a condition, and an order.
@@ -79,7 +78,7 @@ class Listing(Generic[R]):
         self._reader: LedgerReader = reader
         self._kind: type[R] = kind
         self._source: _Source = _SOURCES[kind]
-        given = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
+        given = {name: getattr(wanted, name) for name in wanted.__struct_fields__}
         self._values: dict[str, object] = {
             name: value for name, value in given.items() if value is not None
         }

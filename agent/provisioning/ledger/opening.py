@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent.errors import AgentError
 from agent.extras import require
@@ -24,8 +25,7 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(Struct, frozen=True):
     """What was done to a ledger: its version before (None: it was empty) and now.
 
     `copy` is the file as it was, `others` who else was connected to its server.

@@ -2,9 +2,10 @@
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from agent.provisioning.ledger.backend import Database, Rows
 from agent.provisioning.ledger.records import (
@@ -23,7 +24,7 @@ R = TypeVar("R", bound=Record)
 
 OF_THE_KEY = ("security_tag", *KEY_COLUMNS)
 """The columns of BoardRecord that stand in the table of the keys."""
-OF_THE_BOARD = tuple(one.name for one in fields(BoardRecord) if one.name not in OF_THE_KEY)
+OF_THE_BOARD = tuple(name for name in BoardRecord.__struct_fields__ if name not in OF_THE_KEY)
 _TIMES = {"at", "made_at", "updated_at", "began_at", "ended_at", "retired_at"}
 _PAGE = 500
 
@@ -40,8 +41,7 @@ _SELECT_BOARDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BoardKnowledge:
+class BoardKnowledge(Struct, frozen=True):
     """What the ledger knows of a board, with its live key of a tag, and of a device id.
 
     `registrations` are those as the device that no other one has replaced, and `holders` the other
@@ -65,7 +65,7 @@ def unfinished(notes: Sequence[StepRecord], step: str) -> str | None:
 
 
 def _select(kind: type[Record], table: str) -> str:
-    return f"SELECT {', '.join(one.name for one in fields(kind))} FROM {table}"  # noqa: S608
+    return f"SELECT {', '.join(kind.__struct_fields__)} FROM {table}"  # noqa: S608
 
 
 _TABLES: Mapping[type, tuple[str, str]] = {
@@ -226,7 +226,7 @@ class LedgerReader:
     def _ask(
         self, kind: type[R], where: str, values: Mapping[str, object]
     ) -> Callable[[], list[R]]:
-        names = [one.name for one in fields(kind)]
+        names = kind.__struct_fields__
         rows = self.query(f"{_TABLES[kind][1]} {where}", {"tag": None, **values})
         return lambda: [
             kind(**{name: self._value(name, value) for name, value in zip(names, row, strict=True)})

@@ -3,8 +3,9 @@
 `change` numbers every change of a record: the record with the largest one changed last.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
 UNFINISHED = "unfinished"
@@ -13,8 +14,7 @@ INTERRUPTED = "interrupted"
 """The outcome of a run that was found cut off: by a kill, or the loss of the ledger."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoardRecord:
+class BoardRecord(Struct, frozen=True):
     """The ledger's record of a board with one of its keys; "" for an unknown value.
 
     `outcome` is "done" for ever once it was reached, else as `last_outcome`, that of the last run;
@@ -68,8 +68,7 @@ KEY_COLUMNS = (
 """The columns of a key that are texts; BoardRecord has them too."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
+class KeyRecord(Struct, frozen=True):
     """A key of a board; live until `retired_at`. A board has one live key per security tag.
 
     `security_tag` is None for the key of an nRF93M1, which has no tags, and for one of an older
@@ -97,8 +96,7 @@ class KeyRecord:
     change: int
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """That a key (its `id`, and its board's UUID) works as a device.
 
     By which `method`; "none" where the board has the device id, and no service was given the key.
@@ -111,8 +109,7 @@ class Registration:
     finished: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WorkOrder:
+class WorkOrder(Struct, frozen=True):
     """Who provisions what, in the words of the line; "" where nobody said."""
 
     operator: str = ""
@@ -120,8 +117,7 @@ class WorkOrder:
     product: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True, kw_only=True):
     """One attempt of one slot. `uuid` is "" where the board was refused or lost before it told.
 
     `outcome` is done, unchanged, refused, failed, busy, swapped or interrupted; unfinished while
@@ -161,8 +157,7 @@ class RunRecord:
     change: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(Struct, frozen=True):
     """One note about a step of a board: `state` is begun, done, refused (so not done) or failed.
 
     `run` is None for a note that is older than the runs.

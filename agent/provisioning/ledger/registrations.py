@@ -4,7 +4,7 @@ The service keeps one key for each device, and one key may be that of several de
 dead when its last registration is replaced, and not before.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from agent.provisioning.ledger.backend import Execute
 
@@ -29,8 +29,7 @@ HELD_BY_ANOTHER = f"EXISTS ({_HOLDERS})"
 """The condition that a key of another board than `:uuid` works as the device `:device_id`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceKey:
+class DeviceKey(Struct, frozen=True):
     """The live key of a board's `security_tag`, that is to work as a device. `at` is now, a column.
 
     Its methods are changes within the transaction of `execute`; none where there is no such key.

@@ -1,8 +1,9 @@
 """The runs of a station: how they begin and end, and which are still to be given to its command."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from agent.provisioning.ledger.backend import Database, Execute
 from agent.provisioning.ledger.reader import LedgerReader
@@ -17,7 +18,7 @@ def insert(table: str, names: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608
 
 
-_NEW_RUN = insert("runs", tuple(one.name for one in fields(RunRecord) if one.name != "change"))
+_NEW_RUN = insert("runs", tuple(name for name in RunRecord.__struct_fields__ if name != "change"))
 
 
 class StationRuns(LedgerReader):
@@ -75,7 +76,9 @@ class StationRuns(LedgerReader):
 
     def _insert_run(self, execute: Execute, run: RunRecord) -> None:
         ours = replace(run, station=self.station)
-        execute(_NEW_RUN, {one.name: self._column(getattr(ours, one.name)) for one in fields(ours)})
+        execute(
+            _NEW_RUN, {name: self._column(getattr(ours, name)) for name in ours.__struct_fields__}
+        )
         self._note_handover(execute, run)
 
     def _end_run(self, execute: Execute, run: RunRecord) -> None:

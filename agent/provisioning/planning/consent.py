@@ -7,8 +7,9 @@ permission: a board that is right is left alone with it as well.
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from agent.provisioning.planning.goal import Goal
 from at.commands.credentials import CredentialType
@@ -76,8 +77,7 @@ KEY_CONSENTS: Mapping[tuple[HeldKey, KnownKeys], frozenset[Consent]] = {
 where the board has one in another tag, and a device id of another board always needs TAKE_OVER."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherKey:
+class OtherKey(Struct, frozen=True):
     """A live key of the board in another tag; `made` says when and where, "" if not known.
 
     `same_device` tells whether it works as the device that the board is to be, `digest` what the
@@ -95,8 +95,7 @@ class OtherKey:
         return f"tag {self.security_tag}{_made(self.made)}{gone}"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why a board is refused, what to try, and the slug of it."""
 
     reason: str
@@ -104,8 +103,7 @@ class Refusal:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeyQuestion:
+class KeyQuestion(Struct, frozen=True):
     """What is to be decided about a board's key, in words that the operator understands.
 
     `made` says when and where the ledger's key of this tag was made, `other_keys` the live keys of

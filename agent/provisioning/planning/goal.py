@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agent.provisioning.boards.board import BoardState
 from agent.provisioning.boards.limits import Limit
@@ -63,8 +65,7 @@ class RegistrationMethod(Enum):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(Struct, frozen=True):
     """The credentials and settings of a provisioned board.
 
     `ca_chain` is the text that is written as the root CA, "" for none. `replace` names the

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent.provisioning.boards.board import BoardState
 from agent.provisioning.boards.limits import Limit
@@ -45,8 +47,7 @@ class ProvisioningStep(Enum):
     RESTORE = "restore"
 
 
-@dataclass(frozen=True, slots=True)
-class BoardHistory:
+class BoardHistory(Struct, frozen=True):
     """The results of earlier runs with a board, from the ledger.
 
     `key_digest` is what the modem lists for the key that we made in the goal's tag, `made` when and
@@ -70,8 +71,7 @@ class BoardHistory:
     id_holders: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedStep:
+class PlannedStep(Struct, frozen=True):
     """One step, and a text for a person: its effect and its reason."""
 
     step: ProvisioningStep
@@ -80,8 +80,7 @@ class PlannedStep:
     """Credential writes: each wears the modem's flash."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProvisioningPlan:
+class ProvisioningPlan(Struct, frozen=True):
     """The steps for a board, or the reason why there are none.
 
     `reason_code` is the slug of the refusal, which the ledger keeps with it, and `refused_at` the
@@ -120,8 +119,7 @@ class ProvisioningPlan:
         return replace(self, steps=tuple(steps))
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """The plan as it grows: writing steps, deletions, and deletions not allowed."""
 
     steps: list[PlannedStep] = field(default_factory=list)

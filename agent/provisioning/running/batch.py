@@ -5,7 +5,8 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent.errors import AgentError, RefusedByRule, exit_code_of
 from agent.provisioning.boards.board import BoardLocation, BoardPort
@@ -159,8 +160,7 @@ def _not_opened(location: BoardLocation, error: AgentError | AtError) -> Outcome
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedBoard:
+class PlannedBoard(Struct, frozen=True):
     """The plan for the board at a location, or why there is none; `exit` is as that of `run`."""
 
     location: BoardLocation

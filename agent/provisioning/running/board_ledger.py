@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from agent.provisioning.boards.board import BoardState
 from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord
@@ -263,8 +265,7 @@ class BoardLedger:
         self._record = BoardRecord(**{**asdict(self._record), **columns})
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnd:
+class RunEnd(Struct, frozen=True):
     """How a run ended: columns of its record."""
 
     outcome: str

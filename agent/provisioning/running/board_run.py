@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from agent import __version__
 from agent.errors import AgentError, RefusedByRule, exit_code_of
@@ -67,8 +69,7 @@ _BY_COMMANDS = {
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Station:
+class Station(Struct):
     """The settings and services that all boards of a run share.
 
     `registrar` None asks no service, `device_ca` None signs no certificate. Keys made on this host

@@ -3,7 +3,9 @@
 import json
 import logging
 import time
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from agent.config.identity_keys import UntrustedSignature
 from agent.errors import AgentError
@@ -25,8 +27,7 @@ _OUTCOMES = {
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """The end of one board's run.
 
     `outcome` is done, unchanged, refused, failed, busy or swapped; `step` where it ended; `exit`

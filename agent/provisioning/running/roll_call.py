@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent.errors import RefusedByRule
 from agent.provisioning.boards.board import BoardLocation
@@ -18,8 +19,7 @@ class DuplicateIdentity(RefusedByRule):
     kind = "duplicate-identity"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """What a board says it is, and the device id that follows from it."""
 
     uuid: str

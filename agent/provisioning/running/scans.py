@@ -8,7 +8,8 @@ nothing.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent.errors import UsageError
 from agent.provisioning.ledger import BoardRecord
@@ -31,8 +32,7 @@ def require_pattern(pattern: str) -> None:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """What became of a line: whether it was taken, and what is told. `slot` is the one it meant."""
 
     text: str

@@ -6,8 +6,9 @@ Whatever shows a tray, a table or a page, shows these states; no other place jud
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.ledger import LabelTaken
@@ -79,8 +80,7 @@ _END_OF = {"done": SlotEvent.REACH, "unchanged": SlotEvent.REACH, "busy": SlotEv
 """The outcomes that are no failure; refused, swapped and failed are."""
 
 
-@dataclass(slots=True)
-class Slot:
+class Slot(Struct):
     """A slot and the board that is in it, if any.
 
     `step` is where its run is, or ended; `began` and `seconds` are of the run, in monotonic
@@ -125,8 +125,7 @@ def key_of(location: BoardLocation) -> str:
     return (location.usb_place if by_place else "") or location.port
 
 
-@dataclass(slots=True)
-class Tray:
+class Tray(Struct):
     """The slots by their keys; `known` ones are shown before a board is in them.
 
     `layout` is columns and rows as the tray lies on the table, None where nobody said.

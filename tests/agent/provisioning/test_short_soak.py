@@ -31,7 +31,7 @@ def test_a_short_soak_of_the_bench_finds_nothing() -> None:
 _WITHOUT_CONSENTS = """
 import sys, random, shutil, tempfile
 from pathlib import Path
-from dataclasses import replace
+from msgspec.structs import replace
 
 sys.path[:0] = ["soak", "tests/support", "scripts", "bench"]
 import httpx, provisioning, second_thoughts as trial

@@ -5,7 +5,6 @@ Each is recorded in the ledger before and after it is done.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TypeVar
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from msgspec import Struct
 
 from agent.provisioning.boards.board import (
     BoardPort,
@@ -83,8 +83,7 @@ class OfflineMode:
             self._ledger.finish(ProvisioningStep.OFFLINE, f"back to {mode}")
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialSteps:
+class CredentialSteps(Struct, frozen=True):
     """The steps that change the modem's credential store, and the one that checks it.
 
     The board's identity is read before and after each write.
@@ -218,8 +217,7 @@ class CredentialSteps:
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateIssuer:
+class CertificateIssuer(Struct, frozen=True):
     """The step that makes the board's certificate: signed by the operator's CA or by its own key.
 
     `now` gives the time that dates it.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from agent.errors import NotFound
 from agent.provisioning.boards.board import uninterrupted
 from agent.provisioning.ca.certificates import key_fingerprint
@@ -14,8 +12,7 @@ from agent.provisioning.running.run_state import RunState
 from agent.provisioning.running.steps.service import ServiceSteps
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleSteps(ServiceSteps):
+class ModuleSteps(ServiceSteps, frozen=True):
     """The steps of ServiceSteps for a module with the key `public_key`, PEM."""
 
     public_key: str

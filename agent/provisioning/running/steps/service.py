@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent.errors import ServiceRefusal, Unauthorized
 from agent.provisioning.boards.board import BoardPort, IdentityCheck, uninterrupted
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 _ANOTHER = "--second-tag registers that of this --security-tag, and ends the life of the other"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceSteps:
+class ServiceSteps(Struct, frozen=True):
     """The steps that call the service; without a registrar there is no service.
 
     `alone`: by the ledger no other key works as this device, so that a registration of the board's

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from ledgers import NOW, OTHER, UUID, opened, run_of
+from msgspec.structs import replace
 
 from agent.config.paths import state_dir
 

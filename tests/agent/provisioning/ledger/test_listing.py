@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 from ledgers import NOW, run_of
+from msgspec.structs import replace
 
 from agent.provisioning.ledger import BoardRecord, RunRecord, open_ledger
 from agent.provisioning.ledger import listing as module

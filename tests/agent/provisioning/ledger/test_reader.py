@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import replace
 
 import psycopg
 from ledgers import NOW, OTHER, UUID, opened, run_of
+from msgspec.structs import replace
 
 from agent.provisioning.ledger import BoardRecord, RunRecord
 

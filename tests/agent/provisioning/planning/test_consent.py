@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain, combinations, product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.provisioning.boards.board import BoardState, HeldCredential
 from agent.provisioning.planning.consent import KEY_CONSENTS, Consent, HeldKey, KnownKeys, OtherKey

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from agent.provisioning.boards.board import BoardState, HeldCredential
 from agent.provisioning.boards.limits import Limit, Quantity
@@ -27,7 +26,7 @@ CA, CERTIFICATE, KEY_DIGEST = "CA chain\n", "certificate\n", "AB" * 32
 FRESH = BoardState("350457791234567", "uuid", "nRF9161-LACA", "mfw_nrf91x1_2.0.4", "", 0, False, ())
 GOAL = Goal(TAG, CA, certificate=CertificateSource.OPERATOR_CA)
 DONE = BoardHistory("public", KEY_DIGEST, CERTIFICATE, registered=True)
-READY = dataclasses.replace(
+READY = structs.replace(
     FRESH,
     mode=1,
     credentials=(
@@ -52,18 +51,18 @@ def test_a_fresh_board_gets_everything_in_order() -> None:
 
 def test_limits_are_judged_before_the_first_change_and_only_if_there_is_one() -> None:
     limits = (Limit(Quantity.SUPPLY, 3300), Limit(Quantity.RSRP, -110), Limit(Quantity.SIM, 1))
-    goal = dataclasses.replace(GOAL, limits=limits)
-    online = dataclasses.replace(FRESH, mode=1)
+    goal = structs.replace(GOAL, limits=limits)
+    online = structs.replace(FRESH, mode=1)
     made = make_plan(online, goal, BoardHistory())
     order = [planned.step.value for planned in made.steps]
     assert order[:4] == ["gate", "identity", "limits", "offline"]
     assert made.limits == limits
     assert "supply voltage at least 3300 mV, RSRP at least -110 dBm, a SIM" in made.steps[2].words
     assert make_plan(READY, goal, DONE).limits == ()
-    lost = dataclasses.replace(DONE, registered=False)
+    lost = structs.replace(DONE, registered=False)
     assert make_plan(READY, goal, lost).limits == limits
     # Cut off after it went offline: what needs the radio was judged by the run that did so.
-    cut = dataclasses.replace(online, mode=4)
+    cut = structs.replace(online, mode=4)
     assert make_plan(cut, goal, BoardHistory(mode_before=1)).limits == limits[:1]
     assert make_plan(cut, goal, BoardHistory()).limits == limits
 
@@ -80,8 +79,8 @@ def test_a_board_that_is_ready_gets_no_write_and_keeps_its_mode() -> None:
 def test_a_mode_that_a_cut_off_run_left_is_put_back_where_nobody_changed_it_since(
     mode: int, back_to: int | None
 ) -> None:
-    board = dataclasses.replace(READY, mode=mode)
-    made = make_plan(board, GOAL, dataclasses.replace(DONE, mode_before=1))
+    board = structs.replace(READY, mode=mode)
+    made = make_plan(board, GOAL, structs.replace(DONE, mode_before=1))
     assert made.restore_mode == back_to
     assert made.has(ProvisioningStep.RESTORE) == (back_to is not None)
     assert not made.has(ProvisioningStep.OFFLINE)
@@ -89,7 +88,7 @@ def test_a_mode_that_a_cut_off_run_left_is_put_back_where_nobody_changed_it_sinc
 
 
 def test_a_board_that_is_online_goes_offline_for_writes_and_back() -> None:
-    made = make_plan(dataclasses.replace(FRESH, mode=1), GOAL, BoardHistory())
+    made = make_plan(structs.replace(FRESH, mode=1), GOAL, BoardHistory())
     assert made.has(ProvisioningStep.OFFLINE)
     assert made.steps[-1].step is ProvisioningStep.RESTORE
     assert made.restore_mode == 1
@@ -98,7 +97,7 @@ def test_a_board_that_is_online_goes_offline_for_writes_and_back() -> None:
 @pytest.mark.contract("D1.3")
 def test_old_firmware_stops_the_plan_before_anything() -> None:
     made = make_plan(
-        dataclasses.replace(FRESH, refusal="1.2.0 is older than 1.3"), GOAL, BoardHistory()
+        structs.replace(FRESH, refusal="1.2.0 is older than 1.3"), GOAL, BoardHistory()
     )
     assert made.steps == ()
     assert "1.2.0" in made.refusal
@@ -107,11 +106,11 @@ def test_old_firmware_stops_the_plan_before_anything() -> None:
 @pytest.mark.contract("D10.2")
 @pytest.mark.parametrize("kind", [CA_CHAIN, CLIENT_CERTIFICATE, PRIVATE_KEY])
 def test_what_is_there_is_replaced_only_when_named(kind: int) -> None:
-    board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, kind, "CD" * 32),))
+    board = structs.replace(FRESH, credentials=(HeldCredential(TAG, kind, "CD" * 32),))
     refused = make_plan(board, GOAL, BoardHistory())
     assert refused.steps == ()
     assert f"--replace {TAG}:{kind}" in refused.hint
-    told = dataclasses.replace(GOAL, replace=frozenset({(TAG, kind)}))
+    told = structs.replace(GOAL, replace=frozenset({(TAG, kind)}))
     made = make_plan(board, told, BoardHistory())
     assert made.delete == ((TAG, kind),)
     assert made.writes == 4
@@ -120,22 +119,22 @@ def test_what_is_there_is_replaced_only_when_named(kind: int) -> None:
 @pytest.mark.contract("D10.2")
 def test_a_refusal_names_all_that_must_go_also_what_was_allowed_already() -> None:
     kinds = (PRIVATE_KEY, CLIENT_CERTIFICATE)
-    board = dataclasses.replace(
+    board = structs.replace(
         FRESH,
         credentials=tuple(HeldCredential(TAG, kind, "CD" * 32) for kind in kinds),
         certificate_algorithm="RSA",
     )
-    goal = dataclasses.replace(GOAL, certificate=CertificateSource.OPERATOR_CA)
+    goal = structs.replace(GOAL, certificate=CertificateSource.OPERATOR_CA)
     for told in ((), (PRIVATE_KEY,), (CLIENT_CERTIFICATE,)):
         replace = frozenset((TAG, kind) for kind in told)
-        refused = make_plan(board, dataclasses.replace(goal, replace=replace), BoardHistory())
+        refused = make_plan(board, structs.replace(goal, replace=replace), BoardHistory())
         assert refused.refusal.startswith("RSA-provisioned: ")
         for kind in kinds:
             assert f"--replace {TAG}:{kind}" in refused.hint
 
 
 def test_a_key_that_we_began_to_make_and_lost_is_made_again() -> None:
-    board = dataclasses.replace(FRESH, credentials=(HeldCredential(TAG, PRIVATE_KEY, "CD" * 32),))
+    board = structs.replace(FRESH, credentials=(HeldCredential(TAG, PRIVATE_KEY, "CD" * 32),))
     made = make_plan(board, GOAL, BoardHistory(key_begun=True))
     assert made.delete == ((TAG, PRIVATE_KEY),)
     assert made.has(ProvisioningStep.KEY)
@@ -148,14 +147,14 @@ def test_a_key_that_was_changed_by_someone_else_is_not_taken_for_ours() -> None:
     )
     assert (
         "does not know"
-        in make_plan(dataclasses.replace(READY, credentials=changed), GOAL, DONE).refusal
+        in make_plan(structs.replace(READY, credentials=changed), GOAL, DONE).refusal
     )
 
 
 def test_a_board_that_was_emptied_gets_a_new_key_and_a_new_registration_when_told() -> None:
     refused = make_plan(FRESH, GOAL, DONE)
     assert (refused.steps, refused.reason_code) == ((), "rekey")
-    made = make_plan(FRESH, dataclasses.replace(GOAL, rekey=True), DONE)
+    made = make_plan(FRESH, structs.replace(GOAL, rekey=True), DONE)
     assert made.has(ProvisioningStep.KEY)
     assert made.has(ProvisioningStep.CERTIFICATE)
     assert made.has(ProvisioningStep.REGISTER)
@@ -163,7 +162,7 @@ def test_a_board_that_was_emptied_gets_a_new_key_and_a_new_registration_when_tol
 
 def test_a_certificate_that_was_issued_and_not_written_is_only_written() -> None:
     held = tuple(one for one in READY.credentials if one.type != CLIENT_CERTIFICATE)
-    made = make_plan(dataclasses.replace(READY, credentials=held), GOAL, DONE)
+    made = make_plan(structs.replace(READY, credentials=held), GOAL, DONE)
     assert not made.has(ProvisioningStep.CERTIFICATE)
     assert made.has(ProvisioningStep.WRITE)
     assert made.writes == 1
@@ -177,7 +176,7 @@ def test_a_modem_key_signs_no_certificate_of_its_own() -> None:
 @pytest.mark.contract("D2.2")
 def test_the_device_id_is_the_uuid_or_a_prefix_with_the_imei() -> None:
     assert GOAL.device_id("u-1", "350457791234567") == "u-1"
-    prefixed = dataclasses.replace(GOAL, id_prefix="nrf-")
+    prefixed = structs.replace(GOAL, id_prefix="nrf-")
     assert prefixed.device_id("u-1", "350457791234567") == "nrf-350457791234567"
 
 
@@ -209,7 +208,7 @@ def test_a_plan_never_deletes_what_was_not_named_and_never_writes_online(
     registration: RegistrationMethod,
     origin: KeyOrigin,
 ) -> None:
-    board = dataclasses.replace(FRESH, mode=mode, credentials=tuple(held))
+    board = structs.replace(FRESH, mode=mode, credentials=tuple(held))
     prove = registration is not RegistrationMethod.CLAIM
     goal = Goal(TAG, CA, origin, certificate, registration, replace, prove=prove)
     made = make_plan(board, goal, known)

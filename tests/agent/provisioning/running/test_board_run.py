@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ledgers import boards_of
+from msgspec.structs import replace
 from signed_tokens import OTHER, keygen
 from standin import StandIn
 from virtual_tray import GOAL, TAG, PowerPulled, Tray, provision, station_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ledgers import boards_of
+from msgspec.structs import replace
 from standin import StandIn
 from virtual_tray import GOAL, TAG, PowerPulled, Tray, provision, station_of
 

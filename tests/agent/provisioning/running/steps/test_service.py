@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ledgers import boards_of
+from msgspec.structs import replace
 from standin import StandIn
 from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
