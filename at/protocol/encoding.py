@@ -3,7 +3,6 @@
 import re
 
 from at.protocol.errors import UnsafeArgument
-from at.protocol.redaction.command_redaction import without_secrets
 
 # CR and LF end a command, NUL may, Ctrl-Z and Esc end or abort a text, backspace and DEL edit it.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -70,4 +69,7 @@ def _named(match: re.Match[str]) -> str:
 
 def _shown(line: str) -> str:
     """Return the name of the command: its values may be secret, also where they break V.250."""
+    # Only here: what a program writes is hardly ever refused, and loading this takes time.
+    from at.protocol.redaction.command_redaction import without_secrets
+
     return repr(re.split("[=?]", without_secrets(line), maxsplit=1)[0][:24])

@@ -12,7 +12,6 @@ from agent.config.identity_keys import IdentityKeys, UntrustedSignature
 from agent.provisioning.boards import board
 from agent.provisioning.boards.limits import Quantity
 from agent.provisioning.ca.certificates import pem_of_der
-from at.causes.live import likeliest_cause
 from at.causes.written_pem import defect_in
 from at.commands.clock import ReadClock, SetClock, clock_text
 from at.commands.credentials import (
@@ -174,6 +173,9 @@ class ModemBoard:
 
     async def cause(self) -> Cause | None:
         """Return the likeliest cause of trouble, None where the modem shows none."""
+        # Only here: it is asked of a board that has failed.
+        from at.causes.live import likeliest_cause
+
         return await likeliest_cause(self._modem)
 
     async def write(self, tag: int, kind: int, content: str) -> None:
