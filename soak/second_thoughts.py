@@ -358,7 +358,7 @@ def changed(usual: Goal, dice: random.Random) -> Goal:
 
 def paste(bench: Bench, refused: Outcome, goal: Goal, ca: Path) -> None:
     """Run a refused board alone with what its hint says."""
-    options = refused.hint.partition(" allows it")[0]
+    options = refused.hint.partition(" allows it")[0].replace("`", " ")
     told = goal
     for tag, kind, rekey, second_tag, device_id in _OPTION.findall(options):
         if tag:
