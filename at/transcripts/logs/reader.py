@@ -94,7 +94,8 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     text = TextIOWrapper(file, encoding, errors)
     heads = _heads(iter(lambda: text.readline(_LONGEST_LINE), ""))
     first = list(islice(heads, 10 * _SAMPLE_LINES))
-    if all(shapes.HEX_DUMP.line.match(head.text) or _OFFSET.fullmatch(head.text) for head in first):
+    others = [head for head in first if not shapes.HEX_DUMP.line.match(head.text)]
+    if len(others) < len(first) and all(_OFFSET.fullmatch(head.text) for head in others):
         raise TranscriptError(
             f"this looks like {shapes.HEX_DUMP.name}: a log is needed", hint=_WHICH_LOG
         )

@@ -343,7 +343,17 @@ def test_a_stray_quote_keeps_no_more_than_a_key_is_long() -> None:
     assert max(line.text.count("\n") for line in lines) <= 501
 
 
-def test_a_log_whose_lines_begin_with_a_time_is_no_dump_in_hex() -> None:
-    log = b"10:00:00 TX: AT+CFUN?\n10:00:01 RX: +CFUN: 1\n10:00:01 RX: OK\n"
-    read = [line.text for line in read_lines(io.BufferedReader(io.BytesIO(log)))]
-    assert read == ["AT+CFUN?", "+CFUN: 1", "OK"]
+@pytest.mark.parametrize(
+    ("log", "read"),
+    [
+        (
+            b"10:00:00 TX: AT+CFUN?\n10:00:01 RX: +CFUN: 1\n10:00:01 RX: OK\n",
+            ["AT+CFUN?", "+CFUN: 1", "OK"],
+        ),
+        (b"001018340000018\n", ["001018340000018"]),
+    ],
+    ids=["times before lines", "an IMEI alone"],
+)
+def test_a_log_with_hex_digits_is_no_dump_in_hex(log: bytes, read: list[str]) -> None:
+    lines = read_lines(io.BufferedReader(io.BytesIO(log)))
+    assert [line.text for line in lines] == read
