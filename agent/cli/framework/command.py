@@ -273,7 +273,7 @@ def run_command_line(root: click.Command) -> int:
         failure = _describe(error)
         if failure is None:
             raise
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
             discard_output()
             as_json = False  # it would not arrive
         code, kind, message, hint = failure
@@ -301,6 +301,9 @@ def _describe(error: Exception) -> tuple[int, str, str, str] | None:
             f"{error.filename or 'output'}: {error.strerror}",
             usual_hint(error),
         )
+    if isinstance(error, FileNotFoundError):  # of tempfile, which names all the folders it tried
+        hint = "`df -h` shows which disk is full; TMPDIR names another folder"
+        return exit_code_of(error), "file", str(error.strerror), hint
     if isinstance(error, UnicodeEncodeError):
         # A path may have any bytes; what is sent, or kept as text, may not.
         for word in sys.argv[1:]:

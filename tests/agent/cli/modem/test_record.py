@@ -57,6 +57,16 @@ def test_a_recording_for_which_there_is_no_room_leaves_no_file(tmp_path: Path) -
     assert not path.exists()
 
 
+def test_where_nothing_temporary_can_be_written_the_folders_are_named(tmp_path: Path) -> None:
+    line = shlex.join([*CELLAGENT, "modem", "record", "--port", "virtual:", "--", "true"])
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 0; exec {line}"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    [told, hint] = done.stderr.splitlines()
+    assert (done.returncode, "'/tmp'" in told, "TMPDIR" in hint) == (1, True, True)
+
+
 @pytest.mark.contract("C9")
 @pytest.mark.parametrize("registration", ["onboard", "public-key", "claim"])
 async def test_a_recorded_provisioning_replays_without_the_board(
