@@ -90,7 +90,7 @@ def thoughts(smoke: bool) -> Iterator[Row]:
 
     def trial(there: _Distance, smoke: bool) -> Iterator[Row]:
         rounds = 1 if smoke else 50
-        wrongs = second_thoughts(there.station, random.Random(SEED), rounds, there.new_ledger)
+        wrongs = second_thoughts(there.station, SEED, rounds, there.new_ledger)
         what = f"keys that died without a word in {rounds} rounds of second thoughts"
         yield Row(what, len(wrongs), "keys", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
 

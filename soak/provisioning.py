@@ -82,7 +82,7 @@ def thoughts(smoke: bool) -> Iterator[Row]:
     """Have second thoughts about boards that are done: other tags, devices, keys and ways."""
     rounds = 2 if smoke else 1000
     with quiet_service() as station:
-        wrongs = second_thoughts(station, random.Random(SEED), rounds)
+        wrongs = second_thoughts(station, SEED, rounds)
     what = f"keys that died without a word in {rounds} rounds of second thoughts"
     yield Row(what, len(wrongs), "keys", 0, "; ".join(wrongs[:3]) or f"seed {SEED}")
 
