@@ -53,6 +53,18 @@ def test_the_agent_shows_what_it_does_and_with_any_v_the_detail(
     assert len(capsys.readouterr().err.splitlines()) == shown
 
 
+@pytest.mark.contract("O4.5")
+@pytest.mark.parametrize("name", ["httpx", "httpcore", "asyncio"])
+def test_the_detail_of_libraries_is_no_detail_of_the_agent(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_of_the_agent(2)
+    logging.getLogger(name).info("each request, each slow callback")
+    assert capsys.readouterr().err == ""
+    logging.getLogger(name).warning("what is wrong")
+    assert "what is wrong" in capsys.readouterr().err
+
+
 def test_a_line_of_the_agent_is_one_redacted_object_that_names_kit_and_concern(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
+import httpx
 import pytest
+from answering_transport import answering_transport
 from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
@@ -131,6 +133,17 @@ async def test_every_page_is_walked_with_progress(service: Observability, standi
     for wrong in ({"per_page": 101}, {"per_page": 0}, {"page": 0}):
         with pytest.raises(UsageError):
             await service.page(EVENT, **wrong)
+
+
+@pytest.mark.contract("O2.1")
+async def test_an_item_that_is_no_object_is_shown_as_its_value() -> None:
+    paging = {"item_count": 2, "page_count": 1, "per_page": 100, "page": 1, "total_count": 2}
+    page = {"data": ["a", 1], "paging": paging}
+    transport = answering_transport(lambda _: httpx.Response(200, json=page))
+    keyring = Keyring([OrganizationToken(Secret("test-token"))])
+    async with HttpClient(transport, {Host.API: "http://127.0.0.1"}, keyring) as client:
+        found = await listed(Observability(client, "org", "project").list(EVENT))
+    assert [each.raw for each in found] == [{"value": "a"}, {"value": 1}]
 
 
 @pytest.mark.contract("O2.4", "O2.3")
