@@ -55,7 +55,9 @@ class BenchView:
         self._json = session.json
         self._watches = watches
         self._quiet = quiet
-        self._terminal = sys.stderr  # before a live table takes its place
+        # Before a live table takes their place: one of rich before 15 is no terminal.
+        self._terminal = sys.stderr
+        self._drawn_alone = sys.stdout.isatty()
         self.outcomes: list[Outcome] = []
         self.prompt: Callable[[], str] = lambda: ""
         self._tray = tray
@@ -123,7 +125,7 @@ class BenchView:
             self._ring()
         if self._json:
             emit(outcome.to_json(slot.seconds))
-        elif self._live is None or not sys.stdout.isatty():
+        elif self._live is None or not self._drawn_alone:
             place = _name(outcome.location)
             say(f"{place}: {result_of(outcome)} ({outcome.step}, {slot.seconds:.1f} s)")
             if outcome.hint and not outcome.ok:
