@@ -76,7 +76,8 @@ def _request(der: bytes) -> KeyBody:
         names = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         subject = request.subject.rfc4514_string()
         self_signed = request.is_signature_valid
-    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion) as wrong:
+    # A name of no text is a KeyError of cryptography 46.
+    except (ValueError, TypeError, KeyError, UnsupportedAlgorithm, x509.InvalidVersion) as wrong:
         raise ParseError("the signing request cannot be read") from wrong
     if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
         raise ParseError("the signing request's key is not on the curve P-256")
