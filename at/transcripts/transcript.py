@@ -26,16 +26,21 @@ in any order.
 """
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import IO, AnyStr
 
 from at.protocol.errors import TranscriptError
 from at.transcripts.exchanges import split_exchanges
 from at.transcripts.rules import unescape
 from at.transcripts.steps import TERMINATOR, VERSION, StepReader, TranscriptStep, format_step
 
+LARGEST = 256 * 1024 * 1024
+"""Bytes of a transcript or a log: days of a modem's talk. A device may have no end."""
+_BEGINNING = re.compile(r"\s*(?:#|@[\d.]+ |\??[<>!])")
 _HEADER = re.compile(r"#\s*([A-Za-z][A-Za-z-]*)\s*:\s*(.*?)\s*")
 
 
@@ -73,7 +78,8 @@ def load_transcript(path: str | Path) -> Transcript:
     """Read a transcript's file. Raises TranscriptError."""
     file = Path(path)
     try:
-        text = file.read_text("utf-8", "surrogateescape")
+        with file.open(encoding="utf-8", errors="surrogateescape") as opened:
+            text = read_session(opened)
     except OSError as error:
         raise TranscriptError(f"cannot read the transcript {path}: {error.strerror}") from error
     if "\0" in text:
@@ -85,7 +91,24 @@ def load_transcript(path: str | Path) -> Transcript:
         return replace(parse_transcript(text.removeprefix("\ufeff")), file=file)
     except TranscriptError as error:
         what = f"{path}: {error}"
-        raise TranscriptError(what, hint=error.hint, line=error.line, file=file) from error
+        hint = error.hint
+        if not _BEGINNING.match(text):
+            hint = (
+                f"if it is a terminal's log, `cellagent modem import {shlex.quote(str(path))} "
+                f"--output session.transcript` makes a transcript of it; else {hint}"
+            )
+        raise TranscriptError(what, hint=hint, line=error.line, file=file) from error
+
+
+def read_session(source: IO[AnyStr]) -> AnyStr:
+    """Return the whole of a transcript or a log. Raises TranscriptError for one without end."""
+    data = source.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise TranscriptError(
+            f"{source.name}: over {LARGEST >> 20} MiB, or without end: no session of a modem",
+            hint="cut out the part that matters",
+        )
+    return data
 
 
 def parse_transcript(text: str) -> Transcript:

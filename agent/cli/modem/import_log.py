@@ -1,6 +1,7 @@
 """`cellagent modem import`: a transcript from a terminal's log."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -23,9 +24,10 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
     """
     from agent.config.private_files import new_private
     from at.transcripts.importer import import_log
-    from at.transcripts.transcript import format_transcript
+    from at.transcripts.transcript import format_transcript, read_session
 
-    data = sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes()
+    with nullcontext(sys.stdin.buffer) if log == "-" else Path(log).open("rb") as source:
+        data = read_session(source)
     imported = import_log(data, keep_identity=keep_identity)
     steps = len(imported.transcript.steps)
     text = format_transcript(imported.transcript)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from at.protocol.errors import TranscriptError
+from at.transcripts import transcript
 from at.transcripts.rules import escape, unescape
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import (
@@ -121,3 +122,24 @@ def test_a_file_that_is_no_text_is_refused_with_the_way_out(
         load_transcript(file)
     assert "iconv" in failure.value.hint
     assert failure.value.file == file
+
+
+def test_a_file_without_end_is_refused_and_not_read_until_memory_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transcript, "LARGEST", 100)
+    with pytest.raises(TranscriptError, match="/dev/zero: over 0 MiB, or without end"):
+        load_transcript("/dev/zero")
+
+
+@pytest.mark.parametrize(("first", "hint"), [("AT> AT+CGMR\n", "cellagent modem import"),
+                                             ("> AT\n- OK\n", "a step begins with")])  # fmt: skip
+def test_a_terminals_log_is_told_how_to_become_a_transcript(
+    tmp_path: Path, first: str, hint: str
+) -> None:
+    file = tmp_path / "terminal log.txt"
+    file.write_text(first)
+    with pytest.raises(TranscriptError) as failure:
+        load_transcript(file)
+    assert failure.value.hint.removeprefix("if it is a terminal's log, `").startswith(hint)
+    assert (f"'{file}'" in failure.value.hint) == hint.startswith("cellagent")

@@ -51,6 +51,12 @@ def test_a_log_of_another_kind_is_refused_and_half_a_log_is_warned_of(tmp_path: 
     assert "warning" not in whole.stderr
 
 
+def test_a_log_without_end_is_refused(tmp_path: Path) -> None:
+    endless = run(tmp_path, "import", "/dev/zero")
+    assert endless.returncode == 1
+    assert "/dev/zero: over 256 MiB, or without end" in endless.stderr
+
+
 def test_no_spelling_of_a_secret_command_or_answer_is_imported(tmp_path: Path) -> None:
     lines = [
         f"{'TX' if sent else 'RX'}: {line}\nRX: ERROR\n"
