@@ -32,15 +32,16 @@ _KEY_FIRST = re.compile(r"([a-z_]+\.[a-z_.]+[a-z_])(?=:? )")
 _MEANT = re.compile(r"did you mean '([^']+)'\?")
 
 
-def pasteable_hint(hint: str, message: str, session: Session) -> str:
+def pasteable_hint(hint: str, message: str, session: Session, port: str = "") -> str:
     """Return a hint whose commands are whole, with profile and port as this one was given them.
 
-    One that sends people to the profile names it in any case. The word for which `message` and
-    hint name another is corrected in the command that was typed.
+    `port` is that of the kit, where there are several. A hint that sends people to the profile
+    names it in any case. The word for which `message` and hint name another is corrected in the
+    command that was typed.
     """
     from agent.daemon.status import pasteable
 
-    hint = hint or _of_the_key(message)
+    hint = pasteable(hint or _of_the_key(message), "", port)
     hint = _OPTION.sub(lambda found: _typed_with(found[1]), hint)
     hint = _MEANT.sub(lambda found: _meant(found[1], message) or found[0], hint)
     if "loaded" in vars(session):

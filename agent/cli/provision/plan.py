@@ -83,4 +83,4 @@ def _show(board: PlannedBoard, session: Session) -> None:
 
 
 def _hint(board: PlannedBoard, session: Session) -> str:
-    return pasteable_hint(board.plan.hint, board.plan.refusal, session)
+    return pasteable_hint(board.plan.hint, board.plan.refusal, session, board.location.port)

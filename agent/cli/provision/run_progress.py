@@ -33,9 +33,12 @@ if TYPE_CHECKING:
 
 def next_step(outcomes: Sequence[Outcome], *, cut_off: bool) -> str:
     """Return what to do where not every board is right; a refused one is refused by a rerun too."""
-    if cut_off or any(not one.ok and one.outcome != "refused" for one in outcomes):
-        return "the same command again; what is done is left alone"
-    return "what `try` says of each board"
+    wrong = [one for one in outcomes if not one.ok]
+    first = "what `try` says of each board"
+    if not cut_off and all(one.outcome == "refused" for one in wrong):
+        return first
+    again = "the same command again; what is done is left alone"
+    return f"{first}, then {again}" if any(one.hint for one in wrong) else again
 
 
 _REFRESHES_PER_S = 4
@@ -117,19 +120,16 @@ class BenchView:
 
     def end(self, outcome: Outcome, slot: Slot) -> None:
         """Show the outcome of the board in a slot."""
-        if outcome.hint:
-            hint = pasteable_hint(outcome.hint, outcome.reason, self._session)
-            outcome = replace(outcome, hint=hint)
         self.outcomes.append(outcome)
         if slot.state is SlotState.FAIL:
             self._ring()
         if self._json:
-            emit(outcome.to_json(slot.seconds))
+            emit(replace(outcome, hint=self._hint(outcome)).to_json(slot.seconds))
         elif self._live is None or not self._drawn_alone:
             place = _name(outcome.location)
             say(f"{place}: {result_of(outcome)} ({outcome.step}, {slot.seconds:.1f} s)")
             if outcome.hint and not outcome.ok:
-                say(f"  try: {outcome.hint}")
+                say(f"  try: {self._hint(outcome)}")
         elif self._watches and not outcome.ok:
             self._show_failure([slot.name], outcome)  # above the table: it may leave that
 
@@ -182,7 +182,14 @@ class BenchView:
     def _show_failure(self, names: Sequence[str], end: Outcome) -> None:
         note(f"{', '.join(names)}\n  {end.outcome} at {end.step}: {end.reason}")
         if end.hint:
-            note(f"  try: {end.hint}")
+            note(f"  try: {self._hint(end, alone=len(names) == 1)}")
+
+    def _hint(self, end: Outcome, *, alone: bool = True) -> str:
+        """Return an outcome's hint, for this board alone or for all that failed like it."""
+        if not end.hint:
+            return ""
+        port = end.location.port if alone else ""
+        return pasteable_hint(end.hint, end.reason, self._session, port)
 
 
 class _OncePerRun(logging.Filter):

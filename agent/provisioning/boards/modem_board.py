@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _INVALID_CONTENT = 527
 _NOT_FOUND = 513
 _ATTEST = "AT%ATTESTTOKEN"
+_NO_TIME = "`--set-clock` sets it from this host's; `cellagent modem on`, the network's"
 _NO_KEYS = IdentityKeys()
 
 
@@ -227,7 +228,11 @@ class ModemBoard:
 
     async def token(self, subject: str, life_s: int, tag: int) -> Jwt:
         """Return a JWT. Raises NoModemTime where the modem does not know the time."""
-        return await self._modem.send(MakeJwt(subject, "", life_s, tag))
+        try:
+            return await self._modem.send(MakeJwt(subject, "", life_s, tag))
+        except NoModemTime as error:
+            error.hint = _NO_TIME
+            raise
 
     async def attestation(self) -> str:
         """Return the attestation token as the modem gave it, checked to be one.
@@ -251,8 +256,7 @@ class ModemBoard:
 
         if not await self._has_time():
             raise NoModemTime(
-                "the module's clock is not set, so that it makes no token",
-                hint="`--set-clock` sets it from this host's; `cellagent modem on`, the network's",
+                "the module's clock is not set, so that it makes no token", hint=_NO_TIME
             )
         made = await self._modem.send(MakeRegistrationToken(team_id))
         if (made.device_uuid.lower(), made.team_id) != (uuid.lower(), team_id):

@@ -425,3 +425,20 @@ async def test_a_record_outlives_a_kill_of_the_run_and_of_its_command(
         assert again.code == 0, again.err
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [one["run"]["outcome"] for one in records] == ["done", "unchanged"]
+
+
+async def test_boards_that_know_no_time_are_told_of_the_option_that_gives_it(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 2) as kits:
+        untimed = boards_of(await provision("run", *ports(kits), "--json"))
+        shown = await provision("run", *ports(kits))
+        for line in untimed:
+            assert "it does not know the time" in line["reason"]
+            one = f"`cellagent modem on --port {line['board']['port']}`"
+            assert one in line["try"]
+            assert one in shown.out
+        pasted = untimed[0]["try"].partition("`cellagent provision ")[2].partition("`")[0]
+        done = await provision(*shlex.split(pasted))
+    assert done.code == 0, done.out + done.err

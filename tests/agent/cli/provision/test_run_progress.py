@@ -8,8 +8,8 @@ from agent.cli.provision.run_progress import next_step
 from agent.provisioning.running.outcome import Outcome
 
 
-def ended(outcome: str) -> Outcome:
-    return Outcome(location=place("A1"), outcome=outcome, step="key", exit=4)
+def ended(outcome: str, hint: str = "") -> Outcome:
+    return Outcome(location=place("A1"), outcome=outcome, step="key", exit=4, hint=hint)
 
 
 def test_a_rerun_is_advised_where_it_helps_and_nowhere_else() -> None:
@@ -17,3 +17,5 @@ def test_a_rerun_is_advised_where_it_helps_and_nowhere_else() -> None:
     assert next_step([refused], cut_off=False) == "what `try` says of each board"
     assert next_step([refused, failed], cut_off=False).startswith("the same command again")
     assert next_step([refused], cut_off=True).startswith("the same command again")
+    told = next_step([ended("failed", "`--set-clock` sets it")], cut_off=False)
+    assert told.startswith("what `try` says of each board, then the same command again")
