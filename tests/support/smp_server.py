@@ -48,7 +48,8 @@ class SmpKit:
     mood: str = "good"
     """good; mute (no answer at all); dead (never back after a restart); no-swap (MCUboot refuses
     the image); crash (the new image falls over, so the next restart goes back); cut (the line
-    goes dead after half an upload); lossy (packets of an upload are lost, and answers)."""
+    goes dead after half an upload); lossy (packets of an upload are lost, and answers); late (an
+    answer comes when nobody waits for it any more, before the next one)."""
     mode: int | None = None
     """The mode of MCUboot, if its application can tell it."""
     uploads: int = 0
@@ -58,6 +59,7 @@ class SmpKit:
     _upload_size: int = 0
     _upload_sha: bytes = b""
     _deaf: bool = False
+    _late: bytes = b""
     _restarting: asyncio.TimerHandle | None = None
     port: str = ""
     say: Callable[[bytes], None] = lambda _data: None
@@ -218,7 +220,18 @@ class SmpKit:
             sequence=head.sequence,
             command_id=head.command_id,
         )
+        late, self._late = self._late, b""
+        if late:
+            self.say(encoded(late))
+        elif self.mood == "late" and "off" in body and self.requests % 9 == 5:
+            self._late = answered.BYTES + reply
+            return None
         return answered.BYTES + reply
+
+
+def encoded(frame: bytes) -> bytes:
+    """Return a frame as it stands on a line of text."""
+    return b"".join(packet.encode(frame, line_length=128))
 
 
 class SmpLine:
@@ -244,7 +257,7 @@ class SmpLine:
             except StopIteration as whole:
                 self._decoder = None
                 if (answer := self._kit.frame(bytes(whole.value))) is not None:
-                    self._kit.say(b"".join(packet.encode(answer, line_length=128)))
+                    self._kit.say(encoded(answer))
 
 
 def booted(folder: Path, running: Path, **options: Any) -> SmpKit:

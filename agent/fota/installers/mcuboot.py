@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
 """The first packet erases the slot: seconds per 100 kB on some flash."""
+_SEQUENCE = 6
+"""Where the header of a request and of its answer has the number that both share."""
 _TRIES = 2
 """Times that a packet of an upload is sent: one that a line lost a byte of has no answer."""
 _SILENCES = 20
@@ -223,9 +225,24 @@ class McubootInstaller:
                 except (CBORError, SMPException, ValueError, TypeError, AssertionError) as odd:
                     raise SMPClientException(str(odd) or type(odd).__name__) from odd
 
+        class Transport(SMPSerialTransport):
+            """Leaves out an answer that comes after its request was given up."""
+
+            asked = b""
+
+            async def send(self, data: bytes) -> None:
+                self.asked = data
+                await super().send(data)
+
+            async def receive(self) -> bytes:
+                while True:
+                    frame = await super().receive()
+                    if frame[_SEQUENCE : _SEQUENCE + 1] == self.asked[_SEQUENCE : _SEQUENCE + 1]:
+                        return frame
+
         # What it would warn of is raised as well, and then told in our words.
         logging.getLogger("smpclient").setLevel(logging.CRITICAL)
-        transport = SMPSerialTransport(baudrate=self.baud, exclusive=True)
+        transport = Transport(baudrate=self.baud, exclusive=True)
         client = Client(transport, self.port, timeout_s=_ANSWER_S)
         try:
             await self._connect(client)

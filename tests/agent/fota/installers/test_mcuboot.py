@@ -145,6 +145,13 @@ async def test_an_upload_over_a_line_that_loses_packets_and_answers_comes_to_its
         assert served.uploads == 2
 
 
+async def test_an_answer_that_comes_late_is_that_of_no_other_request(tmp_path: Path) -> None:
+    async with kit(tmp_path, mood="late") as served:
+        installer, new = McubootInstaller(served.port), package(tmp_path)
+        await installer.install(new, lambda *_: None)
+        assert await read_back(installer, new, before="1.0.0", clock=QuickClock()) == "2.0.1.7"
+
+
 async def test_an_upload_that_is_lost_again_and_again_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
