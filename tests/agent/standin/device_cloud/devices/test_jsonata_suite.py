@@ -38,6 +38,7 @@ TOO_SLOW = {
 
 @pytest.mark.contract("D4.4")
 @pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utc:DeprecationWarning")  # from 3.12 on
 @pytest.mark.skipif(not SUITE.exists(), reason="no JSONata suite here: ./scripts/peers fetches it")
 def test_the_engine_agrees_with_the_official_suite_but_for_what_is_named() -> None:
     datasets = {file.stem: json.loads(file.read_text()) for file in SUITE.glob("datasets/*.json")}
