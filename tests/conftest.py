@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import cpu_seconds
@@ -61,10 +61,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.stash[_warm] = warm_start.install()
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Have the collector of garbage walk what a test made, and not each time all of the tests."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()  # a quarter of the time of finding the tests, which all stay
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
