@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import secrets
 from typing import TYPE_CHECKING
 
@@ -19,24 +20,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.x509 import Name
 
 
 # AlgorithmIdentifier of ecdsa-with-SHA256 with the explicit NULL that the modem puts there,
 # although RFC 5758 section 3.2 leaves it out.
 _ECDSA_WITH_NULL = bytes.fromhex("300c06082a8648ce3d0403020500")
 
+_PRINTABLE = re.compile(r"[A-Za-z0-9 '()+,./:=?-]+")
+_UTF8, _PRINTABLE_STRING, _IA5_STRING = 0x0C, 0x13, 0x16
+
+_SIZES = range(1, 2**16)
+
+# Name -> its OID in DER, the type and the size in bytes of its text (RFC 5280, appendix A.1).
 _SUBJECT_NAMES = {
-    "CN": "2.5.4.3",
-    "C": "2.5.4.6",
-    "L": "2.5.4.7",
-    "ST": "2.5.4.8",
-    "O": "2.5.4.10",
-    "OU": "2.5.4.11",
-    "SN": "2.5.4.4",
-    "SERIALNUMBER": "2.5.4.5",
-    "EMAILADDRESS": "1.2.840.113549.1.9.1",
+    "CN": ("0603550403", _UTF8, range(1, 65)),
+    "C": ("0603550406", _PRINTABLE_STRING, range(2, 3)),
+    "L": ("0603550407", _UTF8, _SIZES),
+    "ST": ("0603550408", _UTF8, _SIZES),
+    "O": ("060355040a", _UTF8, _SIZES),
+    "OU": ("060355040b", _UTF8, _SIZES),
+    "SN": ("0603550404", _UTF8, _SIZES),
+    "SERIALNUMBER": ("0603550405", _PRINTABLE_STRING, _SIZES),
+    "EMAILADDRESS": ("06092a864886f70d010901", _IA5_STRING, _SIZES),
 }
+
+# The attribute extensionRequest with one extension, which is critical: a key usage of signature,
+# non-repudiation, key encipherment and key agreement (RFC 5280 section 4.2.1.3).
+_KEY_USAGE = bytes.fromhex("a021301f06092a864886f70d01090e31123010300e0603551d0f0101ff0404030203e8")
 
 
 def new_key() -> str:
@@ -121,45 +131,30 @@ def _sign(key: EllipticCurvePrivateKey, message: bytes) -> bytes:
 def signing_request(key: EllipticCurvePrivateKey, attributes: str, common_name: str) -> bytes:
     """Return a PKCS#10 request in DER (RFC 2986), with the modem's NULL in its algorithm.
 
-    The signature is over the request's own bytes, so the NULL leaves it valid.
+    Written here, as `cryptography.x509` would take half the time of a kit's first key to import.
     """
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=True,
-        key_encipherment=True,
-        key_agreement=True,
-        data_encipherment=False,
-        key_cert_sign=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    builder = x509.CertificateSigningRequestBuilder().subject_name(_name(attributes, common_name))
-    request = builder.add_extension(usage, critical=True).sign(key, hashes.SHA256())
-    body = request.tbs_certrequest_bytes
-    signature = _sign(key, body)
-    return _tlv(0x30, body + _ECDSA_WITH_NULL + _tlv(0x03, b"\0" + signature))
+    version = _tlv(0x02, b"\0")
+    body = _tlv(0x30, version + _name(attributes, common_name) + public_der(key) + _KEY_USAGE)
+    return _tlv(0x30, body + _ECDSA_WITH_NULL + _tlv(0x03, b"\0" + _sign(key, body)))
 
 
-def _name(attributes: str, common_name: str) -> Name:
-    from cryptography import x509
-
+def _name(attributes: str, common_name: str) -> bytes:
+    """Return a distinguished name in DER. Raises BadRequest."""
     if not attributes:
         attributes = f"CN={common_name}"
-    parts = []
+    parts = b""
     for piece in attributes.split(","):
-        key, sign, value = piece.partition("=")
-        oid = _SUBJECT_NAMES.get(key.strip().upper())
-        if oid is None or not sign or not value:
+        key, _, value = piece.partition("=")
+        name, text = key.strip().upper(), value.encode()
+        if name not in _SUBJECT_NAMES:
             raise BadRequest
-        try:
-            parts.append(x509.NameAttribute(x509.ObjectIdentifier(oid), value))
-        except ValueError as error:  # such as a country that has not two letters
-            raise BadRequest from error
-    return x509.Name(parts)
+        oid, kind, sizes = _SUBJECT_NAMES[name]
+        if len(text) not in sizes or (
+            kind == _PRINTABLE_STRING and not _PRINTABLE.fullmatch(value)
+        ):
+            raise BadRequest
+        parts += _tlv(0x31, _tlv(0x30, bytes.fromhex(oid) + _tlv(kind, text)))
+    return _tlv(0x30, parts)
 
 
 def _tlv(tag: int, value: bytes) -> bytes:

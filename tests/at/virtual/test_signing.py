@@ -5,17 +5,35 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import cbor2
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import NameOID
 from openssl import openssl
 from virtual_modems import printed, quoted, switched_on, unpadded
 
+from at.tokens.csr import elements
 from at.virtual.command_line import BadRequest
 from at.virtual.modem import VirtualModem
 from at.virtual.signing import load_key, new_key, signing_request
 
+OIDS = {
+    "CN": NameOID.COMMON_NAME,
+    "cn": NameOID.COMMON_NAME,
+    "C": NameOID.COUNTRY_NAME,
+    "L": NameOID.LOCALITY_NAME,
+    "ST": NameOID.STATE_OR_PROVINCE_NAME,
+    "OU": NameOID.ORGANIZATIONAL_UNIT_NAME,
+    "O": NameOID.ORGANIZATION_NAME,
+    "SN": NameOID.SURNAME,
+    "SERIALNUMBER": NameOID.SERIAL_NUMBER,
+    "EMAILADDRESS": NameOID.EMAIL_ADDRESS,
+}
 NULL_IN_ALGORITHM = bytes.fromhex("300c06082a8648ce3d0403020500")
 
 
@@ -113,7 +131,61 @@ def test_a_token_is_signed_and_says_who_and_for_whom(tmp_path: Path) -> None:
     assert claims["iat"] == 1_700_000_000
 
 
-@pytest.mark.parametrize("attributes", ["CN", "CN=", "XX=1", "C=NOR", "CN=a,,O=b"])
+LONG = "L=" + 300 * "l"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "",
+        "CN=a=b",
+        " cn = b ",
+        "SN=\u00e9,SERIALNUMBER=1 2,C=NO",
+        "EMAILADDRESS=a@b,OU=c,ST=d,O=e",
+        LONG,
+    ],
+)
+def test_the_request_is_the_one_that_cryptography_builds(attributes: str) -> None:
+    key = load_key(new_key())
+    assert key is not None
+    names = [piece.partition("=")[::2] for piece in (attributes or "CN=a-kit").split(",")]
+    subject = x509.Name([x509.NameAttribute(OIDS[name.strip()], text) for name, text in names])
+    usage = x509.KeyUsage(
+        digital_signature=True, content_commitment=True, key_encipherment=True, key_agreement=True,
+        data_encipherment=False, key_cert_sign=False, crl_sign=False, encipher_only=False,
+        decipher_only=False,
+    )  # fmt: skip
+    builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
+    built = builder.add_extension(usage, critical=True).sign(key, hashes.SHA256())
+    assert elements(signing_request(key, attributes, "a-kit"))[0] == built.tbs_certrequest_bytes
+
+
+def test_the_first_key_imports_nothing_that_only_certificates_need() -> None:
+    code = (
+        "import sys; from at.virtual.signing import *;"
+        "signing_request(load_key(new_key()), '', 'a-kit');"
+        "print('cryptography.x509' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert told.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        *(
+            "CN",
+            "CN=",
+            "XX=1",
+            "C=NOR",
+            "CN=a,,O=b",
+            "C=N",
+            f"CN={65 * 'n'}",
+            f"CN={33 * chr(233)}",
+        ),
+        *("SERIALNUMBER=1_2", "C=\u00e9"),
+    ],
+)
 def test_a_subject_that_no_certificate_can_have_is_refused(attributes: str) -> None:
     key = load_key(new_key())
     assert key is not None
