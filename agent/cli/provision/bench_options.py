@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from agent.provisioning.boards.modem_board import ModemBoard
     from agent.provisioning.ledger import Ledger
     from agent.provisioning.planning.goal import Goal
+    from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.batch import OpenBoard
     from agent.provisioning.running.steps.registrar import Registrar
     from agent.provisioning.running.tray import Tray
@@ -262,21 +264,57 @@ def tray_of(given: BenchOptions, profile: ProvisioningSettings, found: list[Boar
 
 
 def require_extras(profile: ProvisioningSettings) -> None:
-    """Raise MissingExtra before a board is looked for, and before a PIN is asked for."""
-    from agent.provisioning.ledger.opening import require_driver
+    """Raise MissingExtra before a board is looked for, and before a PIN is asked for.
 
-    require_driver(profile.ledger)
+    The ledger's driver is loaded: in the thread that opens the ledger, which shares the
+    interpreter with what is loaded beside it, that would take three times as long.
+    """
+    from agent.provisioning.ledger.opening import load_driver
+
+    load_driver(profile.ledger)
     if is_pkcs11(profile.device_ca_key_file):
         require("a device CA's key on a token", "pkcs11")
 
 
-def ledger_of(configuration: Configuration, *, writes: bool) -> Ledger:
-    """Open the profile's ledger: PostgreSQL where it is shared, else a file in the state folder."""
+@contextmanager
+def early_ledger(configuration: Configuration) -> Iterator[AsyncLedger]:
+    """Begin to open the profile's ledger, to be written, while the block checks what is asked.
+
+    It may be far away: it is reached and looked at meanwhile. Nothing of it changes before the
+    block has ended, nor ever where the block raises.
+    """
+    from agent.provisioning.running.async_ledger import AsyncLedger
+
+    checked: Future[None] = Future()
+    ledger = AsyncLedger(
+        partial(ledger_of, configuration, writes=True, before_change=checked.result)
+    )
+    try:
+        yield ledger
+    except BaseException:
+        checked.cancel()
+        ledger.close()
+        raise
+    checked.set_result(None)
+
+
+def ledger_of(
+    configuration: Configuration,
+    *,
+    writes: bool,
+    before_change: Callable[[], object] = lambda: None,
+) -> Ledger:
+    """Open the profile's ledger: PostgreSQL where it is shared, else a file in the state folder.
+
+    `before_change` is as that of open_ledger.
+    """
     from agent.provisioning.ledger import open_ledger
 
     address, password = ledger_address(configuration)
     station = configuration.profile.provisioning.station or socket.gethostname()
-    return open_ledger(address, station, password=password, writes=writes)
+    return open_ledger(
+        address, station, password=password, writes=writes, before_change=before_change
+    )
 
 
 def ledger_address(configuration: Configuration) -> tuple[str, str]:

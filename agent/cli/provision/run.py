@@ -104,11 +104,6 @@ def command(
     BOARD is a port as `cellagent ports` lists it, serial:NUMBER, or tcp://HOST:PORT; without one,
     it is the kit of the profile.
     """
-    from agent.cli.provision.operator_ca import load_operator_ca
-    from agent.provisioning.planning.goal import RegistrationMethod
-    from agent.provisioning.running.batch import require_count
-    from agent.provisioning.running.scans import require_pattern
-
     if scan and not watch:
         raise UsageError("--scan binds labels to boards as they come", hint="`--watch`")
     if page_control and not (watch and listen):
@@ -119,27 +114,36 @@ def command(
     settings = session.configuration
     page = page_settings(settings, listen) if listen else None
     bench_options.require_extras(settings.profile.provisioning)
-    require_pattern(settings.profile.provisioning.label_pattern)
     if labels is not None:
         require("a label with a QR code", "segno")
-    program = _on_board(settings, on_board, on_board_timeout)
-    goal = bench_options.goal_of(given, settings)
-    # As they are when a board has its turn, not when the command began: trays are swapped.
-    find = bench_options.board_finder(given, session, system_ports)
-    locations = find()
-    require_count(locations, given.expect)
-    registrar = bench_options.registrar_of(goal, settings)
-    if goal.registration is RegistrationMethod.CLAIM and not goal.prove:
-        note(
-            "a claim brings each board into the team, and the service gets no key of it: no token "
-            "of these boards is accepted until provisioning commands have followed"
+    with bench_options.early_ledger(settings) as ledger:
+        # Only here: a ledger that is far away is reached while they are loaded.
+        from agent.cli.provision.operator_ca import load_operator_ca
+        from agent.provisioning.planning.goal import RegistrationMethod
+        from agent.provisioning.running.batch import require_count
+        from agent.provisioning.running.scans import require_pattern
+
+        require_pattern(settings.profile.provisioning.label_pattern)
+        program = _on_board(settings, on_board, on_board_timeout)
+        goal = bench_options.goal_of(given, settings)
+        # As they are when a board has its turn, not when the command began: trays are swapped.
+        find = bench_options.board_finder(given, session, system_ports)
+        locations = find()
+        require_count(locations, given.expect)
+        registrar = bench_options.registrar_of(goal, settings)
+        if goal.registration is RegistrationMethod.CLAIM and not goal.prove:
+            note(
+                "a claim brings each board into the team, and the service gets no key of it: no "
+                "token of these boards is accepted until provisioning commands have followed"
+            )
+        # Last, so that no PIN is asked for in vain; before the loop runs, so that Ctrl-C ends it.
+        authority = load_operator_ca(goal, settings)
+        order = work_order(settings, operator, lot, product)
+        tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
+        wanted = Wanted(tray, watch, scan, frozenset(relabel), quiet, labels, page, page_control)
+        return _provision(
+            session, goal, ledger, order, registrar, authority, locations, find, wanted, program
         )
-    # Last, so that a PIN is not asked for in vain; before the loop runs, so that Ctrl-C ends it.
-    authority = load_operator_ca(goal, settings)
-    order = work_order(settings, operator, lot, product)
-    tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
-    wanted = Wanted(tray, watch, scan, frozenset(relabel), quiet, labels, page, page_control)
-    return _provision(session, goal, order, registrar, authority, locations, find, wanted, program)
 
 
 class Wanted(Struct, frozen=True):
@@ -172,6 +176,7 @@ def work_order(
 async def _provision(
     session: Session,
     goal: Goal,
+    ledger: AsyncLedger,
     order: WorkOrder,
     registrar: Registrar | None,
     authority: DeviceCa | None,
@@ -182,7 +187,6 @@ async def _provision(
 ) -> int:
     from agent.cli.provision.run_progress import BenchView
     from agent.provisioning.boards.discovery import connected_boards
-    from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.batch import run_boards, watch_boards
     from agent.provisioning.running.bench import Bench
     from agent.provisioning.running.board_run import Station
@@ -194,8 +198,7 @@ async def _provision(
 
         labels = Labels(wanted.label_folder)
     async with AsyncExitStack() as stack:
-        # The boards are opened and asked what they are meanwhile: it may be far away.
-        ledger = AsyncLedger(partial(bench_options.ledger_of, settings, writes=True))
+        # The boards are opened and asked what they are while it is: it may be far away.
         stack.callback(ledger.close)
         open_board = bench_options.board_opener(session, system_ports)
         if program is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,6 +26,10 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def _at_once() -> None:
+    """Wait for nothing."""
+
+
 class Migration(Struct, frozen=True):
     """What was done to a ledger: its version before (None: it was empty) and now.
 
@@ -44,14 +49,17 @@ def open_ledger(
     password: str = "",
     writes: bool = True,
     now: Callable[[], datetime] = _utc_now,
+    before_change: Callable[[], object] = _at_once,
 ) -> Ledger:
     """Open the ledger at `address`, a path (SQLite) or a postgresql:// URL without a password.
 
     `writes` False opens it to be read: nothing of it changes, and older tables are read by a copy
     (see LedgerReader.older). Else a file of an older version is migrated, after a copy beside it;
-    an older server is not. Raises LedgerError, LedgerHeld, UsageError.
+    an older server is not. `before_change`, which may wait or raise, is called before tables are
+    made or migrated, and before a file is made and locked. Raises LedgerError, LedgerHeld,
+    UsageError.
     """
-    with _opened(address, password, writes=writes) as database:
+    with _opened(address, password, writes=writes, before_change=before_change) as database:
         found, newest = _versions(database)
         if not writes:
             return _to_read(database, found, newest, station, now)
@@ -61,6 +69,7 @@ def open_ledger(
                     f"the ledger's tables are older than ours: schema {found}, not {newest}",
                     hint="`cellagent provision migrate`, once no station is at work",
                 )
+            before_change()
             _migrate(database, found)
         return Ledger(database, station, now)
 
@@ -98,10 +107,11 @@ def newest_version() -> str:
     return max(known)
 
 
-def require_driver(address: str) -> None:
-    """Raise MissingExtra where the ledger's address needs one."""
+def load_driver(address: str) -> None:
+    """Load the driver that the ledger's address needs. Raises MissingExtra."""
     if _is_shared(address):
         require("a ledger on PostgreSQL", "psycopg")
+        import_module("agent.provisioning.ledger.postgresql")
 
 
 def _is_shared(address: str) -> bool:
@@ -109,20 +119,24 @@ def _is_shared(address: str) -> bool:
 
 
 @contextmanager
-def _opened(address: str, password: str, *, writes: bool) -> Iterator[Database]:
+def _opened(
+    address: str, password: str, *, writes: bool, before_change: Callable[[], object] = _at_once
+) -> Iterator[Database]:
     """Open a database, and close it where the block raises. Raises LedgerError for its failures."""
     named = address
     check = "that you may write it, that its disk has room, and that it is a ledger of ours"
     try:
         database: Database
         if _is_shared(address):
-            require_driver(address)
+            load_driver(address)
             from agent.provisioning.ledger.postgresql import PostgresqlDatabase, shown
 
             named, check = shown(address), "that its server runs, its name, and its password"
             check += " (CELLAGENT_LEDGER_PASSWORD)"
             database = PostgresqlDatabase(address, password)
         else:
+            if writes:
+                before_change()
             database = SqliteDatabase(Path(address), writes=writes)
         try:
             yield database
