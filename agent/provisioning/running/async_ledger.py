@@ -107,6 +107,7 @@ class AsyncLedger:
     async def kept(self, noted: Future[T]) -> T:
         """Wait until a change is on disk; return its result. Raises DatabaseFailed, as `call`."""
         ledger = await self.opened()
+        await asyncio.sleep(0)  # those that go on at the same time have noted their changes then
         if not noted.done():
             self._count_waiting(1)
             noted.add_done_callback(lambda _: self._count_waiting(-1))

@@ -92,6 +92,15 @@ async def test_a_board_takes_six_round_trips_and_a_finished_one_two(
         assert far.trips == 2  # to connect, and to look
 
 
+async def test_boards_that_one_answer_lets_go_on_are_claimed_in_one_message(database: str) -> None:
+    with far_database(database) as far:
+        async with ledger_of(far.url) as ledger:
+            await ledger.opened()
+            before = far.trips
+            await asyncio.gather(*(claimed(ledger, f"{UUID[:-2]}{n:02}") for n in range(64)))
+            assert far.trips - before == 1
+
+
 @given(st.data())
 def test_the_trips_of_a_client_are_the_same_however_its_bytes_are_cut(data: st.DataObject) -> None:
     def frame(kind: bytes, size: int) -> bytes:
