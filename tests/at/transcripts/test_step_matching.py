@@ -14,7 +14,7 @@ from at.protocol.errors import TranscriptError
 from at.protocol.redaction.command_redaction import without_secrets
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.rules import unescape
-from at.transcripts.step_matching import Playback
+from at.transcripts.step_matching import Playback, spans
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import Transcript, parse_transcript
 
@@ -114,6 +114,16 @@ def test_a_secret_of_known_length_is_that_many_bytes() -> None:
     playback = Playback(parse_transcript(session))
     assert data(playback.sent(b'AT+CPIN="\r\n+')) == b""
     assert data(playback.sent(b"+++\r")) == b"#XDATAMODE: 0\r\n"
+
+
+@pytest.mark.contract("C9")
+def test_a_secret_in_quotes_ends_with_them_and_another_anywhere() -> None:
+    quoted, bare = parse_transcript(
+        '> AT+CPIN="{redacted:pin}","0"\n> AT+CPIN={redacted:pin},0\n'
+    ).steps
+    assert spans(quoted, b'AT+CPIN="1234","0"\r') == []
+    assert spans(quoted, b'AT+CPIN="1234","9","0"\r') is None
+    assert spans(bare, b'AT+CPIN="1234","9",0\r') == []
 
 
 @pytest.mark.parametrize("cut", [None, 40, 12])
