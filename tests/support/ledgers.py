@@ -52,9 +52,16 @@ def older_ledger(address: str, version: str, rows: sqlite3.Connection | None = N
             source.backup(file)
 
 
+class InMemory(sqlite3.Connection):
+    """A database that is closed when nobody has it any more: no file waits for that."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def fixture(version: str) -> sqlite3.Connection:
     """Return the ledger that the code of a version wrote; the file says which."""
-    connection = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(":memory:", factory=InMemory)
     connection.executescript((LEDGERS / f"{version}.sql").read_text())
     return connection
 

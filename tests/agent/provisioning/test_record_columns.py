@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def documented(kind: str) -> dict[str, tuple[str, str]]:
 
 def columns_of_the_tables(path: Path) -> dict[str, dict[str, str]]:
     opened(str(path)).close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         return {
             table.removesuffix("s"): {

@@ -157,11 +157,13 @@ async def test_a_ledger_that_is_not_opened_yet_holds_up_no_end_and_is_closed_onc
 
     ledger = AsyncLedger(opens)
     noted = ledger.note(lambda to: to.end_lost_runs())
+    close = late.close
     late.close = was_closed.set  # type: ignore[method-assign]
     ledger.close()
     assert noted.cancelled()
     answers.set()
     assert was_closed.wait(30)
+    close()
 
 
 async def test_a_run_that_is_stopped_before_the_ledger_answers_does_not_wait_for_it(
