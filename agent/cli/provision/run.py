@@ -140,7 +140,9 @@ def command(
         authority = load_operator_ca(goal, settings)
         order = work_order(settings, operator, lot, product)
         tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
-        wanted = Wanted(tray, watch, scan, frozenset(relabel), quiet, labels, page, page_control)
+        wanted = Wanted(
+            tray, watch, scan, frozenset(relabel), quiet, _labels_in(labels), page, page_control
+        )
         return _provision(
             session, goal, ledger, order, registrar, authority, locations, find, wanted, program
         )
@@ -154,7 +156,7 @@ class Wanted(Struct, frozen=True):
     scan: bool
     relabel: frozenset[str]
     quiet: bool
-    label_folder: Path | None
+    labels: Labels | None
     page: PageSettings | None
     page_control: bool
 
@@ -192,11 +194,7 @@ async def _provision(
     from agent.provisioning.running.board_run import Station
     from agent.provisioning.running.scans import Scans
 
-    settings, labels, handover = session.configuration, None, None
-    if wanted.label_folder is not None:
-        from agent.provisioning.exports import Labels
-
-        labels = Labels(wanted.label_folder)
+    settings, handover = session.configuration, None
     async with AsyncExitStack() as stack:
         # The boards are opened and asked what they are while it is: it may be far away.
         stack.callback(ledger.close)
@@ -233,7 +231,7 @@ async def _provision(
             for location in locations:
                 bench.begin(location)
             outcomes = run_boards(locations, station, open_board, bench.step)
-        labelled = await _watched(outcomes, bench, view, handover, labels, ledger)
+        labelled = await _watched(outcomes, bench, view, handover, wanted.labels, ledger)
         code = view.summary()
         left = handover is not None and not await _finish(handover)
     return max(code, int(not labelled or left))
@@ -324,6 +322,15 @@ async def _finish(handover: Handover) -> bool:
 
 def _not_given(reason: str) -> None:
     note(f"a board's record was not taken, and is kept: {reason}")
+
+
+def _labels_in(folder: Path | None) -> Labels | None:
+    """Return the labels of a folder, None without one. Raises UsageError."""
+    if folder is None:
+        return None
+    from agent.provisioning.exports import Labels
+
+    return Labels(folder)
 
 
 async def _write_label(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:

@@ -289,13 +289,17 @@ async def test_the_tables_of_a_new_ledger_are_made_once_the_command_has_checked_
     early.close()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "code", "kind"),
+    [(["--expect", "2"], 4, "refused"), (["--labels", "/dev/null"], 1, "folder-unusable")],
+)
 async def test_nothing_of_a_ledger_is_made_where_the_command_is_refused(
-    standin: StandIn, tmp_path: Path, ledger: str
+    standin: StandIn, tmp_path: Path, ledger: str, wrong: list[str], code: int, kind: str
 ) -> None:
     address = ledger or str(tmp_path / "new.sqlite")
     tray_profile(standin, tmp_path, ledger=address)
-    refused = await provision("run", "/dev/ttyACM0", "--expect", "2", "--json")
-    assert (refused.code, refused.lines[-1]["error"]["kind"]) == (4, "refused")
+    refused = await provision("run", "/dev/ttyACM0", *wrong, "--json")
+    assert (refused.code, refused.lines[-1]["error"]["kind"]) == (code, kind)
     assert not is_made(address)
 
 
