@@ -79,7 +79,8 @@ def load_transcript(path: str | Path) -> Transcript:
     file = Path(path)
     try:
         with file.open(encoding="utf-8", errors="surrogateescape") as opened:
-            text = read_session(opened)
+            # An editor of Windows puts its mark before what it saves.
+            text = read_session(opened).removeprefix("\ufeff")
     except OSError as error:
         raise TranscriptError(f"cannot read the transcript {path}: {error.strerror}") from error
     if "\0" in text:
@@ -87,8 +88,7 @@ def load_transcript(path: str | Path) -> Transcript:
         hint = "save it as UTF-8, or decompress it first: `iconv -f utf-16`, `gunzip`"
         raise TranscriptError(what, hint=hint, file=file)
     try:
-        # An editor of Windows puts its mark before what it saves.
-        return replace(parse_transcript(text.removeprefix("\ufeff")), file=file)
+        return replace(parse_transcript(text), file=file)
     except TranscriptError as error:
         what = f"{path}: {error}"
         hint = error.hint

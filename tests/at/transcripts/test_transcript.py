@@ -133,12 +133,13 @@ def test_a_file_without_end_is_refused_and_not_read_until_memory_ends(
 
 
 @pytest.mark.parametrize(("first", "hint"), [("AT> AT+CGMR\n", "cellagent modem import"),
-                                             ("> AT\n- OK\n", "a step begins with")])  # fmt: skip
+                                             ("> AT\n- OK\n", "a step begins with"),
+                                             ("\ufeff> AT\n-", "a step begins with")])  # fmt: skip
 def test_a_terminals_log_is_told_how_to_become_a_transcript(
     tmp_path: Path, first: str, hint: str
 ) -> None:
     file = tmp_path / "terminal log.txt"
-    file.write_text(first)
+    file.write_text(first, "utf-8")
     with pytest.raises(TranscriptError) as failure:
         load_transcript(file)
     assert failure.value.hint.removeprefix("if it is a terminal's log, `").startswith(hint)
