@@ -33,6 +33,7 @@ _SERVICE_HINT = "is this host online? `cellagent config show` names the services
 _BY_ITSELF = "; all goes on by itself"
 _COMMAND = re.compile(r"`cellagent (\w+)([^`]*)`")
 _OF_A_KIT = {"modem", "scan", "locate", "fota", "console", "assist", "provision"}
+_WITHOUT_A_KIT = re.compile(r" (?:import|decode|replay|virtual)\b")
 
 
 class AgentEventKind(Enum):
@@ -214,7 +215,8 @@ def pasteable(hint: str, profile: str, port: str) -> str:
         noun, words = match[1], match[2]
         has_one = not profile or "profile " in words or words.startswith(" use ")
         options = "" if has_one else f" --profile {shlex.quote(profile)}"
-        if noun in _OF_A_KIT and port and "--port" not in words:
+        needs_port = noun in _OF_A_KIT and not _WITHOUT_A_KIT.match(words)
+        if needs_port and port and "--port" not in words:
             options += f" --port {shlex.quote(port)}"
         before, dashes, rest = words.partition(" -- ")
         return f"`cellagent {noun}{before}{options}{dashes}{rest}`"

@@ -165,6 +165,7 @@ def test_a_service_that_says_when_to_come_again_is_not_asked_before():
     ("hint", "pasted"),
     [
         ("`cellagent modem on` helps", "`cellagent modem on --profile lab --port tcp://h:1` helps"),
+        ("`cellagent modem import a.log`", "`cellagent modem import a.log --profile lab`"),
         ("`cellagent config show`", "`cellagent config show --profile lab`"),
         (
             "`cellagent provision run -- x`",
