@@ -61,7 +61,8 @@ class InMemory(sqlite3.Connection):
 
 def fixture(version: str) -> sqlite3.Connection:
     """Return the ledger that the code of a version wrote; the file says which."""
-    connection = sqlite3.connect(":memory:", factory=InMemory)
+    # The collector of garbage may close it, in whichever thread.
+    connection = sqlite3.connect(":memory:", factory=InMemory, check_same_thread=False)
     connection.executescript((LEDGERS / f"{version}.sql").read_text())
     return connection
 
