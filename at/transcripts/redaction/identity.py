@@ -211,8 +211,10 @@ class IdentityRedactor:
             return {0: self._names.imsi}
         if name in _CARD_ANSWERS and _NUMBER_ALONE.fullmatch(answer):
             return {0: self._names.iccid}
-        # No other command is answered with fifteen digits alone: they are an IMEI or an IMSI.
-        if re.fullmatch(r"[0-9]{15}", answer, re.ASCII) and luhn_digit(answer[:14]) != answer[14]:
+        # No other command is answered with fifteen digits alone: they are an IMEI or an IMSI, or
+        # the made-up serial number of a session that was redacted before.
+        number = re.fullmatch(r"(?!0{11})[0-9]{15}", answer, re.ASCII)
+        if number and luhn_digit(answer[:14]) != answer[14]:
             return {0: self._names.imsi}
         return {}
 
