@@ -188,6 +188,7 @@ def main() -> int:
         try:
             port = int(os.read(ours, 20))
             bench = Bench(root, port, image)
+            pull(bench.scene())  # what is imported late, each of the forks has then
             found: dict[str, Any] = {"seed": given.seed}
             found["edges"] = sum(map(bench.every_edge, ("good", "reverts", "programmed")))
             bench.random_instants(given.random, random.Random(given.seed))
