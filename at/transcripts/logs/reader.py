@@ -33,7 +33,8 @@ _READ = (
 _WHICH_LOG = "give what a terminal or the kit's firmware wrote, or a transcript"
 _COMMAND_WITHIN = re.compile(r"\bAT[+%#][A-Z]+", re.IGNORECASE)
 _AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
-_OFFSET = re.compile(r"[0-9a-f]{6,16}", re.IGNORECASE)  # ends a dump in hex
+# The last line of a dump in hex, which may have a byte or none.
+_OFFSET = re.compile(r"[0-9a-f]{6,16}(?:[: ] *(?:[0-9a-f]{2}){1,2}\b.*)?", re.IGNORECASE)
 _SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
 _PEEKED, _LONGEST_LINE = 4096, 16384
 _LONGEST_QUOTE = 500

@@ -184,8 +184,14 @@ WORDS = (
     ),
 )
 
+_PAIR = "[0-9a-f]{2}"
 HEX_DUMP = Foreign(
-    "a dump in hex", re.compile(r"(?:\S+[:\s]\s*)?(?:[0-9a-f]{2}[ :-]{1,2}){3}", re.IGNORECASE)
+    "a dump in hex",
+    re.compile(  # in pairs; or in words behind an offset, as xxd and hexdump write it
+        rf"(?:\S+[:\s]\s*)?(?:(?:{_PAIR} {{1,2}}){{3}}|(?:{_PAIR}:){{3}}|(?:{_PAIR}-){{3}})"
+        rf"|(?:{_PAIR}){{3}}[0-9a-f]{{1,2}}:? +(?:{_PAIR}{_PAIR} ){{2}}",
+        re.IGNORECASE,
+    ),
 )
 FOREIGN = (
     Foreign(

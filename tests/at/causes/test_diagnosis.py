@@ -51,12 +51,16 @@ def test_a_write_after_which_nothing_answers_may_wait_for_its_quote() -> None:
     assert "MIIB" not in found[0].evidence
 
 
+def test_what_is_left_of_a_date_is_no_dump_in_hex() -> None:
+    assert causes_of_log(b"03-02 10:")
+
+
 def test_the_troubles_are_sixty_and_more() -> None:
     assert len(TROUBLES) >= 60
 
 
 @given(log=st.sampled_from([log for _, log in TROUBLES]), data=st.data())
-def test_no_cut_and_no_order_of_a_log_raises(log: str, data: st.DataObject) -> None:
+def test_no_cut_and_no_order_of_a_log_is_refused(log: str, data: st.DataObject) -> None:
     lines = data.draw(st.permutations(log.splitlines()))
     text = "\n".join(lines)
     begin = data.draw(st.integers(0, len(text)))
@@ -64,7 +68,8 @@ def test_no_cut_and_no_order_of_a_log_raises(log: str, data: st.DataObject) -> N
     try:
         found = causes_of_log(text[begin:end].encode())
     except TranscriptError:
-        assert not text[begin:end].strip()
+        left = text[begin:end].strip()  # of an SDK that dumps what it sends: perhaps bytes alone
+        assert not left or re.fullmatch(r"(?:\S* ?app: )?(?:[0-9A-F]{2} ){3}[0-9A-F ]*", left)
         return
     assert 1 <= len(found) <= 5
     order = [one.certainty for one in found]

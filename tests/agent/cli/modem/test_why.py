@@ -101,11 +101,20 @@ HEXDUMP = (
     b"00000000  41 54 2b 43 47 53 4e 0d  33 35 32 36 35 36 31 30  |AT+CGSN.35265610|\n"
     b"00000010  39 30 30 30 30 30 31 0d  0a 4f 4b 0d 0a           |9000001..OK..|\n0000001d\n"
 )
+XXD = (
+    b"00000000: 4154 2b43 4753 4e0d 3335 3236 3536 3130  AT+CGSN.35265610\n"
+    b"00000010: 3930 3030 3030 310d 0a4f 4b0d 0a41 540d  9000001..OK..AT.\n00000020: 0a   .\n"
+)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"", "empty"), (b"\x00\x01\x02\xff", "no text"), (HEXDUMP, "a dump in hex")],
+    [
+        (b"", "empty"),
+        (b"\x00\x01\x02\xff", "no text"),
+        (HEXDUMP, "a dump in hex"),
+        (XXD, "a dump in hex"),
+    ],
 )
 def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     log = tmp_path / "image.bin"
