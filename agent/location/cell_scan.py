@@ -189,7 +189,8 @@ async def _stop(modem: Modem) -> None:
     """Stop the measurement; a modem that is gone measures nothing."""
     try:
         async with asyncio.timeout(_STOP_S):
-            await modem.send(StopMeasuringCells())
+            # All of it for getting in step again, if need be: less than half would not be used.
+            await modem.send(StopMeasuringCells(), timeout_s=2 * _STOP_S)
     except (AtError, TimeoutError):
         return
 

@@ -78,7 +78,7 @@ async def test_ctrl_c_stops_the_measurement_and_leaves_the_modem_free(
         _, errors = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 130
         assert b"Traceback" not in errors
-        assert kit.modem.kit.session.measurement is None
+        assert kit.modem.kit.session.measurement is None, errors
 
 
 ONCE = [SignalLevel(f"40:01:7a:00:00:{n:02x}", -40 - n) for n in range(12)]

@@ -45,8 +45,9 @@ class Kit(LineModem):
         monitor: str = "%XMONITOR: 2",
         firmware: str = "mfw_nrf9160_1.3.5",
         refuses: bool = False,
+        busy_s: float = 0.0,
     ) -> None:
-        super().__init__(self.answer)
+        super().__init__(self.answer, lambda command: busy_s * (command == "AT%NCELLMEAS"))
         self.told, self.stopped, self.monitor = told, stopped, monitor
         self.firmware, self.refuses = firmware, refuses
         self.measures = asyncio.Event()
@@ -181,8 +182,8 @@ def test_a_modem_that_tells_nothing_even_when_stopped_is_given_up() -> None:
 
 
 def test_a_scan_that_is_cancelled_leaves_no_measurement_running() -> None:
-    async def work(cancel_when: Callable[[Kit], Awaitable[object]]) -> list[str]:
-        kit = Kit()
+    async def work(cancel_when: Callable[[Kit], Awaitable[object]], busy_s: float) -> list[str]:
+        kit = Kit(busy_s=busy_s)
         modem = Modem(kit.transport)
         await modem.open()
         scan = asyncio.create_task(scan_cells(modem))
@@ -195,7 +196,10 @@ def test_a_scan_that_is_cancelled_leaves_no_measurement_running() -> None:
 
     # At the moment the command was taken, its OK not read yet; and in the wait for the result.
     for moment in (lambda kit: kit.measures.wait(), lambda _kit: asyncio.sleep(10)):
-        assert virtual_time.run(work(moment)) == ["AT%NCELLMEAS", "AT%NCELLMEASSTOP"]
+        assert virtual_time.run(work(moment, 0.0)) == ["AT%NCELLMEAS", "AT%NCELLMEASSTOP"]
+    # A modem that is busy for long hears no question meanwhile, and no stop.
+    busy = work(lambda kit: kit.measures.wait(), 3.5)
+    assert virtual_time.run(busy) == ["AT%NCELLMEAS", "AT%NCELLMEASSTOP"]
 
 
 def test_a_kit_that_is_unplugged_while_it_measures_is_said_to_be() -> None:
