@@ -13,7 +13,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+# Within a row of scripts/matrix, what the row has installed is what is tested.
+IN_ROW = Path(sys.prefix).resolve().is_relative_to((ROOT / ".peers" / "matrix").resolve())
+VENV = Path(sys.prefix) if IN_ROW else ROOT / ".venv"
 RUNTIME = ROOT / "requirements.lock"
 DEVELOPMENT = ROOT / "requirements-dev.lock"
 BUILT = ("--no-build-isolation", "--use-pep517")
@@ -36,6 +38,8 @@ def ensure(lock: Path) -> Path:
         way = f"`{newer[0]} {' '.join(sys.argv)}`" if newer else "install one of these versions"
         version = ".".join(map(str, sys.version_info[:3]))
         sys.exit(f"Python 3.11 or later is needed; this is {version}\n  try: {way}")
+    if IN_ROW:
+        return python()
     wanted = {_digest(lock), _digest(DEVELOPMENT)}
     stamp = VENV / "installed.sha256"
     if stamp.is_file() and stamp.read_text().strip() in wanted:
