@@ -31,6 +31,8 @@ def import_all():
         importlib.import_module(name)
 
 import_all()  # the libraries, as they are here
+import asyncio
+loop = asyncio.new_event_loop()
 for name in [each for each in sys.modules if each.partition(".")[0] in {"at", "agent"}]:
     del sys.modules[name]
 sys.modules.update(dict.fromkeys(NOT_THERE))
@@ -41,13 +43,12 @@ import_all()
 
 from at.protocol.errors import PortError
 from at.virtual.server.pty import PtyServer
-import asyncio
 
 async def serve():
     PtyServer(sys.argv[2], print)
 
 try:
-    asyncio.run(serve())
+    loop.run_until_complete(serve())
 except PortError as error:
     print(error, error.hint)
 """
