@@ -7,11 +7,9 @@ import fcntl
 import json
 import os
 import pty
-import select
 import signal
 import subprocess
 import sys
-import time
 import tty
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,8 +46,13 @@ def kit() -> Iterator[tuple[int, str]]:
     os.close(master)
 
 
-def console(kit: tuple[int, str], *arguments: str, until: str, text: bytes = TEXT) -> list[str]:
-    """Run the command, print `text` once it listens, stop it once it has shown `until`."""
+def console(
+    kit: tuple[int, str], *arguments: str, until: str, text: bytes = TEXT, hears: bytes = b""
+) -> list[str]:
+    """Run the command, print `text` once it listens, stop it once it has shown `until`.
+
+    The kit prints once it was sent what it `hears`.
+    """
     master, path = kit
     window = subprocess.Popen(
         [sys.executable, "-m", "agent", "console", "--port", path, "--seconds", "90", *arguments],
@@ -63,6 +66,10 @@ def console(kit: tuple[int, str], *arguments: str, until: str, text: bytes = TEX
     for line in window.stderr:
         if "Ctrl-C ends" in line:
             break
+    heard = b""
+    while len(heard) < len(hears):
+        heard += os.read(master, 100)
+    assert heard == hears
     os.write(master, text)
     shown = []
     for line in window.stdout:
@@ -199,14 +206,8 @@ def test_a_dump_is_forwarded_under_the_names_that_the_kit_told(kit):
 
 
 def test_lines_are_sent_to_the_kit(kit):
-    console(kit, "--send", "mflt export", "--send", "kernel version", until="core dump: complete")
-    master, _ = kit
-    sent = b""
-    end = time.monotonic() + 60
-    while b"version\r" not in sent and time.monotonic() < end:
-        if select.select([master], [], [], 1)[0]:
-            sent += os.read(master, 100)
-    assert sent == b"mflt export\rkernel version\r"
+    lines = ("--send", "mflt export", "--send", "kernel version")
+    console(kit, *lines, until="core dump: complete", hears=b"mflt export\rkernel version\r")
 
 
 def test_what_is_to_be_forwarded_needs_a_name_for_the_device(kit):
