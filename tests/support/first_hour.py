@@ -39,9 +39,9 @@ fcntl.flock(held, fcntl.LOCK_EX)
 print("held", flush=True)
 sys.stdin.read()
 """
-_SMALL_DISK = (
-    'mount -t tmpfs -o size=24m,mode=700 disk "$1"; cat /dev/zero >"$1/film"; echo; read end'
-)
+_SMALL_DISK = """mount -t tmpfs -o size=24m,mode=700 disk "$1"
+cat /dev/zero >"$1/film" # it says that the disk is full while it still has the file open
+echo ready; read end"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _small_disk(world: World) -> None:
     disk = world.folder / "disk"
     disk.mkdir()
     enter = ("--map-root-user", "--user", "--mount")
-    process = world.start(["unshare", *enter, "sh", "-c", _SMALL_DISK, "sh", str(disk)])
+    process = world.start(["unshare", *enter, "sh", "-c", _SMALL_DISK, "sh", str(disk)], "ready")
     world.inside = ["nsenter", "--user", "--mount", "-t", str(process.pid), "--preserve"]
     world.names["disk"] = world.environment["CELLAGENT_STATE_DIR"] = str(disk)
 
