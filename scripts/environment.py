@@ -24,7 +24,7 @@ _NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
 
 
 def python() -> Path:
-    """Return the interpreter of `.venv`."""
+    """Return the interpreter of `.venv`, or of the row of `scripts/matrix` that this runs in."""
     return VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 

@@ -189,7 +189,7 @@ async def _stop(modem: Modem) -> None:
     """Stop the measurement; a modem that is gone measures nothing."""
     try:
         async with asyncio.timeout(_STOP_S):
-            # All of it for getting in step again, if need be: less than half would not be used.
+            # A link that is not in step gives up at half of a command's time: so at all of ours.
             await modem.send(StopMeasuringCells(), timeout_s=2 * _STOP_S)
     except (AtError, TimeoutError):
         return

@@ -33,8 +33,8 @@ _READ = (
 _WHICH_LOG = "give what a terminal or the kit's firmware wrote, or a transcript"
 _COMMAND_WITHIN = re.compile(r"\bAT[+%#][A-Z]+", re.IGNORECASE)
 _AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
-# The last line of a dump in hex, which may have a byte or none.
-_OFFSET = re.compile(r"[0-9a-f]{6,16}(?:[: ] *(?:[0-9a-f]{2}){1,2}\b.*)?", re.IGNORECASE)
+# The last line of a dump in hex: an offset, perhaps with a byte or two.
+_END_OF_DUMP = re.compile(r"[0-9a-f]{6,16}(?:[: ] *(?:[0-9a-f]{2}){1,2}\b.*)?", re.IGNORECASE)
 _SAMPLE_LINES = 2000  # of these the shape is told: a long log is not read by every row
 _PEEKED, _LONGEST_LINE = 4096, 16384
 _LONGEST_QUOTE = 500
@@ -96,7 +96,7 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     heads = _heads(iter(lambda: text.readline(_LONGEST_LINE), ""))
     first = list(islice(heads, 10 * _SAMPLE_LINES))
     others = [head for head in first if not shapes.HEX_DUMP.line.match(head.text)]
-    if len(others) < len(first) and all(_OFFSET.fullmatch(head.text) for head in others):
+    if len(others) < len(first) and all(_END_OF_DUMP.fullmatch(head.text) for head in others):
         raise TranscriptError(
             f"this looks like {shapes.HEX_DUMP.name}: a log is needed", hint=_WHICH_LOG
         )
