@@ -51,6 +51,8 @@ class UploadFirmware(Call[str]):
     """Upload a bundle; the result is its id, the last but one segment of a file's address."""
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+    # The same bytes once more are another bundle.
+    repeatable: ClassVar[bool] = False
 
     packed: bytes
 
@@ -77,6 +79,8 @@ class CreateJob(Call[str]):
     """
 
     schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+    # A second job would update the devices twice.
+    repeatable: ClassVar[bool] = False
 
     bundle_id: str
     device_ids: Sequence[str] = ()

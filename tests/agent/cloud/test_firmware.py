@@ -5,13 +5,20 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import pytest
+from standin import running_standin
 
-from agent.call import Response
+from agent.auth.bearer import ApiKey
+from agent.auth.credential import Keyring
+from agent.call import Host, Response
 from agent.cloud.firmware import CreateJob, UploadFirmware, bundle
+from agent.config.secrets import Secret
 from agent.demo.firmware import mcuboot_image
-from agent.errors import BadAnswer
+from agent.errors import BadAnswer, Unreachable
+from agent.http import HttpClient, HttpTransport
+from agent.standin.device_cloud.seed import GENERIC
 
 
 def test_the_manifest_names_the_image_with_its_size() -> None:
@@ -41,3 +48,22 @@ def test_the_job_installs_the_bundle_on_the_one_device() -> None:
     request = CreateJob("APP*1", ["nrf-1"]).request()
     assert (request.method, request.path) == ("POST", "/v1/fota-jobs")
     assert request.json == {"bundleId": "APP*1", "deviceIds": ["nrf-1"], "autoApply": True}
+
+
+@pytest.mark.parametrize("lost", ["firmwares", "fota-jobs"])
+async def test_what_was_made_though_its_answer_was_lost_is_not_made_twice(
+    tmp_path: Path, lost: str
+) -> None:
+    image = bundle(mcuboot_image((2, 0, 1), 100), "2.0.1", name="test")
+    async with running_standin(tmp_path) as standin:
+        keys = Keyring([ApiKey(Secret(standin.credentials["api_key"]))])
+        hosts = {Host.DEVICE_CLOUD: standin.urls["device_cloud"]}
+        async with HttpClient(HttpTransport(), hosts, keys, jitter=lambda: 0.0) as client:
+            bundle_id = await client.send(UploadFirmware(image))
+            job = CreateJob(bundle_id, [GENERIC])
+            await standin.control({"faults": [f"connection-reset=after*1@/v1/{lost}"]})
+            with pytest.raises(Unreachable):
+                await client.send(UploadFirmware(image) if lost == "firmwares" else job)
+        await standin.control({"faults": []})
+        made = await standin.client.get(f"/v1/{lost}", headers=standin.bearer("api_key"))
+    assert made.json()["total"] == (2 if lost == "firmwares" else 1)
