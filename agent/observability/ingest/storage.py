@@ -1,8 +1,9 @@
 """Puts an upload, whole or in parts, to the storage behind the URLs that the service has signed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import IO, ClassVar
 from xml.sax.saxutils import escape
 
@@ -14,7 +15,7 @@ from agent.http import HttpTransport
 from agent.http.transport import SLOWEST_BYTES_PER_S
 from agent.observability.api.resources import USER
 from agent.observability.ingest.uploads import FileKind, UploadProject
-from agent.retry import RETRIED_STATUSES
+from agent.retry import RETRIED_STATUSES, retry_after
 
 IN_PARTS_FROM = 8 * 1024 * 1024
 """Bytes from which a file is sent in parts; a smaller one is sent again as a whole."""
@@ -107,7 +108,7 @@ async def put_bytes(
                 "PUT", url, headers=headers, content=_pieces(file, bounds, sent)
             ) as stream,
         ):
-            _check(stream.status)
+            _check(stream.status, stream.headers)
             return stream.headers.get("etag", "")
     except TimeoutError as exc:
         raise errors.Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc
@@ -120,17 +121,18 @@ async def complete_parts(transport: HttpTransport, url: str, body: bytes) -> Non
     """
     headers = {"content-type": "application/xml"}
     answer = await transport.exchange("POST", url, headers=headers, content=body, max_bytes=65536)
-    _check(answer.status)
+    _check(answer.status, answer.headers)
 
 
-def _check(status: int) -> None:
+def _check(status: int, headers: Mapping[str, str]) -> None:
     if 200 <= status < 300:
         return
     message = f"the storage answered {status} to the upload"
     if status in _EXPIRED:
         raise UploadUrlExpired(message, status=status)
     if status in RETRIED_STATUSES:
-        raise errors.Unavailable(message, status=status)
+        asked_s = retry_after(headers, datetime.now(UTC))
+        raise errors.Unavailable(message, status=status, retry_after_s=asked_s)
     if 300 <= status < 400:
         raise errors.BadAnswer(f"the storage redirects the upload ({status})", status=status)
     raise errors.InvalidRequest(message, status=status)

@@ -90,6 +90,7 @@ async def transfer(
 ) -> None:
     """Upload `source`. Raises what the client raises, and Unavailable after `tries` tries.
 
+    A storage that asks for a longer wait than LONGEST_WAIT_S is left to the caller.
     With a `journal` it continues where an earlier run was interrupted: with the first missing
     part, or with the commit. The URL for a whole file is used for one try only.
     """
@@ -108,7 +109,9 @@ async def transfer(
                 raise  # the client has retried the commit: a later run continues with it
             if isinstance(error, storage.UploadUrlExpired) or not state.part_urls:
                 journal.save(None)
-            if attempt == tries:
+            asked_s = error.retry_after_s or 0.0
+            in_vain = isinstance(error, errors.NothingListens | errors.Untrusted)
+            if attempt == tries or asked_s > LONGEST_WAIT_S or in_vain:
                 raise
         except errors.ServiceRefusal:
             journal.save(None)
@@ -117,7 +120,8 @@ async def transfer(
             # The URLs of the earlier run have expired: the upload begins anew.
             resumed = False
             continue
-        await wait(backoff_s(attempt, first_s=FIRST_WAIT_S, longest_s=LONGEST_WAIT_S))
+        first_s, longest_s = FIRST_WAIT_S, LONGEST_WAIT_S
+        await wait(backoff_s(attempt, first_s=first_s, longest_s=longest_s, at_least_s=asked_s))
         attempt += 1
 
 

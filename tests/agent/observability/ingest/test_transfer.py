@@ -16,7 +16,7 @@ from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Host
 from agent.config.secrets import Secret
-from agent.errors import BadAnswer, InvalidRequest, Unreachable
+from agent.errors import BadAnswer, InvalidRequest, Unavailable, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.transfer import Upload, file_source, transfer
@@ -171,6 +171,32 @@ async def test_a_place_for_the_whole_is_good_for_one_try(client, tmp_path):
         await transfer(client, Upload(FileKind.BUG_REPORT), source, wait=wait)
     assert waits == [2.0, 4.0]
     assert transport.sent.count("POST upload") == 3
+
+
+@pytest.mark.contract("O5.3")
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [("17", [17.0]), ("1", [2.0]), ("33", None)],
+    ids=["long", "short", "longer"],
+)
+async def test_a_storage_that_asks_for_a_wait_is_given_it(cloud, client, tmp_path, asked, waits):
+    report = tmp_path / "report.zip"
+    report.write_bytes(bytes(1000))
+    waited = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    await cloud.control({"faults": [f"too-many-requests={asked}*1@/api/v0/storage/*"]})
+    with file_source(report) as source:
+        upload = transfer(client, Upload(FileKind.BUG_REPORT), source, wait=wait)
+        if waits is None:
+            with pytest.raises(Unavailable) as caught:
+                await upload
+            assert (caught.value.retry_after_s, waited) == (33.0, [])
+        else:
+            await upload
+            assert waited == waits
 
 
 async def test_a_commit_whose_answer_was_lost_is_not_a_second_file(client, tmp_path):
