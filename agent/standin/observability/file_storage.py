@@ -190,8 +190,7 @@ async def _complete(context: RequestContext) -> Response:
         data += part
     if len(data) != upload.size:
         raise invalid(f"{len(data)} bytes came, {upload.size} were announced")
-    for number, _ in listed_parts:
-        table.delete(f"{secret}/{number}")
+    # The parts stay until the commit: the same may be asked for again, its answer being lost.
     _store_upload(context.cloud, secret, upload, data)
     answer = "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
     return Response(answer, media_type="application/xml")

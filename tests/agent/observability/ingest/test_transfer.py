@@ -23,6 +23,7 @@ from agent.observability.ingest.transfer import Upload, file_source, transfer
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
 from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
 from agent.retry import NO_RETRY
+from agent.standin.observability.file_storage import PARTS
 
 KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")
 
@@ -197,6 +198,19 @@ async def test_a_storage_that_asks_for_a_wait_is_given_it(cloud, client, tmp_pat
         else:
             await upload
             assert waited == waits
+
+
+@pytest.mark.contract("O5.3")
+async def test_parts_whose_completion_was_lost_are_put_together_again_and_committed(
+    cloud, client, image
+):
+    await cloud.control({"faults": ["connection-reset=after*1@POST /api/v0/storage/*"]})
+    with file_source(image) as source:
+        await transfer(client, update(cloud), source, wait=no_wait)
+    sent = transport_of(client).sent
+    assert [name for name in sent if name.startswith("PUT")] == [f"PUT part {n}" for n in (1, 2, 3)]
+    assert sent.count("POST upload_multipart") == 1
+    assert len(cloud.cloud.table(PARTS)) == 0
 
 
 async def test_a_commit_whose_answer_was_lost_is_not_a_second_file(client, tmp_path):
