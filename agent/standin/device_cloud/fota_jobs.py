@@ -59,9 +59,10 @@ JOB: Schema = {
 async def _create(context: Context) -> Response:
     cloud = context.cloud
     row = _job(context)
-    cloud.table(JOBS).put(row.id, row)
     if row.status == "IN_PROGRESS":
         _start(cloud, row)
+    else:
+        _store(cloud, row)
     return JSON({"jobId": row.id}, 201)
 
 
@@ -164,14 +165,15 @@ def _job(context: Context) -> Job:
 
 
 def _start(cloud: Cloud, row: Job) -> None:
-    """Create an execution for each target."""
+    """Create an execution for each target. Raises 404 for an unknown device; nothing is made."""
     devices, wanted = registry(cloud), set(row.target.tags)
     if wanted:
         records = [r for r in devices.walk(row.team) if not wanted.isdisjoint(r.fields.tags)]
     else:
         records = [devices.get(row.team, device_id) for device_id in row.target.device_ids]
-    for record in records:
-        executions.create(cloud, row, record.fields.id)
+    # One device may be named twice, in upper and in lower case.
+    for device_id in dict.fromkeys(record.fields.id for record in records):
+        executions.create(cloud, row, device_id)
     row.status = "IN_PROGRESS"
     _store(cloud, row)
 

@@ -101,3 +101,22 @@ async def test_a_job_by_tag_reaches_every_device_that_carries_it(standin: StandI
 )
 async def test_a_malformed_job_is_refused(standin: StandIn, body: object) -> None:
     assert (await call(standin, "POST", "/fota-jobs", json=body)).status_code in {404, 422}
+
+
+async def test_a_job_for_an_unknown_device_is_refused_and_leaves_nothing(standin: StandIn) -> None:
+    bundle_id = await upload(standin, bundle())
+    refused = await call(
+        standin, "POST", "/fota-jobs", json={"bundleId": bundle_id, "deviceIds": [DEVICE, "nobody"]}
+    )
+    assert (refused.status_code, refused.json()["code"]) == (404, 40410)
+    assert (await call(standin, "GET", "/fota-jobs")).json()["items"] == []
+    assert (await current(standin)).status_code == 404
+
+
+async def test_a_device_that_a_job_names_twice_is_updated_once(standin: StandIn) -> None:
+    bundle_id = await upload(standin, bundle())
+    job_id = await job(standin, bundle_id, deviceIds=[DEVICE, DEVICE.upper()])
+    shown = (await call(standin, "GET", f"/fota-jobs/{job_id}")).json()
+    assert shown["executionStats"]["executions"] == 1
+    listed = await call(standin, "GET", f"/fota-job-executions/{DEVICE}")
+    assert [one["jobId"] for one in listed.json()["items"]] == [job_id]
