@@ -10,6 +10,7 @@ import uuid
 import zlib
 from dataclasses import dataclass
 from email.message import Message
+from functools import partial
 
 import msgspec
 from starlette.responses import PlainTextResponse, Response
@@ -85,13 +86,13 @@ def store_coredump(
     """Store a core dump of the SDK and return the response of a push."""
     if not data:
         raise invalid("the core dump is empty")
+    count = partial(limits(context.cloud).count, project, "coredumps")
     try:
-        device = add_coredump(project, data, serial)
+        add_coredump(project, data, serial, count=count)
     except BadCoredump as error:
         # Accepted, as by the service, which parses it later.
         project.log("error", f"core dump: {error}", serial)
         return accepted_response(context, "FAILURE")
-    limits(context.cloud).count(project, "coredumps", device)
     return accepted_response(context)
 
 

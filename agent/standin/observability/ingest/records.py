@@ -1,5 +1,7 @@
 """Adds pushed data to the tables of a project: events, traces, issues, core dumps."""
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -119,12 +121,18 @@ def add_event(project: Project, pushed: PushedEvent, captured_s: float | None) -
 
 
 def add_coredump(
-    project: Project, data: bytes, fallback_serial: str | None, *, identity: Identity | None = None
-) -> str:
-    """Add a core dump and its trace; return the serial of the device. Raises BadCoredump.
+    project: Project,
+    data: bytes,
+    fallback_serial: str | None,
+    *,
+    identity: Identity | None = None,
+    count: Callable[[str], None] = lambda _serial: None,
+) -> None:
+    """Add a core dump and its trace. Raises BadCoredump.
 
     A dump of the SDK names its device. With `identity` it is a core of Linux, which does not: its
-    reason is the signal that ended the process.
+    reason is the signal that ended the process. `count` is called with the serial of the device
+    before anything is stored; what it raises refuses the dump.
     """
     info: dict[str, JSONValue] = {}
     reason: int | str | None = None
@@ -143,6 +151,7 @@ def add_coredump(
             raise coredumps.BadCoredump("neither the dump nor the request names the device")
         refuse_bad(identity.device_serial, SLUG, "device_serial", coredumps.BadCoredump)
         refuse_bad(identity.hardware_version, VERSION, "hardware_version", coredumps.BadCoredump)
+    count(identity.device_serial)
     project.mark_seen(identity)
     number = _add_trace(project, identity, info, reason, project.now, source="coredump")
     stored = tables.StoredCoredump(
@@ -154,7 +163,6 @@ def add_coredump(
         created=project.now,
     )
     project.table(tables.COREDUMPS).put(str(number), stored)
-    return identity.device_serial
 
 
 def _describe(dump: coredumps.Coredump) -> dict[str, JSONValue]:

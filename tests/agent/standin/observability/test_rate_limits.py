@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from observability import an_event, error_of, push
+from observability import OCTETS, an_event, error_of, push, with_project_key, with_token
+from sdk_bytes import coredump
 from standin import StandIn
 
 from agent.standin.faults import set_faults
@@ -20,3 +21,14 @@ async def test_a_rate_limit_is_a_setting_and_says_when_to_come_again(standin: St
     assert (await push(standin, [an_event("other-device")])).status_code == 202
     standin.clock.advance(3000)
     assert (await push(standin, [an_event()])).status_code == 202
+
+
+async def test_a_core_dump_beyond_the_limit_is_not_stored(standin: StandIn) -> None:
+    set_faults(standin.cloud, ["rate-limit=1"])
+    caller, path = with_project_key(standin), "/api/v0/upload/coredump"
+    for status in (202, 429):
+        dump = coredump("kit-1")
+        answer = await caller("POST", path, "ingress", content=dump, headers=OCTETS)
+        assert answer.status_code == status
+    for kind in ("coredumps", "traces"):
+        assert len(await with_token(standin).data(f"~/{kind}")) == 1, kind
