@@ -215,9 +215,9 @@ class _Transfer:
                 if self._complete():
                     return
                 tries = 0 if self._file.size > before else tries + 1
-                if tries >= self._limits.tries:
-                    raise
                 wait = self._wait(problem, tries)
+                if tries >= self._limits.tries or self._is_for_later(problem, wait):
+                    raise
             self._check_time(wait)
             if wait:
                 await self._clock.sleep(wait)
@@ -230,8 +230,16 @@ class _Transfer:
         first_s, longest_s = self._limits.first_wait_s, self._limits.longest_wait_s
         return backoff_s(tries, first_s=first_s, longest_s=longest_s, at_least_s=asked or 0.0)
 
+    def _is_for_later(self, problem: Exception, wait: float) -> bool:
+        """Return whether the host asks for a wait that leaves no time: it is away, not slow."""
+        asks = isinstance(problem, Unavailable) and problem.retry_after_s is not None
+        return asks and self._is_late(wait)
+
+    def _is_late(self, wait: float) -> bool:
+        return self._clock.monotonic() + wait >= self._deadline
+
     def _check_time(self, wait: float = 0.0) -> None:
-        if self._clock.monotonic() + wait >= self._deadline:
+        if self._is_late(wait):
             raise TooSlow(
                 f"{self._file.size} of {self._request.size_bytes} bytes came within "
                 f"{self._limits.whole_s:.0f} s"

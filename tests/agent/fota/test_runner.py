@@ -127,6 +127,18 @@ async def test_a_host_out_of_reach_is_left_for_later_and_the_bytes_are_kept(tmp_
     assert here.server.requests[-1]["if-range"] == '"v1"'
 
 
+@pytest.mark.contract("C6")
+async def test_a_host_that_asks_for_an_hour_is_left_for_later(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        here.server.faults = [Fault(status=503, headers={"retry-after": "3600"})]
+        with pytest.raises(DownloadInterrupted) as caught:
+            await here.pull()
+        assert caught.value.retry_after_s == 3600.0
+        assert here.cloud.statuses == ["IN_PROGRESS"]
+        result = await here.pull()
+    assert result.status is JobStatus.SUCCEEDED
+
+
 async def test_a_host_that_stays_away_ends_the_job(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         here.server.default = Fault(status=503)

@@ -196,10 +196,25 @@ async def test_a_crawling_server_is_left_and_asked_anew_three_times(tmp_path: Pa
 
 
 async def test_the_whole_download_has_a_deadline(tmp_path: Path) -> None:
-    fault = Fault(status=503, headers={"retry-after": "600"})
-    async with file_server(CONTENT, default=fault) as server:
-        with pytest.raises(TooSlow, match="within 900 s"):
+    async with (
+        file_server(CONTENT, default=Fault(status=503)) as server,
+        downloader(whole_s=5.0) as loader,
+    ):
+        with pytest.raises(TooSlow, match="within 5 s"):
+            await loader.fetch(wanted(server, tmp_path))
+
+
+@pytest.mark.parametrize("asked", ["600", "3600"])
+async def test_a_server_that_asks_for_more_time_than_is_left_is_away_and_not_slow(
+    tmp_path: Path, asked: str
+) -> None:
+    faults = [Fault(cut_after=100_000)]
+    fault = Fault(status=503, headers={"retry-after": asked})
+    async with file_server(CONTENT, faults=faults, default=fault) as server:
+        with pytest.raises(DownloadInterrupted, match="503") as caught:
             await fetched(server, tmp_path)
+    assert caught.value.retry_after_s == float(asked)
+    assert (tmp_path / "image.bin").stat().st_size == 100_000
 
 
 async def test_what_the_tenth_raises_ends_the_download_and_keeps_the_bytes(tmp_path: Path) -> None:
