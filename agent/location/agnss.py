@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +13,7 @@ from msgspec import UNSET
 
 from agent.call import Request, Response, T_co
 from agent.config.project import ProjectSlugs
-from agent.errors import BadAnswer, UsageError
+from agent.errors import BadAnswer, ServiceRefusal, UsageError
 from agent.location import calls
 from agent.location.agnss_file import AgnssBlock, parse_agnss
 
@@ -217,8 +218,12 @@ async def fetch_agnss(
     by: type[FetchAgnss] = FetchAgnss,
 ) -> AgnssData:
     """Fetch A-GNSS data piece by piece. Raises what a call raises, and DamagedAssistance."""
-    # The deprecated form has no HEAD of its own: the first piece states the size.
-    total = await client.send(MeasureAgnss(project, wanted)) if by is FetchAgnss else None
+    # The size is a convenience: the deprecated form has no HEAD of its own, another service may
+    # have none at all, and why it is refused stands in the answer to the POST alone.
+    total = None
+    if by is FetchAgnss:
+        with suppress(ServiceRefusal):
+            total = await client.send(MeasureAgnss(project, wanted)) or None
     content = bytearray()
     pieces = 0
     while total is None or len(content) < total:

@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from agent.call import Host, Request, Response
 from agent.config.project import ProjectSlugs
-from agent.errors import BadAnswer, DeadlineExceeded, UsageError
+from agent.errors import BadAnswer, DeadlineExceeded, Unavailable, UsageError
 from agent.http import HttpClient, download_targets
 from agent.location import calls, pgps_file
 from agent.location.agnss_file import DamagedAssistance
+from agent.retry import RETRIED_STATUSES, retry_after
 
 _DEFAULT_INTERVAL_MIN = 240
 """The service's, where none is asked for."""
@@ -146,7 +147,11 @@ async def _download(
     content = bytearray()
     async with client.transport.open("GET", target.url, address=address) as stream:
         if stream.status != 200:
-            raise BadAnswer(f"{target.host} answered {stream.status} where the P-GPS file is due")
+            what = f"{target.host} answered {stream.status} where the P-GPS file is due"
+            if stream.status in RETRIED_STATUSES:
+                asked_s = retry_after(stream.headers, datetime.now(UTC))
+                raise Unavailable(what, status=stream.status, retry_after_s=asked_s)
+            raise BadAnswer(what)
         length = stream.headers.get("content-length", "")
         total = int(length) if length.isdecimal() and len(length) < 19 else None
         async for chunk in stream.chunks():

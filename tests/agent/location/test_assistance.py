@@ -18,7 +18,7 @@ from agent.auth.credential import Keyring
 from agent.call import Host
 from agent.config.project import ProjectSlugs
 from agent.config.secrets import Secret
-from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound
+from agent.errors import AgentError, BadAnswer, InvalidRequest, NotFound, Unavailable
 from agent.http import HttpClient, HttpTransport
 from agent.http.download_targets import SourceRefused
 from agent.location import agnss
@@ -108,7 +108,8 @@ def part(start: int, end: int, total: int = len(FILE)) -> httpx.Response:
     return httpx.Response(206, headers=told, content=FILE[start:end])
 
 
-@pytest.mark.parametrize("size", [None, len(FILE), 5, 500])
+@pytest.mark.contract("D8.2")
+@pytest.mark.parametrize("size", [None, len(FILE), 0, 5, 500])
 async def test_a_service_with_and_without_ranges_and_sizes_gives_the_same(size: int | None) -> None:
     whole = agnss_server(lambda _start: httpx.Response(200, content=FILE), size)
     by_five = agnss_server(lambda start: part(start, min(start + 5, len(FILE))), size)
@@ -137,6 +138,17 @@ async def test_ranges_that_do_not_add_up_are_refused_by_name(
         await fetch_agnss(lying(agnss_server(pieces)), HERE, AgnssRequest(), nothing)
 
 
+@pytest.mark.contract("D8.2")
+@pytest.mark.parametrize("status", [404, 405, 422])
+async def test_a_service_without_sizes_is_asked_for_the_data_all_the_same(status: int) -> None:
+    whole = agnss_server(lambda _start: httpx.Response(200, content=FILE))
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(status) if request.method == "HEAD" else whole(request)
+
+    assert (await fetch_agnss(lying(answer), HERE, AgnssRequest(), nothing)).content == FILE
+
+
 async def test_a_service_that_drips_is_given_up() -> None:
     asked = []
 
@@ -151,7 +163,8 @@ async def test_a_service_that_drips_is_given_up() -> None:
 
 
 async def test_an_error_of_the_service_is_one(standin: StandIn, client: HttpClient) -> None:
-    with pytest.raises(InvalidRequest):
+    # The answer to a HEAD has no words.
+    with pytest.raises(InvalidRequest, match="mcc: Must be greater"):
         await fetch_agnss(client, HERE, AgnssRequest((1, 8), ServingCell(0, 1, 1, 1)), nothing)
     set_faults(standin.cloud, ["html-error=404@POST /v1/*agnss"])
     with pytest.raises(NotFound):
@@ -262,6 +275,16 @@ async def test_a_download_that_is_none_is_refused_by_name(
             lying(answer), HERE, PredictionRequest(), nothing,
             now=datetime.now(UTC), resolve=resolve,
         )  # fmt: skip
+
+
+@pytest.mark.contract("D8.2")
+async def test_a_host_of_predictions_that_asks_for_a_later_try_is_away(
+    standin: StandIn, client: HttpClient
+) -> None:
+    set_faults(standin.cloud, ["too-many-requests=70@/public/*"])
+    with pytest.raises(Unavailable, match="answered 429") as told:
+        await fetch_pgps(client, HERE, PredictionRequest(), nothing, now=datetime.now(UTC))
+    assert told.value.retry_after_s == 70.0
 
 
 # --- damage
