@@ -380,4 +380,5 @@ async def _row_errors(transport: HttpTransport, url: str | None) -> str:
         errors = answer.decode(_RowErrors).errors if answer.status == 200 else []
     except AgentError:
         errors = []
-    return "; ".join(map(str, errors[:_MAX_ROW_ERRORS])) or f"see {url}"
+    # The query of a signed URL is as good as a credential: it comes into no message.
+    return "; ".join(map(str, errors[:_MAX_ROW_ERRORS])) or f"see {url.partition('?')[0]}"

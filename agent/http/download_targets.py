@@ -88,16 +88,17 @@ def plain_target(url: str, *, stand_in: bool) -> Target:
     That is by https; by http from this machine alone, where `stand_in` says that the stand-in is
     the service.
     """
+    shown = url.partition("?")[0][:80]
     if not url.isascii() or not url.isprintable() or any(mark in url for mark in " \\"):
-        raise SourceRefused(f"the URL {url[:80]!r} holds characters that no URL has")
-    parts = _split(url, url)
+        raise SourceRefused(f"the URL {shown!r} holds characters that no URL has")
+    parts = _split(url, shown)
     if parts.username is not None or parts.password is not None:
         raise SourceRefused("a URL with a user name or password in it is not fetched")
     if parts.fragment:
         raise SourceRefused("a URL with a fragment is not fetched")
     name = (parts.hostname or "").lower()
     host = _host(name)
-    port = _port(parts.netloc, url) or (443 if parts.scheme == "https" else 80)
+    port = _port(parts.netloc, shown) or (443 if parts.scheme == "https" else 80)
     if parts.scheme != "https" and not (parts.scheme == "http" and stand_in and is_loopback(host)):
         raise SourceRefused(
             f"{parts.scheme or 'no scheme'}://{name[:80]} is not fetched: files come by https only"

@@ -87,7 +87,8 @@ class DownloadConnection:
         try:
             url = urljoin(target.url, location)
         except ValueError:
-            raise SourceRefused(f"{target.host} redirects to {location[:80]!r}") from None
+            shown = location.partition("?")[0][:80]
+            raise SourceRefused(f"{target.host} redirects to {shown!r}") from None
         return checked_target(url, self._network.hosts)
 
 

@@ -95,7 +95,8 @@ async def test_a_devices_token_opens_its_device_once_its_key_is_registered(
 async def test_a_file_of_errors_that_cannot_be_had_is_named() -> None:
     nowhere = "http://127.0.0.1:1/errors.json"
     transport = HttpTransport()
-    assert await _row_errors(transport, nowhere) == f"see {nowhere}"
+    for signature in ("", "?signature=test-only-signature", "?signature=a#b?c"):
+        assert await _row_errors(transport, nowhere + signature) == f"see {nowhere}"
     assert await _row_errors(transport, None) == ""
     await transport.close()
 

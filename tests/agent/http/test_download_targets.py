@@ -34,6 +34,23 @@ def test_a_public_address_is_taken() -> None:
         checked_address(target, ["93.184.215.14"], stand_in=True)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h/ a?signature={}",
+        "https://[h?signature={}",
+        "https://h:0/a?signature={}",
+        "ftp://h/a?signature={}",
+        "https://h/a/../b?signature={}",
+        "https://h/a?signature={}#b",
+    ],
+)
+def test_a_refusal_does_not_show_what_a_url_was_signed_with(url: str) -> None:
+    with pytest.raises(SourceRefused) as told:
+        checked_target(url.format("test-only"), PUBLIC)
+    assert "test-only" not in str(told.value) + told.value.hint
+
+
 @given(st.ip_addresses(v=4))
 def test_an_ipv4_address_is_judged_the_same_in_every_ipv6_wrapping(address: object) -> None:
     number = int(address)  # type: ignore[call-overload]
