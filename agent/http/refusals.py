@@ -60,7 +60,8 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
             retry_after_s=retry_after(response.headers, now),
         )
     if status < 400:
-        location = _shorten(response.headers.get("location", ""))
+        # The query may be what a URL was signed with.
+        location = _shorten(response.headers.get("location", "").partition("?")[0])
         redirect = f"{what}: the service redirects to {location!r}, which is not followed"
         return errors.BadAnswer(
             redirect if location else message, hint=advice, status=status, code=code

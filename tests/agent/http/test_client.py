@@ -237,7 +237,7 @@ def test_a_base_url_is_https_or_on_loopback(url: str) -> None:
 async def test_a_redirect_is_followed_only_where_the_call_allows_it() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/thing":
-            return httpx.Response(307, headers={"location": "/v2/thing"})
+            return httpx.Response(307, headers={"location": "/v2/thing?signature=a"})
         assert request.headers["authorization"] == f"Bearer {KEY}"
         return httpx.Response(200, json=1)
 
