@@ -90,8 +90,8 @@ def skew_hint(response: Response, now: datetime) -> str:
 def service_message(response: Response) -> tuple[int | None, str]:
     """Return the service's own error number and message, in whatever form they came.
 
-    Forms met: {code, message}; {error: {code, message, type}} with a text or nested lists of
-    texts; an array of strings; a bare string; HTML; nothing.
+    Forms met: {code, message}; {message, cause}; {error: {code, message, type}}, each with a text
+    or nested lists of texts; an array of strings; a bare string; HTML; nothing.
     """
     try:
         body = msgspec.json.decode(response.content) if response.content else None
@@ -103,7 +103,8 @@ def service_message(response: Response) -> tuple[int | None, str]:
         if isinstance(inner, dict):
             number = inner.get("code")
             code = number if isinstance(number, int) and not isinstance(number, bool) else None
-            body = inner.get("message", inner.get("errors", inner.get("detail")))
+            said = inner.get("message", inner.get("errors", inner.get("detail")))
+            body = [said, inner.get("cause")]
         else:
             body = inner
     return code, _shorten("; ".join(_texts(body)))

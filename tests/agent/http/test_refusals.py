@@ -19,6 +19,10 @@ from agent.redact import hide
             "application/json",
             "0.metrics.up: Not a valid integer.",
         ),
+        (b'{"message":"no such CSV","cause":"row 3 is blank"}', "", "no such CSV; row 3 is blank"),
+        (b'{"message":"no","cause":[{"row":3,"error":"blank"}]}', "", "no; row: 3; error: blank"),
+        (b'{"message":"no","cause":{"row":["blank"]}}', "", "no; row: blank"),
+        (b'{"cause":null,"message":"no reason"}', "", "no reason"),
         (b"<html><head><title>502 Bad &amp; Gateway</title>", "text/html", "502 Bad & Gateway"),
         (b"plain words", "text/plain", "plain words"),
         (b'"a string"', "application/json", "a string"),
@@ -27,7 +31,10 @@ from agent.redact import hide
         (b"[" * 100_000, "application/json", "400 Bad Request"),
         (b'{"message":{"message":{}}}', "application/json", "400 Bad Request"),
     ],
-    ids=["code", "array", "nested", "html", "text", "string", "empty", "bytes", "deep", "odd"],
+    ids=[
+        *("code", "array", "nested", "cause", "causes", "fields", "no cause"),
+        *("html", "text", "string", "empty", "bytes", "deep", "odd"),
+    ],
 )
 async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expected: str) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
