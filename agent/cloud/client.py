@@ -86,9 +86,9 @@ class DeviceCloud:
     async def walk(self, call: ListCall[T]) -> AsyncIterator[T]:
         """Yield the items of a list from the page of `call` on.
 
-        Raises BadAnswer for a list without end: the same token again, or only empty pages.
+        Raises BadAnswer for a list without end: a page that was there before, or only empty ones.
         """
-        empty = 0
+        empty, tokens = 0, {call.page_token}
         while True:
             page = await self.client.send(call)
             for item in page.items:
@@ -96,8 +96,9 @@ class DeviceCloud:
             if page.next_token is None:
                 return
             empty = 0 if page.items else empty + 1
-            if page.next_token == call.page_token or empty >= MAX_EMPTY_PAGES:
+            if page.next_token in tokens or empty >= MAX_EMPTY_PAGES:
                 raise BadAnswer("the list does not end: its pages lead nowhere")
+            tokens.add(page.next_token)
             call = replace(call, page_token=page.next_token)
 
     async def rename(self, device_id: str, name: str, *, version: str | None = None) -> None:

@@ -20,7 +20,7 @@ class _Meta(msgspec.Struct, rename="camel"):
 
 
 class _Firmware(msgspec.Struct):
-    supports: tuple[str, ...] = ()
+    supports: tuple[str, ...] | None = None
 
 
 class _Fields(msgspec.Struct, rename="camel"):
@@ -75,7 +75,7 @@ class Device:
             gateway_id=fields.gateway_id,
             tenant_id=fields.tenant_id,
             tags=fields.tags or (),
-            supports=fields.firmware.supports if fields.firmware else (),
+            supports=(fields.firmware and fields.firmware.supports) or (),
             version=version,
             created_at=read_time(meta.created_at),
             updated_at=read_time(meta.updated_at),

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import httpx
 import pytest
 from cloud_calls import client_of, listed
+from http_calls import client
 from standin import StandIn
 
 from agent.cloud import Device, DeviceCloud, Filter
+from agent.cloud.client import MAX_EMPTY_PAGES
 from agent.cloud.device_changes import UpdateDeviceName
 from agent.errors import (
+    BadAnswer,
     DeadlineExceeded,
     Forbidden,
     InvalidRequest,
@@ -111,6 +115,28 @@ async def test_a_fleet_is_walked_page_by_page(standin: StandIn) -> None:
         async for _ in DeviceCloud(client).devices():
             count += 1
     assert count == 1104
+
+
+@pytest.mark.contract("D4.1")
+@pytest.mark.parametrize(
+    ("tokens", "items", "most"),
+    [(["a"], 1, 2), (["a", "b"], 1, 3), (["a", "b", "c"], 0, 4), (None, 0, MAX_EMPTY_PAGES)],
+    ids=["one page", "two pages", "three empty pages", "empty pages"],
+)
+async def test_a_list_without_end_is_told_as_one(
+    tokens: list[str] | None, items: int, most: int
+) -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        assert len(asked) <= most
+        token = tokens[(len(asked) - 1) % len(tokens)] if tokens else str(len(asked))
+        return httpx.Response(200, json={"items": [{"id": "d"}] * items, "pageNextToken": token})
+
+    with pytest.raises(BadAnswer, match="does not end"):
+        await listed(DeviceCloud(client(answer)).devices())
+    assert len(asked) == most
 
 
 @pytest.mark.contract("D10.1", "D10.10")

@@ -41,6 +41,14 @@ def test_a_time_is_aware_and_without_an_offset_it_is_utc(offset: str) -> None:
     assert read_time(f"2025-01-02T03:04:05.678{offset}") == when
 
 
+@pytest.mark.contract("D2.1")
+@pytest.mark.parametrize("firmware", [None, {}, {"supports": None}, {"supports": []}])
+def test_a_device_that_supports_nothing_says_so_in_any_way(firmware: Any) -> None:
+    nothing = {"name": None, "type": None, "subType": None, "gatewayId": None, "tags": None}
+    device = Device.of({"id": "a", **nothing, "state": None, "$meta": None, "firmware": firmware})
+    assert (device.supports, device.tags, device.name, device.state) == ((), (), "a", {})
+
+
 @pytest.mark.contract("D2.1", "D5.3")
 def test_a_device_may_lack_nearly_everything_and_have_more() -> None:
     device = Device.of(
