@@ -92,12 +92,13 @@ class Response:
             ) from error
 
     def check_accepted(self) -> None:
-        """Check that the service accepted a push, whose answer has no fixed form.
+        """Check that the service accepted what was sent, its answer having no fixed form.
 
-        Raises BadAnswer for HTML: a captive portal answers every push with a page.
+        Raises BadAnswer for HTML: a captive portal answers everything with a page.
         """
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "text/html" or self.content.lstrip()[:1] == b"<":
+        page = self.content.lstrip()
+        if page and (kind == "text/html" or page[:1] == b"<"):
             raise BadAnswer(
                 f"expected that it is taken, got {self._describe_body()}",
                 hint="this network may want a log-in on a page of its own first",
@@ -192,7 +193,8 @@ class PushCall(Call[None]):
 
 @dataclass(frozen=True, slots=True)
 class StatusCall(Call[None]):
-    """Base of the calls of which the status alone counts."""
+    """Base of the calls of which the status alone counts, if it is the service's."""
 
     def parse(self, response: Response) -> None:
-        """Return nothing: the body of the answer is not read."""
+        """Check that the service accepted it. Raises BadAnswer."""
+        response.check_accepted()

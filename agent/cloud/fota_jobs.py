@@ -93,7 +93,7 @@ class UpdateJob(_OfAKit, StatusCall):
     def parse(self, response: Response) -> None:
         """Raise NotFound if the job is not this device's to report on any more.
 
-        Raises BadAnswer for a refusal that is no JSON: a proxy's, or another server's.
+        Raises BadAnswer for a refusal that is no JSON, or a page: a proxy's, or another server's.
         """
         if response.status in self.accepts:
             response.json()
@@ -101,6 +101,7 @@ class UpdateJob(_OfAKit, StatusCall):
                 f"the device cloud takes no report on job {self.job_id}: {response.status}",
                 status=response.status,
             )
+        response.check_accepted()
 
 
 def _executions(device_id: str) -> str:

@@ -48,8 +48,13 @@ def test_plain_json_may_be_neither_nested_without_end_nor_other_than_utf_8(
         answer(content).json()
 
 
-@pytest.mark.parametrize("content", [b"", b"OK", b'{"status": 202}', b"\0\1"])
+def test_an_empty_answer_is_no_page_whatever_type_a_server_gives_it():
+    answer(b"", "text/html; charset=utf-8").check_accepted()
+
+
+@pytest.mark.parametrize("content", [b"OK", b'{"status": 202}', b"\0\1"])
 def test_a_push_may_be_answered_with_anything_but_a_page(content: bytes):
+    answer(b"").check_accepted()
     answer(content).check_accepted()
     with pytest.raises(BadAnswer) as caught:
         answer(content, "text/html; charset=utf-8").check_accepted()

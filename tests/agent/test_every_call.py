@@ -132,6 +132,19 @@ async def test_each_call_ends_for_each_status(call: Call[Any], status: int) -> N
     assert len({request.content for request in sent}) == 1
 
 
+@pytest.mark.contract("O1.5")
+@pytest.mark.parametrize("call", CALLS, ids=name_of)
+async def test_a_page_is_no_answer_to_any_call(call: Call[Any]) -> None:
+    """A captive portal answers everything with 200: nothing has arrived, and nothing was done."""
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, html="<!doctype html><title>Log in</title>")
+
+    with pytest.raises(BadAnswer, match="text/html") as caught:
+        await client_for(call, answer, renewable=True).send(call)
+    assert call.title in str(caught.value)
+
+
 async def test_a_refused_token_is_renewed_once_and_then_works() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         fresh = request.headers["authorization"] == "Bearer stamp-2"
