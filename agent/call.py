@@ -183,17 +183,11 @@ class Call(Generic[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class PushCall(Call[None]):
-    """Base of the calls that push: 202 means that it is queued, not that it can be read."""
-
-    def parse(self, response: Response) -> None:
-        """Check that the service accepted it. Raises BadAnswer."""
-        response.check_accepted()
-
-
-@dataclass(frozen=True, slots=True)
 class StatusCall(Call[None]):
-    """Base of the calls of which the status alone counts, if it is the service's."""
+    """Base of the calls of which the status alone counts, if it is the service's.
+
+    202 means that it is queued, not that it can be read.
+    """
 
     def parse(self, response: Response) -> None:
         """Check that the service accepted it. Raises BadAnswer."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from agent.call import Host, PushCall, Request, Scheme
+from agent.call import Host, Request, Scheme, StatusCall
 from agent.observability.api.resource_names import check_slug
 from agent.observability.ingest.chunk_codec import decode_varint
 
@@ -18,7 +18,7 @@ MAX_CHUNKS_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class PushChunks(PushCall):
+class PushChunks(StatusCall):
     """Push chunks of one device: POST /api/v0/chunks/<device_serial>.
 
     One chunk goes as it is, several as the parts of a multipart/mixed body. Raises UsageError

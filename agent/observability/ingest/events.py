@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from agent.call import Host, PushCall, Request, Scheme
+from agent.call import Host, Request, Scheme, StatusCall
 from agent.errors import UsageError
 from agent.observability.api.resource_names import check_slug, check_text, check_version
 from agent.observability.ingest.device_identity import DeviceIdentity
@@ -175,7 +175,7 @@ _INFO_CHECKS = {"heartbeat": _check_metrics, "trace": _check_trace}
 
 
 @dataclass(frozen=True, slots=True)
-class PushEvents(PushCall):
+class PushEvents(StatusCall):
     """Push events that `check_event` made: POST /api/v0/events, clause O3.4."""
 
     host: ClassVar[Host] = Host.INGRESS

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import msgspec
 
-from agent.call import Call, Host, PushCall, Request, Response, Scheme
+from agent.call import Call, Host, Request, Response, Scheme, StatusCall
 from agent.observability.api.resource_names import check_slug
 from agent.observability.api.resources import USER
 from agent.observability.ingest.device_identity import DeviceIdentity
@@ -137,7 +137,7 @@ class PrepareUpload(_UploadCall, Call[PreparedUpload]):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitUpload(_UploadCall, PushCall):
+class CommitUpload(_UploadCall, StatusCall):
     """Report that the bytes have arrived; the service processes them later.
 
     409 means that the service has the file already, which is a success. `details` are the fields of
@@ -166,7 +166,7 @@ class CommitUpload(_UploadCall, PushCall):
 
 
 @dataclass(frozen=True, slots=True)
-class UploadCoredump(PushCall):
+class UploadCoredump(StatusCall):
     """Push a core dump of the device SDK in one piece: POST /api/v0/upload/coredump."""
 
     host: ClassVar[Host] = Host.INGRESS
