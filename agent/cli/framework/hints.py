@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import sys
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,12 +157,15 @@ def _meant(right: str, message: str) -> str:
 def usual_hint(error: Exception) -> str:
     """Return the hint for an error that brings none of its own, "" where nothing helps."""
     from agent.errors import BadAnswer
+    from agent.retry import asked_wait
     from at.protocol.errors import LinkLost
 
     if isinstance(error, LinkLost):
         return "is it still plugged in? `cellagent ports` lists what is"
     if isinstance(error, BadAnswer):
         return "`cellagent doctor` checks the way to the service"
+    if wait := asked_wait(error, datetime.now(UTC)):
+        return wait
     cause = error if isinstance(error, OSError) else error.__cause__
     if not isinstance(cause, OSError):
         return ""

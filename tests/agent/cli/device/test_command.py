@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from standin import StandIn
 
 from agent.standin.device_cloud import seed
+from agent.standin.faults import set_faults
 
 
 async def pages_of(*listing: str) -> list[Done]:
@@ -131,3 +132,12 @@ async def test_a_list_shows_a_name_only_where_it_is_another_than_the_id(
     assert named[:2] == [seed.GENERIC, "north-door"]
     [unnamed] = [row for row in rows if seed.BLE in row]
     assert unnamed.count(seed.BLE) == 1
+
+
+async def test_a_service_that_asks_for_a_wait_is_quoted_with_how_long(
+    standin: StandIn, standin_profile: str
+) -> None:
+    set_faults(standin.cloud, ["too-many-requests=90@/v1/devices"])
+    done = await cellagent("device", "list")
+    assert done.code == 6
+    assert "try: the service asks to wait 90 s, until " in done.err
