@@ -34,17 +34,25 @@ class FetchAccount(Call[Account]):
         return Request("GET", "/v1/account")
 
     def parse(self, response: Response) -> Account:
-        """Return the account. Raises BadAnswer."""
+        """Return the account. Raises BadAnswer, also for what names no team."""
         body = response.decode(dict[str, JSONValue])
         team, plan = (body.get(name) for name in ("team", "plan"))
         team, plan = (part if isinstance(part, dict) else {} for part in (team, plan))
-        return Account(
+        account = Account(
             raw=body,
-            team_id=str(team.get("tenantId", "")),
-            team_name=str(team.get("name", "")),
-            role=str(body.get("role", "")),
-            plan=str(plan.get("name", "")),
+            team_id=_text(team, "tenantId"),
+            team_name=_text(team, "name"),
+            role=_text(body, "role"),
+            plan=_text(plan, "name"),
         )
+        if not account.team_id:
+            raise BadAnswer("the answer names no team")
+        return account
+
+
+def _text(fields: Mapping[str, JSONValue], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.call import Call, Host, Request, Response, Scheme
+from agent.errors import BadAnswer
 from agent.json_value import JSONValue
 from agent.observability.api import keys, paging, resources
 from agent.observability.api.kinds import ORGANIZATION, ResourceKind, Scope
@@ -30,8 +31,11 @@ class FetchMe(Call[resources.Resource]):
         return Request("GET", "/auth/me")
 
     def parse(self, response: Response) -> resources.Resource:
-        """Return the user. Raises BadAnswer."""
-        return resources.Resource(response.decode(dict[str, JSONValue]))
+        """Return the user. Raises BadAnswer, also for what names none: it checks a credential."""
+        body = response.decode(dict[str, JSONValue])
+        if not isinstance(body.get("email"), str):
+            raise BadAnswer("the answer names no user")
+        return resources.Resource(body)
 
 
 @dataclass(frozen=True, slots=True)

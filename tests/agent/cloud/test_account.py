@@ -6,9 +6,10 @@ from urllib.parse import quote
 import pytest
 from standin import StandIn
 
+from agent.call import Response
 from agent.cloud import DeviceCloud
-from agent.cloud.account import FetchServiceToken
-from agent.errors import Forbidden, NotFound
+from agent.cloud.account import FetchAccount, FetchServiceToken
+from agent.errors import BadAnswer, Forbidden, NotFound
 from agent.http.client import _warn_once
 from agent.redact import redact
 
@@ -35,6 +36,20 @@ async def test_the_deprecated_account_paths_warn_with_their_date(
     with pytest.raises(NotFound) as gone:
         await cloud.service_token()
     assert "July 1, 2026" in gone.value.hint
+
+
+@pytest.mark.contract("D10.1")
+@pytest.mark.parametrize("team", ["{}", "null", "7", '{"tenantId":null}', '{"tenantId":5}'])
+def test_an_answer_that_names_no_team_checks_no_key(team: str) -> None:
+    with pytest.raises(BadAnswer, match="names no team"):
+        FetchAccount().parse(Response(200, {}, f'{{"team":{team},"role":"owner"}}'.encode()))
+
+
+@pytest.mark.contract("D10.1")
+def test_of_an_account_only_the_team_has_to_be_told() -> None:
+    body = b'{"team":{"tenantId":"t","name":null},"role":null,"plan":{"name":["x"]}}'
+    account = FetchAccount().parse(Response(200, {}, body))
+    assert (account.team_id, account.team_name, account.role, account.plan) == ("t", "", "", "")
 
 
 @pytest.mark.contract("D9.4")

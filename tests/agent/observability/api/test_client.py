@@ -12,9 +12,10 @@ from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
-from agent.call import Host
+from agent.call import Host, Response
 from agent.config.secrets import Secret
 from agent.errors import (
+    BadAnswer,
     Conflict,
     CredentialError,
     CredentialMissing,
@@ -25,6 +26,7 @@ from agent.errors import (
 )
 from agent.http import HttpClient, HttpTransport
 from agent.observability import KINDS, Observability, Resource
+from agent.observability.api.client import FetchMe
 from agent.standin.state import USERS
 
 COHORT, DEVICE, RELEASE = KINDS["cohort"], KINDS["device"], KINDS["release"]
@@ -84,6 +86,13 @@ async def test_whoami_names_the_user(standin: StandIn, name: str) -> None:
         me = await service.whoami()
     assert isinstance(me, Resource)
     assert me["email"] == standin.credentials["user_email"]
+
+
+@pytest.mark.contract("O3.2")
+@pytest.mark.parametrize("body", [b"{}", b'{"email":null}', b'{"email":7}', b'{"status":"up"}'])
+def test_an_answer_that_names_no_user_checks_no_credential(body: bytes) -> None:
+    with pytest.raises(BadAnswer, match="names no user"):
+        FetchMe().parse(Response(200, {}, body))
 
 
 @pytest.mark.contract("O3.2", "O3.3", "O4.2")
