@@ -101,7 +101,7 @@ class JobReporter:
         return result
 
     async def check_offered(self) -> None:
-        """Raise JobWithdrawn if the cloud no longer offers the open job.
+        """Raise JobWithdrawn if the cloud no longer offers the open job, or as cancelled.
 
         A failure proves nothing: it may be a proxy's, or another server's in the cloud's place.
         """
@@ -111,6 +111,8 @@ class JobReporter:
         except AgentError:
             return
         if offered is None or opened is None or offered.job_id != opened.job_id:
+            raise jobs.JobWithdrawn
+        if offered.status is jobs.JobStatus.CANCELLED:
             raise jobs.JobWithdrawn
 
     async def _report_result(self, result: JobResult) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,26 @@ async def test_the_cloud_is_asked_at_each_tenth_and_before_the_install(tmp_path:
         cloud = FileBackedCloud(tmp_path)
         await here.pull(cloud=cloud)
     assert 4 <= cloud.fetches <= 12
+
+
+class CancellingCloud(FileBackedCloud):
+    """A device cloud that still hands out a job that was cancelled."""
+
+    async def current(self) -> Execution | None:
+        offered = await super().current()
+        if offered is None or self.fetches == 1:
+            return offered
+        return replace(offered, status=JobStatus.CANCELLED)
+
+
+@pytest.mark.contract("D9.2", "C6")
+async def test_a_job_that_is_handed_out_as_cancelled_is_not_installed(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        result = await here.pull(cloud=CancellingCloud(tmp_path))
+    assert result is not None
+    assert result.status is JobStatus.CANCELLED
+    assert here.cloud.statuses == ["IN_PROGRESS"]
+    assert not here.kit.installed
 
 
 class WrongCloud(FileBackedCloud):
