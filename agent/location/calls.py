@@ -102,6 +102,8 @@ class LocationCall(ProjectCall[Position | None]):
 
     max_bytes: ClassVar[int] = 256 * 1024
     endpoint: ClassVar[str] = ""
+    by_cells: ClassVar[bool] = True
+    """Whether it knows coarse results: those of cells. `fallback` is not sent where it does not."""
 
     do_reply: bool | None = None
     high_confidence: bool | None = None
@@ -123,7 +125,7 @@ class LocationCall(ProjectCall[Position | None]):
         options = {
             "doReply": self.do_reply,
             "hiConf": self.high_confidence,
-            "fallback": self.fallback,
+            "fallback": self.fallback if self.by_cells else None,
         }
         return Request(
             "POST",
@@ -151,6 +153,7 @@ class LocateWifi(LocationCall):
     """The position by access points, in the form of `access_points_to_json`."""
 
     endpoint: ClassVar[str] = "wifi"
+    by_cells: ClassVar[bool] = False
     access_points: Sequence[Mapping[str, object]] = ()
 
     def body(self) -> Mapping[str, object]:

@@ -64,6 +64,13 @@ def test_switches_and_the_device_are_sent_as_the_service_names_them() -> None:
     assert call.parse(Response(200, {}, b'{"lat":1,"lon":2}')) == Position(1.0, 2.0)
 
 
+@pytest.mark.contract("D8.1", "D8.2")
+def test_coarse_results_are_refused_of_the_calls_that_have_them() -> None:
+    for call in (LocateCell(PROJECT, fallback=False), GroundFix(PROJECT, fallback=False)):
+        assert call.request().query == [("fallback", "false")]
+    assert LocateWifi(PROJECT, fallback=False).request().query == []
+
+
 @pytest.mark.contract("D8.4")
 def test_a_missing_slug_is_told_before_anything_is_sent() -> None:
     with pytest.raises(UsageError, match="slugs of an organization and a project"):

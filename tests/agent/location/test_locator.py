@@ -176,9 +176,9 @@ async def test_ground_fix_sends_both_and_does_with_one() -> None:
 
 
 async def test_the_options_and_the_device_go_with_the_call() -> None:
-    service = Service(LocateWifi=None)
+    service = Service(LocateCell=None)
     options = LocationOptions(do_reply=False, high_confidence=True, fallback=False)
-    fix = await locator(service, WIFI, CELLS, options=options).locate()
+    fix = await locator(service, WIFI, CELLS, options=options).locate(LocationMethod.CELL)
     assert fix.position is None
     assert fix.to_json()["lat"] is None
     request = service.sent[0].request()
