@@ -221,7 +221,11 @@ def _check_object(value: dict[str, object], schema: Schema) -> Errors:
         elif others is False:
             errors = ["Unknown field."]
         else:
-            errors = check(name, names) or check(inner, others or {})
+            both: dict[str, Errors] = {
+                "key": check(name, names),
+                "value": check(inner, others or {}),
+            }
+            errors = {part: wrong for part, wrong in both.items() if wrong}
         if errors:
             found[name] = errors
     if len(value) < schema.get("minProperties", 0):

@@ -49,6 +49,33 @@ async def test_the_location_of_a_push_tells_what_became_of_it(standin: StandIn) 
     assert error_of(await with_token(standin)("GET", "/api/v0/queue/none"))["http_code"] == 404
 
 
+@pytest.mark.contract("O3.4")
+@pytest.mark.parametrize(
+    ("metrics", "wrong"),
+    [
+        ({"a": 1, "b": [1]}, {"b": {"value": ["Not a valid number."]}}),
+        ({"": 1}, {"": {"key": ["Shorter than minimum length 1."]}}),
+        (
+            {"x" * 129: "y" * 1001},
+            {
+                "x" * 129: {
+                    "key": ["Longer than maximum length 128."],
+                    "value": ["Longer than maximum length 1000."],
+                }
+            },
+        ),
+    ],
+    ids=["value", "key", "both"],
+)
+async def test_a_wrong_metric_is_named_in_the_published_form(
+    standin: StandIn, metrics: dict[str, object], wrong: dict[str, object]
+) -> None:
+    answer = await push(standin, [an_event(), an_event(event_info={"metrics": metrics})])
+    error = error_of(answer)
+    assert (error["http_code"], error["type"]) == (400, "InvalidUsageError")
+    assert error["message"] == {"1": {"event_info": {"metrics": wrong}}}
+
+
 @pytest.mark.contract("O5.1")
 @pytest.mark.parametrize("parts", [[EXAMPLE_SINGLE], list(EXAMPLE_PAIR)], ids=["single", "pair"])
 async def test_the_published_chunks_are_listed_as_their_event(
