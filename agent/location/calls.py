@@ -10,6 +10,7 @@ from agent.config.project import ProjectSlugs
 from agent.location.position import Position
 
 _NOTHING_FOUND = 40499
+_DEVICE = "x-custom-device-id"
 LEGACY_WARNING = (
     "the location path without organization and project is deprecated: use "
     "/v1/organizations/<organization>/projects/<project>/location/ with an organization auth token"
@@ -24,6 +25,11 @@ def project_of(profile: Profile) -> ProjectSlugs | None:
     if profile.location.legacy:
         return None
     return ProjectSlugs(profile.account.organization, profile.account.project)
+
+
+def can_be_header(device_id: str) -> bool:
+    """Return whether a device can be named in a header, which takes printable ASCII alone."""
+    return bool(device_id) and device_id.isascii() and device_id.isprintable()
 
 
 def location_path(project: ProjectSlugs | None, endpoint: str) -> str:
@@ -133,7 +139,7 @@ class LocationCall(ProjectCall[Position | None]):
             query=[
                 (name, str(value).lower()) for name, value in options.items() if value is not None
             ],
-            headers={"x-custom-device-id": self.device_id} if self.device_id else {},
+            headers={_DEVICE: self.device_id} if can_be_header(self.device_id) else {},
             json=self.body(),
         )
 

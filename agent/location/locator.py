@@ -267,6 +267,10 @@ class Locator:
             heard_by_kit=self.of_kit,
         )
         position = await self.client.send(complete)
+        if self.device_id and not calls.can_be_header(self.device_id):
+            notes.append(
+                f"the service is not told that this is {self.device_id}: no header holds it"
+            )
         return Fix(self.now(), method, position, cells, points, tuple(notes), tuple(sources))
 
 

@@ -64,6 +64,21 @@ def test_switches_and_the_device_are_sent_as_the_service_names_them() -> None:
     assert call.parse(Response(200, {}, b'{"lat":1,"lon":2}')) == Position(1.0, 2.0)
 
 
+@pytest.mark.contract("D2.2", "D8.2")
+@pytest.mark.parametrize("device_id", ["greenhouse north", "DE:AD:BE:EF:00:01", "a/b"])
+def test_an_id_that_a_header_takes_names_the_device(device_id: str) -> None:
+    call = LocateCell(PROJECT, device_id=device_id)
+    assert call.request().headers == {"x-custom-device-id": device_id}
+
+
+@pytest.mark.contract("D2.2", "D8.2")
+@pytest.mark.parametrize("device_id", ["", "drivhus nørd", "a\nb", "\x7f"])
+def test_an_id_that_no_header_takes_is_left_out_and_still_in_a_kit_s_name(device_id: str) -> None:
+    call = LocateCell(PROJECT, device_id=device_id)
+    assert call.request().headers == {}
+    assert call.in_kit_name
+
+
 @pytest.mark.contract("D8.1", "D8.2")
 def test_coarse_results_are_refused_of_the_calls_that_have_them() -> None:
     for call in (LocateCell(PROJECT, fallback=False), GroundFix(PROJECT, fallback=False)):

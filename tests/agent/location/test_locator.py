@@ -186,6 +186,15 @@ async def test_the_options_and_the_device_go_with_the_call() -> None:
     assert request.headers == {"x-custom-device-id": "kit-1"}
 
 
+@pytest.mark.contract("D2.2")
+async def test_a_device_that_no_header_can_name_is_located_with_a_note() -> None:
+    here = locator(Service(LocateCell=MIDDLING), WIFI, CELLS)
+    here.device_id = "drivhus nørd"
+    fix = await here.locate(LocationMethod.CELL)
+    assert fix.position is not None
+    assert "not told that this is drivhus nørd" in fix.notes[-1]
+
+
 @pytest.mark.contract("D1.3")
 async def test_a_refused_firmware_ends_it_before_anything_is_heard_or_sent() -> None:
     service = Service()
