@@ -5,6 +5,7 @@ People paste lines with all kinds of things around them, so a line is searched, 
 
 import re
 from collections.abc import Iterator
+from string import digits
 
 from at.commands.catalog import command_of, readers_of
 from at.protocol import notices
@@ -27,12 +28,22 @@ _WORDS = (
     re.compile(r".*(?:\bAT<|<<|\bRX:?|<-|→)\W*(OK|ERROR)(?=$|\W)"),
 )
 _WORD_BEHIND = re.compile(r".*\s(OK|ERROR)\W*$", re.DOTALL)
+_SPACED = re.compile(r"(_received_command: [+%#][A-Z]\w*: ) ([\d\"].*)", re.IGNORECASE)
+"""What Zephyr's modem_chat logs of an answer: its name, and its fields with blanks between."""
+_BETWEEN = re.compile(r"(\"[^\"]*\"?)| ")
 _HIDDEN = re.compile(r'"[0-9A-F]*[X*?]+[0-9A-FX*?]*"', re.IGNORECASE)
 """A value that the one who keeps the log made unreadable."""
 _TAIL = re.compile(
     r"\s{2,}.*|,?\s+[a-z]{2}.*|,?\s*\.\.\..*|\s*(?:<|\\r|\\n|[}\]|]|[␍␊]|\bOK\b|\bERROR\b).*",
     re.DOTALL,
 )
+
+
+def with_commas(text: str) -> str:
+    """Return a text with the commas that Zephyr's modem_chat took out of an answer's fields."""
+    return _SPACED.sub(
+        lambda found: found[1] + _BETWEEN.sub(lambda one: one[1] or ",", found[2].rstrip()), text
+    )
 
 
 def command_in(text: str) -> tuple[str, str]:
@@ -102,8 +113,10 @@ def _candidates(body: str) -> Iterator[str]:
     yield body
     if (cut := _TAIL.sub("", body)) != body:
         yield cut
-    word = body.partition(" ")[0].rstrip(".;")
-    if word not in {body, cut} and not word.endswith(",") and word:
+    word, _, behind = body.partition(" ")
+    word = word.rstrip(".;")
+    is_field = behind.lstrip()[:1] in {*digits, '"'}  # of an answer whose commas were lost
+    if word not in {body, cut} and not word.endswith(",") and word and not is_field:
         yield word
 
 
