@@ -274,8 +274,9 @@ class _Joiner:
 
     def _line(self, side: Side | None, text: str, head: _Head) -> Iterator[LogLine]:
         within = side or next(iter(self._open), None)
-        if within is Side.SENT and (final_result(text) or _NEW_COMMAND.fullmatch(text)):
-            yield from self._end(Side.SENT)
+        is_sent_answered = within is Side.SENT and final_result(text) is not None
+        if within and (is_sent_answered or _NEW_COMMAND.fullmatch(text)):
+            yield from self._end(within)
         if side is None:
             side = next(iter(self._open), None) or self._unmarked(text)
         if side is Side.SENT:

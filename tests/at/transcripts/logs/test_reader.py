@@ -345,6 +345,12 @@ def test_a_stray_quote_keeps_no_more_than_a_key_is_long() -> None:
     assert max(line.text.count("\n") for line in lines) <= 501
 
 
+def test_an_answer_that_lost_the_end_of_its_quotes_ends_before_the_next_command() -> None:
+    data = b'AT%XMONITOR\n%XMONITOR: 5,"","","26295","00\nAT+CFUN?\n+CFUN: 1\nOK\n'
+    texts = [line.text for line in read_log(data).lines]
+    assert texts == data.decode().splitlines()
+
+
 @pytest.mark.parametrize(
     ("log", "read"),
     [
