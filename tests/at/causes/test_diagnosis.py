@@ -55,6 +55,50 @@ def test_what_is_left_of_a_date_is_no_dump_in_hex() -> None:
     assert causes_of_log(b"03-02 10:")
 
 
+def _causes(*lines: str) -> list[str]:
+    return [one.cause for one in causes_of_log("\n".join(lines).encode())]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '%XMONITOR: 5,"","","26295","00B7",7,20,"00011B07",7,6300,52,31,...',
+        '[00:00:04.000,100] <inf> app: %XMONITOR: 1,"","","26295","00B7",7,20,"0001',
+        '+CEREG: 5,"00B7","0001...',
+        '+CEREG: 2,1,"00B7","0001…',
+    ],
+)
+def test_an_answer_whose_end_was_cut_still_says_its_status(line: str) -> None:
+    assert _causes("AT+CEREG=2", "OK", line) == ["registered"]
+
+
+def test_fields_without_their_commas_are_no_status() -> None:
+    assert _causes("AT+CEREG?", "+CEREG: 5 3", "OK") == ["nothing-found"]
+
+
+def test_a_script_that_timed_out_after_answers_says_nothing_of_a_line_that_never_answered() -> None:
+    found = causes_of_log(
+        b"[00:00:34.067,841] <dbg> modem_chat: modem_chat_log_received_command: +CEREG:  5\n"
+        b"[00:00:40.276,943] <dbg> modem_chat: modem_chat_script_next: sending: AT+CGATT?\n"
+        b"[00:00:50.287,688] <wrn> modem_chat: nordic_dial_chat_script: timed out\n"
+    )
+    assert not any("Nothing answered" in one.says for one in found)
+
+
+@pytest.mark.parametrize("told", ["+CNEC_EMM: 11", '+CEREG: 2,"00B7","00011B07",7'])
+def test_a_modem_that_was_refused_or_names_its_cell_hears_one(told: str) -> None:
+    found = _causes("AT+CFUN=1", "OK", "+CEREG: 2", told, "%MDMEV: SEARCH STATUS 2", "+CSCON: 0")
+    assert "no-cell" not in found
+    assert "first-search" not in found or not told.startswith("+CNEC")
+
+
+def test_a_socket_that_fails_since_the_modem_crashed_tells_of_no_server() -> None:
+    crashed = "[00:00:49.828,491] <err> nrf_modem: Modem has crashed, reason 0x10, PC: 0x2f00"
+    failed = "[00:00:49.829,010] <err> net_http: send: -110"
+    assert _causes(failed) == ["server-unreachable"]
+    assert _causes(crashed, failed) == ["modem-crashed"]
+
+
 def test_the_troubles_are_sixty_and_more() -> None:
     assert len(TROUBLES) >= 60
 
