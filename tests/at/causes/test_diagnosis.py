@@ -92,6 +92,11 @@ def test_a_modem_that_was_refused_or_names_its_cell_hears_one(told: str) -> None
     assert "first-search" not in found or not told.startswith("+CNEC")
 
 
+def test_a_modem_that_does_not_search_after_a_refusal_is_not_off() -> None:
+    rejected = "[00:00:09.653,045] <wrn> lte_lc: Registration rejected, EMM cause: 8"
+    assert _causes(rejected, "registration status: not registered") == ["emm-8"]
+
+
 def test_a_socket_that_fails_since_the_modem_crashed_tells_of_no_server() -> None:
     crashed = "[00:00:49.828,491] <err> nrf_modem: Modem has crashed, reason 0x10, PC: 0x2f00"
     failed = "[00:00:49.829,010] <err> net_http: send: -110"
