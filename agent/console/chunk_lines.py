@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from at.protocol.counts import counted
 
 CHUNK_MARK = b"MC:"
+_MARK = re.compile(rb"(?<![A-Za-z])MC:|MC:(?! )")
 _MIN_CHUNK = 3  # a header and a CRC: an empty message
 
 _FIRST_BYTES = (0x08, 0x48, 0x80, 0xC0)  # of a chunk of today's form
@@ -44,7 +45,7 @@ def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
     extracted: list[ChunkLine | DamagedChunk] = []
     around = bytearray()
     read_to = 0  # the line up to here is read
-    at = line.find(CHUNK_MARK)
+    at = _next_mark(line, 0)
     while at >= 0:
         start = at + len(CHUNK_MARK)
         read = _decode(line, start)
@@ -58,7 +59,7 @@ def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
                 extracted.append(DamagedChunk(line[at:end], read))
         around += line[read_to:at]
         read_to = max(read_to, end)
-        at = line.find(CHUNK_MARK, start)
+        at = _next_mark(line, start)
     around += line[read_to:]
     return extracted, bytes(around)
 
@@ -95,6 +96,12 @@ def _decode(line: bytes, start: int) -> ChunkLine | str:
     if len(chunk) < _MIN_CHUNK:
         return f"no chunk: {counted(len(chunk), 'bytes')}"
     return ChunkLine(chunk)
+
+
+def _next_mark(line: bytes, start: int) -> int:
+    """Return where the next mark stands, -1 if none; the end of "EMMC: no card" is none."""
+    mark = _MARK.search(line, start)
+    return mark.start() if mark else -1
 
 
 def _end_of_export(line: bytes, start: int) -> int:

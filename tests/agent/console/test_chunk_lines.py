@@ -51,6 +51,15 @@ def test_a_damaged_export_is_reported_once_as_what_it_is(text, reason):
     assert around == b"before "
 
 
+def test_a_word_that_ends_like_the_mark_is_no_damaged_export():
+    line = b"[00:00:01.000,000] <err> disk: EMMC: no card"
+    assert extract_chunks(line) == ([], line)
+    assert extract_chunks(b"EMMC: no card MC:CAAA:") == (
+        [ChunkLine(b"\x08\0\0")],
+        b"EMMC: no card ",
+    )
+
+
 def test_several_on_a_line_keep_their_order():
     chunks = [b"one", b"two!", b"three"]
     found, around = extract_chunks(b" and ".join(map(exported, chunks)))
