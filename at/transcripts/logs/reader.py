@@ -177,7 +177,10 @@ def _seconds(match: re.Match[str]) -> float | None:
     if "hours" not in named:
         return None
     fraction = float(f"0.{named['fraction'] or '0'}{named['micros'] or ''}")
-    whole = int(named["hours"]) * 3600 + int(named["minutes"]) * 60 + int(named["seconds"])
+    hours = int(named["hours"])
+    if half := named["half"]:
+        hours = hours % 12 + 12 * (half == "P")
+    whole = hours * 3600 + int(named["minutes"]) * 60 + int(named["seconds"])
     return whole + fraction
 
 

@@ -73,7 +73,7 @@ OUT = r"TX|SENT|SEND(?:ING)?|WRITE|WRITING|WROTE|OUT"
 IN = r"RX|RECEIVED?|RECV|RECEIVING|READ(?:ING|_UNTIL|LINE)?|IN"
 """Words of a direction, as the host sees it."""
 _HOST, _MODEM = "HOST|PC|MCU|DTE", "MODEM|DEVICE|DEV|DUT|DCE"
-_ASKS, _ANSWERS = "COMMAND|CMD|REQUEST|REQ", "RESPONSE|RESP|RSP|REPLY|ANSWER"
+_ASKS, _ANSWERS = "(?:AT )?(?:COMMAND|CMD)|REQUEST|REQ", "(?:AT )?RESPONSE|RESP|RSP|REPLY|ANSWER"
 RIGHT = r"-+>|=+>|>>+|→|➤"
 LEFT = r"<-+|<=+|<<+|←"
 _BEGINS = r"AT|[+%#^][A-Z]|OK\b|ERROR\b"
@@ -84,7 +84,7 @@ def _word(words: str) -> re.Pattern[str]:
 
     Without a sign behind it, a word of plain English needs something of a modem there.
     """
-    signs = rf"\s*(?:\]:?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?={_BEGINS})"
+    signs = rf"\s*(?:\](?: -(?=\s)|:)?|:|{RIGHT}|{LEFT}|[<>])|(?<=[TR]X)\s+|\s+(?={_BEGINS})"
     return _after(rf"(?:(?:{RIGHT}|{LEFT}|[<>])\s*)?\[?(?:{words})(?:{signs})")
 
 
@@ -111,11 +111,14 @@ SHAPES = (
     Shape("-> AT, -> OK", _after(r"-?>\s(?=AT)"), _after(r"-?>"), rest=Rest.RECEIVED),
     Shape(
         "uart:~$ at AT+X",
-        _whole(rf"{_PROMPT}\s*(?:at\s+)?(?P<quote>['\"]?)(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"),
+        _whole(
+            rf"{_PROMPT}\s*(?:[a-z_]+\s+){{0,2}}(?P<quote>['\"]?)(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
+        ),
         _whole(rf"{_PROMPT}(?P<text>{_NAMED}.*)"),
         _whole(rf"{_PROMPT}(?P<text>.*)"),
         Rest.RECEIVED,
     ),
+    Shape("发→◇AT / 收←◆OK", _whole(r"发→◇(?P<text>.*?)□?"), _whole(r"收←◆(?P<text>.*)")),
     Shape(
         "--> 'AT<CR>'",
         _whole(r"(?:.*\s)?--> '(?P<text>.*)'\s*"),
@@ -124,22 +127,28 @@ SHAPES = (
 )
 
 CLOCK = re.compile(
-    r"\s*[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ,]+)?(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>"
-    r"\d\d)(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?\s*"
+    r"\s*[\[(]?(?:(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,]+)?"
+    r"(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
+    r"(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?(?: ?(?P<half>[AP])M\b)?\s*"
     r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?[\])]?\s*"
 )
 """Date and time, or time alone, in brackets or not; a fraction after a point, comma or colon.
+
+Dates begin with the year, or end with it as in Germany and America; hours may be of half a day.
 
 GitLab names the stream behind it.
 """
 LEADS = (
     CLOCK,
-    re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})\]\s*"),
+    re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})(?: \d+\.\d+)?\]\s*"),
     re.compile(r"@(?P<plain>\d{1,9}\.\d{1,9})\s+(?=[<>])"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
     # Python's logging: the level, the name of the logger.
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
-    re.compile(r"(?:\[[\w./:-]+\]|[\w./-]+:)\s+(?=\[?[TR]X\b)"),
+    re.compile(r"[EWIDV] \((?P<millis>\d{1,10})\) (?=[\w.-]+: \[?[TR]X\b)"),  # of an ESP32
+    re.compile(r"(?:\[[\w./:-]+\]|[\w./-]+:|USART\d?|UART\d?)\s+(?=\[?[TR]X\b)"),
+    re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
+    re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
     re.compile(
         r"\s*\[?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?[\s:-]+(?=\S)",
         re.IGNORECASE,
@@ -147,13 +156,15 @@ LEADS = (
     re.compile(r"<\w{3,7}>\s+(?=\[\d{9,10}\.)"),  # ModemManager's level
     # The system's log: of its priority, its date, the host and the program.
     re.compile(r"<\d{1,3}>(?:1 )?(?=\d{4}-|[A-Z][a-z]{2} )"),
-    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"),
+    re.compile(
+        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})? (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"
+    ),
     re.compile(r"[\w.-]+ [\w./-]+(?:\[\d+\]: | (?:\d+|-) \S+ - )"),
     re.compile(
         r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? \d{4}\] ?"
     ),  # Tera Term
     re.compile(
-        r"(?P<bracket>\[)?(?:(?P<millis>1\d{12})|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]) +"
+        r"(?P<bracket>\[)?(?:(?P<millis>1\d{12})|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]):? +"
     ),
     # What runs containers and jobs sets before what they print.
     re.compile(r"[\w.-]+ +\| |\[pod/[^\]]+\] "),
@@ -167,8 +178,8 @@ LEADS = (
     re.compile(rf"\s*[-*•]\s+(?={_BEGINS})"),
 )
 
-FENCE = re.compile(r"\s*```\w*\s*")
-"""What a forum or an issue sets around a log: no line of it."""
+FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*)\s*")
+"""What a forum, an issue or a terminal sets around a log: no line of it."""
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
 SPELT_END = re.compile(
     r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+", re.IGNORECASE

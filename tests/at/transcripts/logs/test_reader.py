@@ -114,6 +114,24 @@ MARKED = {
     "milliseconds in brackets": log_of("[1793613600250] {}", "[1793613600500] {}"),
     "RTT, one digit": log_of("0> {}", "0> {}"),
     "RTT, the kit's time behind": log_of("00> [00:00:01.250,000] {}", "00> [00:00:01.5,000] {}"),
+    "a date of Germany": log_of("01.12.2026 10:00:01.250 {}", "01.12.2026 10:00:01.500 {}"),
+    "a date of America": log_of("[12/1/2026 3:00:01 PM] TX: {}", "[12/1/2026 3:00:01 PM] RX: {}"),
+    "half a day": log_of("10:00:01 AM > {}", "10:00:01 AM < {}"),
+    "microseconds behind a month": log_of("Dec  1 10:00:01.250000 {}", "Dec  1 10:00:01.5 {}"),
+    "seconds since 1970 and a colon": log_of("1793613600.25: > {}", "1793613600.50: < {}"),
+    "seconds, and those since the line before": log_of("[1.250000 0.250000] {}", "[1.5 0.25] {}"),
+    "a terminal's own heading": "=~=~=~=~= PuTTY log 2026.12.01 10:00:00 =~=~=~=~=\n"
+    + log_of("{}", "{}"),
+    "brackets and a dash": log_of(
+        "01.12.2026 10:00:01.250 [TX] - {}<CR><LF>", "01.12.2026 10:00:01.500 [RX] - <CR>{}<CR><LF>"
+    ),
+    "a word in Chinese": log_of("[10:00:01.250]发→◇{}□", "[10:00:01.500]收←◆{}"),
+    "columns between pipes": log_of("18.957|main|app|I|TX: {}␊", "18.960|main|app|I|RX: {}␊"),
+    "an ESP32 that is the host": log_of("I (1234) modem: TX: {}", "I (1250) modem: RX: {}"),
+    "defmt": log_of("0.125000 DEBUG > {}", "0.250000 DEBUG < {}"),
+    "a UART's name": log_of("UART1 TX: {}", "UART1 RX: {}"),
+    "AT command and response": log_of("AT command: {}", "AT response: {}"),
+    "a shell's modem at": log_of("uart:~$ modem at {}", "{}"),
     "an arrow and a word": log_of("> TX: {}", "< RX: {}"),
     "an arrow for both, and a word": log_of("> TX: {}", "> RX: {}"),
     "words of doing": log_of("Sending: {}", "Received: {}"),
@@ -193,6 +211,14 @@ def test_the_kits_log_lines_are_told_from_answers_and_keep_their_time() -> None:
     )
     alone = read_log(b"[00:00:01.500,000] <err> lte_lc: refused\n").lines
     assert alone == (LogLine(LOG, "[00:00:01.500,000] <err> lte_lc: refused", 1.5),)
+
+
+@pytest.mark.parametrize(
+    ("clock", "hour"), [("12:05:00 AM", 0), ("3:05:00 PM", 15), ("12:05:00 PM", 12), ("3:05:00", 3)]
+)
+def test_a_time_of_half_a_day_is_one_of_the_whole(clock: str, hour: int) -> None:
+    (line,) = read_log(f"{clock} TX: AT+CFUN?\n".encode()).lines
+    assert line.at_s == hour * 3600 + 300
 
 
 def test_a_command_that_a_shell_does_not_know_is_its_answer() -> None:
