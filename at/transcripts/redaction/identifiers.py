@@ -46,6 +46,11 @@ _GROUPED = re.compile(
     re.ASCII,
 )
 _PHONE = re.compile(r'(?<=")\+[0-9]{7,15}(?=")')
+# As text writes one (ITU-T E.164); a length of time or of anything else has its unit behind it.
+_WRITTEN_PHONE = re.compile(
+    r"(?<![\w+.,*/^-])\+[1-9][0-9]{7,14}(?!\w|[.,:][0-9]| ?(?:[mun]?s|bytes?|ticks?|Hz|%)\b)",
+    re.ASCII,
+)
 _COUNTRIES = "234567"  # with these begin the codes of countries (ITU-T E.212), and so every IMSI
 _QUOTED = re.compile(r'"[^"]*(?:"|\Z)')
 
@@ -85,6 +90,7 @@ class Identifiers:
         if typed:
             text = _QUOTED.sub(lambda match: self._numbers(match.group()), text)
         else:
+            text = _WRITTEN_PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
             text = self._numbers(text)
         return self._known_replaced(text)
 
@@ -248,6 +254,8 @@ class Identifiers:
                 return other if "-" in text else other.replace("-", "")
             case "serial":
                 return made.serial(text)
+            case "phone":
+                return made.phone(text)
         return text
 
 
@@ -263,7 +271,7 @@ def _known_pattern(originals: dict[str, list[str]]) -> re.Pattern[str] | None:
     """Return the pattern of what was replaced before, one named group for each kind."""
     behind = {"imei": "[0-9]{0,2}", "iccid": "[0-9]{0,2}", "eid": "[0-9]{2}"}
     kinds = []
-    for kind in ("imei", "imsi", "iccid", "eid", "uuid", "serial"):
+    for kind in ("imei", "imsi", "iccid", "eid", "uuid", "serial", "phone"):
         known = [re.escape(original) for original in originals.get(kind, ())]
         if kind == "uuid":
             known = [original.replace(r"\-", "-?") for original in known]
