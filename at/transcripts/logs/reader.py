@@ -234,8 +234,9 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
         side is not Side.LOG and bool(COMMAND.match(text) or NAMED_ANSWER.match(text))
         for side, text in _sides(shape, heads)
     )
+    others = [head for head in heads if not KIT_LOG.match(head.text)]
     kinds = [
-        (sum(bool(kind.line.match(head.raw) or kind.line.match(head.text)) for head in heads), kind)
+        (sum(bool(kind.line.match(one.raw) or kind.line.match(one.text)) for one in others), kind)
         for kind in shapes.FOREIGN
         if kind.mixed or not at_lines
     ]

@@ -205,7 +205,7 @@ def test_the_kits_log_lines_are_told_from_answers_and_keep_their_time() -> None:
         b"uart:~$ +CEREG: 3\nuart:~$ kernel version\nuart:~$ \n"
     ).lines
     assert lines[3:] == (
-        LogLine(LOG, "[00:00:01.500,000] <err> lte_lc: refused"),
+        LogLine(LOG, "[00:00:01.500,000] <err> lte_lc: refused", 1.5),
         LogLine(RECEIVED, "+CEREG: 3"),
         LogLine(LOG, "kernel version"),
     )
@@ -219,6 +219,12 @@ def test_the_kits_log_lines_are_told_from_answers_and_keep_their_time() -> None:
 def test_a_time_of_half_a_day_is_one_of_the_whole(clock: str, hour: int) -> None:
     (line,) = read_log(f"{clock} TX: AT+CFUN?\n".encode()).lines
     assert line.at_s == hour * 3600 + 300
+
+
+@pytest.mark.parametrize("prompt", ["uart:~$ ", "00> rtt:~$ ", "rtt:~$ rtt:~$ "])
+def test_a_prompt_before_a_log_line_is_no_part_of_it(prompt: str) -> None:
+    log = "[00:00:02.500,000] <inf> app: sending: AT+CREG=1"
+    assert read_log(f"{prompt}{log}\n".encode()).lines == (LogLine(Side.LOG, log, 2.5),)
 
 
 def test_a_command_that_a_shell_does_not_know_is_its_answer() -> None:
