@@ -327,6 +327,9 @@ def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
     for part in _without_spelt_ends(text):
         answers = False
         rest = part
+        if result := shapes.GLUED.match(rest):
+            yield result[0], answers
+            rest = rest[result.end() :]
         for words in shapes.WORDS:
             if (match := words.fullmatch(rest)) and match[1].count('"') % 2 == 0:
                 yield match[1], answers

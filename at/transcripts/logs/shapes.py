@@ -185,6 +185,8 @@ FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*)\s*")
 SPELT_END = re.compile(
     r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+", re.IGNORECASE
 )
+GLUED = re.compile(r"(?:OK|ERROR)(?=(?i:AT)[+%#])")
+"""A final result whose line end was lost before the next command."""
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(

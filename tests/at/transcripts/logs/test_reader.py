@@ -221,6 +221,19 @@ def test_a_time_of_half_a_day_is_one_of_the_whole(clock: str, hour: int) -> None
     assert line.at_s == hour * 3600 + 300
 
 
+def test_a_command_behind_a_result_whose_line_end_was_lost_is_one() -> None:
+    lines = read_log(b"AT+CPIN?\n+CPIN: READY\nOKat+cereg?\n+CEREG: 2,3\nERRORAT%XSIM?\n").lines
+    assert [(line.side, line.text) for line in lines] == [
+        (SENT, "AT+CPIN?"),
+        (RECEIVED, "+CPIN: READY"),
+        (RECEIVED, "OK"),
+        (SENT, "at+cereg?"),
+        (RECEIVED, "+CEREG: 2,3"),
+        (RECEIVED, "ERROR"),
+        (SENT, "AT%XSIM?"),
+    ]
+
+
 @pytest.mark.parametrize("prompt", ["uart:~$ ", "00> rtt:~$ ", "rtt:~$ rtt:~$ "])
 def test_a_prompt_before_a_log_line_is_no_part_of_it(prompt: str) -> None:
     log = "[00:00:02.500,000] <inf> app: sending: AT+CREG=1"
