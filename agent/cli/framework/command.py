@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TextIO
 
 import click
 
@@ -99,7 +99,7 @@ class AgentCommand(click.Command):
                 if isinstance(work, Coroutine):
                     run(work)
             finally:
-                sys.stdout.flush()  # what cannot be written fails now, not at the exit
+                _flush_output()
         except BrokenPipeError:
             # The reader of our output went away (`| head`): not an error. Caught here, since click
             # itself would make a failure of it.
@@ -200,9 +200,20 @@ def json_line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def discard_output() -> None:
-    """Discard what is written to standard output from now on: its reader went away."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _flush_output() -> None:
+    """Write what is left: what cannot be written fails now, not at the exit.
+
+    A reader that went away takes nothing from how the command has ended: its exit code, its error.
+    """
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+
+
+def discard_output(stream: TextIO | None = None) -> None:
+    """Discard what is written to standard output, or `stream`, from now on: nobody reads it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def say(text: str = "") -> None:
@@ -220,9 +231,15 @@ def emit_or_say(session: Session, value: object, *lines: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write progress or a warning on standard error, without the secrets it may hold."""
-    sys.stderr.write(printable(redact(text)) + "\n")
-    sys.stderr.flush()
+    """Write progress or a warning on standard error, without the secrets it may hold.
+
+    Where nobody can read it, nothing else ends for that.
+    """
+    try:
+        sys.stderr.write(printable(redact(text)) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        discard_output(sys.stderr)
 
 
 def run(work: Coroutine[None, None, int | None]) -> None:

@@ -6,13 +6,14 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent.cli.framework.command import emit, note, say
+from agent.cli.framework.command import discard_output, emit, note, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.safe_text import drawing, ring
 from agent.cli.framework.terminal import draws
@@ -69,6 +70,7 @@ class BenchView:
         self._live: Live | None = None
         self._size: ConsoleDimensions | None = None
         self._over = False
+        self._unwritten = False
         self._once = _OncePerRun(session.verbosity)
 
     def __enter__(self) -> BenchView:
@@ -124,12 +126,15 @@ class BenchView:
         if slot.state is SlotState.FAIL:
             self._ring()
         if self._json:
-            emit(replace(outcome, hint=self._hint(outcome)).to_json(slot.seconds))
+            with self._output():
+                emit(replace(outcome, hint=self._hint(outcome)).to_json(slot.seconds))
         elif self._live is None or not self._drawn_alone:
             place = _name(outcome.location)
-            say(f"{place}: {result_of(outcome)} ({outcome.step}, {slot.seconds:.1f} s)")
-            if outcome.hint and not outcome.ok:
-                say(f"  try: {self._hint(outcome)}")
+            with self._output():
+                say(f"{place}: {result_of(outcome)} ({outcome.step}, {slot.seconds:.1f} s)")
+                if outcome.hint and not outcome.ok:
+                    say(f"  try: {self._hint(outcome)}")
+                sys.stdout.flush()  # a result that was reached is read, whatever ends the rest
         elif self._watches and not outcome.ok:
             self._show_failure([slot.name], outcome)  # above the table: it may leave that
 
@@ -139,10 +144,27 @@ class BenchView:
         if not scan.taken:
             self._ring()
         if self._json:
-            emit({"scan": {"text": scan.text, "taken": scan.taken, "slot": scan.slot,
-                           "reason": scan.words}})  # fmt: skip
+            with self._output():
+                emit({"scan": {"text": scan.text, "taken": scan.taken, "slot": scan.slot,
+                               "reason": scan.words}})  # fmt: skip
         elif self._live is None or not scan.taken:
             note(scan.words if scan.taken else f"not taken: {scan.words}")
+
+    @contextmanager
+    def _output(self) -> Iterator[None]:
+        """Write in the block on standard output; the boards go on where that is not possible.
+
+        A reader that went away (`| head`) wanted no more. A disk that is full is a failure.
+        """
+        try:
+            yield
+        except OSError as error:
+            discard_output()
+            self._unwritten |= not isinstance(error, BrokenPipeError)
+            note(
+                f"standard output can be written no more ({error.strerror}); the boards go on: "
+                "`cellagent provision status` tells how they ended"
+            )
 
     def _ring(self) -> None:
         if not self._quiet:
@@ -157,7 +179,8 @@ class BenchView:
             counts["unfinished"] = len(cut_off)
         ok = bool(codes) and not any(codes) and not cut_off
         if self._json:
-            emit({"summary": {"boards": counts.total(), **counts, "ok": ok}})
+            with self._output():
+                emit({"summary": {"boards": counts.total(), **counts, "ok": ok}})
         else:
             if self._live is not None and not self._watches:
                 self._show_failures()
@@ -167,7 +190,7 @@ class BenchView:
             note(f"{boards}{took}: {words}" if words else "no board was found")
             if words and not ok:
                 note(f"next: {next_step(self.outcomes, cut_off=bool(cut_off))}")
-        return max(codes, default=ResourceUnavailable.exit_code)
+        return max([*codes, int(self._unwritten)] if codes else [ResourceUnavailable.exit_code])
 
     def _show_failures(self) -> None:
         """Show the reasons under the table, which has no room for them; equal ones once."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -140,3 +142,23 @@ def test_a_command_that_lasts_collects_garbage_and_a_short_one_does_not(
     finally:
         gc.set_threshold(*usual)
     assert found == [objects]
+
+
+@pytest.mark.parametrize(
+    ("gone", "code", "arguments"),
+    [
+        ("stderr", 2, ("status", "no-such-board")),
+        ("stdout", 3, ("plan", "/dev/no-such-port", "--registration", "none", "--no-proof")),
+    ],
+)
+def test_a_failure_keeps_its_exit_code_where_nobody_reads_what_it_says(
+    private_home: Path, gone: str, code: int, arguments: tuple[str, ...]
+) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, gone: writes}
+    command = [sys.executable, "-m", "agent", "provision", *arguments]
+    done = subprocess.run(command, check=False, timeout=60, **streams)
+    os.close(writes)
+    assert done.returncode == code
+    assert b"Traceback" not in (done.stderr or b"")

@@ -491,3 +491,47 @@ async def test_boards_that_know_no_time_are_told_of_the_option_that_gives_it(
         pasted = untimed[0]["try"].partition("`cellagent provision ")[2].partition("`")[0]
         done = await provision(*shlex.split(pasted))
     assert done.code == 0, done.out + done.err
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+async def test_boards_go_on_where_the_reader_of_their_results_has_seen_enough(
+    standin: StandIn, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """As `| head -1` does: the second board is slower, so it is at work by then."""
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as fast, tray(tmp_path, 1, "--fault", "slow=0.2", first=1) as slow:
+        reads, writes = os.pipe()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", "provision", "run", *ports([*fast, *slow])),
+            *("--set-clock", *options),
+            stdout=writes,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        os.close(writes)
+        assert b"done" in await asyncio.to_thread(os.read, reads, 4096)
+        os.close(reads)
+        _out, err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 0, err
+        assert b"Broken pipe" in err
+        ended = (await provision("status", "--json")).lines
+        assert [line["outcome"] for line in ended] == ["done", "done"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it plays the disk that is full")
+async def test_boards_go_on_where_their_results_cannot_be_written_and_it_is_a_failure(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    full = os.open("/dev/full", os.O_WRONLY)
+    with tray(tmp_path, 2) as kits:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "agent", "provision", "run", *ports(kits), "--set-clock"),
+            stdout=full,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        os.close(full)
+        _out, err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 1, err
+        assert b"`cellagent provision status` tells how they ended" in err
+        ended = (await provision("status", "--json")).lines
+        assert [line["outcome"] for line in ended] == ["done", "done"]
