@@ -23,13 +23,7 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
     shown = name if name == device else f"{name} ({device})"
     if code in {errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK} or "exclusively lock" in str(error):
         holder = holder_of(device)
-        process = _PID.search(holder)
-        end = f": `kill {process[1]}` ends it" if process else ""
-        return PortBusy(
-            f"{shown} is in use by {holder}",
-            hint=_modem_manager_hint() if "ModemManager" in holder else f"close that program{end}",
-            holder=holder,
-        )
+        return PortBusy(f"{shown} is in use by {holder}", hint=_way_out(holder), holder=holder)
     if code in {errno.EACCES, errno.EPERM} or "PermissionError" in str(error):
         if sys.platform == "win32":
             # Windows says "access denied" for a port that another program has open.
@@ -116,6 +110,18 @@ def _udev_hint(device: str) -> str:
 
 def _modem_manager_hint() -> str:
     return "`sudo systemctl stop ModemManager`, or the udev rule of `cellagent run --print-udev`"
+
+
+def _way_out(holder: str) -> str:
+    """Return what frees a port that somebody has, to be pasted where that is safe."""
+    if "ModemManager" in holder:
+        return _modem_manager_hint()
+    process = _PID.search(holder)
+    if process is None:
+        return "close that program"
+    if process[1] == str(os.getpid()):
+        return "the port was opened under another of its names: name it once"
+    return f"close that program: `kill {process[1]}` ends it"
 
 
 def holder_of(device: str, proc: Path = Path("/proc")) -> str:

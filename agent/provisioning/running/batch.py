@@ -35,9 +35,10 @@ def require_count(locations: Sequence[BoardLocation], number: int | None) -> Non
         names = ", ".join(
             location.slot or location.usb_place or location.port for location in locations
         )
+        these = f"; if these are all: `--expect {len(locations)}`" if locations else ""
         raise RefusedByRule(
             f"{counted(len(locations), 'boards')} found, {number} expected: {names or 'none'}",
-            hint="check cables and power, or the number of `--expect`; nothing was written",
+            hint=f"nothing was written: check cables and power{these}",
         )
 
 

@@ -237,8 +237,9 @@ async def test_a_board_with_two_names_is_done_once(standin: StandIn, tmp_path: P
         alias = tmp_path / "alias"
         alias.symlink_to(kits[0].port)
         twice = await provision("run", str(kits[0].port), str(alias), "--set-clock", "--json")
-        assert sorted(str(line["outcome"]) for line in boards_of(twice)) == ["busy", "done"]
-        assert twice.code == 3
+        busy, done = sorted(boards_of(twice), key=lambda line: str(line["outcome"]))
+        assert (busy["outcome"], done["outcome"], twice.code) == ("busy", "done", 3)
+        assert busy["try"] == "the port was opened under another of its names: name it once"
         assert flash_writes(kits[0]) == 3
 
 
@@ -301,6 +302,14 @@ async def test_nothing_of_a_ledger_is_made_where_the_command_is_refused(
     refused = await provision("run", "/dev/ttyACM0", *wrong, "--json")
     assert (refused.code, refused.lines[-1]["error"]["kind"]) == (code, kind)
     assert not is_made(address)
+
+
+async def test_the_number_of_boards_that_were_found_is_ready_to_be_pasted(tmp_path: Path) -> None:
+    call = f"run virtual:{tmp_path / 'kit'} --registration none --no-proof --expect".split()
+    refused = await provision(*call, "2")
+    pasted = refused.err.partition("`cellagent provision ")[2].partition("`")[0]
+    assert shlex.split(pasted) == [*call, "1"]
+    assert (await provision(*shlex.split(pasted))).code == 0
 
 
 async def test_ctrl_c_puts_the_mode_back(standin: StandIn, tmp_path: Path) -> None:
