@@ -11,7 +11,7 @@ from agent.provisioning.ledger.reader import OF_THE_BOARD, OF_THE_KEY, BoardKnow
 from agent.provisioning.ledger.registrations import HELD_BY_ANOTHER, LIVE_KEY, DeviceKey
 from agent.provisioning.ledger.station_runs import insert
 
-_IDENTITY = ("imei", "serial", "usb_place", "slot", "firmware")
+_LAST_RUN = ("serial", "usb_place", "slot", "firmware")
 _REACHED = {"done", "unchanged"}
 
 
@@ -60,14 +60,15 @@ class Ledger(StationClaims):
         """Record that the run of a claimed board has begun; return how to know the board.
 
         A board that has a live key, or whose device id is that of another, gets its device id with
-        its registration, or at the end.
+        its registration, or at the end. One that has a live key gets its IMEI at the end: what says
+        this UUID may be a clone.
         """
         texts = dict.fromkeys(OF_THE_BOARD, "")
         none = {"made_at": None, "made_run": None, "updated_at": self._time(), "writes": 0}
         new = {**texts, **none, "uuid": run.uuid}
         begun = {"station": self.station, "reason": ""}
         begun |= {"outcome": records.UNFINISHED, "last_outcome": records.UNFINISHED}
-        identity = {name: getattr(run, name) for name in _IDENTITY}
+        found = {name: getattr(run, name) for name in _LAST_RUN}
         with self._change(run.uuid) as (execute, _):
             execute(f"{_NEW_BOARD} ON CONFLICT DO NOTHING", new)
             self._end_lost(execute, "runs.uuid = :uuid", {"uuid": run.uuid})
@@ -77,7 +78,11 @@ class Ledger(StationClaims):
                 f"AND NOT ({HELD_BY_ANOTHER} OR {_HAS_KEY})",
                 {"uuid": run.uuid, "device_id": run.device_id},
             )
-            self._set_board(execute, run.uuid, {**identity, **begun})
+            execute(
+                f"UPDATE boards SET imei = :imei WHERE uuid = :uuid AND NOT {_HAS_KEY}",  # noqa: S608
+                {"uuid": run.uuid, "imei": run.imei},
+            )
+            self._set_board(execute, run.uuid, {**found, **begun})
             return self.know(run.uuid, run.device_id, run.security_tag)
 
     def conclude(self, run: records.RunRecord) -> None:
@@ -92,7 +97,7 @@ class Ledger(StationClaims):
             outcome = "done" if reached else last
             changes = {"outcome": outcome, "last_outcome": last, "reason": run.reason}
             if reached:
-                changes |= {"device_id": run.device_id, "conflict": ""}
+                changes |= {"device_id": run.device_id, "imei": run.imei, "conflict": ""}
             self._set_board(execute, run.uuid, changes)
             if reached:
                 self._set_made(execute, run)

@@ -108,7 +108,8 @@ class KeyQuestion(Struct, frozen=True):
 
     `made` says when and where the ledger's key of this tag was made, `other_keys` the live keys of
     other tags, `retired` why the key that the modem holds is none any more, "" if it never was the
-    ledger's. `id_holders` are sentences about the boards that have the device id.
+    ledger's. `id_holders` are sentences about the boards that have the device id. `other_imei` is
+    that of the board that the ledger knows by this UUID, "" where this one has it.
     """
 
     goal: Goal
@@ -119,6 +120,7 @@ class KeyQuestion(Struct, frozen=True):
     other_keys: Sequence[OtherKey] = ()
     retired: str = ""
     id_holders: Sequence[str] = ()
+    other_imei: str = ""
 
     def needed(self, *, registers: bool) -> frozenset[Consent]:
         """Return the consents that the key needs; `registers` if the service is to get it."""
@@ -165,10 +167,13 @@ class KeyQuestion(Struct, frozen=True):
             )
         if consent is Consent.REKEY:
             found = "holds none" if self.held is HeldKey.NOTHING else "holds another"
+            cause = "the modem was erased, or it is a clone of that board"
+            if self.other_imei:
+                cause = f"that board has the IMEI {self.other_imei}, so this is a clone of it"
             return (
                 f"the ledger has a key of this board{_made(self.made)}, and tag {tag} {found}: "
-                "the modem was erased, or it is a clone of that board. The service keeps one key "
-                "for each device: a board that still holds the first one is locked out by a new one"
+                f"{cause}. The service keeps one key for each device: a board that still holds "
+                "the first one is locked out by a new one"
             )
         if consent is Consent.SECOND_TAG:
             keys = ", ".join(map(str, self.other_keys))
@@ -221,6 +226,8 @@ class KeyQuestion(Struct, frozen=True):
         held = [one.security_tag for one in self.other_keys if one.held]
         if Consent.SECOND_TAG in missing and held:
             hint += f"; `--security-tag {held[0]}` goes on with the key that the board has"
+        if Consent.REKEY in missing and self.other_imei:
+            hint = f"keep this board apart; {hint}, and the other one is locked out"
         if rsa:
             reason = f"RSA-provisioned: {reason}"
             hint = (

@@ -55,7 +55,8 @@ class BoardHistory(Struct, frozen=True):
     whether it did. `mode_before` is the functional mode that such a run left for the offline one,
     None where none did. `other_keys` are the live keys of other tags, `retired` the reasons of
     those that are live no more, by digest. `alone`: no other key of any board works as the
-    device. `id_holders` says which other boards have the device id.
+    device. `id_holders` says which other boards have the device id. `imei` is the board's by the
+    ledger, "" where it knows none.
     """
 
     public_key: str = ""
@@ -69,6 +70,7 @@ class BoardHistory(Struct, frozen=True):
     other_keys: tuple[OtherKey, ...] = ()
     retired: Mapping[str, str] = field(default_factory=dict)
     id_holders: tuple[str, ...] = ()
+    imei: str = ""
 
 
 class PlannedStep(Struct, frozen=True):
@@ -295,6 +297,7 @@ def _key_question(board: BoardState, goal: Goal, history: BoardHistory) -> KeyQu
         other_keys=tuple(replace(one, held=_holds(board, one)) for one in history.other_keys),
         retired=history.retired.get(digest, ""),
         id_holders=history.id_holders,
+        other_imei=history.imei if history.imei != board.imei else "",
     )
 
 

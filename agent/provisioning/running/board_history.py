@@ -132,6 +132,7 @@ def history_of(
             if one.retired_at is not None
         },
         id_holders=tuple(map(_holder, known.holders)),
+        imei=known.record.imei,
     )
 
 

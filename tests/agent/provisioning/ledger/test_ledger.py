@@ -196,3 +196,35 @@ def test_a_label_is_one_board_s_and_moves_when_that_is_allowed(address: str) -> 
     assert held[0] is not None
     assert held[0].uuid == OTHER
     ledger.close()
+
+
+def test_a_clone_that_is_refused_does_not_give_the_board_its_imei(address: str) -> None:
+    mine, other = "004400000000017", "004400000000025"
+    ledger = opened(address)
+
+    def run(imei: str, outcome: str) -> str:
+        ledger.claim(begun := run_of(imei=imei))
+        if imei == mine:
+            ledger.finish_key(UUID, "key", "made", "PEM", "D1", "")
+        ledger.conclude(ended(begun, outcome))
+        ledger.release(UUID)
+        record = ledger.board(UUID)
+        assert record is not None
+        return record.imei
+
+    assert run(mine, "done") == mine
+    assert run(other, "refused") == mine
+    assert {one.imei for one in ledger.runs(UUID)} == {mine, other}
+    assert run(other, "done") == other  # it was allowed
+    ledger.close()
+
+
+def test_a_board_without_a_key_has_the_imei_that_was_read_last(address: str) -> None:
+    ledger = opened(address)
+    for imei in ("004400000000017", "004400000000025"):
+        ledger.claim(begun := run_of(imei=imei))
+        ledger.conclude(ended(begun, "failed"))
+        ledger.release(UUID)
+        assert (record := ledger.board(UUID)) is not None
+        assert record.imei == imei
+    ledger.close()

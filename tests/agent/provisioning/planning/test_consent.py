@@ -207,3 +207,21 @@ def test_what_was_allowed_stands_in_the_record_with_its_reason() -> None:
     assert plan.consent.startswith("--rekey: the ledger has a key of this board (made 2026-03-13")
     assert "--second-tag" not in plan.consent  # it was not needed
     assert make_plan(EMPTY, replace(GOAL, rekey=True), BoardHistory()).consent == ""
+
+
+@pytest.mark.parametrize("known", ["", EMPTY.imei])
+def test_an_erased_modem_may_be_a_clone(known: str) -> None:
+    history = replace(history_of(HeldKey.NOTHING, KnownKeys.THIS_TAG), imei=known)
+    plan = make_plan(board_of(HeldKey.NOTHING), GOAL, history)
+    assert "the modem was erased, or it is a clone of that board" in plan.refusal
+    assert plan.hint == "`--rekey` allows it"
+
+
+def test_another_imei_tells_a_clone_from_an_erased_modem() -> None:
+    history = replace(history_of(HeldKey.NOTHING, KnownKeys.THIS_TAG), imei="004400000000017")
+    plan = make_plan(board_of(HeldKey.NOTHING), GOAL, history)
+    assert "that board has the IMEI 004400000000017, so this is a clone of it" in plan.refusal
+    assert plan.hint == (
+        "keep this board apart; `--rekey` allows it, and the other one is locked out"
+    )
+    assert not make_plan(board_of(HeldKey.NOTHING), replace(GOAL, rekey=True), history).refusal
