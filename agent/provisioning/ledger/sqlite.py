@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sqlite3
 import threading
 import time
@@ -11,7 +12,12 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.config.private_files import make_private_folder, sync_folder, touch_private
+from agent.config.private_files import (
+    FolderUnusable,
+    make_private_folder,
+    sync_folder,
+    touch_private,
+)
 from agent.config.trusted_places import require_trusted_file, require_trusted_folder
 from agent.errors import ResourceUnavailable
 from agent.provisioning.ledger import backend
@@ -27,6 +33,8 @@ _WRITER_PATIENCE_S = 600.0
 _PAUSE_S = 0.1
 """Between two tries, in which the wait can be aborted; SQLite itself waits in each (ms above)."""
 _NO_VALUES: Mapping[str, object] = {}
+_NO_OTHER = "an empty one knows no key of the boards, so that a bench would replace them"
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _log = logging.getLogger(__name__)
 
 
@@ -54,7 +62,7 @@ class SqliteDatabase:
         self._lock: ProcessLock | None = None
         try:
             if path is not None and writes:
-                make_private_folder(path.parent)
+                _make_folder_of(path)
                 touch_private(path)
                 self._lock = _locked(path)
             elif path is not None:
@@ -64,7 +72,7 @@ class SqliteDatabase:
         except OSError as error:
             raise DatabaseFailed(f"{path} cannot be written: {error.strerror}") from error
         try:
-            with _failures():
+            with _failures(path):
                 self._connection = _connected(path if path and path.exists() else None)
         except BaseException:
             self._release_lock()
@@ -84,7 +92,7 @@ class SqliteDatabase:
         self._limit_s = self.patience_s if writes else _READER_PATIENCE_S
         # At once, so that what follows waits for readers alone, never for one who waits for us.
         begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
-        with _failures():
+        with _failures(self._path):
             self._patiently(begin)
             try:
                 yield self._patiently
@@ -126,7 +134,7 @@ class SqliteDatabase:
             if self._path is not None:  # a copy is filled table by table, in any order
                 self._patiently("PRAGMA foreign_keys=ON")
         except sqlite3.Error as error:
-            raise DatabaseFailed(str(error)) from error
+            raise _failed(error, self._path) from error
         finally:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -142,7 +150,7 @@ class SqliteDatabase:
         try:
             touch_private(partial)
             try:
-                with _failures(), closing(sqlite3.connect(partial)) as target:
+                with _failures(self._path), closing(sqlite3.connect(partial)) as target:
                     self._connection.backup(target)
                 partial.replace(copy)
                 sync_folder(copy.parent)
@@ -161,7 +169,7 @@ class SqliteDatabase:
         copy = SqliteDatabase(None)
         try:
             if version is not None:
-                with _failures():
+                with _failures(self._path):
                     self._connection.backup(copy._connection)
             copy.migrate()
         except BaseException:
@@ -239,16 +247,40 @@ def _version(execute: Execute) -> str | None:
 
 
 @contextmanager
-def _failures() -> Iterator[None]:
+def _failures(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise DatabaseFailed(str(error), busy=_is_busy(error)) from error
+        raise _failed(error, path) from error
+
+
+def _failed(error: sqlite3.Error, path: Path | None) -> DatabaseFailed:
+    """Return the failure of the file at `path`; a rerun does not help one that is damaged."""
+    way_out = ""
+    if _code(error) in _DAMAGED and path is not None:
+        back = "keep a copy, and put its newest backup in its place"
+        way_out = f"{path} is damaged: {back}; {_NO_OTHER}"
+    return DatabaseFailed(str(error), busy=_is_busy(error), way_out=way_out)
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
+    return _code(error) == sqlite3.SQLITE_BUSY
+
+
+def _code(error: sqlite3.Error) -> int:
     # Errors of the module itself have no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _make_folder_of(path: Path) -> None:
+    """Make the folder of a ledger. Raises FolderUnusable, UntrustedPlace."""
+    try:
+        make_private_folder(path.parent)
+    except FolderUnusable as error:
+        if path.exists():
+            shown = shlex.quote(str(path.parent))
+            error.hint = f"`ls -ld {shown}` shows whose it is: make it writable again; {_NO_OTHER}"
+        raise
 
 
 def sqlite_time(when: datetime) -> str:

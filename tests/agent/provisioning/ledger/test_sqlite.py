@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from ledgers import NOW, OTHER, UUID, boards_of, opened, run_of
 
-from agent.provisioning.ledger import Ledger, LedgerHeld, backend, open_ledger
+from agent.config.private_files import FolderUnusable
+from agent.provisioning.ledger import Ledger, LedgerError, LedgerHeld, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 
 
@@ -222,3 +223,41 @@ def test_a_file_that_another_program_writes_is_waited_for_too(tmp_path: Path) ->
         writer.execute("COMMIT")
         assert waiting.result(30)().record.uuid == UUID
     ledger.close()
+
+
+@pytest.mark.parametrize("damage", ["its end is gone", "its middle is other bytes", "another file"])
+def test_a_damaged_ledger_is_to_be_put_back_and_neither_run_again_nor_begun_anew(
+    tmp_path: Path, damage: str
+) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(str(path)).close()
+    whole = path.read_bytes()
+    middle = len(whole) // 3
+    path.write_bytes({
+        "its end is gone": whole[:middle],
+        "its middle is other bytes": whole[:middle] + b"x" * middle + whole[2 * middle :],
+        "another file": b"boards of last week" * 300,
+    }[damage])  # fmt: skip
+
+    def use() -> None:
+        with closing(opened(str(path))) as ledger:
+            ledger.claim(run_of())
+            boards_of(ledger)
+
+    with pytest.raises((LedgerError, DatabaseFailed)) as failed:
+        use()
+    assert f"{path} is damaged: keep a copy" in (failed.value.hint or "")
+    assert "the same command again" not in (failed.value.hint or "")
+
+
+def test_a_ledger_that_cannot_be_written_is_not_to_be_begun_anew_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.sqlite"
+    opened(str(path)).close()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root, in CI, may write anywhere
+    with pytest.raises(FolderUnusable, match="may not write") as refused:
+        opened(str(path))
+    assert refused.value.hint is not None
+    assert "make it writable again" in refused.value.hint
+    assert "CELLAGENT_STATE_DIR" not in refused.value.hint
