@@ -8,7 +8,7 @@ of the table.
 import re
 from collections.abc import Mapping
 
-from at.causes.facts import Fact, Facts, Value
+from at.causes.facts import ZEROS, Fact, Facts, Value
 from at.causes.line_content import (
     bands_of,
     command_in,
@@ -25,8 +25,6 @@ from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
 
 _TURN_OFF = frozenset(map(str, OFF_MODES))
-_ZEROS = frozenset("0.:")
-"""What stands where an address would, if there is none."""
 _TELL_OF_OFF = frozenset(
     {"+CFUN", "+CEREG", "%XMONITOR", "+COPS", "+CGATT", "%CONEVAL", "+CESQ", "+CSQ"}
 )
@@ -264,7 +262,7 @@ class Evidence:
 
     def _address(self, values: Mapping[str, object]) -> None:
         given = f"{values.get('ipv4') or ''}{values.get('ipv6') or ''}"
-        if _ZEROS.issuperset(given):
+        if ZEROS.issuperset(given):
             self._facts.pop("address", None)
             self._facts.note("no_address", 1)
 

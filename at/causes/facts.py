@@ -9,7 +9,7 @@ Value = int | float | str
 _DENIED = 3
 _TRYING = frozenset({0, 2, 4})
 _LONG_S, _SLOW_S = 60, 120
-_ZEROS = frozenset("0.:")
+ZEROS = frozenset("0.:")
 """What stands where an address would, if there is none."""
 _COUNTED = {"boot": "boots", "rrc_idle": "drops"}
 
@@ -59,7 +59,7 @@ class Facts(dict[str, Fact]):
 
     def note(self, name: str, value: Value) -> None:
         """Note a fact, and what follows from it."""
-        if name == "address" and _ZEROS.issuperset(str(value)):
+        if name == "address" and ZEROS.issuperset(str(value)):
             return
         before = self.get(name)
         self[name] = Fact(value, self.line, self.number, self.order)

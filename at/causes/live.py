@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from at.commands.functional_mode import LTE_MODES
 from at.commands.registration import REGISTERED
 from at.driver.modem import Modem
 from at.driver.stream import Stream
@@ -26,7 +27,6 @@ _QUESTIONS = (
 )
 # These tell of a radio that is on, and %CONEVAL of one that listens.
 _WHILE_ON = ("AT%XMONITOR", "AT+CESQ", "AT+CGPADDR=0", "AT+CCLK?", "AT%CONEVAL")
-_ON = frozenset({1, 2, 21})
 _UNDECIDED, _AGAIN_S = frozenset({0, 2}), 1.0  # not registered yet: right after +CFUN=1, too
 _WITH_CAUSE = 5
 """The level of +CEREG at which it tells the network's number."""
@@ -79,7 +79,7 @@ class _Asked:
         for question in _QUESTIONS:
             if not (is_module and "%" in question):  # an nRF93M1 has none of these
                 await self._ask(question)
-        if self._value("fun") not in _ON:
+        if self._value("fun") not in LTE_MODES:
             return
         end = asyncio.get_running_loop().time() + watch_s
         while self._value("stat") in _UNDECIDED and asyncio.get_running_loop().time() < end:

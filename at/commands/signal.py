@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 from at.commands.power_saving import HasGrantedTimers, periodic_tau_seconds
+from at.commands.registration import REGISTERED
 from at.commands.system_mode import HIGHEST_BAND, HIGHEST_EARFCN
 from at.protocol.command import Command, OkCommand, at_command
 from at.protocol.levels import HasRsrp, HasRsrq, HasSnr, is_rsrp, is_rsrq, is_snr
@@ -233,7 +234,7 @@ class ReadMonitor(Command[Monitor], frozen=True):
         count = fields.left
         if count == 1:
             alone = Monitor(_status(fields, "reg_status"))
-            if alone.reg_status not in {1, 5}:  # registered, it tells of its cell
+            if alone.reg_status not in REGISTERED:  # registered, it tells of its cell
                 return alone
         # Firmware before 1.2 has no Periodic-TAU; that for satellites has four numbers more.
         if count not in {15, 16, 20}:

@@ -8,6 +8,7 @@ from agent.cli.framework.command import agent_command, emit_or_say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import bar
 from agent.cli.modem.why import show
+from at.commands.registration import REGISTERED
 from at.commands.signal import Monitor, ReadMonitor, ReadSignalQuality, SignalQuality
 from at.driver.modem import Modem
 
@@ -99,4 +100,4 @@ def describe(reading: Reading) -> list[str]:
 
 
 def _registered(reading: Reading) -> bool | None:
-    return None if reading.monitor is None else reading.monitor.reg_status in {1, 5}
+    return None if reading.monitor is None else reading.monitor.reg_status in REGISTERED

@@ -17,7 +17,7 @@ from at.causes.diagnosis import Cause
 from at.causes.live import likeliest_cause
 from at.checkup import Check, check_modem
 from at.commands.functional_mode import LTE_MODES
-from at.commands.registration import ReadRegistration
+from at.commands.registration import REGISTERED, ReadRegistration
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.firmware_gate import FirmwareVerdict, read_verdict
@@ -71,7 +71,7 @@ class Contact:
     @property
     def is_registered(self) -> bool:
         """Whether the kit is on the network."""
-        return self.value("registration") in {1, 5}
+        return self.value("registration") in REGISTERED
 
     def value(self, name: str) -> object:
         """Return the value of a check, None where the modem did not answer it."""
