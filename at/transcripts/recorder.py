@@ -218,17 +218,12 @@ class TappedTransport:
     """Another transport whose steps are given away as they become whole, before they pass."""
 
     def __init__(
-        self,
-        inner: Transport,
-        recorder: Recorder,
-        take: Callable[[list[TranscriptStep]], None],
-        clock: Callable[[], float] = time.monotonic,
+        self, inner: Transport, recorder: Recorder, take: Callable[[list[TranscriptStep]], None]
     ) -> None:
         self._inner = inner
         self._recorder = recorder
         self._take = take
-        self._clock = clock
-        self._began = clock()
+        self._began = time.monotonic()
         self._receiver: Receiver | None = None
 
     @property
@@ -264,13 +259,13 @@ class TappedTransport:
     def connection_lost(self, reason: Exception | None) -> None:
         """Report the end of the link; an unexpected one is a step."""
         if reason is not None:
-            self._end(self._clock() - self._began)
+            self._end(time.monotonic() - self._began)
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             receiver.connection_lost(reason)
 
     def _note(self, direction: Direction, data: bytes) -> None:
-        self._take(self._recorder.add(direction, data, self._clock() - self._began))
+        self._take(self._recorder.add(direction, data, time.monotonic() - self._began))
 
     def _end(self, at_s: float | None) -> None:
         self._take(self._recorder.finish(at_s))
@@ -290,14 +285,13 @@ class RecordingTransport(TappedTransport):
         *,
         header: Mapping[str, str] | None = None,
         keep_identity: bool = False,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = Path(path)
         self._header = {"origin": "recorded", **(header or {})}
         self._terminator = Transcript((), self._header).terminator
         redactor = Redactor(identity=not keep_identity)
         recorder = Recorder(redactor, terminator=self._terminator)
-        super().__init__(inner, recorder, self._put_steps, clock)
+        super().__init__(inner, recorder, self._put_steps)
         self._file = -1
 
     async def open(self, receiver: Receiver) -> None:
@@ -317,7 +311,7 @@ class RecordingTransport(TappedTransport):
     def _begin(self) -> None:
         try:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            self._began = self._clock()
+            self._began = time.monotonic()
             self._put(format_transcript(Transcript((), self._header)))
         except FileExistsError as error:
             raise TranscriptError(

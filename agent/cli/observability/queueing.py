@@ -30,9 +30,7 @@ def open_outbox(configuration: Configuration) -> Outbox:
     return outbox
 
 
-async def queue_and_send(
-    session: Session, items: Sequence[NewItem], *, only_queue: bool = False
-) -> None:
+async def queue_and_send(session: Session, items: Sequence[NewItem], *, only_queue: bool) -> None:
     """Store `items` in the outbox, then deliver what can be delivered now.
 
     While the agent runs, the items are handed to it, and it delivers them.

@@ -33,20 +33,16 @@ _AGAIN = click.option(
 )
 
 
-def _identity(*, required: bool) -> Callable[[F], F]:
+def _identity(function: F) -> F:
     """Add the options that name a device."""
-
-    def add(function: F) -> F:
-        for name, text in (
-            ("--software-version", "The version of its software, as 1.2.3."),
-            ("--software-type", "The component, as `main`."),
-            ("--hardware-version", "The board, as `nrf9161dk`."),
-            ("--device-serial", "The serial that the service knows the device by."),
-        ):
-            function = click.option(name, required=required, help=text)(function)
-        return function
-
-    return add
+    for name, text in (
+        ("--software-version", "The version of its software, as 1.2.3."),
+        ("--software-type", "The component, as `main`."),
+        ("--hardware-version", "The board, as `nrf9161dk`."),
+        ("--device-serial", "The serial that the service knows the device by."),
+    ):
+        function = click.option(name, help=text)(function)
+    return function
 
 
 @click.group(cls=ProfileGroup)
@@ -61,7 +57,7 @@ def command() -> None:
 @click.option(
     "--from", "source", type=click.File("rb"), help="Import: a JSON event, an array, or lines."
 )
-@_identity(required=False)
+@_identity
 @click.option("--metric", "metrics", multiple=True, metavar="NAME=VALUE", help="Of a heartbeat.")
 @click.option("--reason", type=int, help="Of a trace: the service's number for a reset or fault.")
 @click.option("--pc", type=int, default=0, help="Of a trace: the program counter.")
@@ -181,7 +177,7 @@ async def chunks(session: Session, source: BinaryIO, device_serial: str, only_qu
 
 @command.command(epilog="Example: cellagent report coredump crash.bin --device-serial kit-1")
 @click.argument("path", metavar="FILE", type=FILE)
-@_identity(required=False)
+@_identity
 @_QUEUE
 @_AGAIN
 def coredump(
@@ -249,7 +245,7 @@ def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> Devi
 )
 @click.argument("path", metavar="FILE", type=FILE)
 @click.option("--kind", type=click.Choice(["symbols", "ota", "bugreport"]), required=True)
-@_identity(required=False)
+@_identity
 @click.option("--gzip", "compress", is_flag=True, help="Send it compressed.")
 @_AGAIN
 async def file(
