@@ -175,7 +175,7 @@ class ConsoleWindow:
             self._emit({"summary": counts})
             return
         self._end_damage()
-        shown = [_count(name, value) for name, value in counts.items() if value]
+        shown = [counted(n, name.replace("_", " ")) for name, n in counts.items() if n]
         self.note(", ".join(shown) or "nothing was heard")
 
     def close(self) -> None:
@@ -236,12 +236,6 @@ class ConsoleWindow:
         if isinstance(item, OverlongLine):
             return [f"!! a line of {item.size} bytes is not read"]
         return []  # a fault or a restart: its line was shown
-
-
-def _count(name: str, value: int) -> str:
-    """Return a counter for a person, as "1 damaged chunk"."""
-    words = name.replace("_", " ")
-    return f"{value} {words.removesuffix('s') if value == 1 else words}"
 
 
 def _describe(item: ConsoleItem, symbols: ElfSymbols | None) -> dict[str, object]:

@@ -77,7 +77,7 @@ def _show(board: PlannedBoard, session: Session) -> None:
     if plan.refusal:
         say(f"  no: {plan.refusal}")
     else:
-        say(f"  {plan.writes} credential write{'' if plan.writes == 1 else 's'}")
+        say(f"  {counted(plan.writes, 'credential writes')}")
     if hint := _hint(board, session):
         say(f"  try: {hint}")
 

@@ -13,6 +13,7 @@ from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import aligned, bar
 from agent.cli.provision.bench_options import ledger_of
 from agent.cli.provision.filters import say_what_comes_next, since_option
+from at.protocol.counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,9 +79,9 @@ def _show_uncounted(total: Counts) -> None:
     if total.unfinished or total.unidentified:
         say()
     if total.unfinished:
-        say(f"{_number(total.unfinished, 'board')} at work, or cut off; not in the yield")
+        say(f"{counted(total.unfinished, 'boards')} at work, or cut off; not in the yield")
     if total.unidentified:
-        ended = f"{_number(total.unidentified, 'attempt')} ended before the board told who it is"
+        ended = f"{counted(total.unidentified, 'attempts')} ended before the board told who it is"
         say(f"{ended}; not in the yield: cellagent provision status --runs")
 
 
@@ -137,7 +138,3 @@ def _seconds(value: float | None) -> str:
 
 def _time(when: datetime) -> str:
     return when.astimezone().isoformat(timespec="minutes")
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
