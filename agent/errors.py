@@ -206,6 +206,11 @@ class ServerTrouble(Unavailable):
     """5xx: the fault is the service's own."""
 
 
+def with_hint(text: str, hint: str | None) -> str:
+    """Return a sentence with what to try behind it, if there is something."""
+    return f"{text}; try: {hint}" if hint else text
+
+
 def exit_code_of(error: Exception) -> int:
     """Return the exit code of a command that ended with `error`, one of ours or of `at`."""
     if isinstance(error, AgentError):

@@ -9,7 +9,7 @@ import click
 
 from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.terminal import waiting
-from agent.errors import AgentError, CredentialError, Unavailable, UsageError
+from agent.errors import AgentError, CredentialError, Unavailable, UsageError, with_hint
 
 if TYPE_CHECKING:
     from agent.cli.framework.session import Session
@@ -56,7 +56,7 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
         except AgentError as error:
             # What a credential's error advises is how to replace one that is kept.
             refused = isinstance(error, CredentialError)
-            accepted, says = False, str(error) if refused else f"{error}; try: {error.hint}"
+            accepted, says = False, str(error) if refused else with_hint(str(error), error.hint)
             code = error.exit_code
         kept = _keep(configuration.name, name, text, keyring) if accepted is not False else None
         if session.json:

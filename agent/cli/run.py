@@ -17,7 +17,7 @@ from agent.cli.framework.command import agent_command, discard_output, emit, emi
 from agent.cli.framework.session import Session
 from agent.cli.framework.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
 from agent.cli.page import DEFAULT_LISTEN, page_settings, served_page, show_link
-from agent.errors import AgentError
+from agent.errors import AgentError, with_hint
 from agent.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
@@ -208,8 +208,8 @@ async def _reload(agent: Agent) -> None:
     try:
         await agent.reload()
     except AgentError as error:
-        hint = f"; try: {error.hint}" if error.hint else ""
-        _log.error("the profile is not used, the agent goes on as before: %s%s", error, hint)
+        told = with_hint(str(error), error.hint)
+        _log.error("the profile is not used, the agent goes on as before: %s", told)
 
 
 def _configure(session: Session) -> Configuration:

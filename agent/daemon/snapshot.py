@@ -13,6 +13,8 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from agent.errors import with_hint
+
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 """In JSON ISO 8601, in UTC."""
 
@@ -76,7 +78,7 @@ class Finding(msgspec.Struct, frozen=True):
     hint: str | None = msgspec.field(name="try")
 
     def __str__(self) -> str:
-        return f"{self.what}; try: {self.hint}" if self.hint else self.what
+        return with_hint(self.what, self.hint)
 
 
 class LikelyCause(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, Phase, State
 from agent.daemon.states import row_of
-from agent.errors import RateLimited, Unavailable, Untrusted
+from agent.errors import RateLimited, Unavailable, Untrusted, with_hint
 from agent.redact import redact
 
 _log = logging.getLogger(__name__)
@@ -123,8 +123,7 @@ class Concern(Generic[S_co]):
             self._set_phase(Phase.TROUBLE, text, hint)
         # One that came and went too often to be told is told once it stays.
         if not (known and self._trouble_told):
-            line = f"{text}; try: {hint}" if hint else text
-            self._trouble_told = self.log(logging.WARNING, line)
+            self._trouble_told = self.log(logging.WARNING, with_hint(text, hint))
         return not known
 
     def set_well(self) -> None:

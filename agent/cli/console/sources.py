@@ -20,6 +20,7 @@ from agent.daemon.control import protocol
 from agent.daemon.control.client import AgentConnection, NotRunning, open_request
 from agent.daemon.control.leased_transport import HeldKit
 from agent.daemon.control.liveness import NotAnswering, answers
+from agent.errors import with_hint
 from agent.tasks import cancel_and_wait
 from at.ports.usb import Listing, system_ports
 from at.transport.base import labelled
@@ -216,7 +217,7 @@ class AgentSource(ConsoleSource):
             try:
                 return await connection.notice()
             except NotAnswering as error:
-                self._window.note(_with_hint(f"{error}; nothing is shown meanwhile", error.hint))
+                self._window.note(with_hint(f"{error}; nothing is shown meanwhile", error.hint))
             await answers(connection.control_socket)
             self._window.note("the running agent answers again, or has ended")
 
@@ -232,14 +233,14 @@ class AgentSource(ConsoleSource):
             case protocol.TypedAnswer():
                 self._window.show_answer(notice.answer)
             case protocol.RefusedLine():
-                self._window.note(_with_hint(f"not typed: {notice.refused}", notice.hint))
+                self._window.note(with_hint(f"not typed: {notice.refused}", notice.hint))
             case protocol.TroubleNotice(trouble="") if self._in_trouble:
                 self._in_trouble = False
                 self._window.note(f"{self._port} is back")
             case protocol.TroubleNotice():
                 self._in_trouble = bool(notice.trouble)
                 if notice.trouble:
-                    text = _with_hint(f"{self._port}: {notice.trouble}", notice.hint)
+                    text = with_hint(f"{self._port}: {notice.trouble}", notice.hint)
                     self._window.note(text)
             case _:
                 await self._handle([notice])
@@ -250,7 +251,3 @@ async def _wait_for_agent(port: str) -> HeldKit:
         if found := await held_kit(port, system_ports, to_watch=True):
             return found
         await asyncio.sleep(_RETRY_S)
-
-
-def _with_hint(text: str, hint: str) -> str:
-    return f"{text}; try: {hint}" if hint else text

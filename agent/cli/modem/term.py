@@ -7,6 +7,7 @@ import click
 from agent.cli.framework.command import agent_command, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import InputLines
+from agent.errors import with_hint
 from agent.tasks import cancel_and_wait
 from at.driver.modem import Modem
 from at.driver.stream import Stream
@@ -68,12 +69,12 @@ async def _type(session: Session, modem: Modem, timeout_s: float) -> None:
         try:
             answer = await modem.execute(line, timeout_s=timeout_s, multiline="\n" in line)
         except (CommandTimeout, UnsafeArgument) as error:
-            note(f"{error}" + (f"; try: {error.hint}" if error.hint else ""))
+            note(with_hint(str(error), error.hint))
             continue
         try:
             show_answer(session, line, answer)
         except UntrustedSignature as error:
-            note(f"{error}; try: {error.hint}")
+            note(with_hint(str(error), error.hint))
 
 
 async def _show_notices(session: Session, notices: Stream[Notice]) -> None:

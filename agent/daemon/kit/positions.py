@@ -15,7 +15,7 @@ from agent.daemon.kit.link import KitLink
 from agent.daemon.log_lines import differ_in_numbers_only
 from agent.daemon.snapshot import HISTORY, HeardCell, LastPosition, LocationStatus, Phase, Place
 from agent.daemon.status import Concern
-from agent.errors import AgentError, NotFound, Unavailable
+from agent.errors import AgentError, NotFound, Unavailable, with_hint
 from agent.http import HttpClient
 from agent.location.cell_scan import CellScan
 from agent.location.locator import Fix, locator_for, moved, position_message
@@ -127,9 +127,8 @@ class KitPositions:
             with self.concern.changing() as status:
                 status.unreported, status.unreported_hint = str(error), hint or None
             if before is None or not differ_in_numbers_only(before, str(error)):
-                way_out = f"; try: {hint}" if hint else ""
                 text = f"the change of place could not be reported: {error}"
-                self.concern.log(logging.WARNING, f"{text}{way_out}")
+                self.concern.log(logging.WARNING, with_hint(text, hint))
             self.concern.awaits_service = isinstance(error, Unavailable)
             return
         self._store.update(reported=position)
