@@ -8,6 +8,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.x509.oid import NameOID
 
 from agent.config.private_files import read_plain, write_private
@@ -76,18 +77,15 @@ def describe(certificate: x509.Certificate) -> str:
     return f"serial {serial_of(certificate)}, ends {certificate.not_valid_after_utc:%Y-%m-%d}"
 
 
-def public_pem(key: ec.EllipticCurvePublicKey) -> str:
+def public_pem(key: PublicKeyTypes) -> str:
     """Return a public key as PEM text (SubjectPublicKeyInfo)."""
-    return key.public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    ).decode("ascii")
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_bytes(serialization.Encoding.PEM, form).decode("ascii")
 
 
 def pem_of_der(der: bytes) -> str:
     """Return a public key in DER as PEM text. Raises ValueError for a point of no curve."""
-    key = serialization.load_der_public_key(der)
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return key.public_bytes(serialization.Encoding.PEM, form).decode("ascii")
+    return public_pem(serialization.load_der_public_key(der))
 
 
 def public_key_of(certificate: x509.Certificate) -> str:
