@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from ledgers import boards_of
+from ledgers import boards_of, registrations_of
 from measure import counted
 from msgspec.structs import replace
 from operator_ca import make_ca
@@ -258,7 +258,7 @@ class Bench:
         ledger = open_ledger(self.station.address, "judge", writes=False)
         try:
             keys = {key.id: key for board in boards_of(ledger) for key in ledger.keys(board.uuid)}
-            claimed = {name: ledger.registrations(name) for name in self.device_ids}
+            claimed = {name: registrations_of(ledger, name) for name in self.device_ids}
         finally:
             ledger.close()
         pems = {public_half(pem): pem for pem in self.pems}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from agent.provisioning.ledger import (
     open_ledger,
 )
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
+from agent.provisioning.ledger.records import Registration
 
 LEDGERS = Path(__file__).parents[2] / "fixtures" / "ledgers"
 
@@ -38,6 +40,10 @@ def boards_of(ledger: LedgerReader, device_id: str = "") -> list[BoardRecord]:
     """Return every board, or those that have a device id."""
     where = "WHERE device_id = :device_id OR :device_id = ''"
     return ledger.select(BoardRecord, where, {"device_id": device_id})
+
+
+def registrations_of(ledger: LedgerReader, device_id: str) -> Sequence[Registration]:
+    return ledger.know("", device_id)().registrations
 
 
 def older_ledger(address: str, version: str, rows: sqlite3.Connection | None = None) -> None:

@@ -121,10 +121,6 @@ class LedgerReader:
         found = self.select(BoardRecord, "WHERE boards.label = :label", {"label": label})
         return found[0] if found else None
 
-    def registrations(self, device_id: str) -> Sequence[Registration]:
-        """Return the registrations as a device that no other one has replaced."""
-        return self._ask_registrations(device_id)()
-
     def keys(self, uuid: str) -> Sequence[KeyRecord]:
         """Return the keys of a board in the order in which they were made, retired ones too."""
         return self.select(KeyRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
@@ -158,11 +154,14 @@ class LedgerReader:
             runs = self._ask(RunRecord, "WHERE uuid = :uuid ORDER BY began_at, id", values)
             steps = self._ask(StepRecord, "WHERE uuid = :uuid ORDER BY id", values)
             holders = self._ask(BoardRecord, _HOLDERS, values)
-            registrations = self._ask_registrations(device_id)
+            rows = self.query(_REGISTRATIONS, {"device_id": device_id})
 
         def known() -> BoardKnowledge:
             [record] = boards() or [BoardRecord(uuid)]
-            return BoardKnowledge(record, keys(), runs(), steps(), registrations(), holders())
+            registrations = [
+                Registration(key, uuid, method, bool(done)) for key, uuid, method, done in rows
+            ]
+            return BoardKnowledge(record, keys(), runs(), steps(), registrations, holders())
 
         return known
 
@@ -231,12 +230,6 @@ class LedgerReader:
         return lambda: [
             kind(**{name: self._value(name, value) for name, value in zip(names, row, strict=True)})
             for row in rows
-        ]
-
-    def _ask_registrations(self, device_id: str) -> Callable[[], list[Registration]]:
-        rows = self.query(_REGISTRATIONS, {"device_id": device_id})
-        return lambda: [
-            Registration(key, uuid, method, bool(done)) for key, uuid, method, done in rows
         ]
 
     def _value(self, name: str, value: Any) -> Any:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import OTHER, UUID, boards_of, claimed_once_free, ended, opened, run_of
+from ledgers import (
+    OTHER,
+    UUID,
+    boards_of,
+    claimed_once_free,
+    ended,
+    opened,
+    registrations_of,
+    run_of,
+)
 
 from agent.provisioning.ledger import BoardBusy, Ledger
 
@@ -29,7 +38,7 @@ def made(
 
 
 def holders(ledger: Ledger, device_id: str) -> list[tuple[str, str, bool]]:
-    return [(one.uuid, one.method, one.finished) for one in ledger.registrations(device_id)]
+    return [(one.uuid, one.method, one.finished) for one in registrations_of(ledger, device_id)]
 
 
 def live(ledger: Ledger, uuid: str) -> list[int | None]:

@@ -15,7 +15,7 @@ import pytest
 from far_database import far_database
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledgers import NOW, UUID, boards_of, fixture, older_ledger, opened, run_of
+from ledgers import NOW, UUID, boards_of, fixture, older_ledger, opened, registrations_of, run_of
 
 from agent.provisioning.ledger import (
     BoardRecord,
@@ -77,7 +77,9 @@ def test_a_ledger_of_every_version_is_taken_over(address: str, version: str) -> 
         notes = [(note.step, note.state, note.detail) for note in ledger.steps(board.uuid)]
         query = "SELECT step, state, detail FROM steps WHERE uuid = ? ORDER BY id"
         assert notes == [tuple(note) for note in old.execute(query, (board.uuid,))]
-        held = [one for one in ledger.registrations(row["device_id"]) if one.uuid == row["uuid"]]
+        held = [
+            one for one in registrations_of(ledger, row["device_id"]) if one.uuid == row["uuid"]
+        ]
         method = "none" if version == "0001" or not row["registered_key"] else "onboard"
         assert [(one.method, one.finished) for one in held] == [(method, True)]
     doubles = {one.uuid: one.conflict for one in boards.values() if one.conflict}
@@ -165,8 +167,8 @@ def test_a_key_that_older_runs_registered_as_two_devices_works_as_both(
     migrate_ledger(address)
     ledger = opened(address)
     [board] = [one for one in boards_of(ledger) if one.uuid == uuid]
-    first = [one.finished for one in ledger.registrations(board.device_id) if one.uuid == uuid]
-    second = [(one.uuid, one.finished) for one in ledger.registrations(DEVICE)]
+    first = [one.finished for one in registrations_of(ledger, board.device_id) if one.uuid == uuid]
+    second = [(one.uuid, one.finished) for one in registrations_of(ledger, DEVICE)]
     assert first == [True]
     assert second == {"done": [(uuid, True)], "cut off": [(uuid, False)]}.get(end, [])
     ledger.close()
@@ -179,7 +181,9 @@ def test_a_registration_of_the_key_before_is_none_of_the_boards_key(address: str
     older_ledger(address, "0002", old)
     migrate_ledger(address)
     ledger = opened(address)
-    found = [one for board in boards_of(ledger) for one in ledger.registrations(board.device_id)]
+    found = [
+        one for board in boards_of(ledger) for one in registrations_of(ledger, board.device_id)
+    ]
     assert {(one.method, one.finished) for one in found} == {("none", True), ("onboard", False)}
     ledger.close()
 
@@ -205,7 +209,7 @@ def test_a_ledger_that_keeps_keys_and_no_registrations_is_taken_over(
     assert migrate_ledger(address).before == version
     ledger = opened(address)
     for board in boards_of(ledger):
-        held = [one.uuid for one in ledger.registrations(board.device_id)]
+        held = [one.uuid for one in registrations_of(ledger, board.device_id)]
         assert (board.uuid in held) == (board.uuid != retired)
     ledger.close()
 
@@ -409,7 +413,7 @@ def test_no_ledger_is_too_odd_to_be_taken_over(
         known = by_hand is not None and by_hand.isascii() and by_hand.isdecimal()
         assert board.security_tag == (int(by_hand) if known and int(by_hand) < 2**31 else None)  # type: ignore[arg-type]
         if key and device_id:
-            assert uuid in {one.uuid for one in ledger.registrations(device_id)}
+            assert uuid in {one.uuid for one in registrations_of(ledger, device_id)}
     numbers = [one.change for one in ledger.changes()]
     assert numbers == sorted(set(numbers))
     ledger.close()

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from ledgers import registrations_of
 from msgspec.structs import replace
 from virtual_tray import now
 
@@ -152,7 +153,7 @@ class Bench:
         ledger = open_ledger(str(self.folder / "ledger.sqlite"), "judge", writes=False)
         keys = {key.id: key for uuid in UUIDS for key in ledger.keys(uuid)}
         for name in DEVICE_IDS:
-            known = ledger.registrations(name)
+            known = registrations_of(ledger, name)
             as_device = {keys[one.key].public_key.strip(): one for one in known}
             at_work = self.service.keys.get(name)
             if at_work is not None and (at_work, name) not in self.taken:
