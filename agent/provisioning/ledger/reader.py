@@ -57,7 +57,10 @@ class BoardKnowledge(Struct, frozen=True):
 
 
 def unfinished(notes: Sequence[StepRecord], step: str) -> str | None:
-    """Return, of a board's notes, the detail of a step that was begun and may have been done."""
+    """Return, of a board's notes, the detail of a step that was begun and may have been done.
+
+    A failure after the beginning leaves it open: what was sent may have arrived.
+    """
     for note in reversed(notes):
         if note.step == step and note.state != FAILED:
             return note.detail if note.state == BEGUN else None
@@ -132,13 +135,6 @@ class LedgerReader:
     def steps(self, uuid: str) -> Sequence[StepRecord]:
         """Return the steps of a board in the order in which they were recorded."""
         return self.select(StepRecord, "WHERE uuid = :uuid ORDER BY id", {"uuid": uuid})
-
-    def unfinished(self, uuid: str, step: str) -> str | None:
-        """Return the detail of a step that was begun and may have been done; None if there is none.
-
-        A failure after the beginning leaves it open: what was sent may have arrived.
-        """
-        return unfinished(self.steps(uuid), step)
 
     def know(
         self, uuid: str, device_id: str, security_tag: int | None = None

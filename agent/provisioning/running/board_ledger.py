@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 
@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from agent.provisioning.boards.board import BoardState
-from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord
+from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord, StepRecord
 from agent.provisioning.ledger.backend import BoardsLocked
-from agent.provisioning.ledger.reader import BoardKnowledge
+from agent.provisioning.ledger.reader import BoardKnowledge, unfinished
 from agent.provisioning.ledger.records import BEGUN, DONE, KEY_COLUMNS
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.planning.plan import BoardHistory, ProvisioningStep
@@ -116,11 +116,11 @@ class BoardLedger:
 
     async def unfinished(self, step: ProvisioningStep) -> str:
         """Return the detail of a step that an earlier run began and did not end, else ""."""
-        return await self._ledger.call(lambda to: to.unfinished(self._uuid, step.value)) or ""
+        return unfinished(await self._notes(), step.value) or ""
 
     async def last_begun(self, step: ProvisioningStep) -> str:
         """Return the detail of a step that was begun since it was last done, refused or not."""
-        notes = await self._ledger.call(lambda to: to.steps(self._uuid))
+        notes = await self._notes()
         ends = [note for note in notes if note.step == step.value and note.state in {BEGUN, DONE}]
         return ends[-1].detail if ends and ends[-1].state == BEGUN else ""
 
@@ -231,6 +231,9 @@ class BoardLedger:
     @property
     def _uuid(self) -> str:
         return self._record.uuid
+
+    async def _notes(self) -> Sequence[StepRecord]:
+        return await self._ledger.call(lambda to: to.steps(self._uuid))
 
     def _note(self, event: RunEvent, change: Work[None]) -> None:
         self._enter(event)

@@ -6,6 +6,7 @@ import pytest
 from ledgers import NOW, OTHER, UUID, ended, opened, run_of
 
 from agent.provisioning.ledger import BoardBusy, LabelTaken
+from agent.provisioning.ledger.reader import unfinished
 
 
 @pytest.mark.contract("C10")
@@ -35,11 +36,11 @@ def test_what_was_learned_is_there_after_the_ledger_was_closed(address: str) -> 
 def test_a_step_that_was_begun_and_not_done_is_known(address: str) -> None:
     ledger = opened(address)
     ledger.claim(run_of())
-    assert ledger.unfinished(UUID, "key") is None
+    assert unfinished(ledger.steps(UUID), "key") is None
     ledger.begin(UUID, "key")
-    assert ledger.unfinished(UUID, "key") == ""
+    assert unfinished(ledger.steps(UUID), "key") == ""
     ledger.finish(UUID, "key")
-    assert ledger.unfinished(UUID, "key") is None
+    assert unfinished(ledger.steps(UUID), "key") is None
     ledger.close()
 
 
