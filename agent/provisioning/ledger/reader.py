@@ -208,11 +208,10 @@ class LedgerReader:
             return execute(statement, self._columns(values))
 
     def _columns(self, values: Mapping[str, object]) -> dict[str, object]:
-        time_in = self._database.time_in
-        return {
-            name: time_in(value) if isinstance(value, datetime) else value
-            for name, value in values.items()
-        }
+        return {name: self._column(value) for name, value in values.items()}
+
+    def _column(self, value: object) -> object:
+        return self._database.time_in(value) if isinstance(value, datetime) else value
 
     def newest_change(self) -> int:
         """Return the number of the last change."""

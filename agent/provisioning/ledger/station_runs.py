@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agent.provisioning.ledger.backend import Database, Execute
 from agent.provisioning.ledger.reader import LedgerReader
@@ -76,9 +76,7 @@ class StationRuns(LedgerReader):
 
     def _insert_run(self, execute: Execute, run: RunRecord) -> None:
         ours = replace(run, station=self.station)
-        execute(
-            _NEW_RUN, {name: self._column(getattr(ours, name)) for name in ours.__struct_fields__}
-        )
+        execute(_NEW_RUN, self._columns(asdict(ours)))
         self._note_handover(execute, run)
 
     def _end_run(self, execute: Execute, run: RunRecord) -> None:
@@ -110,6 +108,3 @@ class StationRuns(LedgerReader):
 
     def _time(self) -> object:
         return self._database.time_in(self._now())
-
-    def _column(self, value: object) -> object:
-        return self._database.time_in(value) if isinstance(value, datetime) else value
