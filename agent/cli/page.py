@@ -70,7 +70,7 @@ def served_page(
     from agent.page.server import serving
     from agent.page.views import Subject
 
-    read = partial(ledger_of, configuration, writes=False)
+    read = partial(ledger_of, configuration)
     subject = Subject(configuration.name, read, running, control)
     return serving(settings, configuration.state_dir, subject)
 

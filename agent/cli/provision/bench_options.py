@@ -286,9 +286,7 @@ def early_ledger(configuration: Configuration) -> Iterator[AsyncLedger]:
     from agent.provisioning.running.async_ledger import AsyncLedger
 
     checked: Future[None] = Future()
-    ledger = AsyncLedger(
-        partial(ledger_of, configuration, writes=True, before_change=checked.result)
-    )
+    ledger = AsyncLedger(partial(ledger_of, configuration, before_change=checked.result))
     try:
         yield ledger
     except BaseException:
@@ -299,22 +297,19 @@ def early_ledger(configuration: Configuration) -> Iterator[AsyncLedger]:
 
 
 def ledger_of(
-    configuration: Configuration,
-    *,
-    writes: bool,
-    before_change: Callable[[], object] = lambda: None,
+    configuration: Configuration, *, before_change: Callable[[], object] | None = None
 ) -> Ledger:
     """Open the profile's ledger: PostgreSQL where it is shared, else a file in the state folder.
 
-    `before_change` is as that of open_ledger.
+    To be read; with `before_change`, as that of open_ledger, to be written.
     """
     from agent.provisioning.ledger import open_ledger
 
     address, password = ledger_address(configuration)
     station = configuration.profile.provisioning.station or socket.gethostname()
-    return open_ledger(
-        address, station, password=password, writes=writes, before_change=before_change
-    )
+    if before_change is None:
+        return open_ledger(address, station, password=password, writes=False)
+    return open_ledger(address, station, password=password, before_change=before_change)
 
 
 def ledger_address(configuration: Configuration) -> tuple[str, str]:

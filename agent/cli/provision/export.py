@@ -68,7 +68,7 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
         raise UsageError(f"--as {form} is no JSON", hint="leave --json out, or --as")
     form = form or ("json" if session.json or cursor is not None else "csv")
     settings = session.configuration
-    with closing(ledger_of(settings, writes=False)) as ledger:
+    with closing(ledger_of(settings)) as ledger:
         if cursor is not None:
             if form != "json" or any(wanted.values()):
                 raise UsageError(

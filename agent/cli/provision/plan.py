@@ -35,7 +35,7 @@ async def command(session: Session, **values: object) -> int:
     # Raises what would stop a run before it touches a board: a plan must not promise that.
     bench_options.registrar_of(goal, settings)
     open_board = bench_options.board_opener(session, session.usb_ports)
-    ledger = AsyncLedger(partial(bench_options.ledger_of, settings, writes=False))
+    ledger = AsyncLedger(partial(bench_options.ledger_of, settings))
     try:
         async with waiting(f"reading {counted(len(locations), 'boards')}", session):
             await ledger.opened()

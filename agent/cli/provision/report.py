@@ -45,7 +45,7 @@ def command(
     from agent.provisioning.ledger.listing import Listing, RecordFilter
     from agent.provisioning.report import report
 
-    with closing(ledger_of(session.configuration, writes=False)) as ledger:
+    with closing(ledger_of(session.configuration)) as ledger:
         runs = Listing(ledger, RunRecord, RecordFilter()).every()
         made = report(runs, since=since, by=by if by != "reason" else None)
     if session.json:

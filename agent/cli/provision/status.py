@@ -61,7 +61,7 @@ def command(
         )
     if page > 1 and limit is None:
         limit = _SHOWN
-    with closing(ledger_of(session.configuration, writes=False)) as ledger:
+    with closing(ledger_of(session.configuration)) as ledger:
         say_none = partial(_say_why_none, ledger, page, filtered=any(wanted.values()))
         if board is not None:
             _board(session, ledger, _uuid_of(ledger, board))
