@@ -10,7 +10,7 @@ import serial_asyncio
 
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
-from at.transport.serial import NamedPort, release_handle, termios_error
+from at.transport.serial import NamedPort, drop_unsent, release_handle, wait_until_sent
 
 _CLOSE_S = 0.5
 _READ_BYTES = 4096  # what a terminal holds; more would be allocated for nothing
@@ -65,17 +65,14 @@ class SerialTransport(NamedPort):
             raise LinkLost(f"{self._name} is closed")
 
     async def close(self) -> None:
-        """Close within half a second or so, even where the far end has stopped reading."""
+        """Write what waits, and close; within half a second or so if the far end does not read."""
         handle, self._handle = self._handle, None
         protocol, self._protocol = self._protocol, None
         if handle is None or protocol is None:
             return
         release_handle(handle)
         if not protocol.closed.is_set():
-            self._port.close()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_CLOSE_S):
-                    await protocol.closed.wait()
+            await wait_until_sent(handle, lambda: not self._port.is_empty(), _CLOSE_S)
         self._port.abort()
         await protocol.closed.wait()
 
@@ -173,8 +170,7 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
             return
         self._over = True
         port, self._serial = self._serial, None
-        with contextlib.suppress(OSError, termios_error()):
-            port.reset_output_buffer()  # close() waits for what a stuck far end leaves there
+        drop_unsent(port)
         with contextlib.suppress(OSError):
             port.close()
         self._write_buffer.clear()

@@ -1,12 +1,16 @@
 """Opens a serial port for this process alone."""
 
+import asyncio
 import contextlib
 import sys
+from collections.abc import Callable
 
 import serial
 
 from at.ports.holders import opening_error
 from at.ports.usb import Listing, resolve, system_ports
+
+_LOOK_S = 0.005
 
 
 def termios_error() -> type[Exception]:
@@ -97,3 +101,19 @@ def release_handle(handle: PortHandle) -> None:
 
         with contextlib.suppress(OSError, termios.error):  # an unplugged port excludes nobody
             fcntl.ioctl(handle.fileno(), termios.TIOCNXCL)
+
+
+async def wait_until_sent(handle: PortHandle, waits: Callable[[], bool], seconds: float) -> None:
+    """Wait until nothing `waits` to be written, and the driver has sent all; `seconds` at most."""
+    with contextlib.suppress(TimeoutError, OSError, termios_error()):
+        async with asyncio.timeout(seconds):
+            while waits() or handle.out_waiting:  # noqa: ASYNC110 - a driver tells nobody
+                await asyncio.sleep(_LOOK_S)
+
+
+def drop_unsent(handle: PortHandle) -> None:
+    """Drop what the driver has not sent: to close the port would wait for a stuck far end."""
+    with contextlib.suppress(OSError, termios_error()):
+        # Of a terminal, what the far end has still to read would go as well.
+        if handle.out_waiting:
+            handle.reset_output_buffer()

@@ -9,7 +9,14 @@ import serial
 
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
-from at.transport.serial import NamedPort, PortHandle, release_handle, termios_error
+from at.transport.serial import (
+    NamedPort,
+    PortHandle,
+    drop_unsent,
+    release_handle,
+    termios_error,
+    wait_until_sent,
+)
 
 _WAIT_S = 0.2
 _CLOSE_S = 1.0
@@ -57,10 +64,11 @@ class ThreadedSerialTransport(NamedPort):
             raise LinkLost(f"{self._name} is closed")
 
     async def close(self) -> None:
-        """Stop the threads and close, within a bounded time."""
+        """Write what waits, stop the threads and close, within a bounded time."""
         handle, self._handle = self._handle, None
         if handle is None:
             return
+        await wait_until_sent(handle, lambda: not self._empty.is_set(), _CLOSE_S)
         with self._work:
             self._closing = True
             self._work.notify()
@@ -70,8 +78,7 @@ class ThreadedSerialTransport(NamedPort):
         for thread in self._threads:
             await self._loop.run_in_executor(None, thread.join, _CLOSE_S)
         release_handle(handle)
-        with contextlib.suppress(*_ERRORS):
-            handle.reset_output_buffer()
+        drop_unsent(handle)
         handle.close()
         self._report_loss(None)
 

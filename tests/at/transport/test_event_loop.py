@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,3 +179,17 @@ async def test_in_a_flood_bytes_are_fetched_in_larger_pieces_and_a_write_ends_th
         far.unplug()
         await received.until(lost=True)
         await transport.close()
+
+
+@BOTH
+async def test_a_line_that_is_written_just_before_the_close_reaches_the_far_end(
+    kind: type[SerialTransport],
+) -> None:
+    with PtyFarEnd() as far:
+        asyncio.get_running_loop().remove_reader(far.master)  # it reads once the port is closed
+        transport = kind(far.path)
+        await transport.open(ByteReceiver())
+        transport.write(b"kernel reboot cold\r")
+        await transport.close()
+        assert select.select([far.master], [], [], 10)[0], "nothing came"
+        assert os.read(far.master, 100) == b"kernel reboot cold\r"
