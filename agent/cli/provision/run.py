@@ -30,16 +30,14 @@ if TYPE_CHECKING:
     from agent.config.load import Configuration
     from agent.config.profile import PageSettings
     from agent.provisioning.boards.board import BoardLocation
-    from agent.provisioning.ca.device_ca import DeviceCa
     from agent.provisioning.exports import Labels
     from agent.provisioning.handover import Handover, OnBoardCommand
     from agent.provisioning.ledger import WorkOrder
-    from agent.provisioning.planning.goal import Goal
     from agent.provisioning.running.async_ledger import AsyncLedger
     from agent.provisioning.running.bench import Bench
+    from agent.provisioning.running.board_run import Station
     from agent.provisioning.running.outcome import Outcome
     from agent.provisioning.running.scans import Scans
-    from agent.provisioning.running.steps.registrar import Registrar
     from agent.provisioning.running.tray import Tray
 
 _DISCOVERY_INTERVAL_S = 1.0
@@ -121,6 +119,7 @@ def command(
         from agent.cli.provision.operator_ca import load_operator_ca
         from agent.provisioning.planning.goal import RegistrationMethod
         from agent.provisioning.running.batch import require_count
+        from agent.provisioning.running.board_run import Station
         from agent.provisioning.running.scans import require_pattern
 
         require_pattern(settings.profile.provisioning.label_pattern)
@@ -138,14 +137,19 @@ def command(
             )
         # Last, so that no PIN is asked for in vain; before the loop runs, so that Ctrl-C ends it.
         authority = load_operator_ca(goal, settings)
-        order = work_order(settings, operator, lot, product)
+        station = Station(
+            goal,
+            ledger,
+            registrar,
+            authority,
+            settings.state_dir / "keys",
+            _now,
+            work_order(settings, operator, lot, product),
+            frozenset(relabel),
+        )
         tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
-        wanted = Wanted(
-            tray, watch, scan, frozenset(relabel), quiet, _labels_in(labels), page, page_control
-        )
-        return _provision(
-            session, goal, ledger, order, registrar, authority, locations, find, wanted, program
-        )
+        wanted = Wanted(tray, watch, scan, quiet, _labels_in(labels), page, page_control)
+        return _provision(session, station, locations, find, wanted, program)
 
 
 class Wanted(Struct, frozen=True):
@@ -154,7 +158,6 @@ class Wanted(Struct, frozen=True):
     tray: Tray
     watch: bool
     scan: bool
-    relabel: frozenset[str]
     quiet: bool
     labels: Labels | None
     page: PageSettings | None
@@ -177,11 +180,7 @@ def work_order(
 
 async def _provision(
     session: Session,
-    goal: Goal,
-    ledger: AsyncLedger,
-    order: WorkOrder,
-    registrar: Registrar | None,
-    authority: DeviceCa | None,
+    station: Station,
     locations: list[BoardLocation],
     find: Callable[[], list[BoardLocation]],
     wanted: Wanted,
@@ -191,10 +190,9 @@ async def _provision(
     from agent.provisioning.boards.discovery import connected_boards
     from agent.provisioning.running.batch import run_boards, watch_boards
     from agent.provisioning.running.bench import Bench
-    from agent.provisioning.running.board_run import Station
     from agent.provisioning.running.scans import Scans
 
-    settings, handover = session.configuration, None
+    settings, ledger, handover = session.configuration, station.ledger, None
     async with AsyncExitStack() as stack:
         # The boards are opened and asked what they are while it is: it may be far away.
         stack.callback(ledger.close)
@@ -203,15 +201,13 @@ async def _provision(
             from agent.provisioning.handover import Handover
 
             handover = await stack.enter_async_context(Handover(ledger, program, _not_given))
-        if registrar is not None:
-            await stack.enter_async_context(registrar.client)
-        await _check_clock(goal, registrar)
-        keys = settings.state_dir / "keys"
-        station = Station(goal, ledger, registrar, authority, keys, _now, order, wanted.relabel)
+        if station.registrar is not None:
+            await stack.enter_async_context(station.registrar.client)
+        await _check_clock(station)
         tray = wanted.tray
         view = BenchView(session, tray, watches=wanted.watch, quiet=wanted.quiet)
         scans = Scans(tray, settings.profile.provisioning.label_pattern) if wanted.scan else None
-        bench = Bench(tray, scans, ledger, view.scan, "--rekey" if goal.rekey else "")
+        bench = Bench(tray, scans, ledger, view.scan, "--rekey" if station.goal.rekey else "")
         if wanted.page is not None:
             from agent.page.bench_feed import RunningBench
 
@@ -345,18 +341,18 @@ async def _write_label(labels: Labels, ledger: AsyncLedger, uuid: str) -> bool:
     return True
 
 
-async def _check_clock(goal: Goal, registrar: Registrar | None) -> None:
+async def _check_clock(station: Station) -> None:
     """Compare this host's clock, which dates certificates, to the cloud's. Raises RefusedByRule."""
     from agent.provisioning.planning.goal import CertificateSource
     from agent.provisioning.running.host_clock import check_clock_for_certificates
 
-    if goal.certificate is CertificateSource.NONE:
+    if station.goal.certificate is CertificateSource.NONE:
         return
     ahead_s = None
-    if registrar is not None:
+    if station.registrar is not None:
         with suppress(AgentError, TimeoutError):
             async with asyncio.timeout(_CLOCK_TIMEOUT_S):
-                ahead_s = await registrar.host_clock_ahead_s(_now)
+                ahead_s = await station.registrar.host_clock_ahead_s(station.now)
     if doubt := check_clock_for_certificates(ahead_s):
         note(doubt)
 
