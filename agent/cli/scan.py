@@ -215,7 +215,6 @@ def check_target(path: Path) -> None:
 
 def write_plot(levels: Sequence[SignalLevel], title: str, path: Path) -> None:
     """Draw levels into a PNG or SVG file: bars for one scan, lines over time for several."""
-    check_target(path)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -9,8 +9,7 @@ import click
 from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import Session, transport_on
 from agent.cli.modem.keep_identity import keep_identity_option
-from agent.cli.modem.serve_port import serve_port
-from agent.errors import UsageError
+from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.errors import AtError, LinkLost
 
 
@@ -50,8 +49,8 @@ async def command(
     from at.transcripts.refresh import refreshed_file
     from at.transcripts.relay import Relay
 
-    if pty is not None and tcp is not None:
-        raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
+    if pty is not None or tcp is not None:
+        require_one(pty, tcp)
     kit = session.kit
     inner, borrowed = await transport_on(kit.port, session.usb_ports, kit.baud)
     if borrowed:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent.cli.framework.command import AgentCommand, emit, say
+from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress, waiting, wrapped
@@ -30,9 +30,7 @@ _INDENT = " " * 10
 _COMMAND = re.compile(r"`[^`]+`")
 
 
-@click.command(
-    cls=AgentCommand, name="why", epilog="Example: cellagent modem why --port /dev/ttyACM0"
-)
+@agent_command("cellagent modem why --port /dev/ttyACM0")
 @click.argument("log", metavar="[LOG|-]", required=False)
 async def command(session: Session, log: str | None) -> None:
     """Say why the kit is not on the network, or does not do what was asked of it.
