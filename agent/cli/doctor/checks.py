@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from agent.config import Configuration
     from agent.config.profile import HostSettings
     from agent.http.transport import HttpTransport
+    from at.discovery import PortReport
+    from at.driver.modem import Modem
 
 _HOST_S = 8.0
 
@@ -186,13 +188,19 @@ async def _issuer(url: str, proxy: str) -> str:
 async def look_at_kit(session: Session) -> Checks:
     """Look at the ports and the kit, as `ports` and `modem check` do."""
     from agent.cli.ports import reports_of
-    from at.causes.live import causes_of_modem
-    from at.checkup import check_modem, firmware_check
-    from at.firmware_gate import read_verdict
 
     reports = await reports_of(session, probe_all=False)
+    for line in _ports(reports, session.port or session.profile.kit.port):
+        yield line
+    if any(each.answers for each in reports):
+        async with session.modem() as modem:
+            async for line in _look_at_modem(modem):
+                yield line
+
+
+def _ports(reports: list[PortReport], named: str) -> Iterator[Line]:
+    """Yield a line for each port that answers, else for each that should."""
     answering = [each for each in reports if each.answers]
-    named = session.port or session.profile.kit.port
     kits = [each for each in reports if each.usb.model or each.usb.device == named]
     for each in answering or kits:
         if each.answers:
@@ -201,47 +209,44 @@ async def look_at_kit(session: Session) -> Checks:
             mended = each.hint or f"`cellagent ports --port {shlex.quote(each.usb.device)}`"
             yield Line("port", "fail", f"{each.usb.device}: no AT: {each.reason}", mended)
     if not (answering or kits):
-        others = ", ".join(each.usb.device for each in reports)
-        says = f"no kit is plugged in{f'; {others} may be something else' if others else ''}"
-        yield Line(
-            "port",
-            "warn",
-            says,
-            "plug one in"
-            + (
-                f", or name its port: `cellagent doctor --port {reports[0].usb.device}`"
-                if others
-                else ""
-            ),
-        )
-    if not answering:
-        return
-    async with session.modem() as modem:
-        verdict = await read_verdict(modem)
-        firmware = firmware_check(verdict)
-        state: Literal["ok", "fail"] = "ok" if verdict.allowed else "fail"
-        yield Line("firmware", state, firmware.shown, firmware.hint)
-        checks = {check.name: check for check in await check_modem(modem)}
-        for name in ("functional_mode", "sim", "registration", "time"):
-            if check := checks.get(name):
-                is_well = check.ok is not False and check.value is not None
-                mended = "" if is_well else check.hint or "`cellagent modem why`"
-                yield Line(name.replace("_", " "), "ok" if is_well else "warn", check.shown, mended)
-        for cause in (await causes_of_modem(modem, watch_s=0))[:3]:
-            if not cause.is_trouble:
-                yield Line("network", "ok", cause.says)
-                continue
-            kind: Literal["warn", "fail"] = "warn" if cause.cause == "modem-off" else "fail"
-            kind = kind if cause.certainty == "certain" else "warn"
-            yield Line("network", kind, f"{cause.cause}: {cause.says}", cause.next)
-        if verdict.allowed:
-            from at.commands.jwt import MakeJwt
+        says, mended = "no kit is plugged in", "plug one in"
+        if reports:
+            others = ", ".join(each.usb.device for each in reports)
+            says += f"; {others} may be something else"
+            mended += f", or name its port: `cellagent doctor --port {reports[0].usb.device}`"
+        yield Line("port", "warn", says, mended)
 
-            try:
-                await modem.send(MakeJwt("", "", 60))
-                yield Line("jwt", "ok", "the modem signs tokens")
-            except (CommandRejected, ParseError) as error:
-                yield Line("jwt", "warn", str(error), "`cellagent modem jwt`")
+
+async def _look_at_modem(modem: Modem) -> Checks:
+    from at.causes.live import causes_of_modem
+    from at.checkup import check_modem, firmware_check
+    from at.firmware_gate import read_verdict
+
+    verdict = await read_verdict(modem)
+    firmware = firmware_check(verdict)
+    state: Literal["ok", "fail"] = "ok" if verdict.allowed else "fail"
+    yield Line("firmware", state, firmware.shown, firmware.hint)
+    checks = {check.name: check for check in await check_modem(modem)}
+    for name in ("functional_mode", "sim", "registration", "time"):
+        if check := checks.get(name):
+            is_well = check.ok is not False and check.value is not None
+            mended = "" if is_well else check.hint or "`cellagent modem why`"
+            yield Line(name.replace("_", " "), "ok" if is_well else "warn", check.shown, mended)
+    for cause in (await causes_of_modem(modem, watch_s=0))[:3]:
+        if not cause.is_trouble:
+            yield Line("network", "ok", cause.says)
+            continue
+        kind: Literal["warn", "fail"] = "warn" if cause.cause == "modem-off" else "fail"
+        kind = kind if cause.certainty == "certain" else "warn"
+        yield Line("network", kind, f"{cause.cause}: {cause.says}", cause.next)
+    if verdict.allowed:
+        from at.commands.jwt import MakeJwt
+
+        try:
+            await modem.send(MakeJwt("", "", 60))
+            yield Line("jwt", "ok", "the modem signs tokens")
+        except (CommandRejected, ParseError) as error:
+            yield Line("jwt", "warn", str(error), "`cellagent modem jwt`")
 
 
 async def look_at_agent(session: Session) -> Checks:
