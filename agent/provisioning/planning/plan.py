@@ -136,20 +136,8 @@ def stored_digest(content: str) -> str:
 
 def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> ProvisioningPlan:
     """Return the steps that lead from `board` to `goal`; what fits already stays."""
-    if board.refusal:
-        return ProvisioningPlan(
-            refusal=board.refusal,
-            hint="update the modem's firmware over its cable first",
-            reason_code="firmware",
-        )
-    if goal.takes_commands and not board.has_client:
-        return ProvisioningPlan(
-            refusal="a claim gives the service no key, and this kit takes none of the commands by "
-            "which a key follows: it has no provisioning client (#XNRFPROV of Serial Modem 2.0)",
-            hint="`--no-proof` claims it and stops there; `--registration onboard` or "
-            "`--registration public-key` registers its key",
-            reason_code="no-provisioning-client",
-        )
+    if refused := _refused_at_once(board, goal):
+        return refused
     draft = _Draft()
     question = _key_question(board, goal, history)
     _plan_ca_chain(board, goal, draft)
@@ -194,6 +182,25 @@ def make_plan(board: BoardState, goal: Goal, history: BoardHistory) -> Provision
         restore_mode=restore,
         limits=limits,
     )
+
+
+def _refused_at_once(board: BoardState, goal: Goal) -> ProvisioningPlan | None:
+    """Return the refusal of a board whose credentials need not be looked at, None for another."""
+    if board.refusal:
+        return ProvisioningPlan(
+            refusal=board.refusal,
+            hint="update the modem's firmware over its cable first",
+            reason_code="firmware",
+        )
+    if goal.takes_commands and not board.has_client:
+        return ProvisioningPlan(
+            refusal="a claim gives the service no key, and this kit takes none of the commands by "
+            "which a key follows: it has no provisioning client (#XNRFPROV of Serial Modem 2.0)",
+            hint="`--no-proof` claims it and stops there; `--registration onboard` or "
+            "`--registration public-key` registers its key",
+            reason_code="no-provisioning-client",
+        )
+    return None
 
 
 def left_by_run(mode: int, goal: Goal) -> bool:
