@@ -10,7 +10,7 @@ from at.virtual.kit import VirtualKit
 
 EVENT_MESSAGE = 0x02
 HEARTBEAT, TRACE = 1, 2
-_LARGEST_CHUNK = 80
+_LARGEST_CHUNK = 80  # bytes
 _SINGLE, _FIRST, _MIDDLE, _LAST = 0x08, 0x48, 0xC0, 0x80
 HARD_FAULT = 0x9400
 
@@ -55,16 +55,16 @@ def crc16(data: bytes) -> int:
     return binascii.crc_hqx(data, 0)
 
 
-def split(message: bytes, largest: int = _LARGEST_CHUNK) -> Iterator[bytes]:
-    """Cut a message into chunks of at most `largest` bytes."""
+def split(message: bytes) -> Iterator[bytes]:
+    """Cut a message into chunks."""
     check = struct.pack("<H", crc16(message))
-    if 1 + len(message) + 2 <= largest:
+    if 1 + len(message) + 2 <= _LARGEST_CHUNK:
         yield bytes([_SINGLE]) + message + check
         return
     offset = 0
     while True:
         number = _varint(offset or len(message))
-        room = largest - 1 - len(number)
+        room = _LARGEST_CHUNK - 1 - len(number)
         data = message[offset : offset + room]
         if offset and len(data) + 2 <= room:
             yield bytes([_LAST]) + number + data + check
@@ -110,11 +110,6 @@ def core_dump_lines(dump: bytes, prefix: str) -> list[str]:
     return [f"{prefix}#CD:{text}" for text in ("BEGIN#", *body, "END#")]
 
 
-def stack_pointer() -> int:
-    """Return the stack pointer of the crashed thread."""
-    return _RAM + 0x1F40
-
-
 BOOT_BANNER = (
     "*** Booting MCUboot v2.1.0-dev ***",
     "I: Starting bootloader",
@@ -123,7 +118,7 @@ BOOT_BANNER = (
     "*** Using Zephyr OS v4.1.99 ***",
 )
 SENSOR_S = 10.0
-_FAULT_PC, _FAULT_LR = 0x0001_2A3C, 0x0001_2A15
+_FAULT_PC, _FAULT_LR, _FAULT_SP = 0x0001_2A3C, 0x0001_2A15, _RAM + 0x1F40
 
 
 class Console:
@@ -187,11 +182,10 @@ class Console:
 
     def crash(self) -> None:
         """Crash: print the fault and the core dump, then request a restart."""
-        pointer = stack_pointer()
         self.log("err", "os", "***** HARD FAULT *****")
         self.log("err", "os", f"Faulting instruction address (r15/pc): {_FAULT_PC:#010x}")
         self.log("err", "os", ">>> ZEPHYR FATAL ERROR 0: CPU exception on CPU 0")
-        self._dump = core_dump(_FAULT_PC, _FAULT_LR, pointer)
+        self._dump = core_dump(_FAULT_PC, _FAULT_LR, _FAULT_SP)
         prefix = f"{self._stamp()} <err> coredump: "
         self._kit.print(core_dump_lines(self._dump, prefix))
         self.log("err", "fatal_error", "Resetting system")

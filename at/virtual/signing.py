@@ -183,20 +183,17 @@ def self_described(items: list[object]) -> bytes:
     return cbor2.dumps(cbor2.CBORTag(SELF_DESCRIBED, items))
 
 
-def sign1(
-    key: EllipticCurvePrivateKey, payload: bytes | None, external: bytes, *, detached: bool = False
-) -> bytes:
-    """Return a COSE_Sign1 by the identity key.
+def sign1(key: EllipticCurvePrivateKey, payload: bytes | None, external: bytes) -> bytes:
+    """Return a COSE_Sign1 by the identity key; None is a detached payload.
 
-    The modem signs a detached payload as null, not as an empty byte string as RFC 8152 has it.
+    The modem signs that as null, not as an empty byte string as RFC 8152 has it.
     """
     import cbor2
 
-    to_sign = cbor2.dumps(["Signature1", _PROTECTED, external, None if detached else payload])
+    to_sign = cbor2.dumps(["Signature1", _PROTECTED, external, payload])
     unprotected = {4: cbor2.dumps(IDENTITY_KEY)}
     signature = sign_raw(key, to_sign)
-    sent = None if detached else payload
-    return cbor2.dumps(cbor2.CBORTag(COSE_SIGN1, [_PROTECTED, unprotected, sent, signature]))
+    return cbor2.dumps(cbor2.CBORTag(COSE_SIGN1, [_PROTECTED, unprotected, payload, signature]))
 
 
 def dotted(body: bytes, cose: bytes) -> str:

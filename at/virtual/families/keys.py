@@ -135,7 +135,7 @@ def attestation(kit: VirtualKit, request: CommandRequest) -> Reply:
             fresh,
         ]
     )
-    cose = signing.sign1(signing.identity_key(kit), None, body, detached=True)
+    cose = signing.sign1(signing.identity_key(kit), None, body)
     return ok(f'%ATTESTTOKEN: "{signing.dotted(body, cose)}"', takes_s=kit.delay(0.15))
 
 
