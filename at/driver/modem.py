@@ -185,16 +185,40 @@ class Modem:
             raise rejection(line, answer)
         self._subscriptions[command_name(line)] = line
 
-    async def transfer(
-        self, command: str, payload: bytes, *, done: str = "#XDATAMODE", timeout_s: float = 60.0
-    ) -> str:
+    async def transfer(self, command: str, payload: bytes, *, timeout_s: float = 60.0) -> str:
         """Send a command that answers OK and then takes raw bytes (#XDFUWRITE); send the bytes.
 
-        Returns the line called `done` that ends the transfer. Raises CommandTimeout after
-        `timeout_s`, ModemReset, CommandRejected.
+        Returns the line, #XDATAMODE, that ends the transfer. If it is interrupted, the link leaves
+        data mode before anything else is sent. Raises CommandTimeout after `timeout_s`, ModemReset,
+        CommandRejected.
         """
-        line = self._checked(command)
-        return await _transfer(self._link, line, payload, lambda: self.notices(done), timeout_s)
+        link, line, last = self._link, self._checked(command), ""
+
+        async def work() -> Answer:
+            nonlocal last
+            answer = await link.exchange(line, await link.make_ready(timeout_s))
+            if not answer.ok:
+                return answer
+            link.begin_data()
+            try:
+                # From here on: what came before tells of an earlier transfer.
+                with self.notices("#XDATAMODE") as ends:
+                    async with asyncio.timeout(timeout_s):
+                        for start in range(0, len(payload), _PIECE_BYTES):
+                            link.write_data(payload[start : start + _PIECE_BYTES])
+                            await link.transport.drain()
+                        last = (await anext(ends)).line
+            except TimeoutError as error:
+                name = command_name(line)
+                what = f"{name}: no end of the transfer in {timeout_s:g} s"
+                raise CommandTimeout(what) from error
+            link.end_data()
+            return answer
+
+        answer = await link.exclusively(work)
+        if not answer.ok:
+            raise rejection(line, answer)
+        return last
 
     async def pass_through(
         self, borrower: Receiver, work: Callable[[Callable[[bytes], None]], Awaitable[None]]
@@ -339,38 +363,3 @@ def _needs_line(command: Command[T]) -> bool:
     except ParseError:
         return True
     return False
-
-
-async def _transfer(
-    link: Link, line: str, payload: bytes, ending: Callable[[], Stream[Notice]], timeout_s: float
-) -> str:
-    """Send `line`, then `payload`; return the line that ends the transfer, by `ending`.
-
-    If the transfer is interrupted, the link leaves data mode before anything else is sent.
-    """
-    last = ""
-
-    async def work() -> Answer:
-        nonlocal last
-        answer = await link.exchange(line, await link.make_ready(timeout_s))
-        if not answer.ok:
-            return answer
-        link.begin_data()
-        try:
-            # From here on: what came before tells of an earlier transfer.
-            with ending() as ends:
-                async with asyncio.timeout(timeout_s):
-                    for start in range(0, len(payload), _PIECE_BYTES):
-                        link.write_data(payload[start : start + _PIECE_BYTES])
-                        await link.transport.drain()
-                    last = (await anext(ends)).line
-        except TimeoutError as error:
-            name = command_name(line)
-            raise CommandTimeout(f"{name}: no end of the transfer in {timeout_s:g} s") from error
-        link.end_data()
-        return answer
-
-    answer = await link.exclusively(work)
-    if not answer.ok:
-        raise rejection(line, answer)
-    return last
