@@ -155,10 +155,6 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
         del message
         self._abort(exc)
 
-    def _close(self, exc: Exception | None = None) -> None:
-        if self._serial is not None and not self._over:
-            super()._close(exc)
-
     def _abort(self, exc: Exception | None) -> None:
         if self._serial is not None and not self._over:
             self._over = True
