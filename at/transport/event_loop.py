@@ -10,6 +10,7 @@ import serial_asyncio
 
 from at.protocol.errors import LinkLost
 from at.transport.base import Receiver
+from at.transport.connection import Connection
 from at.transport.serial import NamedPort, drop_unsent, release_handle, wait_until_sent
 
 _CLOSE_S = 0.5
@@ -26,13 +27,13 @@ _POLL_S = 0.008
 class SerialTransport(NamedPort):
     """A serial port on the event loop."""
 
-    _protocol: "_Protocol | None" = None
+    _protocol: Connection | None = None
     _port: "_Port"
 
     async def open(self, receiver: Receiver) -> None:
         """Open the port; push the bytes that wait and those that arrive. Raises PortError."""
         self._handle = self._open_handle()
-        self._protocol = _Protocol(receiver)
+        self._protocol = Connection(receiver)
         self._port = _Port(asyncio.get_running_loop(), self._protocol, self._handle)
 
     def write(self, data: bytes) -> None:
@@ -171,23 +172,3 @@ class _Port(serial_asyncio.SerialTransport):  # type: ignore[misc]
             port.close()
         self._write_buffer.clear()
         self._protocol.connection_lost(exc)
-
-
-class _Protocol(asyncio.Protocol):
-    def __init__(self, receiver: Receiver) -> None:
-        self.closed = asyncio.Event()
-        self.writable = asyncio.Event()
-        self.writable.set()
-        self._receiver = receiver
-        self.data_received = receiver.data_received  # type: ignore[method-assign]
-
-    def pause_writing(self) -> None:
-        self.writable.clear()
-
-    def resume_writing(self) -> None:
-        self.writable.set()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.closed.set()
-        self.writable.set()
-        self._receiver.connection_lost(exc)

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from at.protocol.errors import LinkLost, PortNotFound
 from at.transport.base import Receiver
+from at.transport.connection import Connection
 
 _CONNECT_S = 10.0
 _CLOSE_S = 1.0
@@ -16,7 +17,7 @@ class TcpTransport:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._protocol: _Protocol | None = None
+        self._connection: tuple[asyncio.Transport, Connection] | None = None
 
     @property
     def name(self) -> str:
@@ -29,8 +30,8 @@ class TcpTransport:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_CONNECT_S):
-                transport, protocol = await loop.create_connection(
-                    lambda: _Protocol(receiver), host, port
+                transport, connection = await loop.create_connection(
+                    lambda: Connection(receiver), host, port
                 )
         except TimeoutError as error:
             raise PortNotFound(f"{self._name}: no connection in {_CONNECT_S:g} s") from error
@@ -39,64 +40,35 @@ class TcpTransport:
             reason = "nothing listens there" if refused else error.strerror or str(error)
             raise PortNotFound(f"{self._name}: {reason}", hint="is the far end running?") from error
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._protocol = protocol
+        self._connection = transport, connection
 
     def write(self, data: bytes) -> None:
         """Send bytes. Raises LinkLost once closed."""
-        self._open().write(data)
+        transport, _ = self._open()
+        transport.write(data)
 
     async def drain(self) -> None:
         """Wait until the far end has room. Raises LinkLost."""
-        self._open()
-        assert self._protocol is not None
-        await self._protocol.writable.wait()
+        _, connection = self._open()
+        await connection.writable.wait()
         self._open()
 
     async def close(self) -> None:
         """Close; what the far end does not take within a second is dropped."""
-        protocol, self._protocol = self._protocol, None
-        if protocol is None or protocol.transport is None:
+        if self._connection is None:
             return
-        protocol.transport.close()
+        (transport, connection), self._connection = self._connection, None
+        transport.close()
         try:
             async with asyncio.timeout(_CLOSE_S):
-                await protocol.closed.wait()
+                await connection.closed.wait()
         except TimeoutError:
-            protocol.transport.abort()
+            transport.abort()
 
-    def _open(self) -> asyncio.Transport:
-        protocol = self._protocol
-        if protocol is None or protocol.transport is None or protocol.closed.is_set():
+    def _open(self) -> tuple[asyncio.Transport, Connection]:
+        if self._connection is None or self._connection[1].closed.is_set():
             raise LinkLost(f"{self._name} is closed")
-        return protocol.transport
-
-
-class _Protocol(asyncio.Protocol):
-    def __init__(self, receiver: Receiver) -> None:
-        self.transport: asyncio.Transport | None = None
-        self.closed = asyncio.Event()
-        self.writable = asyncio.Event()
-        self.writable.set()
-        self.data_received = receiver.data_received  # type: ignore[method-assign]
-        self._receiver = receiver
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def pause_writing(self) -> None:
-        self.writable.clear()
-
-    def resume_writing(self) -> None:
-        self.writable.set()
-
-    def eof_received(self) -> None:
-        self._receiver.connection_lost(OSError("the far end hung up"))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.closed.set()
-        self.writable.set()
-        self._receiver.connection_lost(exc)
+        return self._connection
 
 
 def _address(name: str) -> tuple[str, int]:
