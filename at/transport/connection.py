@@ -14,6 +14,7 @@ class Connection(asyncio.Protocol):
         self.writable.set()
         self.data_received = receiver.data_received  # type: ignore[method-assign]
         self._receiver = receiver
+        self._told = False
 
     def pause_writing(self) -> None:
         """Have writers wait."""
@@ -25,10 +26,15 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> None:
         """Tell the receiver at once: what waits to be written may never leave."""
-        self._receiver.connection_lost(OSError("the far end hung up"))
+        self._tell_end(OSError("the far end hung up"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the receiver, and let nobody wait."""
         self.closed.set()
         self.writable.set()
-        self._receiver.connection_lost(exc)
+        self._tell_end(exc)
+
+    def _tell_end(self, reason: Exception | None) -> None:
+        if not self._told:
+            self._told = True
+            self._receiver.connection_lost(reason)

@@ -35,3 +35,17 @@ async def test_a_modem_behind_tcp_answers_and_its_hanging_up_is_learnt() -> None
     server.close()
     with pytest.raises(PortNotFound):
         await TcpTransport(f"tcp://127.0.0.1:{port}").open(ByteReceiver())
+
+
+async def test_a_far_end_that_hangs_up_is_told_once() -> None:
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    received = ByteReceiver()
+    transport = TcpTransport(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    await transport.open(received)
+    await received.until(lost=True)
+    await transport.close()
+    server.close()
+    assert [str(reason) for reason in received.lost] == ["the far end hung up"]

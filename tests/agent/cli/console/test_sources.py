@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 
 import pytest
 
+from agent.cli.console import sources
 from agent.cli.console.sources import PortSource, TypedLines
 from agent.cli.console.window import ConsoleWindow
 from agent.config.profile import KitSettings
@@ -30,7 +32,7 @@ async def test_each_line_is_sent_once_over_however_many_connections() -> None:
     assert (first, second) == (["one"], ["two", "three"])
 
 
-async def handle_nothing(items: list[ConsoleItem]) -> None:
+async def handle_nothing(items: Sequence[ConsoleItem]) -> None:
     assert not items
 
 
@@ -47,3 +49,32 @@ async def test_a_port_that_was_never_there_is_an_error_and_not_waited_for(
     window.close()
     summary = json.loads(capfd.readouterr().out)["summary"]
     assert set(summary.values()) == {0}
+
+
+async def test_a_console_behind_tcp_that_hangs_up_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sources, "_RETRY_S", 0.0)
+    came_back = asyncio.Event()
+    connected = 0
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connected
+        connected += 1
+        if connected == 2:
+            came_back.set()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        window = ConsoleWindow(False, None, "")
+        source = PortSource(KitSettings(console_port=port), window, handle_nothing, TypedLines([]))
+        reading = asyncio.create_task(source.run())
+        waiting = asyncio.create_task(came_back.wait())
+        await asyncio.wait({reading, waiting}, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        for task in (reading, waiting):
+            task.cancel()
+        await asyncio.gather(reading, waiting, return_exceptions=True)
+        window.close()
+    assert came_back.is_set()
+    assert f"{port} went away; waiting for it to come back" in capfd.readouterr().err
