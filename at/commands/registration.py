@@ -207,7 +207,7 @@ def _eps(fields: Fields, n: int | None, stat: int) -> EpsRegistration:
     act = fields.optional_integer("act", 0, 99)
     if fields.left == 5 or (fields.left in {1, 3} and _is_rac(fields.peek(), fields.peek(1))):
         rac = fields.optional_hexadecimal("rac", 4)  # u-blox, Quectel: <rac_or_mme>
-    if fields.left not in {0, 2, 4} and fields.left > 0:
+    if fields.left not in {0, 2, 4}:
         raise fields.fail("the end", "is missing")
     cause_type, reject_cause = _cause(fields)
     active, tau = fields.bits("active_time", 8), fields.bits("periodic_tau_ext", 8)

@@ -21,11 +21,31 @@ from at.protocol.record_fields import (
 from at.protocol.values import Fields, Record
 
 
-def _status(fields: Fields, name: str) -> int:
-    status = fields.integer(name)
-    if status not in REGISTRATION_STATES:
-        raise fields.fail(name, f"is {status}, which is no registration state")
-    return status
+def _one_of(is_one: Callable[[int], bool], but: str) -> Callable[[Fields, str], int]:
+    def read(fields: Fields, name: str) -> int:
+        number = fields.integer(name)
+        if not is_one(number):
+            raise fields.fail(name, f"is {number}, {but}")
+        return number
+
+    return read
+
+
+def _or_absent(read: Callable[[Fields, str], int]) -> Callable[[Fields, str], int | None]:
+    def read_or_none(fields: Fields, name: str) -> int | None:
+        if fields.peek().absent:
+            fields.next_value()
+            return None
+        return read(fields, name)
+
+    return read_or_none
+
+
+_status = _one_of(REGISTRATION_STATES.__contains__, "which is no registration state")
+_rsrp = _one_of(is_rsrp, "not in -17..97 and not 255")
+_rsrq = _one_of(is_rsrq, "not in -30..46 and not 255")
+_optional_rsrp = _or_absent(_rsrp)
+_optional_snr = _or_absent(_one_of(is_snr, "not in 0..49 and not 127 or 255"))
 
 
 def plmn_code(fields: Fields, name: str = "plmn") -> str:
@@ -44,36 +64,6 @@ def optional_plmn(fields: Fields, name: str) -> str | None:
     if len(code) not in {5, 6} or not (code.isascii() and code.isdecimal()):
         raise fields.fail(name, "is not 5 or 6 digits")
     return code
-
-
-def _rsrp(fields: Fields, name: str) -> int:
-    index = fields.integer(name)
-    if not is_rsrp(index):
-        raise fields.fail(name, f"is {index}, not in -17..97 and not 255")
-    return index
-
-
-def _rsrq(fields: Fields, name: str) -> int:
-    index = fields.integer(name)
-    if not is_rsrq(index):
-        raise fields.fail(name, f"is {index}, not in -30..46 and not 255")
-    return index
-
-
-def _optional_rsrp(fields: Fields, name: str) -> int | None:
-    if fields.peek().absent:
-        fields.next_value()
-        return None
-    return _rsrp(fields, name)
-
-
-def _optional_snr(fields: Fields, name: str) -> int | None:
-    index = fields.optional_integer(name)
-    if index is None:
-        return None
-    if not is_snr(index):
-        raise fields.fail(name, f"is {index}, not in 0..49 and not 127 or 255")
-    return index
 
 
 def _known(high: int) -> Callable[[Fields, str], int]:
