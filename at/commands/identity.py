@@ -202,9 +202,4 @@ def _number(fields: values.Fields) -> SerialNumber:
 
 
 def _named_text(lines: Sequence[str], name: str) -> str:
-    text = values.after_name(values.single_line(lines, name), name)
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-    if not text or '"' in text:
-        raise ParseError(f"{name}: the answer is not a plain text")
-    return text
+    return values.plain_text(values.after_name(values.single_line(lines, name), name), name)

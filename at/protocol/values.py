@@ -259,11 +259,16 @@ def bare_line(lines: Sequence[str], name: str) -> str:
         line = after_name(line, name)
     elif other:
         raise ParseError(f"{name}: the answer is a {other} line")
-    if len(line) > 1 and line[0] == line[-1] == '"':
-        line = line[1:-1]
-    if not line or '"' in line:
+    return plain_text(line, name)
+
+
+def plain_text(text: str, name: str) -> str:
+    """Return a text without quotes around it. Raises ParseError where it is empty or has others."""
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    if not text or '"' in text:
         raise ParseError(f"{name}: the answer is not a plain text")
-    return line
+    return text
 
 
 def hex_digits(text: str) -> bool:
