@@ -13,7 +13,6 @@ from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Notice, register
 from at.protocol.values import Fields, Record, after_name, single_line
 
-"""A first contact and a scan of Wi-Fi may take so long."""
 LONGEST_MESSAGE = 511
 SINGLE_CELL, MULTI_CELL, WIFI = 1, 2, 4
 
@@ -146,7 +145,7 @@ class UploadChunks(Command[ChunkUpload], frozen=True):
     def read(self, fields: Fields) -> ChunkUpload:
         """Return the count. Raises ParseError."""
         status = fields.text("status")
-        if not _WORDS.fullmatch(status) or not is_word(status, _STATUS):
+        if not _is_status(status):
             raise fields.fail("status", "is no word")
         if status != "UPLOADED":
             return ChunkUpload(None, status)
@@ -174,7 +173,7 @@ class ForwardChunk(Command[ShadowAnswer], frozen=True):
 def read_position(line: str) -> ModulePosition:
     """Return the position, or the words, of a %NRFCLOUDLOCATION line. Raises ParseError."""
     text = after_name(line, "%NRFCLOUDLOCATION")
-    if _WORDS.fullmatch(text) and is_word(text, _STATUS):
+    if _is_status(text):
         return ModulePosition(status=text)
     fields = Fields.of(line, "%NRFCLOUDLOCATION")
     lat, lon = fields.decimal("lat", 90), fields.decimal("lon", 180)
@@ -186,9 +185,13 @@ def read_position(line: str) -> ModulePosition:
     return ModulePosition(lat, lon, uncertainty, method)
 
 
+def _is_status(text: str) -> bool:
+    return _WORDS.fullmatch(text) is not None and is_word(text, _STATUS)
+
+
 def _status(line: str, name: str) -> CloudStatus:
     text = after_name(line, name)
-    if not _WORDS.fullmatch(text) or not is_word(text, _STATUS):
+    if not _is_status(text):
         raise ParseError(f"{name}: the answer is no words")
     return CloudStatus(text)
 

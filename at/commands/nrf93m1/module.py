@@ -14,7 +14,7 @@ from at.protocol.errors import ParseError
 from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import listed, record, within
 from at.protocol.values import PartlyHidden, Record, only_row
-from at.tokens.jwt import Jwt, read_jwt
+from at.tokens.jwt import read_jwt
 
 # DER of a SubjectPublicKeyInfo with an uncompressed point of P-256, up to the point (RFC 5480).
 _P256_HEADER = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d03010703420004")
@@ -132,7 +132,7 @@ class PowerDown(OkCommand, frozen=True):
 
 def read_registration_token(token: str) -> RegistrationToken:
     """Return what a token says. Raises ParseError, which shows no part of it."""
-    read: Jwt = read_jwt(token)
+    read = read_jwt(token)
     if read.header.get("typ") != "JWT":
         raise ParseError("the token's header is not of typ JWT")
     team = read.claims.get("id")
