@@ -30,12 +30,7 @@ class DeviceKey(DeviceToken):
     warning = "the device's private key lies on this host: a key made on the modem never leaves it"
 
     def __init__(
-        self,
-        path: str | Path,
-        device_id: str,
-        *,
-        now: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, path: str | Path, device_id: str, *, now: Callable[[], float] = time.time
     ) -> None:
         if not device_id:
             raise ConfigError(
@@ -49,7 +44,7 @@ class DeviceKey(DeviceToken):
             401: f"credentials.device_key_file is {self._path}: is its public key registered for "
             f"{self._device_id!r}? `cellagent device register-key {self._device_id} FILE` does it"
         }
-        super().__init__(monotonic)
+        super().__init__()
 
     async def make(self) -> str:
         """Return a token. Raises ConfigError, CredentialError."""
@@ -66,12 +61,7 @@ class ServiceKeys(Credential):
     scheme = Scheme.SERVICE_JWT
 
     def __init__(
-        self,
-        files: Mapping[str, str],
-        team_id: str,
-        *,
-        now: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, files: Mapping[str, str], team_id: str, *, now: Callable[[], float] = time.time
     ) -> None:
         if not team_id:
             raise ConfigError(
@@ -88,14 +78,13 @@ class ServiceKeys(Credential):
             "owner role",
         )
         self._now = now
-        self._monotonic = monotonic
         self._tokens: OrderedDict[tuple[str, str], CachedToken] = OrderedDict()
 
     async def headers(self, call: Call[object]) -> Mapping[str, str]:
         """Return the Authorization header. Raises ConfigError, CredentialError."""
         pair = (call.service, call.serves())
         if pair not in self._tokens:
-            self._tokens[pair] = CachedToken(partial(self._make, *pair), monotonic=self._monotonic)
+            self._tokens[pair] = CachedToken(partial(self._make, *pair))
             if len(self._tokens) > _MAX_TOKENS:
                 self._tokens.popitem(last=False)
         self._tokens.move_to_end(pair)

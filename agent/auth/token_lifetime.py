@@ -47,7 +47,7 @@ class DeviceToken(Credential):
 
     scheme = Scheme.DEVICE_JWT
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.token = CachedToken(self.make, monotonic=monotonic)
 
     async def headers(self, call: Call[object]) -> Mapping[str, str]:  # noqa: ARG002 - the base's

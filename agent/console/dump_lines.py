@@ -77,8 +77,7 @@ class LineEnds:
 class DumpCollector:
     """Collects one dump at a time, line by line, in memory no larger than the dump."""
 
-    def __init__(self, limit: int = MAX_DUMP) -> None:
-        self.limit = limit
+    def __init__(self) -> None:
         self._data: bytearray | None = None
         self._failed = False
         self._damage = ""
@@ -138,7 +137,7 @@ class DumpCollector:
     ) -> list[CapturedDump | DamagedDumpLine]:
         digits = _HEX.match(content).group()  # type: ignore[union-attr] # it also matches nothing
         rest = strip_ansi(content[len(digits) :].decode("latin-1")).strip()
-        room = self.limit - len(data)
+        room = MAX_DUMP - len(data)
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]
         self._lines.add(len(digits) // 2)
         if rest:
@@ -148,7 +147,7 @@ class DumpCollector:
         elif not digits:
             reason = "no digits"
         elif len(digits) // 2 > room:
-            reason = f"the dump exceeds {self.limit} bytes"
+            reason = f"the dump exceeds {MAX_DUMP} bytes"
         else:
             return []
         self._damage = self._damage or reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agent.fota.download.downloader import AsyncClock, LoopClock
+from agent.fota.download.downloader import LoopClock
 from at.driver.modem import Modem
 from at.found_state import NOT_BACK, FoundState, put_back, read_found_state
 from at.protocol.errors import AtError, LinkLost
@@ -33,15 +33,10 @@ class KitState:
 class ModemState(KitState):
     """The state of a kit's modem. `modem` waits for its link, as a restart may end it."""
 
-    def __init__(
-        self,
-        modem: Callable[[], Awaitable[Modem]],
-        settle_s: float,
-        clock: AsyncClock | None = None,
-    ) -> None:
+    def __init__(self, modem: Callable[[], Awaitable[Modem]], settle_s: float) -> None:
         self._modem = modem
         self._settle_s = settle_s
-        self._clock = clock or LoopClock()
+        self._clock = LoopClock()
 
     async def find(self) -> FoundState | None:
         """Return the state; None for a kit that does not answer, as one in its boot loader."""

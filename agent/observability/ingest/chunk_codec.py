@@ -54,9 +54,9 @@ def is_continuation(chunk: bytes) -> bool:
     return chunk[:1] >= bytes([_CONTINUATION])
 
 
-def crc16(data: bytes, start: int = 0) -> int:
+def crc16(data: bytes) -> int:
     """CRC-16/XMODEM: polynomial 0x1021, start 0, not reflected. "123456789" gives 0x31C3."""
-    return binascii.crc_hqx(data, start)
+    return binascii.crc_hqx(data, 0)
 
 
 def encode_varint(value: int) -> bytes:

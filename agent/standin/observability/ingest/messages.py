@@ -69,10 +69,10 @@ def parse_message(data: bytes) -> WholeMessage:
     return WholeMessage(kind, key, payload)
 
 
-def expand_runs(data: bytes, limit: int = MAX_EXPANDED_BYTES) -> bytes:
+def expand_runs(data: bytes) -> bytes:
     """Expand the SDK's run-length code: n > 0 repeats one byte, n < 0 is -n literal bytes.
 
-    Raises BadMessage when a run is cut short or the whole is longer than `limit` bytes.
+    Raises BadMessage when a run is cut short or the whole is longer than MAX_EXPANDED_BYTES.
     """
     out = bytearray()
     at = 0
@@ -81,8 +81,8 @@ def expand_runs(data: bytes, limit: int = MAX_EXPANDED_BYTES) -> bytes:
         if count == 0:
             raise BadMessage("a run of no bytes")
         size = abs(count)
-        if len(out) + size > limit:
-            raise BadMessage(f"it expands to more than {limit} bytes")
+        if len(out) + size > MAX_EXPANDED_BYTES:
+            raise BadMessage(f"it expands to more than {MAX_EXPANDED_BYTES} bytes")
         taken = data[at : at + (1 if count > 0 else size)]
         if len(taken) != (1 if count > 0 else size):
             raise BadMessage("the last run is cut short")
