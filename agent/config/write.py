@@ -25,25 +25,22 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
 }
 """The end of a key that says its unit -> what the units that a person may write are of it."""
 
+_BASE = "standin"
+
 
 def write_profile(
-    name: str,
-    values: Mapping[str, object],
-    secrets: Mapping[str, str],
-    *,
-    base: str = "standin",
-    file: Path | None = None,
+    name: str, values: Mapping[str, object], secrets: Mapping[str, str], *, file: Path | None = None
 ) -> Path:
-    """Set these values and secrets of a profile; what else is set there stays. Return the file.
+    """Set these values and secrets of a stand-in's profile; what else is set there stays.
 
     `values` are the profile's sections ({"hosts": {"api": ...}, ...}), `secrets` keys of SECRETS.
-    Both files are 0600. Raises ConfigError before anything is written, RefusedByRule where the
-    profile is one for other services: their addresses and secrets would be lost.
+    Return the file; it and that of the secrets are 0600. Raises ConfigError before anything is
+    written, RefusedByRule where the profile is one for other services: their addresses and secrets
+    would be lost.
     """
     file = file or config_file()
-    table = {"base": base, **values}
     own = profile_table(name, read_config(file), file) or {}
-    _require_same_services(name, own, base, secrets_table(secrets_file(file), name), secrets)
+    _require_same_services(name, own, secrets_table(secrets_file(file), name), secrets)
     whole = merged(own, values)
     whole.pop("base", None)
     profile_from(whole, f"profiles.{name}")
@@ -53,19 +50,15 @@ def write_profile(
     beside = secrets_file(file)
     read_secrets_file(beside)  # one that others can read is not added to
     _edit(beside, [name], dict(secrets))
-    _edit(file, ["profiles", name], table)
+    _edit(file, ["profiles", name], {"base": _BASE, **values})
     return file
 
 
 def _require_same_services(
-    name: str,
-    own: Mapping[str, object],
-    base: str,
-    kept: Mapping[str, object],
-    secrets: Mapping[str, str],
+    name: str, own: Mapping[str, object], kept: Mapping[str, object], secrets: Mapping[str, str]
 ) -> None:
     """Raise RefusedByRule for a profile that holds another service's addresses or secrets."""
-    if own.get("base") == base:
+    if own.get("base") == _BASE:
         return
     urls = own.get("hosts")
     hold = [
@@ -82,12 +75,12 @@ def _require_same_services(
         )
 
 
-def unset_value(key: str, *, profile: str, file: Path | None = None) -> bool:
+def unset_value(key: str, *, profile: str) -> bool:
     """Remove one key, or a whole section, of a profile from the file; return whether it was there.
 
     Raises ConfigError for what is no key, and where what is left is no profile.
     """
-    file = file or config_file()
+    file = config_file()
     table: object = dict(profile_table(profile, read_config(file), file) or {})
     *above, last = key.split(".")
     for part in above:
@@ -100,12 +93,12 @@ def unset_value(key: str, *, profile: str, file: Path | None = None) -> bool:
     return True
 
 
-def set_value(key: str, text: str, *, profile: str, file: Path | None = None) -> object:
+def set_value(key: str, text: str, *, profile: str) -> object:
     """Set one key of a profile from its text form; return the value written. Raises ConfigError.
 
     A list is written with commas between its items. The whole profile is checked first.
     """
-    file = file or config_file()
+    file = config_file()
     if key.rpartition(".")[2] in SECRETS or key in SECRETS:
         raise UsageError(
             f"{key} is a secret: it is no argument of a command",
@@ -136,9 +129,9 @@ def _require_file_with(mark: str, path: str, wrong: str) -> None:
     raise ConfigError(f"{wrong}: it has no line that begins with {mark}")
 
 
-def set_default_profile(name: str, *, file: Path | None = None) -> None:
+def set_default_profile(name: str) -> None:
     """Make `name` the profile that is used when none is named."""
-    _edit(file or config_file(), ["profile"], name)
+    _edit(config_file(), ["profile"], name)
 
 
 def set_secret(name: str, value: str, *, profile: str, file: Path | None = None) -> Path:
