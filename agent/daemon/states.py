@@ -13,6 +13,7 @@ from datetime import datetime
 from textwrap import shorten
 
 from agent.daemon.snapshot import ConcernStatus, Crash, Finding, Headline, KitStatus, Phase, State
+from at.protocol.counts import counted
 
 RECENT_S = 3600.0
 """For so long a crash asks for attention."""
@@ -64,7 +65,7 @@ def worst(states: Iterable[State]) -> State:
 
 def headline(shared: Sequence[ConcernStatus], kits: Sequence[KitStatus], now: datetime) -> Headline:
     """Return the worst of all concerns in a sentence: by the table, then the longest."""
-    count = f"{len(kits)} kit{'' if len(kits) == 1 else 's'}"
+    count = counted(len(kits), "kits")
     found = [("", each) for each in shared]
     found += [(kit.name, each) for kit in kits for each in kit.concerns]
     state = worst(each.state for _, each in found)

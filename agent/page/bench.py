@@ -14,11 +14,12 @@ from agent.page.kits import with_commands
 from agent.page.markup import Child, Html, tag
 from agent.page.report import failed, numbers
 from agent.page.view import Painted, View
-from agent.page.words import command, counted, icon
+from agent.page.words import command, icon
 from agent.provisioning.ledger.records import UNFINISHED
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.tray import Slot, SlotState
+from at.protocol.counts import counted
 
 _KINDS = {
     SlotState.FAIL: "bad",
@@ -104,12 +105,14 @@ def _seconds(slot: Slot, clock: float) -> str:
 def _headline(tally: Mapping[SlotState, int], needing: int) -> str:
     total = sum(tally.values())
     if needing:
-        return f"{needing} of {counted(total, 'slot')} {'needs' if needing == 1 else 'need'} a hand"
+        return (
+            f"{needing} of {counted(total, 'slots')} {'needs' if needing == 1 else 'need'} a hand"
+        )
     if not total:
         return "Nothing is plugged in"
     if passed := tally.get(SlotState.PASS):
-        return f"{passed} of {counted(total, 'slot')} {'passes' if passed == 1 else 'pass'}"
-    return f"{counted(total, 'slot')}, none needs a hand"
+        return f"{passed} of {counted(total, 'slots')} {'passes' if passed == 1 else 'pass'}"
+    return f"{counted(total, 'slots')}, none needs a hand"
 
 
 def _head(headline: str, tally: Mapping[SlotState, int]) -> Html:
@@ -254,7 +257,7 @@ def _pace(records: Records | None) -> Html:
         )
         for number, run in enumerate(runs)
     ]
-    told = f"{counted(len(runs), 'run')}, {sum(map(failed, runs))} failed"
+    told = f"{counted(len(runs), 'runs')}, {sum(map(failed, runs))} failed"
     strip = tag("svg", bars, class_="ch strip", role="img", aria_label=told)
     return tag(
         "dl",

@@ -14,7 +14,8 @@ from agent.page import charts, kits, timeline
 from agent.page.markup import Child, Html, tag
 from agent.page.moment_feed import MomentFeed
 from agent.page.view import Painted, View
-from agent.page.words import age, counted, iso, metres, moment, number, state_word
+from agent.page.words import age, iso, metres, moment, number, state_word
+from at.protocol.counts import counted
 
 KEYS = (("p", "pause the console"), ("/", "filter"), ("← →", "moment"), ("Esc", "back"))
 LEVELS = ("debug", "info", "warning", "error")
@@ -247,7 +248,7 @@ def _is_shown(line: Moment, match: str, level: str) -> bool:
 
 
 def _console(kit: KitStatus, trouble: str, count: int, total: int, match: str, level: str) -> Html:
-    lines = counted(total, "line")
+    lines = counted(total, "lines")
     of_all = f"{count} of {lines}" if match or level else lines
     state = f"not live: {trouble}" if trouble else "live"
     options = [

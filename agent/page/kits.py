@@ -26,8 +26,9 @@ from agent.daemon.states import meaning
 from agent.page import charts
 from agent.page.markup import Child, Html, tag
 from agent.page.view import Painted, View
-from agent.page.words import CLASS_OF, age, command, counted, metres, moment, number, state_word
+from agent.page.words import CLASS_OF, age, command, metres, moment, number, state_word
 from at.checkup import REGISTRATION
+from at.protocol.counts import counted
 
 KEYS = (("j k", "next, previous kit"), ("Enter", "open"), ("d", "cards or rows"))
 _MOST_CARDS = 12
@@ -97,10 +98,10 @@ def headline(status: AgentStatus) -> str:
     if not needing:
         unheard = sum(kit.state is State.UNKNOWN for kit in status.kits)
         if unheard:
-            return f"{unheard} of {counted(total, 'kit')} not heard"
+            return f"{unheard} of {counted(total, 'kits')} not heard"
         everything = {kit.state for kit in status.kits} <= {State.WELL}
-        return f"{counted(total, 'kit')}, {'all well' if everything else 'none needs you'}"
-    return f"{needing} of {counted(total, 'kit')} {'needs' if needing == 1 else 'need'} you"
+        return f"{counted(total, 'kits')}, {'all well' if everything else 'none needs you'}"
+    return f"{needing} of {counted(total, 'kits')} {'needs' if needing == 1 else 'need'} you"
 
 
 def _head(status: AgentStatus, now: datetime, state: str, density: str) -> Html:
@@ -152,7 +153,7 @@ def shared_troubles(status: AgentStatus, now: datetime) -> Iterator[Trouble]:
 def _nothing(status: AgentStatus, state: str) -> Html:
     if state and status.kits:
         every = tag("a", "show all", href="/kits")
-        words = f"Of {counted(len(status.kits), 'kit')} none is in the state {state}; "
+        words = f"Of {counted(len(status.kits), 'kits')} none is in the state {state}; "
         return tag("p", words, every, id="nothing")
     step = "Plug one in, look for its port, name that in the profile, and have the profile read: "
     commands = "`cellagent ports` `cellagent config set kit.port PORT` `cellagent reload`"

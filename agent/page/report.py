@@ -12,11 +12,12 @@ from functools import partial
 from agent.page.bench_feed import PERIODS, Records
 from agent.page.markup import Child, Html, tag
 from agent.page.view import Painted, View
-from agent.page.words import command, counted, icon, iso, moment
+from agent.page.words import command, icon, iso, moment
 from agent.provisioning.exports import neutral
 from agent.provisioning.ledger import RunRecord
 from agent.provisioning.ledger.records import UNFINISHED
 from agent.provisioning.report import Report, Times, percent
+from at.protocol.counts import counted
 
 _MADE = {"done", "unchanged"}
 _SHOWN = 100
@@ -42,7 +43,7 @@ def report_view(records: Records | None, period: str, now: datetime, painted: Pa
     if not records.runs:
         parts["nothing"] = _nothing(period)
         return View("No run yet", parts, {"heading": ["period"], "columns": ["nothing"]})
-    headline = f"{counted(made.total.passed, 'board')} of {made.total.boards} passed"
+    headline = f"{counted(made.total.passed, 'boards')} of {made.total.boards} passed"
     paints = {
         "head": partial(tag, "h1", headline, id="head"),
         "numbers": partial(_numbers, made),
@@ -189,7 +190,7 @@ def _runs(runs: Sequence[RunRecord], now: datetime) -> Html:
         for run in runs[:_SHOWN]
     ]
     heading = ("Began", "Slot", "Board", "Operator, lot", "Outcome", "Step", "Reason", "Took")
-    return _panel("runs", f"The newest {counted(len(rows), 'run')}", heading, rows)
+    return _panel("runs", f"The newest {counted(len(rows), 'runs')}", heading, rows)
 
 
 def _kind(run: RunRecord) -> str:

@@ -67,8 +67,3 @@ def duration(seconds: float) -> str:
     seconds = max(0.0, seconds)
     unit, size = next((each for each in _UNITS if seconds >= 2 * each[1]), _UNITS[-1])
     return f"{seconds / size:.0f} {unit}"
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return a count with its noun."""
-    return f"{count} {one if count == 1 else many or f'{one}s'}"
