@@ -15,9 +15,9 @@ _MAC = re.compile(r"[0-9a-f]{2}([:-]?)(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}", re.ASCII
 class AccessPoint:
     """One access point of a scan.
 
-    `bssid` is six hex pairs. `rssi_dbm` is -128..-1, `estimated` where it was derived from a
-    percentage. `ssid` is bytes: a network's name need not be text. `age_s` is the time since it
-    was heard in seconds, `frequency_mhz` and `channel` its frequency; None where not known.
+    `bssid` is six hex pairs. `rssi_dbm` is -128..-1. `ssid` is bytes: a network's name need not be
+    text. `age_s` is the time since it was heard in seconds, `frequency_mhz` and `channel` its
+    frequency; None where not known.
     """
 
     bssid: str
@@ -26,7 +26,6 @@ class AccessPoint:
     channel: int | None = None
     frequency_mhz: int | None = None
     age_s: float | None = None
-    estimated: bool = False
 
 
 class Exclusion(Enum):

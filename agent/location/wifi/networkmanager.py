@@ -130,7 +130,6 @@ async def _access_point(bus: MessageBus, path: str) -> AccessPoint:
         channel=channel_of(frequency),
         frequency_mhz=frequency or None,
         age_s=max(0.0, _boot_time_s() - seen_s) if seen_s >= 0 else None,
-        estimated=True,
     )
 
 
