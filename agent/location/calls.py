@@ -39,40 +39,6 @@ def location_path(project: ProjectSlugs | None, endpoint: str) -> str:
     return f"{project.prefix}/location/{endpoint}"
 
 
-def location_schemes(project: ProjectSlugs | None) -> tuple[Scheme, ...]:
-    """Return the credentials of a form: each credential goes to its own form only (D8.5, D10.7)."""
-    if project is not None:
-        return (Scheme.ORGANIZATION_TOKEN,)
-    # A kit that is attached always has a token, so what was configured for location comes first.
-    return (Scheme.SERVICE_TOKEN, Scheme.SERVICE_JWT, Scheme.EVALUATION_TOKEN, Scheme.DEVICE_JWT)
-
-
-def location_advice(project: ProjectSlugs | None, status: int, code: int | None) -> str:
-    """Return the possible causes of a refusal of a location call, and what to check (D8.4)."""
-    if status == 401 and project is not None:
-        return (
-            "check that the organization auth token is whole, of this organization and not deleted "
-            "(an organization admin makes another; CELLAGENT_ORG_TOKEN takes it), and the "
-            f'slugs "{project.organization}" and "{project.project}"'
-        )
-    if status == 401:
-        return (
-            "check that the token is whole and not expired; where its trial may have ended, sign "
-            "with a service key (credentials.service_key_files.location), use an organization "
-            "auth token, or have the kit sign (credentials.prefer = device-jwt)"
-        )
-    if status == 403:
-        return "switch location services on for this project, at the service"
-    if status != 404:
-        return ""
-    # The other codes of a 404 are about the path, not about the scan.
-    if code == _NOTHING_FOUND:
-        return "no position is known for what was heard: scan again, or allow coarse results"
-    if project is None:
-        return f"no position was found, or the legacy path is gone: {LEGACY_WARNING}"
-    return "no position was found, or the path is wrong: check hosts.device_cloud and the slugs"
-
-
 @dataclass(frozen=True, slots=True)
 class ProjectCall(Call[T_co]):
     """Base of the calls of the location service; `project` None is the legacy form of the path."""
@@ -83,8 +49,12 @@ class ProjectCall(Call[T_co]):
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
-        """Return the credentials of the form that is used."""
-        return location_schemes(self.project)
+        """Return the credentials of a form: each goes to its own form only (D8.5, D10.7)."""
+        if self.project is not None:
+            return (Scheme.ORGANIZATION_TOKEN,)
+        # A kit that is attached always has a token: what was configured for location comes first.
+        configured = (Scheme.SERVICE_TOKEN, Scheme.SERVICE_JWT, Scheme.EVALUATION_TOKEN)
+        return (*configured, Scheme.DEVICE_JWT)
 
     @property
     def warning(self) -> str:
@@ -93,7 +63,29 @@ class ProjectCall(Call[T_co]):
 
     def advice(self, status: int, code: int | None) -> str:
         """Return what to check: the causes that this status can have here (D8.4)."""
-        return location_advice(self.project, status, code)
+        project = self.project
+        if status == 401 and project is not None:
+            return (
+                "check that the organization auth token is whole, of this organization and not "
+                "deleted (an organization admin makes another; CELLAGENT_ORG_TOKEN takes it), and "
+                f'the slugs "{project.organization}" and "{project.project}"'
+            )
+        if status == 401:
+            return (
+                "check that the token is whole and not expired; where its trial may have ended, "
+                "sign with a service key (credentials.service_key_files.location), use an "
+                "organization auth token, or have the kit sign (credentials.prefer = device-jwt)"
+            )
+        if status == 403:
+            return "switch location services on for this project, at the service"
+        if status != 404:
+            return ""
+        # The other codes of a 404 are about the path, not about the scan.
+        if code == _NOTHING_FOUND:
+            return "no position is known for what was heard: scan again, or allow coarse results"
+        if project is None:
+            return f"no position was found, or the legacy path is gone: {LEGACY_WARNING}"
+        return "no position was found, or the path is wrong: check hosts.device_cloud and the slugs"
 
 
 @dataclass(frozen=True, slots=True)
