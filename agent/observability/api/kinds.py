@@ -100,10 +100,7 @@ def path(kind: ResourceKind, scope: Scope, key: str | None = None) -> str:
         ]
     if kind.level is ResourceLevel.PROJECT:
         parts += ["projects", check_slug("project", _require(scope.project, "project"))]
-    parts.append(kind.plural)
-    if key is not None:
-        parts.append(quote(kind.key(key), safe=""))
-    return "/".join(parts)
+    return "/".join(parts) + (f"/{kind.plural}" if key is None else related(kind, key))
 
 
 def related(kind: ResourceKind, key: str) -> str:

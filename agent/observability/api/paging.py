@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from agent.call import Response
 from agent.errors import BadAnswer, UsageError
 from agent.json_value import JSONValue
 
@@ -21,11 +20,6 @@ def time_parameter(when: datetime) -> str:
         raise UsageError("a time without a time zone cannot be sent")
     # Not strftime: it does not pad years below 1000.
     return when.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
-
-
-def is_time_name(name: str) -> bool:
-    """Return whether a filter of this name is a time."""
-    return _TIME_NAME.search(name) is not None
 
 
 def checked_time(text: str, name: str) -> str:
@@ -64,7 +58,7 @@ def _parameter(name: str, value: object) -> str:
         return str(value)
     if not isinstance(value, str):
         raise UsageError(f"{name}: {value!r} cannot be a filter")
-    return checked_time(value, name) if is_time_name(name) else value
+    return checked_time(value, name) if _TIME_NAME.search(name) else value
 
 
 LARGEST_PAGE = 100
@@ -85,11 +79,6 @@ class Envelope(msgspec.Struct, frozen=True):
 
     data: list[JSONValue]
     paging: Paging
-
-
-def read_envelope(response: Response) -> Envelope:
-    """Return the page in a response. Raises BadAnswer."""
-    return response.decode(Envelope)
 
 
 def page_query(page: int, per_page: int) -> list[tuple[str, str]]:

@@ -97,7 +97,7 @@ class ListResources(ResourceCall[paging.Envelope]):
 
     def parse(self, response: Response) -> paging.Envelope:
         """Return the page. Raises BadAnswer."""
-        return paging.read_envelope(response)
+        return response.decode(paging.Envelope)
 
 
 @dataclass(frozen=True, slots=True)
