@@ -144,4 +144,4 @@ async def read_back(
         raise NotSeen(f"the kit did not answer within {deadline_s:.0f} s after the restart")
     if last == before:
         raise NotSeen(f"the kit runs {last} as before, not {expected}: it went back, or never left")
-    raise NotSeen(f"the kit runs {last or 'nothing that it names'}, not {expected}")
+    raise NotSeen(f"the kit runs {last}, not {expected}")

@@ -22,7 +22,7 @@ from agent.fota.jobs import MCUBOOT_TYPES, MODEM_TYPES, FirmwareType, Job
 from agent.fota.versions import is_older, same_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -357,17 +357,17 @@ def _outside(
     """
     if job.sha256 and not hmac.compare_digest(job.sha256, sha256):
         raise NotProven("the file's SHA-256 is not the one that the job names")
-    evidence: Sequence[str] = ()
+    evidence = ""
     if sha256 in trust.digests:
-        evidence = ("digest in the profile",)
+        evidence = "digest in the profile"
     elif trust.key is not None and image is not None and signs_image(trust.key, path, image):
-        evidence = ("signature in the image by the profile's key",)
+        evidence = "signature in the image by the profile's key"
     if job.signature and trust.key is not None:
         if not signs_file(trust.key, path, job.signature):
             raise NotProven("the job's signature is not by the profile's key over this file")
-        evidence = evidence or ("signature in the job by the profile's key",)
+        evidence = evidence or "signature in the job by the profile's key"
     if not evidence and trust.names_proof:
         raise NotProven("the profile names a key or digests, and none vouches for this file")
     if not evidence and job.sha256:
-        evidence = ("digest in the job",)
-    return ", ".join(evidence)
+        evidence = "digest in the job"
+    return evidence

@@ -426,9 +426,6 @@ class ImageFile:
             raise self._named(error) from error
 
     def _hash_content(self) -> None:
-        self.size = 0
-        self._digest = hashlib.sha256()
-        os.lseek(self._handle, 0, os.SEEK_SET)
         while block := os.read(self._handle, _HASH_BLOCK_BYTES):
             self._digest.update(block)
             self.size += len(block)
