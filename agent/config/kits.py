@@ -1,27 +1,23 @@
-"""The kits of a profile, each completed by the keys that all kits share."""
+"""The kits of a profile, and what two of them may not share."""
 
 from __future__ import annotations
-
-import msgspec
 
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
 
 
 def kits_of(profile: Profile) -> dict[str, KitSettings]:
-    """Return the kits by name, each complete. Raises UsageError."""
-    common = profile.kit
-    kits = profile.kits or {common.slot or "kit": common}
-    complete = {name: _over(common, kit) for name, kit in kits.items()}
-    for name, kit in complete.items():
+    """Return the kits by name. Raises UsageError."""
+    kits = profile.kits or {profile.kit.slot or "kit": profile.kit}
+    for name, kit in kits.items():
         if not kit.port:
             raise UsageError(
                 f"kit {name} has no port", hint=f"`cellagent config set kits.{name}.port PORT`"
             )
-    _check_different(complete, "port")
+    _check_different(kits, "port")
     # The chunks of one device are put together again by their order: two kits would break it.
-    _check_different(complete, "device_id")
-    return complete
+    _check_different(kits, "device_id")
+    return kits
 
 
 def _check_different(kits: dict[str, KitSettings], key: str) -> None:
@@ -35,14 +31,3 @@ def _check_different(kits: dict[str, KitSettings], key: str) -> None:
             )
         if value:
             seen[value] = name
-
-
-def _over(common: KitSettings, kit: KitSettings) -> KitSettings:
-    """Return `kit`; keys that it leaves at their default are taken from `common`."""
-    default = type(kit)()
-    own = {
-        name: value
-        for name in kit.__struct_fields__
-        if (value := getattr(kit, name)) != getattr(default, name)
-    }
-    return msgspec.structs.replace(common, **own)

@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from agent.config import load
 from agent.config.kits import kits_of
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
 
 
-def test_a_kit_takes_what_it_does_not_say_from_the_common_part():
-    profile = Profile(
-        kit=KitSettings(baud=9600, slot="1"),
-        kits={"a": KitSettings(port="p"), "b": KitSettings(port="q")},
+def test_a_kit_takes_what_it_does_not_say_from_the_common_part(file: Path) -> None:
+    file.write_text(
+        '[profiles.x.kit]\nbaud = 9600\nslot = "1"\nconsole_port = "none"\n'
+        '[profiles.x.kits.a]\nport = "COM1"\n'
+        '[profiles.x.kits.b]\nport = "COM2"\nbaud = 115200\nconsole_port = "auto"\n'
     )
-    assert kits_of(profile) == {
-        "a": KitSettings(port="p", baud=9600, slot="1"),
-        "b": KitSettings(port="q", baud=9600, slot="1"),
+    assert kits_of(load("x").profile) == {
+        "a": KitSettings(port="COM1", baud=9600, slot="1", console_port="none"),
+        "b": KitSettings(port="COM2", baud=115200, slot="1", console_port="auto"),
     }
 
 
 @pytest.mark.parametrize(
-    ("common", "kits", "said"),
+    ("kits", "said"),
     [
+        ({"a": KitSettings(port="p"), "b": KitSettings(port="p")}, "a and b have the same port"),
+        ({"a": KitSettings()}, "a has no port"),
         (
-            KitSettings(),
-            {"a": KitSettings(port="p"), "b": KitSettings(port="p")},
-            "a and b have the same port",
-        ),
-        (KitSettings(), {"a": KitSettings()}, "a has no port"),
-        (
-            KitSettings(device_id="one"),
-            {"a": KitSettings(port="p"), "b": KitSettings(port="q")},
+            {
+                "a": KitSettings(port="p", device_id="one"),
+                "b": KitSettings(port="q", device_id="one"),
+            },
             "a and b have the same device_id",
         ),
     ],
     ids=["port", "no port", "device"],
 )
-def test_what_two_kits_may_not_share_is_named(common, kits, said):
+def test_what_two_kits_may_not_share_is_named(kits, said):
     with pytest.raises(UsageError, match=said):
-        kits_of(Profile(kit=common, kits=kits))
+        kits_of(Profile(kits=kits))
