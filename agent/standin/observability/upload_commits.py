@@ -16,7 +16,7 @@ from agent.standin.core.schema import Schema, body_schema, object_schema
 from agent.standin.observability import file_storage, tables
 from agent.standin.observability.file_storage import MAX_FILE, TRANSITIONS, UploadEvent
 from agent.standin.observability.ingest.archives import add_archive
-from agent.standin.observability.ingest.coredumps import MAGIC
+from agent.standin.observability.ingest.coredumps import MAGIC, elf_notes
 from agent.standin.observability.ingest.push import MAX_COREDUMP, accepted_response, store_coredump
 from agent.standin.observability.ingest.records import add_coredump
 from agent.standin.observability.operations import Handler, RequestContext
@@ -172,21 +172,9 @@ def gnu_build_id(data: bytes) -> str | None:
         if kind != _NOTE_SECTION or length > left:
             continue
         left -= length
-        build_id = _build_id_note(data[offset : offset + length], order)
-        if build_id is not None:
-            return build_id
-    return None
-
-
-def _build_id_note(notes: bytes, order: str) -> str | None:
-    at = 0
-    while at + 12 <= len(notes):
-        name_size, size, kind = struct.unpack_from(order + "III", notes, at)
-        name_end = at + 12 + name_size
-        start = at + 12 + (name_size + 3 & ~3)
-        if kind == _BUILD_ID and notes[at + 12 : name_end].rstrip(b"\0") == b"GNU":
-            return notes[start : start + size].hex()
-        at = start + (size + 3 & ~3)
+        for name, note_kind, content in elf_notes(data[offset : offset + length], order):
+            if (name, note_kind) == (b"GNU", _BUILD_ID):
+                return content.hex()
     return None
 
 
@@ -327,7 +315,7 @@ def _commit_symbols(context: RequestContext, kind: UploadKind, file: CommittedFi
 def _commit_coredump(context: RequestContext, _kind: UploadKind, file: CommittedFile) -> Response:
     if not file.data.startswith(MAGIC):
         raise invalid("it does not begin as a core dump does")
-    return store_coredump(context, context.project, file.data, context.body.get("device_serial"))
+    return store_coredump(context, file.data, context.body.get("device_serial"))
 
 
 def _commit_elf(context: RequestContext, kind: UploadKind, file: CommittedFile) -> Response:

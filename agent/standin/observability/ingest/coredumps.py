@@ -134,13 +134,19 @@ def linux_signal(data: bytes) -> str | None:
 
 
 def _prstatus_signal(notes: bytes, order: str) -> int | None:
+    for name, kind, content in elf_notes(notes, order):
+        if (name, kind) == (b"CORE", _NT_PRSTATUS) and len(content) >= 4:
+            (number,) = struct.unpack_from(order + "i", content)
+            return int(number)
+    return None
+
+
+def elf_notes(notes: bytes, order: str) -> Iterator[tuple[bytes, int, bytes]]:
+    """Yield name, type and content of each note of an ELF file, in the byte order of `struct`."""
     at = 0
     while at + 12 <= len(notes):
         name_size, size, kind = struct.unpack_from(order + "III", notes, at)
         content = at + 12 + name_size + -name_size % 4
         name = notes[at + 12 : at + 12 + name_size].rstrip(b"\0")
-        if (name, kind) == (b"CORE", _NT_PRSTATUS) and content + 4 <= len(notes):
-            (number,) = struct.unpack_from(order + "i", notes, content)
-            return int(number)
+        yield name, kind, notes[content : content + size]
         at = content + size + -size % 4
-    return None

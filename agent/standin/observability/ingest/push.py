@@ -24,7 +24,7 @@ from agent.standin.observability.ingest.event_schema import EVENTS
 from agent.standin.observability.ingest.messages import add_message, reassembler_of
 from agent.standin.observability.ingest.records import PushedEvent, add_coredump, add_event
 from agent.standin.observability.operations import RequestContext, declare
-from agent.standin.observability.project import SLUG, Project
+from agent.standin.observability.project import SLUG
 from agent.standin.observability.rate_limits import limits
 from agent.standin.observability.refusals import ObservabilityRefused, invalid, not_found
 from agent.standin.observability.tables import TASKS, Task
@@ -62,7 +62,7 @@ def accepted_response(context: RequestContext, status: str = "SUCCESS") -> JSON:
 
 async def push_coredump(context: RequestContext) -> Response:
     """Store a core dump that is the request's body, or the first file of a form."""
-    headers, project = context.headers, context.project
+    headers = context.headers
     data = decode_content(context.raw, headers.get("content-encoding"), MAX_COREDUMP)
     media = context.media_type
     if media == "multipart/form-data":
@@ -76,14 +76,12 @@ async def push_coredump(context: RequestContext) -> Response:
         data = files[0].content
     elif media != OCTETS:
         raise ObservabilityRefused(415, f"a core dump does not come as {media or 'nothing'}")
-    serial = context.query.get("device_serial")
-    return store_coredump(context, project, data, serial)
+    return store_coredump(context, data, context.query.get("device_serial"))
 
 
-def store_coredump(
-    context: RequestContext, project: Project, data: bytes, serial: str | None
-) -> Response:
+def store_coredump(context: RequestContext, data: bytes, serial: str | None) -> Response:
     """Store a core dump of the SDK and return the response of a push."""
+    project = context.project
     if not data:
         raise invalid("the core dump is empty")
     count = partial(limits(context.cloud).count, project, "coredumps")
