@@ -8,7 +8,7 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from functools import cache
 
 import uvicorn
@@ -51,9 +51,11 @@ async def serving(
     With `split`, `port` is the device cloud's and every other host gets a free one; with `strict`,
     too, and none takes what another is for. Raises OSError if the address cannot be listened on.
     """
-    apps: Mapping[Host | None, ASGIApp]
     split = split or strict
-    apps = dict(_apps_by_host(cloud, strict=strict)) if split else {None: _one_app(cloud)}
+    by_host = collect(cloud, strict=strict)
+    every = [route for routes in by_host.values() for route in routes]
+    ports: Iterable[tuple[Host | None, list[Route]]] = by_host.items() if split else [(None, every)]
+    apps = {name: _app(cloud, routes) for name, routes in ports}
     sockets: dict[Host | None, socket.socket] = {}
     tasks: list[asyncio.Task[None]] = []
     servers: list[_Server] = []
@@ -134,18 +136,6 @@ def refusal(path: str, status: int, message: str) -> Refused:
     if path.startswith(("/api/", "/auth/")):
         return ObservabilityRefused(status, message)
     return DeviceCloudRefused(status, message)
-
-
-def _one_app(cloud: Cloud) -> ASGIApp:
-    """Return the application that serves every host on one port."""
-    routes = collect(cloud)
-    return _app(cloud, [route for host in Host for route in routes[host]])
-
-
-def _apps_by_host(cloud: Cloud, *, strict: bool) -> Iterator[tuple[Host, ASGIApp]]:
-    """Yield an application for each host, without the routes of the others."""
-    for host, routes in collect(cloud, strict=strict).items():
-        yield host, _app(cloud, routes)
 
 
 def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
