@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -56,18 +57,13 @@ class AgentRefused(AgentError):
         self.kind = error.kind  # type: ignore[misc]
 
 
+@dataclass(frozen=True, slots=True)
 class AgentConnection:
     """One request and its answers, from an agent that is watched while it owes one."""
 
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        control_socket: ControlSocket,
-    ) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.control_socket = control_socket
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    control_socket: ControlSocket
 
     async def answer(self, kind: type[T], timeout_s: float | None = _ANSWER_S) -> T:
         """Return the next answer.
