@@ -223,7 +223,8 @@ def with_commands(text: str) -> list[Html | str]:
 
 def _card(kit: KitStatus, now: datetime) -> Html:
     name = name_of(kit)
-    link = kit.concern(LinkStatus)
+    link, location = kit.concern(LinkStatus), kit.concern(LocationStatus)
+    plan = charts.plan(location.position, location.track)
     about = _joined(link.model, link.firmware, kit.port)
     return tag(
         "article",
@@ -241,7 +242,7 @@ def _card(kit: KitStatus, now: datetime) -> Html:
         [trouble_box(each) for each in troubles(kit, now)],
         tag(
             "div",
-            tag("div", _signals(link, now), _plan(kit), class_="sig"),
+            tag("div", _signals(link, now), plan, class_="sig"),
             tag("dl", facts(kit, now), class_="facts"),
             class_="body",
         ),
@@ -268,15 +269,6 @@ def _signals(link: LinkStatus, now: datetime) -> Html:
         tag("p", "last hour", class_="muted"),
         class_="stale" if link.reading is None else None,
     )
-
-
-def _plan(kit: KitStatus) -> Html:
-    found = _location(kit)
-    return charts.plan(found.position, found.track) if found else charts.plan(None)
-
-
-def _location(kit: KitStatus) -> LocationStatus | None:
-    return next((each for each in kit.concerns if isinstance(each, LocationStatus)), None)
 
 
 def facts(kit: KitStatus, now: datetime) -> Iterator[Html]:
