@@ -114,11 +114,6 @@ def wire_id(services: Mapping[str, Service], characteristic: Characteristic) -> 
     return characteristic.uuid if len(same) == 1 else characteristic.path
 
 
-def encode_value(value: bytes) -> list[int]:
-    """Return a value as the JSON that carries it: a list of the integers of its bytes."""
-    return list(value)
-
-
 def decode_value(numbers: JSONValue, where: str) -> bytes:
     """Return the bytes of a value that came as a list of integers. Raises BadAnswer."""
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agent.call import Request, Scheme, StatusCall
-from agent.cloud.ble import characteristic_path, encode_value
+from agent.cloud.ble import characteristic_path
 from agent.cloud.conventions import USER_OR_DEVICE, device_path, if_match, missing, path_segment
 from agent.errors import UsageError
 
@@ -109,7 +109,7 @@ class UpdateCharacteristicValue(Change):
         """Return what to send."""
         path = characteristic_path(self.device_id, self.characteristic_id)
         headers = if_match(self.version)
-        return Request("PUT", path, headers=headers, json=encode_value(self.value))
+        return Request("PUT", path, headers=headers, json=list(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class UpdateDescriptorValue(Change):
         path = characteristic_path(self.device_id, self.characteristic_id)
         path += f"/descriptors/{path_segment(self.descriptor_id, 'a descriptor')}"
         headers = if_match(self.version)
-        return Request("PUT", path, headers=headers, json=encode_value(self.value))
+        return Request("PUT", path, headers=headers, json=list(self.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import msgspec
 
 from agent.errors import AgentError, UsageError
 from agent.location.agnss import ServingCell
-from agent.location.module import is_module, read_cells
+from agent.location.module import cells_to_json, is_module
 from at.commands.cells import (
     Cell,
     CellMeasurement,
@@ -19,6 +19,7 @@ from at.commands.cells import (
 )
 from at.commands.functional_mode import OFF_MODES, ReadFunctionalMode
 from at.commands.identity import ReadRevision
+from at.commands.nrf93m1.radio import ReadCells
 from at.commands.signal import Monitor, ReadMonitor
 from at.driver.modem import Modem
 from at.driver.stream import Stream
@@ -108,7 +109,7 @@ async def scan_cells(
             hint="`cellagent modem on`",
         )
     if is_module(modem):
-        return _of_module(await read_cells(modem))
+        return _of_module(cells_to_json(await modem.send(ReadCells())))
     notes: list[str] = []
     if search_type and not await _knows_search_types(modem):
         notes.append(f"this firmware knows no search types (1.3.4 does): default, not {search}")

@@ -19,7 +19,7 @@ from at.commands.nrf93m1.cloud import (
     ModulePositionNotice,
 )
 from at.commands.nrf93m1.coap import CoapNotice
-from at.commands.nrf93m1.radio import CellInformation, CellLevel, ReadCells, ScanWifiFor
+from at.commands.nrf93m1.radio import CellInformation, CellLevel, ScanWifiFor
 from at.protocol.errors import AtError, CommandRejected
 
 if TYPE_CHECKING:
@@ -59,13 +59,11 @@ class ModuleWifi:
         return WifiScan("%WIFISCAN", tuple(points))
 
 
-async def read_cells(modem: Modem) -> list[dict[str, object]]:
-    """Return the serving cell as the service takes it, with its neighbours; empty without one."""
-    return cells_to_json(await modem.send(ReadCells()))
-
-
 def cells_to_json(cells: CellInformation) -> list[dict[str, object]]:
-    """Return the cells of %BCINFO as the service takes them: its levels are dBm and dB already."""
+    """Return the serving cell of %BCINFO as the service takes it, with its neighbours.
+
+    Empty without one. Its levels are dBm and dB already.
+    """
     serving = cells.serving
     if serving is None or not serving.identified:
         return []
