@@ -215,7 +215,8 @@ def measurement_to_json(measurement: CellMeasurement) -> list[dict[str, object]]
     Neighbours that have no global id go with the serving cell, or with the first one.
     """
     known = sorted(
-        (cell for cell in measurement.cells if cell.identified), key=lambda cell: not cell.serving
+        (cell for cell in measurement.cells if cell.identified and _is_network(cell.plmn)),
+        key=lambda cell: not cell.serving,
     )
     entries = [_cell(cell) for cell in known]
     if entries and measurement.neighbors:
@@ -229,7 +230,7 @@ def monitor_to_json(monitor: Monitor) -> list[dict[str, object]]:
     """Return the serving cell that %XMONITOR names; empty while not registered."""
     if not monitor.plmn or not monitor.cell_id or not monitor.tac:
         return []
-    if int(monitor.cell_id, 16) > _NO_CELL:
+    if int(monitor.cell_id, 16) > _NO_CELL or not _is_network(monitor.plmn):
         return []
     entry = _identity(monitor.plmn, monitor.cell_id, monitor.tac)
     _add_level(entry, monitor.rsrp_dbm, None)
@@ -261,6 +262,11 @@ def _neighbor(neighbor: Neighbor) -> dict[str, object]:
     _add_level(entry, neighbor.rsrp_dbm, neighbor.rsrq_db)
     entry["timeDiff"] = neighbor.time_diff
     return entry
+
+
+def _is_network(plmn: str) -> bool:
+    """Return whether the MCC is one: the service refuses a whole request for an MCC of 0."""
+    return int(plmn[:3]) > 0
 
 
 def _identity(plmn: str, cell_id: str, tac: str) -> dict[str, object]:

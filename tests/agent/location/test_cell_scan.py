@@ -299,30 +299,31 @@ def test_assistance_is_asked_for_by_the_first_cell() -> None:
 
 LIMITS = {
     "eci": (0, 0x0FFFFFFF), "tac": (0, 65535), "earfcn": (0, 262143), "pci": (0, 503),
-    "rsrp": (-157, -44), "rsrq": (-34.5, 3.5), "adv": (0, 20512),
+    "rsrp": (-157, -44), "rsrq": (-34.5, 3.5), "adv": (0, 20512), "mcc": (1, 999), "mnc": (0, 999),
 }  # fmt: skip
 
 
+@pytest.mark.contract("D8.2")
 @given(
     st.integers(0, 2**32 - 1), st.integers(0, 65535), st.integers(0, 20512) | st.just(65535),
     st.integers(0, 2**31 - 1), st.integers(0, 503), st.integers(-20, 99) | st.just(255),
-    st.integers(-40, 60) | st.just(255),
+    st.integers(-40, 60) | st.just(255), st.sampled_from(["00101", "00000", "000000", "999999"]),
 )  # fmt: skip
 def test_whatever_the_modem_says_only_legal_values_go_out(
-    cell_id: int, tac: int, advance: int, earfcn: int, pci: int, rsrp: int, rsrq: int
+    cell_id: int, tac: int, advance: int, earfcn: int, pci: int, rsrp: int, rsrq: int, plmn: str
 ) -> None:
-    line = (
-        f'%NCELLMEAS: 0,"{cell_id:08X}","00101","{tac:04X}",{advance},{earfcn},{pci},{rsrp},{rsrq},'
-        f"5,{earfcn},{pci},{rsrp},{rsrq},1"
-    )
+    cell = f'"{cell_id:08X}","{plmn}","{tac:04X}",{advance},{earfcn},{pci},{rsrp},{rsrq}'
+    line = f"%NCELLMEAS: 0,{cell},5,{earfcn},{pci},{rsrp},{rsrq},1"
     try:
         measurement = read_measurement(line, 0)
         cells = measurement_to_json(measurement)
     except ParseError:
         return
-    for cell in [*cells, *(other for one in cells for other in one.get("nmr", []))]:  # type: ignore[attr-defined]
+    cell_at = f'"{plmn}","{tac:04X}",7,4,"{cell_id:08X}",7,2300,63,39'
+    cells += monitor_to_json(ReadMonitor().parse([f'%XMONITOR: 1,"","",{cell_at},"","","",""']))
+    for sent in [*cells, *(other for one in cells for other in one.get("nmr", []))]:  # type: ignore[attr-defined]
         for name, (low, high) in LIMITS.items():
-            assert low <= cell.get(name, low) <= high, name
+            assert low <= sent.get(name, low) <= high, name
 
 
 async def test_a_scan_waits_while_the_serial_modem_measures_for_a_position_of_its_own() -> None:
