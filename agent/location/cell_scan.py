@@ -8,6 +8,7 @@ import msgspec
 
 from agent.errors import AgentError, UsageError
 from agent.location.agnss import ServingCell
+from agent.location.cell_values import add_level, is_network
 from agent.location.module import cells_to_json, is_module
 from at.commands.cells import (
     Cell,
@@ -36,8 +37,6 @@ _NOTHING = {
 }
 _STOP_S = 5.0
 """Time in which a measurement that was stopped must give what it has."""
-_RSRP_DBM = range(-157, -43)
-_RSRQ_DB = (-34.5, 3.5)
 _NO_CELL = 0x0FFFFFFF
 _TIMING_ADVANCE = range(20513)
 _EARFCN = range(262144)
@@ -215,7 +214,7 @@ def measurement_to_json(measurement: CellMeasurement) -> list[dict[str, object]]
     Neighbours that have no global id go with the serving cell, or with the first one.
     """
     known = sorted(
-        (cell for cell in measurement.cells if cell.identified and _is_network(cell.plmn)),
+        (cell for cell in measurement.cells if cell.identified and is_network(cell.plmn)),
         key=lambda cell: not cell.serving,
     )
     entries = [_cell(cell) for cell in known]
@@ -230,10 +229,10 @@ def monitor_to_json(monitor: Monitor) -> list[dict[str, object]]:
     """Return the serving cell that %XMONITOR names; empty while not registered."""
     if not monitor.plmn or not monitor.cell_id or not monitor.tac:
         return []
-    if int(monitor.cell_id, 16) > _NO_CELL or not _is_network(monitor.plmn):
+    if int(monitor.cell_id, 16) > _NO_CELL or not is_network(monitor.plmn):
         return []
     entry = _identity(monitor.plmn, monitor.cell_id, monitor.tac)
-    _add_level(entry, monitor.rsrp_dbm, None)
+    add_level(entry, monitor.rsrp_dbm, None)
     if monitor.earfcn is not None:
         entry["earfcn"] = monitor.earfcn
     if monitor.phys_cell_id is not None:
@@ -251,7 +250,7 @@ def _cell(cell: Cell) -> dict[str, object]:
     if cell.earfcn in _EARFCN:
         entry["earfcn"] = cell.earfcn
     entry["pci"] = cell.phys_cell_id
-    _add_level(entry, cell.rsrp_dbm, cell.rsrq_db)
+    add_level(entry, cell.rsrp_dbm, cell.rsrq_db)
     if cell.timing_advance in _TIMING_ADVANCE:
         entry["adv"] = cell.timing_advance
     return entry
@@ -259,14 +258,9 @@ def _cell(cell: Cell) -> dict[str, object]:
 
 def _neighbor(neighbor: Neighbor) -> dict[str, object]:
     entry: dict[str, object] = {"earfcn": neighbor.earfcn, "pci": neighbor.phys_cell_id}
-    _add_level(entry, neighbor.rsrp_dbm, neighbor.rsrq_db)
+    add_level(entry, neighbor.rsrp_dbm, neighbor.rsrq_db)
     entry["timeDiff"] = neighbor.time_diff
     return entry
-
-
-def _is_network(plmn: str) -> bool:
-    """Return whether the MCC is one: the service refuses a whole request for an MCC of 0."""
-    return int(plmn[:3]) > 0
 
 
 def _identity(plmn: str, cell_id: str, tac: str) -> dict[str, object]:
@@ -277,10 +271,3 @@ def _identity(plmn: str, cell_id: str, tac: str) -> dict[str, object]:
         "eci": int(cell_id, 16),
         "tac": int(tac, 16),
     }
-
-
-def _add_level(entry: dict[str, object], rsrp_dbm: int | None, rsrq_db: float | None) -> None:
-    if rsrp_dbm is not None and rsrp_dbm in _RSRP_DBM:
-        entry["rsrp"] = rsrp_dbm
-    if rsrq_db is not None and _RSRQ_DB[0] <= rsrq_db <= _RSRQ_DB[1]:
-        entry["rsrq"] = rsrq_db
