@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, NotFound
 from agent.location.access_points import AccessPoint
+from agent.location.cell_values import add_level, is_network
 from agent.location.position import Position
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
 from at.commands.nrf93m1.cloud import (
@@ -65,7 +66,7 @@ def cells_to_json(cells: CellInformation) -> list[dict[str, object]]:
     Empty without one. Its levels are dBm and dB already.
     """
     serving = cells.serving
-    if serving is None or not serving.identified:
+    if serving is None or not serving.identified or not is_network(serving.mcc):
         return []
     entry: dict[str, object] = {
         "mcc": int(serving.mcc),
@@ -80,7 +81,9 @@ def cells_to_json(cells: CellInformation) -> list[dict[str, object]]:
 
 
 def _level(cell: CellLevel) -> dict[str, object]:
-    return {"earfcn": cell.earfcn, "pci": cell.phys_cell_id, "rsrp": cell.rsrp, "rsrq": cell.rsrq}
+    entry: dict[str, object] = {"earfcn": cell.earfcn, "pci": cell.phys_cell_id}
+    add_level(entry, cell.rsrp, cell.rsrq)
+    return entry
 
 
 async def locate(modem: Modem, method: int) -> Position:

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.config.profile import KitSettings
 from agent.errors import AgentError, NotFound, UsageError
@@ -14,6 +16,7 @@ from agent.location.access_points import select_usable
 from agent.location.cell_scan import ModemOff, NoCells, scan_cells
 from agent.location.locator import LocationMethod, Locator
 from agent.location.wifi.choice import wifi_source
+from at.commands.nrf93m1.radio import ReadCells
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
 
@@ -44,6 +47,24 @@ async def test_cells_are_those_that_the_module_tells_with_levels_as_they_are() -
     assert (cell["rsrp"], cell["pci"]) == (heard[0].rsrp_dbm, first.pci)
     assert isinstance(cell["nmr"], list)
     assert [each["rsrp"] for each in cell["nmr"]] == [each.rsrp_dbm for each in heard[1:9]]
+
+
+@pytest.mark.contract("D8.2")
+@given(
+    st.integers(0, 2**32 - 1), st.integers(0, 65535), st.sampled_from(["001", "000", "999"]),
+    st.integers(-160, -20), st.integers(-43, 20),
+)  # fmt: skip
+def test_whatever_the_module_hears_only_legal_values_go_out(
+    cell_id: int, tac: int, mcc: str, rsrp: int, rsrq: int
+) -> None:
+    level = f"262143,503,{rsrp},{rsrq}"
+    serving = f'%BCINFOSC: {level},"{mcc}","01","{cell_id:08X}","{tac:04X}"'
+    cells = module.cells_to_json(ReadCells().parse([serving, f"%BCINFONC: {level}"]))
+    assert bool(cells) is (cell_id <= 0x0FFFFFFF and mcc != "000")
+    for sent in (entry for cell in cells for entry in (cell, *cell["nmr"])):  # type: ignore[misc]
+        assert -157 <= sent.get("rsrp", -157) <= -44
+        assert -34.5 <= sent.get("rsrq", -34.5) <= 3.5
+        assert sent.get("mcc", 1) in range(1, 1000)
 
 
 async def test_a_module_that_is_off_or_on_no_cell_says_so() -> None:
