@@ -83,7 +83,7 @@ class OnboardDevices(Call[str]):
             [
                 new.device_id,
                 new.sub_type,
-                "|".join(new.tags),
+                _parted(new.tags, new.device_id),
                 "|".join(new.firmware_types),
                 _pem(new.pem, new.device_id),
             ]
@@ -154,6 +154,13 @@ def _csv_request(path: str, rows: Sequence[Sequence[str]]) -> Request:
     csv.writer(text, lineterminator="\n").writerows(rows)
     content = text.getvalue().rstrip("\n").encode()
     return Request("POST", path, headers={"content-type": "text/csv"}, content=content)
+
+
+def _parted(tags: Sequence[str], device_id: str) -> str:
+    """Return tags as one column. Raises UsageError for one that would be read as two."""
+    if any("|" in tag for tag in tags):
+        raise UsageError(f"{device_id}: a tag cannot hold `|`, which stands between two tags")
+    return "|".join(tags)
 
 
 def _pem(text: str, device_id: str) -> str:

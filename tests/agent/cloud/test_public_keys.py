@@ -18,6 +18,7 @@ from agent.call import Host, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
 from agent.cloud.client import _row_errors
 from agent.cloud.device_reads import ListDevices
+from agent.cloud.public_keys import OnboardDevices
 from agent.config.secrets import Secret
 from agent.errors import (
     DeadlineExceeded,
@@ -143,6 +144,12 @@ async def test_a_bulk_request_has_one_to_a_thousand_rows(cloud: DeviceCloud, cou
     key = PublicKey("a", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----")
     with pytest.raises(UsageError, match="1 to 1000"):
         await cloud.register_public_keys([key] * count)
+
+
+@pytest.mark.contract("D2.1")
+def test_a_tag_that_would_be_read_as_two_is_refused_before_it_is_sent(key_file: Path) -> None:
+    with pytest.raises(UsageError, match="stands between two tags"):
+        OnboardDevices((NewDevice("a", public_pem(key_file), tags=("line", "a|b")),)).request()
 
 
 async def test_a_device_is_onboarded(cloud: DeviceCloud, key_file: Path) -> None:
