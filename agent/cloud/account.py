@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent.call import Call, Request, Response, Scheme
+from agent.cloud.conventions import text_in
 from agent.config.secrets import Secret
 from agent.errors import BadAnswer
 from agent.json_value import JSONValue
@@ -40,19 +41,14 @@ class FetchAccount(Call[Account]):
         team, plan = (part if isinstance(part, dict) else {} for part in (team, plan))
         account = Account(
             raw=body,
-            team_id=_text(team, "tenantId"),
-            team_name=_text(team, "name"),
-            role=_text(body, "role"),
-            plan=_text(plan, "name"),
+            team_id=text_in(team, "tenantId"),
+            team_name=text_in(team, "name"),
+            role=text_in(body, "role"),
+            plan=text_in(plan, "name"),
         )
         if not account.team_id:
             raise BadAnswer("the answer names no team")
         return account
-
-
-def _text(fields: Mapping[str, JSONValue], name: str) -> str:
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.call import Request, Response, StatusCall
-from agent.cloud.conventions import USER_OR_DEVICE, ListCall, Page, device_path, read_page
+from agent.cloud.conventions import USER_OR_DEVICE, ListCall, Page, device_path, read_page, text_in
 from agent.cloud.device import read_time
 from agent.errors import BadAnswer, UsageError
 from agent.json_value import JSONValue
@@ -75,8 +75,8 @@ def _message(raw: JSONValue) -> Message:
     received = raw.get("receivedAt")
     return Message(
         raw=raw,
-        device_id=str(raw.get("deviceId", "")),
-        topic=str(raw.get("topic", "")),
+        device_id=text_in(raw, "deviceId"),
+        topic=text_in(raw, "topic"),
         received_at=read_time(received) if isinstance(received, str) else None,
         message=raw.get("message"),
     )

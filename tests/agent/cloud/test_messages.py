@@ -5,7 +5,9 @@ from datetime import datetime
 import pytest
 from cloud_calls import listed
 
+from agent.call import Response
 from agent.cloud import DeviceCloud
+from agent.cloud.messages import ListMessages
 from agent.errors import UsageError
 from agent.standin.device_cloud import seed
 
@@ -19,3 +21,9 @@ async def test_messages_are_sent_and_listed(cloud: DeviceCloud) -> None:
     assert message.received_at is not None
     with pytest.raises(UsageError, match="no time zone"):
         await listed(cloud.messages(start=datetime(2026, 1, 1)))  # noqa: DTZ001 - the point
+
+
+@pytest.mark.parametrize("absent", [b"{}", b'{"deviceId":null,"topic":null,"receivedAt":null}'])
+def test_what_a_message_lacks_is_empty(absent: bytes) -> None:
+    (message,) = ListMessages().parse(Response(200, {}, b'{"items":[%b]}' % absent)).items
+    assert (message.device_id, message.topic, message.received_at) == ("", "", None)
