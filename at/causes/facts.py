@@ -83,8 +83,8 @@ class Facts(dict[str, Fact]):
                 self._slow += 1
                 self.note("slow_searches", self._slow)
             if before not in REGISTERED:
-                for refused in ("emm", "esm", "emm_last", "esm_last", "tried", "refused"):
-                    self.pop(refused, None)
+                for past in ("emm", "esm", "emm_last", "esm_last", "tried", "refused", "detached"):
+                    self.pop(past, None)
             self.note("registered", 1)
             self.note("sim_ready", 1)
             self._searching_since, self._searches = None, False

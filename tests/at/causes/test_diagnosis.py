@@ -97,6 +97,12 @@ def test_a_modem_that_does_not_search_after_a_refusal_is_not_off() -> None:
     assert _causes(rejected, "registration status: not registered") == ["emm-8"]
 
 
+def test_a_modem_that_detached_itself_was_not_refused() -> None:
+    left = ('+CEREG: 1,"00B7","00011B07",7', "+CEREG: 0", "+CGEV: ME DETACH", "+CSCON: 0")
+    assert _causes(*left) == ["modem-off"]
+    assert "denied" in _causes(*left, left[0], "+CEREG: 0")
+
+
 def test_a_socket_that_fails_since_the_modem_crashed_tells_of_no_server() -> None:
     crashed = "[00:00:49.828,491] <err> nrf_modem: Modem has crashed, reason 0x10, PC: 0x2f00"
     failed = "[00:00:49.829,010] <err> net_http: send: -110"
