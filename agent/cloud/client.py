@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -59,7 +59,8 @@ class DeviceCloud:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.client = client
-        self._poller = _Poller(sleep, monotonic)
+        self._sleep = sleep
+        self._monotonic = monotonic
 
     async def device(self, device_id: str) -> Device:
         """Return one device with its state."""
@@ -222,7 +223,7 @@ class DeviceCloud:
             device = await self.device(device_id)
             return holds(device), device
 
-        return await self._poller.until(check, f"{device_id} did not change", deadline_s)
+        return await self._until(check, f"{device_id} did not change", deadline_s)
 
     async def wait_for_transform(
         self, device_id: str, transform: str, *, deadline_s: float
@@ -235,7 +236,7 @@ class DeviceCloud:
         async def check() -> tuple[bool, None]:
             return bool((await self.transformed(device_id, transform)).value), None
 
-        await self._poller.until(check, f"{device_id} did not become so", deadline_s)
+        await self._until(check, f"{device_id} did not become so", deadline_s)
         return await self.device(device_id)
 
     async def register_public_keys(self, keys: Iterable[public_keys.PublicKey]) -> str:
@@ -275,7 +276,7 @@ class DeviceCloud:
             result = await self.client.send(project_devices.FetchOnboardingResult(place))
             return result.status != project_devices.IN_PROGRESS, result
 
-        result = await self._poller.until(check, "the onboarding did not end", deadline_s)
+        result = await self._until(check, "the onboarding did not end", deadline_s)
         if result.status != project_devices.SUCCEEDED or result.errors:
             raise ServiceRefusal(
                 f"the onboarding ended as {result.status}",
@@ -300,7 +301,7 @@ class DeviceCloud:
             return operation.done, operation
 
         what = f"the bulk request {request_id} did not end"
-        operation = await self._poller.until(check, what, deadline_s)
+        operation = await self._until(check, what, deadline_s)
         if operation.status != "SUCCEEDED":
             raise ServiceRefusal(
                 f"the bulk request {request_id} ended as {operation.status}",
@@ -339,31 +340,23 @@ class DeviceCloud:
         """Return the cloud's own description of itself."""
         return await self.client.send(FetchOpenApi())
 
-
-@dataclass(frozen=True, slots=True)
-class _Poller:
-    """Polls until a condition holds, each time after a longer pause."""
-
-    sleep: Callable[[float], Awaitable[None]]
-    monotonic: Callable[[], float]
-
-    async def until(
+    async def _until(
         self, check: Callable[[], Awaitable[tuple[bool, T]]], what: str, deadline_s: float
     ) -> T:
         """Return the value of `check` once it says that the condition holds; it is checked at once.
 
-        Raises DeadlineExceeded with `what` as its message.
+        The pauses grow. Raises DeadlineExceeded with `what` as its message.
         """
-        started = self.monotonic()
+        started = self._monotonic()
         pause = _FIRST_PAUSE_S
         while True:
             done, value = await check()
             if done:
                 return value
-            left = started + deadline_s - self.monotonic()
+            left = started + deadline_s - self._monotonic()
             if left <= 0:
                 raise DeadlineExceeded(f"{what} within {deadline_s:g} s")
-            await self.sleep(min(pause, left))
+            await self._sleep(min(pause, left))
             pause = min(pause * 1.5, _LONGEST_PAUSE_S)
 
 
