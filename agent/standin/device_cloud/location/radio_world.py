@@ -130,12 +130,10 @@ class RadioWorld:
                 continue
             if reported.rsrp is not None:
                 rings.append(self._ring("cell", serving, reported.rsrp))
-            elif reported.adv != 65535:
-                x, y = self._metres(serving)
-                rings.append(_Ring(x, y, reported.adv * _METRES_PER_TIMING_STEP + 80))
             else:
-                x, y = self._metres(serving)
-                rings.append(_Ring(x, y, _CELL_RANGE_M))
+                known = reported.adv != 65535
+                away = reported.adv * _METRES_PER_TIMING_STEP + 80 if known else _CELL_RANGE_M
+                rings.append(_Ring(*self._metres(serving), away))
             for neighbor in reported.nmr:
                 transmitter = self._neighbor(neighbor, serving)
                 if transmitter is not None and neighbor.rsrp is not None:
