@@ -1,8 +1,7 @@
 """HTTP connections: proxy, TLS, deadlines, size limits, by httpx.
 
-It knows no credential: headers are
-arguments, for one request only. It follows no redirect but says where one leads, keeps no cookie,
-reads no environment.
+It knows no credential: headers are arguments, for one request only. It follows no redirect but says
+where one leads, keeps no cookie, reads no environment.
 """
 
 from __future__ import annotations
@@ -255,7 +254,7 @@ def _made_context(ca_file: str) -> ssl.SSLContext:
         try:
             require_trusted_config(Path(ca_file), "hosts.ca_file", Path(ca_file).stat())
             context.load_verify_locations(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
+        except OSError as error:
             raise errors.ConfigError(f"hosts.ca_file: cannot use {ca_file} ({error})") from error
         return context
     paths = ssl.get_default_verify_paths()

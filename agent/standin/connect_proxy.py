@@ -118,7 +118,7 @@ async def connect_proxy(
         task.add_done_callback(connections.discard)
         try:
             await _serve_tunnel(cloud, hosts, authority, reader, writer)
-        except (OSError, TimeoutError, EOFError, ValueError):
+        except (OSError, EOFError, ValueError):
             pass  # the client disconnected, or spoke no TLS: its own log says so
         finally:
             writer.close()

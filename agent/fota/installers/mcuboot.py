@@ -252,7 +252,7 @@ class McubootInstaller:
                 with suppress(SMPTransportDisconnected):
                     if printed := await transport.read_serial():
                         await self.overheard(printed)
-        except (SMPTransportDisconnected, TimeoutError, OSError) as away:
+        except (SMPTransportDisconnected, OSError) as away:
             raise _Silent(str(away) or type(away).__name__) from away
         except SMPUploadError:
             raise

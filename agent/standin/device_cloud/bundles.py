@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 import secrets
 import zipfile
@@ -74,7 +73,7 @@ async def _upload(context: Context) -> Response:
     if context.media_type == "text/plain":
         try:
             body = base64.b64decode(body, validate=True)
-        except (binascii.Error, ValueError) as error:
+        except ValueError as error:
             raise bad_request("the body is not base64") from error
     manifest, files = read_zip(body)
     bundle = add(context.cloud, context.team, manifest, files)

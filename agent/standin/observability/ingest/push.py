@@ -1,7 +1,6 @@
 """Pushes with the project key (events, chunks, core dumps), their state, multipart bodies."""
 
 import base64
-import binascii
 import gzip
 import io
 import itertools
@@ -102,7 +101,7 @@ def decode_content(data: bytes, encoding: str | None, limit: int) -> bytes:
     if name == "base64":
         try:
             return base64.b64decode(bytes(data).translate(None, b"\r\n \t"), validate=True)
-        except (binascii.Error, ValueError) as error:
+        except ValueError as error:
             raise invalid("the body is not base64") from error
     if name != "gzip":
         raise ObservabilityRefused(415, f"the content encoding {name[:40]!r} is not known")
