@@ -26,6 +26,7 @@ from agent.location.access_points import select_usable
 from agent.location.cell_scan import scan_cells
 from agent.location.locator import locator_for
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
+from agent.observability import KINDS, Observability
 from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.observability.ingest.events import heartbeat
 from agent.outbox import ItemKind, NewItem, Outbox
@@ -293,8 +294,6 @@ class Demonstration:
         self, kind: str, enough: Callable[[list[Resource]], bool]
     ) -> list[Resource]:
         """Return what the service lists of a kind, once `enough` accepts it or the time is over."""
-        from agent.observability import KINDS, Observability
-
         assert self.client is not None
         account = self.environment.configuration.profile.account
         service = Observability(self.client, account.organization, account.project)
