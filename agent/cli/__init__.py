@@ -4,3 +4,6 @@ from agent import __version__
 
 VERSION_LINE = f"cellagent, version {__version__}"
 """What `--version` prints."""
+
+EXIT_INTERRUPTED = 130
+"""The code of a command that Ctrl-C ended: 128 and the number of SIGINT."""

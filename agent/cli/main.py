@@ -6,13 +6,20 @@ import gc
 import os
 import sys
 
-from agent.cli import VERSION_LINE
+from agent.cli import EXIT_INTERRUPTED, VERSION_LINE
 
 _OBJECTS_OF_A_START = 100_000
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # nothing that could tell of it was imported
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _run() -> None:
     if sys.argv[1:] == ["--version"]:
         try:
             os.write(sys.stdout.fileno(), f"{VERSION_LINE}\n".encode())

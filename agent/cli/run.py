@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agent.cli import EXIT_INTERRUPTED
 from agent.cli.framework.command import agent_command, discard_output, emit, emit_or_say
 from agent.cli.framework.session import Session
-from agent.cli.framework.signals import EXIT_INTERRUPTED, HANG_UP, handle_signals
+from agent.cli.framework.signals import HANG_UP, handle_signals
 from agent.cli.page import DEFAULT_LISTEN, page_settings, served_page, show_link
 from agent.errors import AgentError, with_hint
 from agent.tasks import cancel_and_wait

@@ -253,7 +253,12 @@ def run(work: Coroutine[None, None, int | None]) -> None:
         with signals_wake_the_loop():
             return await cancel_on_signal(work)
 
-    code = asyncio.run(awake())
+    begun = awake()
+    try:
+        code = asyncio.run(begun)
+    finally:  # Ctrl-C may come before either of them began
+        begun.close()
+        work.close()
     if code:
         raise SystemExit(code)
 
@@ -269,7 +274,7 @@ def run_command_line(root: click.Command) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, click.Abort) as stop:
-        from agent.cli.framework.signals import EXIT_INTERRUPTED
+        from agent.cli import EXIT_INTERRUPTED
 
         # A question that click asked: it was answered with no, or not at all.
         unanswered = isinstance(stop, click.Abort) and stop.__cause__ is None

@@ -10,13 +10,13 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from agent.cli import EXIT_INTERRUPTED
 from agent.errors import UsageError
 
 T = TypeVar("T")
 
 HANG_UP: int = getattr(signal, "SIGHUP", signal.SIGTERM)
 """The terminal was closed. Windows has no such signal."""
-EXIT_INTERRUPTED: int = 128 + signal.SIGINT
 _GRACE_S = 5.0  # for a program to end after the signal, before it is killed
 
 

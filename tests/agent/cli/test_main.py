@@ -110,3 +110,58 @@ def test_a_full_disk_behind_the_output_is_told(words: str, says: str, buffered: 
     assert run.returncode in {1, 2}
     assert run.stderr.startswith(f"cellagent: {says}")
     assert "Traceback" not in run.stderr
+
+
+INTERRUPTED_IMPORT = """
+import signal, sys
+
+MODULE = sys.argv[1]
+
+class CtrlC:
+    def find_spec(self, name, path, target=None):
+        if name == MODULE:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from agent.cli.main import main
+sys.meta_path.insert(0, CtrlC())
+sys.argv = ["cellagent", "modem", "check", "--port", "virtual:"]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["agent.cli.framework.command", "click", "asyncio.trsock", "agent.cli.modem.check"]
+)
+def test_ctrl_c_while_a_command_is_still_imported_ends_it_without_a_traceback(
+    module: str, private_home: Path
+) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert run.returncode == 130, run.stderr
+    assert run.stderr.strip() in {"", "cellagent: stopped by Ctrl-C"}
+
+
+def test_ctrl_c_before_a_command_has_begun_leaves_nothing_to_warn_of(private_home: Path) -> None:
+    code = """
+import asyncio.events, signal, sys
+
+def interrupted():
+    signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+asyncio.events.new_event_loop = interrupted
+sys.argv = ["cellagent", "modem", "check", "--port", "virtual:"]
+from agent.cli.main import main
+main()
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (run.returncode, run.stderr.strip()) == (130, "cellagent: stopped by Ctrl-C")
