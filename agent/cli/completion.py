@@ -13,7 +13,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from agent.cli.framework.command import OfflineCommand, emit
+from agent.cli.framework.command import OfflineCommand, agent_command, emit
 from agent.cli.framework.session import Session
 
 _POWERSHELL = """\
@@ -59,13 +59,13 @@ add_completion_class(PowerShellComplete)
 add_completion_class(WholeFishComplete)
 
 
-@click.command(cls=OfflineCommand)
+@agent_command(
+    "cellagent completion bash > ~/.local/share/bash-completion/completions/cellagent",
+    OfflineCommand,
+)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
 def command(session: Session, shell: str) -> None:
-    """Print the completion script of SHELL.
-
-    Example: cellagent completion bash > ~/.local/share/bash-completion/completions/cellagent
-    """
+    """Print the completion script of SHELL."""
     from agent.cli.tree import root
 
     chosen = get_completion_class(shell)

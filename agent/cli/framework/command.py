@@ -141,9 +141,11 @@ class SuggestingGroup(click.Group):
         if not word.startswith("-") and self.get_command(ctx, word) is None:
             from difflib import get_close_matches  # only a mistype pays for it
 
+            from agent.cli.framework.hints import NEAR
+
             known = self.list_commands(ctx)
             other = [name for name in _OTHER_WORDS.get(word, ()) if name in known]
-            near = other or get_close_matches(word, known, n=1)
+            near = other or get_close_matches(word, known, n=1, cutoff=NEAR)
             option = f"--{word}"  # `help modem`, `version`
             is_option = any(option in each.opts for each in self.get_params(ctx))
             if near or is_option:
@@ -288,7 +290,10 @@ def run_command_line(root: click.Command) -> int:
         from agent.errors import UsageError
 
         hint = usage_hint(wrong) if isinstance(wrong, click.UsageError) else ""
-        return _fail(as_json, UsageError.exit_code, UsageError.kind, wrong.format_message(), hint)
+        mistyped = isinstance(wrong, click.NoSuchOption | click.NoSuchCommand)
+        # What click takes for near is not; the hint has what is, as a whole command.
+        message = wrong.message if mistyped else wrong.format_message()
+        return _fail(as_json, UsageError.exit_code, UsageError.kind, message, hint)
     except Exception as error:
         from agent.cli.framework.hints import named, pasteable_hint  # only a failure pays for it
 

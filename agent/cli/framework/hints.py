@@ -30,6 +30,9 @@ _OPTION = re.compile(r"`(--[^`]+)`")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OF_A_PATH = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS})
 _KEY_FIRST = re.compile(r"([a-z_]+\.[a-z_.]+[a-z_])(?=:? )")
+NEAR = 0.7
+"""How like each other two words are where one is a mistype of the other, as difflib counts."""
+_MOST_PATHS = 3
 _MEANT = re.compile(r"did you mean '([^']+)'\?")
 
 
@@ -72,20 +75,67 @@ def usage_hint(wrong: click.UsageError) -> str:
     if wrong.ctx is None:
         return ""
     command = wrong.ctx.command
-    if isinstance(wrong, click.NoSuchOption) and wrong.possibilities:
-        near = get_close_matches(wrong.option_name, wrong.possibilities, n=1, cutoff=0)
-        return _meant(near[0], f"{wrong.option_name!r}")
-    kind = wrong.param.type if isinstance(wrong, click.BadParameter) and wrong.param else None
-    if isinstance(kind, click.Choice):
-        near = get_close_matches(wrong.message.split("'")[1], kind.choices, n=1)
-        if near:
-            return _meant(near[0], wrong.message)
+    near: list[str] = []
+    if isinstance(wrong, click.NoSuchOption):
+        near = _near_options(wrong.option_name, wrong.ctx)
+    elif isinstance(wrong, click.BadParameter) and isinstance(
+        kind := wrong.param and wrong.param.type, click.Choice
+    ):  # the message of an option that was left out quotes no word
+        near = get_close_matches("".join(wrong.message.split("'")[1:2]), kind.choices, n=1)
+    if near:
+        return _meant(near[0], wrong.message)
     if isinstance(command, click.Group):
         if isinstance(wrong, click.NoSuchOption) and (line := _options_last()):
             return f"options come after the command: `{line}`"
-        return f"it has: {', '.join(command.list_commands(wrong.ctx))}"
+        return (
+            _meant_elsewhere(wrong, wrong.ctx)
+            or f"it has: {', '.join(command.list_commands(wrong.ctx))}"
+        )
+    if isinstance(wrong, click.NoSuchOption):
+        return f"it has: {', '.join(_options(wrong.ctx))}"
     example = (command.epilog or "").removeprefix("Example: ")
     return f"as in `{example}`" if example else f"see `{wrong.ctx.command_path} --help`"
+
+
+def _options(ctx: click.Context) -> list[str]:
+    """Return the long options of this command that its help shows."""
+    shown = (each for each in ctx.command.params if isinstance(each, click.Option))
+    return [each.opts[-1] for each in shown if not each.hidden and each.opts[-1].startswith("--")]
+
+
+def _near_options(typed: str, ctx: click.Context) -> list[str]:
+    """Return the option that was meant: click compares the dashes, too, which all have."""
+    near = {name.lstrip("-"): name for each in ctx.command.get_params(ctx) for name in each.opts}
+    word = typed.lstrip("-")
+    starts = [name for name in near if typed.startswith("--") and word and name.startswith(word)]
+    return [near[name] for name in starts[:1] or get_close_matches(word, near, 1, cutoff=NEAR)]
+
+
+def _meant_elsewhere(wrong: click.UsageError, ctx: click.Context) -> str:
+    """Return the commands of other groups that have the name that was typed, or nearly so."""
+    if not isinstance(wrong, click.NoSuchCommand):
+        return ""
+    paths: dict[str, list[list[str]]] = {}
+    for path in sorted(_paths(ctx.find_root(), []), key=len):
+        paths.setdefault(path[-1], []).append(path)
+    near = get_close_matches(wrong.command_name, paths, n=1, cutoff=NEAR)
+    found = paths[near[0]] if near else []
+    if not 1 <= len(found) <= _MOST_PATHS:
+        return ""
+    group = ctx.command_path.split()[1:]
+    rest = sys.argv[1 + len(group) + 1 :]
+    lines = [shlex.join(["cellagent", *path, *rest]) for path in found]
+    return f"did you mean {' or '.join(f'`{line}`' for line in lines)}?"
+
+
+def _paths(ctx: click.Context, above: list[str]) -> Iterator[list[str]]:
+    """Yield the words of each command below this group, and of each group."""
+    assert isinstance(ctx.command, click.Group)
+    for name in ctx.command.list_commands(ctx):
+        yield [*above, name]
+        command = ctx.command.get_command(ctx, name)
+        if isinstance(command, click.Group):
+            yield from _paths(click.Context(command, ctx, name), [*above, name])
 
 
 _COMMON = {"--json": 0, "--verbose": 0, "-v": 0, "-vv": 0, "--profile": 1, "--port": 1}
@@ -93,7 +143,7 @@ _COMMON = {"--json": 0, "--verbose": 0, "-v": 0, "-vv": 0, "--profile": 1, "--po
 
 
 def _options_last() -> str:
-    """Return the command that was typed, its common options at its end; "" without a command."""
+    """Return the command that was typed, its common options at its end; "" if they are there."""
     words, dashes, rest = _parted(sys.argv[1:])
     moved: list[str] = []
     kept: list[str] = []
@@ -102,7 +152,8 @@ def _options_last() -> str:
         count = 1 + (0 if equals else _COMMON.get(name, 0))
         (moved if name in _COMMON else kept).extend(words[:count])
         del words[:count]
-    return shlex.join(["cellagent", *kept, *moved, *dashes, *rest]) if kept and moved else ""
+    line = [*kept, *moved, *dashes, *rest]
+    return shlex.join(["cellagent", *line]) if kept and line != sys.argv[1:] else ""
 
 
 _REPEATED = frozenset({"--relabel", "--replace", "--take-over"})
