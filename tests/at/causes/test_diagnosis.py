@@ -97,6 +97,11 @@ def test_a_modem_that_does_not_search_after_a_refusal_is_not_off() -> None:
     assert _causes(rejected, "registration status: not registered") == ["emm-8"]
 
 
+def test_a_modem_that_crashed_was_started_by_its_library() -> None:
+    assert _causes("Modem error: 0x10, PC: 0x2e4c6") == ["modem-crashed"]
+    assert _causes("Modem init error: -14") == ["modem-lib-off"]
+
+
 def test_a_modem_that_detached_itself_was_not_refused() -> None:
     left = ('+CEREG: 1,"00B7","00011B07",7', "+CEREG: 0", "+CGEV: ME DETACH", "+CSCON: 0")
     assert _causes(*left) == ["modem-off"]
