@@ -42,6 +42,10 @@ class Ledger(StationClaims):
         """Abort, from any thread, the call that waits for the database: it fails."""
         self._database.abort()
 
+    def stop_waiting(self, patience_s: float) -> None:
+        """Have no call that begins from now on, in any thread, wait longer than that for others."""
+        self._database.patience_s = min(patience_s, self._database.patience_s)
+
     # --- claims and runs
 
     def claim(self, run: records.RunRecord) -> Callable[[], BoardKnowledge]:

@@ -18,6 +18,7 @@ Work = Callable[[Ledger], Callable[[], T] | None]
 """Asks the database for something; returns how to know the answer once it is there."""
 
 _CLOSE_TIMEOUT_S = 10.0
+_STOP_PATIENCE_S = 5.0
 _OPENING_TIMEOUT_S = 0.5
 
 
@@ -152,6 +153,22 @@ class AsyncLedger:
         except TimeoutError as error:
             ledger.abort()
             raise DatabaseFailed(f"it did not answer within {patience_s:.0f} s") from error
+
+    def stop_waiting(self) -> None:
+        """Have no call wait for long for others who use the ledger: the boards are stopped.
+
+        What is not recorded then is found cut off, as after a kill.
+        """
+        if not self.is_open:
+            return
+        ledger = self._opening.result()
+        ledger.stop_waiting(_STOP_PATIENCE_S)
+        loop = asyncio.get_running_loop()
+        loop.call_later(_STOP_PATIENCE_S, self._abort_unless_done, self._last)
+
+    def _abort_unless_done(self, call: Future[Any]) -> None:
+        if not call.done():
+            self._opening.result().abort()
 
     def close(self) -> None:
         """Wait, in bounded time, for the calls that were begun; then close the ledger."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 
@@ -65,8 +65,7 @@ async def run_boards(
         for finished in asyncio.as_completed(tasks):
             yield await finished
     finally:
-        # Stopped half-way: each board's mode is put back before its port is closed.
-        await cancel_and_wait(*tasks)
+        await _stop(station.ledger, tasks)
 
 
 async def watch_boards(
@@ -105,7 +104,14 @@ async def watch_boards(
             for key in [key for key, task in running.items() if task.done()]:
                 yield running.pop(key).result()
     finally:
-        await cancel_and_wait(*running.values())
+        await _stop(station.ledger, running.values())
+
+
+async def _stop(ledger: AsyncLedger, boards: Collection[asyncio.Task[Outcome]]) -> None:
+    """Stop the boards at work: each one's mode is put back before its port is closed."""
+    if not all(board.done() for board in boards):
+        ledger.stop_waiting()
+    await cancel_and_wait(*boards)
 
 
 def _end_lost_runs(ledger: AsyncLedger) -> None:

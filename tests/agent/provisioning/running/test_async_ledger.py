@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ledger import BoardBusy, LabelTaken, Ledger, LedgerError
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.planning.plan import ProvisioningStep
+from agent.provisioning.running import async_ledger
 from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.board_ledger import BoardLedger
 
@@ -146,6 +148,32 @@ async def test_a_run_that_is_stopped_before_the_ledger_answers_does_not_wait_for
         station.ledger.close()
         assert not gave_up.is_set()
         answers.set()
+
+
+async def test_a_run_that_is_stopped_does_not_wait_for_who_reads_the_ledger(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(async_ledger, "_STOP_PATIENCE_S", 0.0)
+    tray, reads = Tray(tmp_path), asyncio.Event()
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)) as reader:
+
+        def read(_: BoardLocation, step: ProvisioningStep) -> None:
+            if step is ProvisioningStep.KEY:
+                reader.execute("BEGIN")
+                reader.execute("SELECT count(*) FROM boards").fetchall()
+                reads.set()
+
+        async with station_of(standin, tmp_path) as station:
+            running = asyncio.create_task(provision(station, tray, 1, read))
+            await reads.wait()
+            running.cancel()
+            # A board that works waits for ten minutes.
+            ended, _ = await asyncio.wait({running}, timeout=30)
+            reader.execute("COMMIT")
+            assert ended
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+    assert outcome.outcome == "done"
 
 
 async def test_a_ledger_that_cannot_be_opened_ends_the_run_before_a_write(
