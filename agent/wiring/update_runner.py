@@ -135,13 +135,13 @@ def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver
 
         return CommandInstaller(fota.command, fota.command_timeout_s, modem)
     if chosen == "mcuboot":
-        from agent.fota.installers.mcuboot import McubootInstaller
-
         if not fota.mcuboot_port:
             raise ConfigError(
                 "fota.installer is mcuboot, and fota.mcuboot_port names no port",
                 hint="`cellagent ports` lists them",
             )
+        from agent.fota.installers.mcuboot import McubootInstaller
+
         return McubootInstaller(fota.mcuboot_port, profile.kit.baud, observer.overheard)
     from agent.fota.installers.serial_modem import SerialModemInstaller
 

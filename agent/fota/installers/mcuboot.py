@@ -14,16 +14,25 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from cbor2 import CBORError
+from serial import Serial
+from smp.exceptions import SMPException
+from smp.image_management import ImageState
+from smp.os_management import BootloaderInformationReadResponse
+from smpclient import SMPClient
+from smpclient.exceptions import SMPClientException, SMPUploadError
+from smpclient.generics import error
+from smpclient.requests.image_management import ImageStatesRead, ImageStatesWrite
+from smpclient.requests.os_management import BootloaderInformationRead, ResetWrite
+from smpclient.transport import SMPTransportDisconnected
+from smpclient.transport.serial import SMPSerialTransport
 
 from agent.fota.installers.base import InstallFailed, Package, ProgressCallback, RunningVersion
 from agent.fota.jobs import FirmwareType, Job
 from at.ports.holders import opening_error
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy, PortError, PortForbidden
-
-if TYPE_CHECKING:
-    from smp.image_management import ImageState
-    from smpclient import SMPClient
 
 _ANSWER_S = 5.0
 _ERASE_S = 60.0
@@ -48,6 +57,43 @@ _WITHOUT_TRIAL = {
 
 class _Silent(Exception):
     """Nothing behind the port speaks SMP at the moment."""
+
+
+class _Client(SMPClient):
+    """Raises SMPClientException also for what its parsers let through: no CBOR, no map."""
+
+    async def request(self, request: Any, timeout_s: float | None = None) -> Any:
+        try:
+            return await super().request(request, timeout_s)
+        except TimeoutError:  # what it says holds the whole packet
+            raise TimeoutError(f"no answer in {timeout_s or _ANSWER_S:g} s") from None
+        except (CBORError, SMPException, ValueError, TypeError, AssertionError) as odd:
+            raise SMPClientException(str(odd) or type(odd).__name__) from odd
+
+
+class _Transport(SMPSerialTransport):
+    """Leaves out an answer that comes after its request was given up."""
+
+    asked = b""
+
+    async def send(self, data: bytes) -> None:
+        self.asked = data
+        await super().send(data)
+
+    async def receive(self) -> bytes:
+        while True:
+            frame = await super().receive()
+            if frame[_SEQUENCE : _SEQUENCE + 1] == self.asked[_SEQUENCE : _SEQUENCE + 1]:
+                return frame
+
+
+class _Mode(BootloaderInformationReadResponse, extra="ignore"):
+    bootloader: str = ""
+    mode: int = -1
+
+
+class _ReadMode(BootloaderInformationRead):
+    _Response = _Mode
 
 
 async def _ignore(_printed: bytes) -> None:
@@ -84,20 +130,9 @@ class McubootInstaller:
 
     async def _mode(self) -> int:
         """Return the number of its MCUboot's mode, -1 where the SMP server does not tell it."""
-        from smp.os_management import BootloaderInformationReadResponse
-        from smpclient.generics import error
-        from smpclient.requests.os_management import BootloaderInformationRead
-
-        class Mode(BootloaderInformationReadResponse, extra="ignore"):
-            bootloader: str = ""
-            mode: int = -1
-
-        class ReadMode(BootloaderInformationRead):
-            _Response = Mode
-
         with suppress(_Silent):
             async with self._client() as client:
-                answer = await client.request(ReadMode(query="mode"))
+                answer = await client.request(_ReadMode(query="mode"))
             if not error(answer):
                 return answer.mode
         return -1
@@ -121,10 +156,6 @@ class McubootInstaller:
         What an install that was cut off has done is not done again: a slot that is marked takes no
         upload.
         """
-        from smpclient.generics import error
-        from smpclient.requests.image_management import ImageStatesWrite
-        from smpclient.requests.os_management import ResetWrite
-
         digest = bytes.fromhex(package.image_hash)
         try:
             there = next((one for one in await self._images() if one.hash == digest), None)
@@ -150,9 +181,6 @@ class McubootInstaller:
         What runs is confirmed, by no hash: that of an image that went back meanwhile would have it
         swapped in for good at the next restart, after it was reported as FAILED.
         """
-        from smpclient.generics import error
-        from smpclient.requests.image_management import ImageStatesWrite
-
         try:
             async with self._client() as client:
                 answer = await client.request(ImageStatesWrite(confirm=True))
@@ -178,9 +206,6 @@ class McubootInstaller:
             ) from None
 
     async def _images(self) -> list[ImageState]:
-        from smpclient.generics import error
-        from smpclient.requests.image_management import ImageStatesRead
-
         async with self._client() as client:
             answer = await client.request(ImageStatesRead())
         if error(answer):
@@ -192,8 +217,6 @@ class McubootInstaller:
 
         smpclient tries for a while, and then only says that it did not succeed.
         """
-        from smpclient.exceptions import SMPClientException
-
         try:
             await client.connect()
         except TimeoutError:
@@ -207,43 +230,10 @@ class McubootInstaller:
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[SMPClient]:
         """Open the port, then close it. Raises _Silent for everything that means "not there"."""
-        from cbor2 import CBORError
-        from smp.exceptions import SMPException
-        from smpclient import SMPClient
-        from smpclient.exceptions import SMPClientException, SMPUploadError
-        from smpclient.transport import SMPTransportDisconnected
-        from smpclient.transport.serial import SMPSerialTransport
-
-        class Client(SMPClient):
-            """Raises SMPClientException also for what its parsers let through: no CBOR, no map."""
-
-            async def request(self, request: Any, timeout_s: float | None = None) -> Any:
-                try:
-                    return await super().request(request, timeout_s)
-                except TimeoutError:  # what it says holds the whole packet
-                    raise TimeoutError(f"no answer in {timeout_s or _ANSWER_S:g} s") from None
-                except (CBORError, SMPException, ValueError, TypeError, AssertionError) as odd:
-                    raise SMPClientException(str(odd) or type(odd).__name__) from odd
-
-        class Transport(SMPSerialTransport):
-            """Leaves out an answer that comes after its request was given up."""
-
-            asked = b""
-
-            async def send(self, data: bytes) -> None:
-                self.asked = data
-                await super().send(data)
-
-            async def receive(self) -> bytes:
-                while True:
-                    frame = await super().receive()
-                    if frame[_SEQUENCE : _SEQUENCE + 1] == self.asked[_SEQUENCE : _SEQUENCE + 1]:
-                        return frame
-
         # What it would warn of is raised as well, and then told in our words.
         logging.getLogger("smpclient").setLevel(logging.CRITICAL)
-        transport = Transport(baudrate=self.baud, exclusive=True)
-        client = Client(transport, self.port, timeout_s=_ANSWER_S)
+        transport = _Transport(baudrate=self.baud, exclusive=True)
+        client = _Client(transport, self.port, timeout_s=_ANSWER_S)
         try:
             await self._connect(client)
             try:
@@ -287,8 +277,6 @@ async def _upload(client: SMPClient, content: bytes, progress: ProgressCallback)
 
 async def _uploading(client: SMPClient, content: bytes) -> AsyncIterator[int]:
     """Upload an image, yielding the byte that the kit asks for next."""
-    from smpclient.exceptions import SMPUploadError
-
     furthest, since = -1, 0
     try:
         async for offset in client.upload(
@@ -308,8 +296,6 @@ async def _uploading(client: SMPClient, content: bytes) -> AsyncIterator[int]:
 
 def _refused_opening(port: str) -> PortError | None:
     """Return what keeps `port` from being opened, None where nothing does (any more)."""
-    from serial import Serial
-
     device = os.path.realpath(port)
     try:
         Serial(device, exclusive=True).close()
