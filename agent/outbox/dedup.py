@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from itertools import islice
 
 from agent.observability.ingest.chunk_codec import decode_varint
@@ -137,9 +137,7 @@ class Deduplicator:
         if item.key is not None:
             what = b"key" + item.key.encode()
         else:
-            import hashlib
-
-            what = b"core" + hashlib.sha256(item.body).digest() + item.device.encode()
+            what = b"core" + sha256(item.body).digest() + item.device.encode()
         mark = mark_of(what)
         added = self._index.known.recent.get(mark)
         if added is not None and self._is_same(mark, item, now - added, max_age_s):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from agent.console.chunk_lines import ChunkLine
@@ -217,7 +218,7 @@ def dump_items(
         user_info={"zephyr_reason": header.reason},
     )
     # A dump is a duplicate by its content; its trace is one with the dump.
-    key = f"trace-of-{_digest(body)}-{sender}"
+    key = f"trace-of-{sha256(body).hexdigest()}-{sender}"
     trace_item = NewItem(
         ItemKind.EVENT, sender, event, now.timestamp(), key, starts=captured.starts
     )
@@ -248,9 +249,3 @@ def trace_reason(reason: int) -> int:
 def utc_now() -> datetime:
     """Return the time of this host, aware, in UTC."""
     return datetime.now(UTC)
-
-
-def _digest(body: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(body).hexdigest()
