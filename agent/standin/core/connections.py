@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import uvicorn
+from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.types import ASGIApp
@@ -43,11 +44,8 @@ def wrong_certificate() -> bytes:
 
     It is self-signed, for another name, and expired.
     """
-    from cryptography import x509  # start-up does without it
-    from cryptography.x509.oid import NameOID
-
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _OTHER_HOST)])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, _OTHER_HOST)])
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -9,6 +9,9 @@ commands stay pending.
 import base64
 import uuid
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.responses import Response
 
 from agent.json_value import JSONValue
@@ -254,10 +257,6 @@ def _answer_of_kit(command: dict[str, dict[str, JSONValue]]) -> dict[str, dict[s
     ((kind, content),) = command.items()
     if kind != "certificateSigningRequest":
         return {kind: {}}
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name.from_rfc4514_string(str(content.get("attributes", "")))
     builder = x509.CertificateSigningRequestBuilder(name)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -144,8 +145,6 @@ def _keys(cloud: Cloud, team: str, device_id: str) -> DeviceKeys | None:
 
 def read_pem(pem: str) -> tuple[str, bool]:
     """Return the public key in a PEM, and whether the PEM is a JITP certificate."""
-    from cryptography import x509  # start-up does without it
-
     data = pem.strip().encode()
     key: object
     if b"PRIVATE KEY" in data:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from secrets import compare_digest
 
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.responses import Response
 
@@ -158,8 +159,6 @@ async def _create_certificate(context: Context) -> Response:
 
 def certificate_for(device_id: str, now: dt.datetime) -> dict[str, str]:
     """Return the CA, the bundle of device and intermediate certificate, and the private key."""
-    from cryptography.hazmat.primitives import serialization
-
     root, intermediate, device = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
 
     def name(common: str, unit: str = "") -> x509.Name:
@@ -187,8 +186,6 @@ def _signed(
     by: ec.EllipticCurvePrivateKey,
     now: dt.datetime,
 ) -> x509.Certificate:
-    from cryptography.hazmat.primitives import hashes
-
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
     builder = builder.serial_number(x509.random_serial_number())
     return builder.not_valid_before(now).not_valid_after(now + _LIFE).sign(by, hashes.SHA256())
