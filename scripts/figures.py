@@ -223,6 +223,9 @@ def _span(node: ast.stmt | ast.expr) -> range:
 
 def main() -> int:
     trees = [Path(name) for name in sys.argv[1:]] or [Path(__file__).resolve().parent.parent]
+    for tree in trees:
+        if not any((tree / part).is_dir() for part in ("at", "agent")):
+            sys.exit(f"{tree}: no `at` and no `agent` below it; name a checkout")
     columns = [figures(tree) for tree in trees]
     print("| | " + " | ".join(tree.resolve().name for tree in trees) + " |")
     print("|---" * (len(trees) + 1) + "|")

@@ -308,6 +308,8 @@ def main() -> int:
     environment.enter(environment.DEVELOPMENT)
     sys.path[:0] = [str(ROOT)]
     wanted = [word for word in sys.argv[1:] if word != "--write"] or list(PARTS)
+    if unknown := [word for word in wanted if word not in PARTS]:
+        sys.exit(f"no part is named {unknown[0]!r}: there are {', '.join(PARTS)}, and --write")
     found = {name: text for part in wanted for name, text in PARTS[part]().items()}
     differs = difference(found)
     if "--write" in sys.argv:
