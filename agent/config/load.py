@@ -141,11 +141,12 @@ def read_config(file: Path) -> dict[str, object]:
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{file} is larger than {MAX_BYTES} bytes")
     try:
-        document = tomllib.loads(content.decode("utf-8"))
+        document = tomllib.loads(content.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         moved = shlex.join(["mv", str(file), f"{file}.wrong"])
+        why = "no text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
         raise ConfigError(
-            f"{file} is not TOML: {error}", hint=f"correct it, or begin anew: `{moved}`"
+            f"{file} is not TOML: {why}", hint=f"correct it, or begin anew: `{moved}`"
         ) from error
     for key in document:
         if key not in {"profile", "profiles"}:

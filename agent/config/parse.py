@@ -37,7 +37,14 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     The keys of `kit` are the defaults of each kit of `kits`.
     """
     for key, known in _unknown_keys(table, Profile):
-        hint = f"{nearest(key, known)} `cellagent config unset {key}` takes this one out"
+        from agent.config.secrets import SECRETS  # it imports this module
+
+        hint = (
+            f"it is a secret, and this file is none: take it out; then `cellagent config set {key}`"
+            " asks for it"
+            if key in SECRETS
+            else f"{nearest(key, known)} `cellagent config unset {key}` takes this one out"
+        )
         raise ConfigError(f"{place}: there is no key {key!r}", hint=hint)
     common, kits = table.get("kit"), table.get("kits")
     if isinstance(common, dict) and isinstance(kits, dict):

@@ -195,7 +195,7 @@ def make_folder(folder: Path) -> None:
 def read_private(path: Path, what: str) -> str:
     """Return the text of a UTF-8 file that only its owner may read; raises as `read_plain`."""
     try:
-        return read_plain(path, what, private=True).decode("utf-8")
+        return read_plain(path, what, private=True).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{what}: {path} is not UTF-8 text") from error
 

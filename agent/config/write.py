@@ -159,7 +159,7 @@ def _edit(file: Path, keys: list[str], value: object) -> None:
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        there = read_plain(file, "the configuration").decode("utf-8") if file.exists() else ""
+        there = read_plain(file, "the configuration").decode("utf-8-sig") if file.exists() else ""
         document = tomlkit.parse(there)
     except (TOMLKitError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not TOML: {error}") from error

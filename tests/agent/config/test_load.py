@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import pytest
 
 from agent.config import load
-from agent.config.secrets import Origin
+from agent.config.paths import secrets_file
+from agent.config.secrets import Origin, read_secrets_file
+from agent.config.write import set_value
 from agent.errors import ConfigError
 
 
@@ -87,6 +90,18 @@ def test_a_file_that_is_not_text_is_an_error(file: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="not TOML"):
         load()
+
+
+def test_a_byte_order_mark_as_editors_on_windows_write_it_is_no_part_of_the_file(
+    file: Path,
+) -> None:
+    file.write_bytes(codecs.BOM_UTF8 + b'profile = "a"\r\n[profiles.a.kit]\r\nport = "COM3"\r\n')
+    assert load().profile.kit.port == "COM3"
+    set_value("kit.port", "COM4", profile="a", file=file)
+    assert load().profile.kit.port == "COM4"
+    secrets_file(file).write_bytes(codecs.BOM_UTF8 + b'[a]\r\napi_key = "key-of-the-test"\r\n')
+    secrets_file(file).chmod(0o600)
+    assert read_secrets_file(secrets_file(file)) == {"a": {"api_key": "key-of-the-test"}}
 
 
 def test_an_unknown_profile_is_an_error_with_the_nearest_name(file: Path) -> None:
