@@ -155,7 +155,7 @@ class Concern(Generic[S_co]):
     def set_off(self, reason: str, hint: str = "") -> None:
         """Record that it does nothing, and why; log a new reason."""
         known = self.phase is Phase.OFF and self.status.trouble == reason
-        self._set_phase(Phase.OFF, reason, hint)
+        self._set_phase(Phase.OFF, reason, self.pasteable(hint))
         if not known:
             self.log(logging.INFO, f"off: {reason}")
 

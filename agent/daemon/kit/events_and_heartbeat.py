@@ -91,7 +91,8 @@ class KitEvents:
             self._pending.clear()
             if settings.own:
                 self.concern.set_off(
-                    "no project key is set", "set CELLAGENT_PROJECT_KEY, then reload"
+                    "no project key is set",
+                    "`cellagent config set project_key` asks for it, `cellagent reload` takes it",
                 )
             else:
                 self.concern.set_off("events.own is false")

@@ -227,14 +227,14 @@ async def test_what_is_still_in_memory_is_kept_at_the_end(bench: Bench):
 
 
 @pytest.mark.parametrize(
-    ("events", "keyring", "why"),
+    ("events", "keyring", "why", "way_out"),
     [
-        (EventSettings(), Keyring(), "no project key is set"),
-        (EventSettings(own=False), KEYRING, "events.own is false"),
+        (EventSettings(), Keyring(), "no project key is set", "`cellagent reload` takes it"),
+        (EventSettings(own=False), KEYRING, "events.own is false", ""),
     ],
 )
 async def test_without_a_project_key_there_is_no_event_and_no_trouble_and_it_is_said_once(
-    bench: Bench, caplog: pytest.LogCaptureFixture, events, keyring, why
+    bench: Bench, caplog: pytest.LogCaptureFixture, events, keyring, why, way_out
 ):
     caplog.set_level(logging.INFO)
     for _ in range(2):
@@ -243,6 +243,7 @@ async def test_without_a_project_key_there_is_no_event_and_no_trouble_and_it_is_
         bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.events.store()
     assert bench.events.concern.phase is Phase.OFF
+    assert way_out in (bench.events.concern.status.hint or "")
     assert [record.message for record in caplog.records] == [f"off: {why}"]
     assert await bench.kept() == []
 
