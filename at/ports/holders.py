@@ -41,7 +41,8 @@ def opening_error(name: str, device: str, error: Exception) -> PortError:
     # Where the driver asks for the speed, its error has the number in words alone.
     if code == errno.ENOTTY or f"({errno.ENOTTY}, " in str(error):
         return PortError(f"{shown} is no serial port", hint="`cellagent ports` lists them")
-    return PortError(f"{shown} cannot be opened: {error}")
+    why = os.strerror(code) if code else error  # pyserial's own text has it twice
+    return PortError(f"{shown} cannot be opened: {why}", hint="`cellagent ports` lists them")
 
 
 def _ports() -> list[str]:

@@ -17,7 +17,7 @@ from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from agent.cli.framework.session import Session
     from agent.observability.ingest.device_identity import DeviceIdentity
@@ -43,6 +43,13 @@ def _identity(function: F) -> F:
     ):
         function = click.option(name, help=text)(function)
     return function
+
+
+def _require(identity: Mapping[str, str | None], names: str, what: str) -> None:
+    """Raise UsageError with the options of these names that were not given."""
+    missing = [f"--{name.replace('_', '-')}" for name in names.split() if not identity[name]]
+    if missing:
+        raise UsageError(f"{what} needs {', '.join(missing)}")
 
 
 @click.group(cls=ProfileGroup)
@@ -81,6 +88,9 @@ async def event(
     if source is not None:
         events = _import(source)
     else:
+        _require(
+            identity, "device_serial hardware_version software_type software_version", "an event"
+        )
         info: JSONValue = (
             {"metrics": _metrics(metrics)} if reason is None else _trace(reason, pc, lr)
         )
@@ -263,12 +273,10 @@ async def file(
         kind
     ]
     needed = {
-        "symbols": ("software_type", "software_version"),
-        "ota": ("hardware_version", "software_type", "software_version"),
-    }.get(kind, ())
-    missing = [f"--{name.replace('_', '-')}" for name in needed if not identity[name]]
-    if missing:
-        raise UsageError(f"--kind {kind} needs {', '.join(missing)}")
+        "symbols": "software_type software_version",
+        "ota": "hardware_version software_type software_version",
+    }.get(kind, "")
+    _require(identity, needed, f"--kind {kind}")
     # What the kind does not say of a device is not sent either.
     device = None
     if needed:

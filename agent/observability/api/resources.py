@@ -70,10 +70,12 @@ class ResourceCall(Call[T], Generic[T]):
     def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
         """Return which route does not exist, and where what exists is listed."""
         if status == 404:
-            return (
+            there = f"`cellagent observe {self.kind.name} list` shows those that are there; "
+            scope = (
                 "`cellagent observe whoami` lists your organizations, `cellagent observe project "
                 "list` the projects of one"
             )
+            return there + scope if hasattr(self, "key") else scope
         if status == 405:
             return f"the service has no such route for {self.kind.plural}"
         return ""
