@@ -25,6 +25,7 @@ def interface(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.timeout(900)  # hundreds of processes, beside whatever else the machine does
 @pytest.mark.skipif(sys.platform == "win32", reason="a session is recorded on a pseudo-terminal")
 @pytest.mark.parametrize("part", ["help", "openapi", "schemas", "shapes", "transcript"])
 def test_it_is_as_recorded(interface: ModuleType, part: str) -> None:
