@@ -97,7 +97,7 @@ def test_a_byte_order_mark_as_editors_on_windows_write_it_is_no_part_of_the_file
 ) -> None:
     file.write_bytes(codecs.BOM_UTF8 + b'profile = "a"\r\n[profiles.a.kit]\r\nport = "COM3"\r\n')
     assert load().profile.kit.port == "COM3"
-    set_value("kit.port", "COM4", profile="a", file=file)
+    set_value("kit.port", "COM4", profile="a")
     assert load().profile.kit.port == "COM4"
     secrets_file(file).write_bytes(codecs.BOM_UTF8 + b'[a]\r\napi_key = "key-of-the-test"\r\n')
     secrets_file(file).chmod(0o600)
