@@ -153,7 +153,8 @@ class Locator:
         """Return the position by one method, or by the cheapest that is good enough.
 
         Raises NothingToSend where too little is heard, NotFound where the service knows no position
-        for what was heard, and what the client's gate and a call raise.
+        for what was heard, and what the client's gate and a call raise: before a scan, where the
+        configuration allows no call.
         """
         if self.of_kit:
             await self.client.kit_gate()  # before the kit is made to scan
@@ -161,6 +162,8 @@ class Locator:
             wanted = method or LocationMethod.GROUND_FIX
             position = await self.by_module(_OF_MODULE[wanted])
             return Fix(self.now(), wanted, position, 0, 0, (), (self.by_module_source,))
+        # What is not configured is told before a scan, which takes seconds.
+        self.client.require(calls.GroundFix(self.project))
         if method is LocationMethod.GROUND_FIX:
             return await self._ground_fix()
         if method is LocationMethod.WIFI:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from agent.call import Host
 from agent.config.project import ProjectSlugs
-from agent.errors import Forbidden, NotFound
+from agent.errors import ConfigError, CredentialMissing, Forbidden, NotFound
+from agent.http import HttpClient, HttpTransport
 from agent.location.access_points import AccessPoint
 from agent.location.calls import LocationCall
 from agent.location.cell_scan import CellScan, NoCells
@@ -33,6 +36,9 @@ class Service:
     async def kit_gate(self) -> None:
         if self.refusal is not None:
             raise self.refusal
+
+    def require(self, call: Any) -> None:
+        assert isinstance(call, LocationCall)
 
     async def send(self, call: Any) -> Any:
         self.sent.append(call)
@@ -78,6 +84,22 @@ WIFI = WifiScan("networkmanager", points(3), ("this is its list of 40 s ago",))
 CELLS = CellScan("%NCELLMEAS", "ltecatm", (CELL,))
 SHARP, COARSE = Position(63.0, 10.0, 20.0, "WIFI"), Position(63.1, 10.1, 900.0, "WIFI")
 MIDDLING = Position(63.2, 10.2, 300.0, "MCELL")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "missing"),
+    [({}, ConfigError), ({Host.DEVICE_CLOUD: "https://cloud.example.invalid"}, CredentialMissing)],
+    ids=["no host", "no credential"],
+)
+@pytest.mark.parametrize("method", [None, *LocationMethod])
+async def test_nothing_is_scanned_where_no_call_can_be_made(
+    hosts: dict[Host, str], missing: type[Exception], method: LocationMethod | None
+) -> None:
+    never = AssertionError("scanned")
+    async with HttpClient(HttpTransport(), hosts) as client:
+        here = replace(locator(Service(), never, never), client=client, of_kit=False)
+        with pytest.raises(missing):
+            await here.locate(method)
 
 
 async def test_wifi_that_is_good_enough_spares_the_modem() -> None:
