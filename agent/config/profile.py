@@ -67,6 +67,13 @@ ProxyUrl = Annotated[
 EmailAddress = Annotated[
     str, msgspec.Meta(pattern=r"^([^@\s:]+@[^@\s:]+)?$", description="an address as me@example.com")
 ]
+Slug = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[-a-zA-Z0-9_]{0,128}$",
+        description="a slug of letters, digits, `-` and `_`, as it stands in the service's URL",
+    ),
+]
 LedgerAddress = Annotated[
     str,
     msgspec.Meta(
@@ -130,9 +137,9 @@ class HostSettings(Section, frozen=True):
 class AccountSettings(Section, frozen=True):
     """The account at the services: slugs, not secrets."""
 
-    organization: str = ""
+    organization: Slug = ""
     """The slug of the organization. Example: my-org"""
-    project: str = ""
+    project: Slug = ""
     """The slug of the project. Example: my-project"""
     team_id: str = ""
     """The team at the device cloud, which a token of a service key names.
