@@ -61,18 +61,26 @@ def show(session: Session, key: str | None, everything: bool) -> None:
         say(f"profile {configuration.name} ({chosen.where or chosen.kind})")
         say(f"file {configuration.file}{'' if configuration.file.exists() else ' (none yet)'}")
         say()
+    all_of_them = everything or key is not None
+    # The file is named above; a key stands in it under its own name.
+    rows = [
+        (name, _text(value), "file" if origin.kind == "file" else origin.where or origin.kind)
+        for name, value, origin in values
+        if all_of_them or origin.kind != "default"
+    ]
+    rows += [
+        (name, "(set)", "secrets file" if source.kind == "file" else source.where)
+        if source is not None
+        else (name, "(not set)", "")
+        for name, source in secrets.items()
+        if all_of_them or source is not None
+    ]
+    if not rows:
+        say("each value is the default: `cellagent config show --all` lists them")
+        return
     table = TableWriter("key", "value", "from")
-    for name, value, origin in values:
-        if everything or key is not None or origin.kind != "default":
-            # The file is named above; a key stands in it under its own name.
-            shown = "file" if origin.kind == "file" else origin.where or origin.kind
-            table.add(name, _text(value), shown)
-    for name, source in secrets.items():
-        if source is not None:
-            shown = "secrets file" if source.kind == "file" else source.where
-            table.add(name, "(set)", shown)
-        elif everything or key is not None:
-            table.add(name, "(not set)", None)
+    for row in rows:
+        table.add(*row)
     table.flush()
 
 

@@ -23,6 +23,12 @@ async def test_a_secret_is_read_from_standard_input_and_kept_private(private_hom
     assert empty.code == 2
 
 
+async def test_where_nothing_is_set_it_is_said_how_to_see_the_defaults(private_home: Path) -> None:
+    shown = await cellagent("config", "show")
+    assert shown.out.splitlines()[-1].endswith("`cellagent config show --all` lists them")
+    assert "\nkit.baud  " in (await cellagent("config", "show", "--all")).out
+
+
 async def test_configuration_is_shown_with_its_sources(private_home: Path) -> None:
     await cellagent("config", "set", "kit.baud", "1000000", "--profile", "lab")
     await cellagent("config", "set", "profile", "lab")
