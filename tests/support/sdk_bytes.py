@@ -89,9 +89,13 @@ def block(kind: int, content: bytes, address: int = 0) -> bytes:
 
 
 def coredump(
-    serial: str = "352656100441776", reason: int = 0x9400, memory: bytes = bytes(64)
+    serial: str = "352656100441776",
+    reason: int = 0x9400,
+    memory: bytes = bytes(64),
+    *,
+    version: int = 2,
 ) -> bytes:
-    """A whole core dump of the SDK in the usual order of its blocks."""
+    """A whole core dump of the SDK in the usual order of its blocks; version 1 has no footer."""
     body = b"".join([
         block(0, bytes(range(64))),
         block(12, bytes(range(20))),
@@ -103,8 +107,9 @@ def coredump(
         block(5, struct.pack("<I", reason)),
         block(1, memory, 0x2000_0000),
     ])  # fmt: skip
-    size = 12 + len(body) + 16
-    return struct.pack("<4sII", b"CORE", 2, size) + body + struct.pack("<4sIII", b"DUMP", 0, 0, 0)
+    footer = struct.pack("<4sIII", b"DUMP", 0, 0, 0) if version > 1 else b""
+    size = 12 + len(body) + len(footer)
+    return struct.pack("<4sII", b"CORE", version, size) + body + footer
 
 
 def run_lengths(data: bytes) -> bytes:

@@ -1,5 +1,7 @@
 """The core dump of the device SDK: header, blocks, footer, little endian. Pure.
 
+The last block ends a dump of version 1, which has no footer.
+
 Of a core of Linux, which is ELF, only the signal is read (elf(5), `elf_prstatus` of the kernel).
 """
 
@@ -12,7 +14,7 @@ _HEADER = struct.Struct("<4sII")
 _BLOCK = struct.Struct("<B3xII")
 _FOOTER = struct.Struct("<4sIII")
 _FOOTER_MAGIC = b"DUMP"
-_VERSION = 2
+_WITHOUT_FOOTER, _WITH_FOOTER = 1, 2
 
 _TEXTS = {2: "device_serial", 4: "hardware_version", 10: "software_version", 11: "software_type"}
 _REASON, _BUILD_ID, _MACHINE, _MEMORY = 5, 12, 7, 1
@@ -76,16 +78,20 @@ def parse_coredump(data: bytes) -> Coredump:
 
 def _frame(data: bytes) -> tuple[int, bool]:
     """Check header and footer; return the end of the blocks, and whether memory is missing."""
-    if len(data) < _HEADER.size + _FOOTER.size:
+    if len(data) < _HEADER.size:
         raise BadCoredump(f"{len(data)} bytes are too short for a core dump")
     magic, version, size = _HEADER.unpack_from(data)
     if magic != MAGIC:
         raise BadCoredump("it does not begin as a core dump does")
-    if version != _VERSION:
+    if version not in {_WITHOUT_FOOTER, _WITH_FOOTER}:
         raise BadCoredump(f"version {version} is not known")
     if size != len(data):
         raise BadCoredump(f"it has {len(data)} bytes and announces {size}")
+    if version == _WITHOUT_FOOTER:
+        return size, False
     end = size - _FOOTER.size
+    if end < _HEADER.size:
+        raise BadCoredump(f"{size} bytes are too short for a header and a footer")
     magic, flags, _, _ = _FOOTER.unpack_from(data, end)
     if magic != _FOOTER_MAGIC:
         raise BadCoredump("it does not end as a core dump does")

@@ -24,9 +24,20 @@ def test_a_core_dump_says_who_died_and_of_what() -> None:
     assert not dump.truncated
 
 
-@given(cut=st.integers(0, 300))
-def test_a_torn_dump_is_never_taken_for_a_whole_one(cut: int) -> None:
-    whole = coredump()
+@pytest.mark.contract("O5.2")
+def test_an_older_dump_has_no_footer_and_a_newer_one_is_not_known() -> None:
+    dump = parse_coredump(coredump("kit-1", memory=b"m" * 32, version=1))
+    assert (dump.device_serial, dump.reason, dump.truncated) == ("kit-1", 0x9400, False)
+    assert dump.regions == ((0x2000_0000, 32),)
+    with pytest.raises(BadCoredump, match="version 3 is not known"):
+        parse_coredump(coredump(version=3))
+    with pytest.raises(BadCoredump, match="too short for a header and a footer"):
+        parse_coredump(struct.pack("<4sIII", b"CORE", 2, 16, 0))
+
+
+@given(cut=st.integers(0, 300), version=st.sampled_from([1, 2]))
+def test_a_torn_dump_is_never_taken_for_a_whole_one(cut: int, version: int) -> None:
+    whole = coredump(version=version)
     with pytest.raises(BadCoredump):
         parse_coredump(whole[: min(cut, len(whole) - 1)])
 
