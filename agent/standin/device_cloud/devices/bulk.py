@@ -74,6 +74,8 @@ class BulkRequest(Struct, kw_only=True):
     text: str
     requested_at: float
     due: float
+    project: str = ""
+    """The path of the project that it was sent to; "" for a team's."""
     errors: list[str] = field(default_factory=list)
     status: BulkStatus = BulkStatus.PENDING
     done: bool | UnsetType = UNSET
@@ -86,11 +88,6 @@ class BulkRequest(Struct, kw_only=True):
         self.done = UNSET
 
     @property
-    def is_of_project(self) -> bool:
-        """Whether it was sent to the path of a project."""
-        return self.endpoint in CREATED_BY.values()
-
-    @property
     def has_ended(self) -> bool:
         """Whether its rows were processed."""
         return all(before is not self.status for before, _ in TRANSITIONS)
@@ -99,12 +96,14 @@ class BulkRequest(Struct, kw_only=True):
 REQUESTS = TableOf("bulk", BulkRequest)
 
 
-def start(cloud: Cloud, team: str, endpoint: str, text: str) -> str:
+def start(cloud: Cloud, team: str, endpoint: str, text: str, project: str = "") -> str:
     """Accept a bulk request, whose rows are processed after a delay; return its id."""
     now = cloud.clock.time()
     key = _ulid(now)
     due = now + cloud.settings.bulk_s
-    request = BulkRequest(team=team, endpoint=endpoint, text=text, requested_at=now, due=due)
+    request = BulkRequest(
+        team=team, endpoint=endpoint, text=text, requested_at=now, due=due, project=project
+    )
     cloud.table(REQUESTS).put(key, request)
     _pending(cloud).add(key)
     return key
@@ -168,7 +167,7 @@ def _to_resource(cloud: Cloud, key: str, row: BulkRequest) -> Resource:
     resource = {
         "bulkOpsRequestId": key,
         # A request of a project does the same under another path.
-        "endpoint": "ONBOARD_DEVICES" if row.is_of_project else row.endpoint,
+        "endpoint": "ONBOARD_DEVICES" if row.project else row.endpoint,
         "status": row.status,
         "requestedAt": requested,
         "uploadedDataUrl": f"{base}/upload",

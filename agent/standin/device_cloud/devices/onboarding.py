@@ -109,15 +109,16 @@ async def _create_in_project(context: Context) -> Response:
         )
     PROJECT_DEVICES.rows(rows)
     endpoint = bulk.CREATED_BY[columns[1]]
-    key = bulk.start(context.cloud, context.team, endpoint, rows)
     place = _CREATE.format(**context.path)
+    key = bulk.start(context.cloud, context.team, endpoint, rows, project=place)
     return Response(status_code=202, headers={"Location": f"{place}/{key}"})
 
 
 async def _fetch_in_project(context: Context) -> Response:
-    key = context.path["request_id"]
+    path = dict(context.path)
+    key = path.pop("request_id")
     row = context.cloud.table(bulk.REQUESTS).get(key)
-    if row is None or not row.is_of_project:
+    if row is None or row.project != _CREATE.format(**path):
         raise refusals.not_found("no such bulk request")
     return answer_one(_project_request(key, row))
 

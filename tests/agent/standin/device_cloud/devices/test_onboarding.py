@@ -17,6 +17,7 @@ from agent.standin.device_cloud.devices.claiming import CLAIMS
 from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES, CsvTable
 from agent.standin.device_cloud.devices.onboarding import PROJECT_DEVICES
 from agent.standin.device_cloud.routes import every_operation
+from agent.standin.state import PROJECT_WITHOUT_LOCATION
 
 
 @pytest.mark.contract("D10.8")
@@ -132,6 +133,20 @@ async def test_devices_of_a_project_are_made_in_bulk_by_their_tokens(
         assert [one["row"] for one in shown["errorSummary"]["errors"]] == refused
     assert (await api.get(device_path(UUID)))["id"] == UUID
     assert (await api.call("GET", device_path("nrf-1"))).status_code == 404
+
+
+async def test_the_request_of_a_project_is_not_found_under_another(standin: StandIn) -> None:
+    owner = standin.bearer("organization_auth_token")
+    bulk = "/v1/organizations/{}/projects/{}/long-range/devices/bulk"
+    projects = standin.project, PROJECT_WITHOUT_LOCATION
+    here, there = (bulk.format(standin.organization, project) for project in projects)
+    sent = await standin.client.post(
+        here, headers=owner | {"Content-Type": "text/csv"}, content="deviceId,certificate\nx,y\n"
+    )
+    key = sent.headers["Location"].rpartition("/")[2]
+    for path, status in ((here, 200), (there, 404)):
+        answer = await standin.client.get(f"{path}/{key}", headers=owner)
+        assert answer.status_code == status
 
 
 OPERATIONS = {one.name: one for one in every_operation(0)}
