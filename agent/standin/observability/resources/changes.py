@@ -35,11 +35,15 @@ def change_release(context: RequestContext, release: tables.Release) -> tables.R
     return release
 
 
-def remove_release(project: Project, release: tables.Release) -> None:
-    """Remove a release that no active deployment uses."""
+def require_not_deployed(project: Project, release: tables.Release) -> None:
+    """Raise 409 for a release that an active deployment uses."""
     active = (one for one in project.table(tables.DEPLOYMENTS).values() if one.is_active)
     if any(one.release == release.version and not one.delta_from for one in active):
         raise conflict(f"release {release.version} is deployed")
+
+
+def remove_release(project: Project, release: tables.Release) -> None:
+    """Remove a release."""
     project.table(tables.RELEASES).delete(release.version)
 
 
@@ -58,10 +62,14 @@ def change_cohort(context: RequestContext, cohort: tables.Cohort) -> tables.Coho
     return cohort
 
 
-def remove_cohort(project: Project, cohort: tables.Cohort) -> None:
-    """Remove a cohort, but not the default one, to which its devices move."""
+def require_other_than_default(_project: Project, cohort: tables.Cohort) -> None:
+    """Raise 409 for the default cohort."""
     if cohort.slug == DEFAULT_COHORT:
         raise conflict("the default cohort stays")
+
+
+def remove_cohort(project: Project, cohort: tables.Cohort) -> None:
+    """Remove a cohort, whose devices move to the default one."""
     for device in project.table(tables.DEVICES).values():
         if device.cohort == cohort.slug:
             put_device_in_cohort(project, device, DEFAULT_COHORT)

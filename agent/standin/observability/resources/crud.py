@@ -1,5 +1,7 @@
 """Operations to list, get, create, change and delete each resource of the table (O1.2, O3.1)."""
 
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
 from agent.standin.core.operation import Link, Parameter, in_path
@@ -111,10 +113,8 @@ def _change(resource: ResourceKind[R]) -> ServedOperation:
 
 def _remove(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
-        assert resource.remove is not None
         record = find(context.project, resource, context.path[resource.key])
-        resource.remove(context.project, record)
-        return Response(status_code=204)
+        return _remove_all(context.project, resource, [record])
 
     return declare(
         f"DELETE {_one(resource)}", f"Delete{resource.singular}",
@@ -124,9 +124,17 @@ def _remove(resource: ResourceKind[R]) -> ServedOperation:
     )  # fmt: skip
 
 
+def _remove_all(project: Project, resource: ResourceKind[R], records: Sequence[R]) -> Response:
+    assert resource.remove is not None
+    for record in records:
+        resource.require_removable(project, record)
+    for record in records:
+        resource.remove(project, record)
+    return Response(status_code=204)
+
+
 def _remove_many(resource: ResourceKind[R]) -> ServedOperation:
     async def handler(context: RequestContext) -> Response:
-        assert resource.remove is not None
         body = context.body
         keys = [str(key) for key in (body if isinstance(body, list) else body["ids"])]
         table = context.project.table(resource.table)
@@ -136,9 +144,8 @@ def _remove_many(resource: ResourceKind[R]) -> ServedOperation:
         missing = [key for key, record in zip(keys, records, strict=True) if record is None]
         if missing:
             raise not_found(f"{resource.name} {', '.join(missing[:10])}")
-        for record in {found.id: found for found in records if found is not None}.values():
-            resource.remove(context.project, record)
-        return Response(status_code=204)
+        found = {record.id: record for record in records if record is not None}
+        return _remove_all(context.project, resource, list(found.values()))
 
     ids: Schema = {
         "type": "array",

@@ -55,6 +55,8 @@ class ResourceKind(Generic[R]):
     change: Callable[[RequestContext, R], R] | None = None
     change_body: Schema = field(default_factory=dict)
     remove: Callable[[Project, R], None] | None = None
+    require_removable: Callable[[Project, R], None] = lambda _project, _record: None
+    """Called for each record before the first one is removed; what it raises keeps them all."""
     remove_many: bool = False
 
     @property
@@ -121,6 +123,7 @@ RELEASES = ResourceKind(
     change=changes.change_release,
     change_body=body_schema(**_RELEASE_FIELDS),
     remove=changes.remove_release,
+    require_removable=changes.require_not_deployed,
     remove_many=True,
 )
 COHORTS = ResourceKind(
@@ -138,6 +141,7 @@ COHORTS = ResourceKind(
     change=changes.change_cohort,
     change_body=body_schema(name=_TEXT),
     remove=changes.remove_cohort,
+    require_removable=changes.require_other_than_default,
 )
 DEVICES = ResourceKind(
     table=tables.DEVICES,

@@ -32,6 +32,19 @@ async def test_a_release_that_is_deployed_is_not_removed(standin: StandIn) -> No
     assert (await caller("DELETE", "~/releases/1.0.0")).status_code == 204
 
 
+@pytest.mark.contract("O3.1")
+async def test_of_many_releases_none_is_removed_if_one_is_deployed(standin: StandIn) -> None:
+    caller = with_token(standin)
+    versions = ["1.0.0", "2.0.0"]
+    for version in versions:
+        await make_release(standin, version)
+    await deploy(standin, "2.0.0")
+    refused = await caller("DELETE", "~/releases", json={"ids": versions})
+    assert error_of(refused)["http_code"] == 409
+    left = await caller.data("~/releases", sort="version")
+    assert [release["version"] for release in left] == versions
+
+
 async def test_a_second_deployment_of_a_release_replaces_the_first(standin: StandIn) -> None:
     await make_release(standin, "1.0.0")
     first = await deploy(standin, "1.0.0", type="staged_rollout", rollout_percent=10)
