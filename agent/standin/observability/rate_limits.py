@@ -31,22 +31,33 @@ class RateLimits:
     allowed: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     _seen: dict[tuple[str, ...], deque[float]] = field(default_factory=dict)
 
-    def count(self, project: Project, kind: str, serial: str) -> None:
-        """Count one request of a device. Raises 429 with Retry-After beyond the limit."""
-        device = project.table(DEVICES).get(serial)
-        if kind not in self.allowed or (device and device.server_side_developer_mode):
+    def count(self, project: Project, kind: str, *serials: str) -> None:
+        """Count one request of these devices.
+
+        Raises 429 with Retry-After, and counts it for none of them, if it is beyond the limit of
+        one.
+        """
+        if kind not in self.allowed:
             return
         most, window_s = self.allowed[kind]
         now = project.now
-        seen = self._seen.setdefault((project.organization, project.slug, kind, serial), deque())
-        while seen and seen[0] <= now - window_s:
-            seen.popleft()
-        if len(seen) >= most:
-            wait_s = max(1, math.ceil(seen[0] + window_s - now)) if seen else int(window_s)
-            raise too_many_requests(
-                f"more than {most} {kind} of this device in {window_s:g} s", wait_s
-            )
-        seen.append(now)
+        counted = []
+        for serial in serials:
+            device = project.table(DEVICES).get(serial)
+            if device and device.server_side_developer_mode:
+                continue
+            key = (project.organization, project.slug, kind, serial)
+            seen = self._seen.setdefault(key, deque())
+            while seen and seen[0] <= now - window_s:
+                seen.popleft()
+            if len(seen) >= most:
+                wait_s = max(1, math.ceil(seen[0] + window_s - now)) if seen else int(window_s)
+                raise too_many_requests(
+                    f"more than {most} {kind} of this device in {window_s:g} s", wait_s
+                )
+            counted.append(seen)
+        for seen in counted:
+            seen.append(now)
 
 
 def limits(cloud: Cloud) -> RateLimits:

@@ -118,8 +118,8 @@ def decode_content(data: bytes, encoding: str | None, limit: int) -> bytes:
 async def _push_events(context: RequestContext) -> Response:
     body = context.body
     events = msgspec.convert(body if isinstance(body, list) else [body], list[PushedEvent])
-    for serial in dict.fromkeys(event.device_serial for event in events):
-        limits(context.cloud).count(context.project, "events", serial)
+    serials = dict.fromkeys(event.device_serial for event in events)
+    limits(context.cloud).count(context.project, "events", *serials)
     for event in events:
         captured = event.captured_date
         add_event(context.project, event, parse_datetime(captured) if captured else None)

@@ -23,6 +23,16 @@ async def test_a_rate_limit_is_a_setting_and_says_when_to_come_again(standin: St
     assert (await push(standin, [an_event()])).status_code == 202
 
 
+async def test_a_push_that_the_limit_of_one_device_refuses_counts_for_none(
+    standin: StandIn,
+) -> None:
+    set_faults(standin.cloud, ["rate-limit=1"])
+    assert (await push(standin, [an_event("kit-2")])).status_code == 202
+    refused = await push(standin, [an_event("kit-1"), an_event("kit-2")])
+    assert error_of(refused)["http_code"] == 429
+    assert (await push(standin, [an_event("kit-1")])).status_code == 202
+
+
 async def test_a_core_dump_beyond_the_limit_is_not_stored(standin: StandIn) -> None:
     set_faults(standin.cloud, ["rate-limit=1"])
     caller, path = with_project_key(standin), "/api/v0/upload/coredump"
