@@ -121,6 +121,18 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     return min(max(wait, 0.0), LONGEST_RETRY_AFTER_S)
 
 
+def check_available(
+    message: str,
+    status: int,
+    headers: Mapping[str, str],
+    now: datetime,
+    error_type: type[Unavailable] = Unavailable,
+) -> None:
+    """Raise `error_type` for a status that asks for another try, with the wait it asks for."""
+    if status in RETRIED_STATUSES:
+        raise error_type(message, status=status, retry_after_s=retry_after(headers, now))
+
+
 def http_date(text: str) -> datetime | None:
     """Return an HTTP date (any of the three forms of RFC 9110 clause 5.6.7), None if it is none."""
     try:

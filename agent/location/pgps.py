@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 from agent.call import Host, Request, Response
 from agent.config.project import ProjectSlugs
-from agent.errors import BadAnswer, DeadlineExceeded, Unavailable, UsageError
+from agent.errors import BadAnswer, DeadlineExceeded, UsageError
 from agent.http import HttpClient, download_targets
 from agent.location import calls, pgps_file
 from agent.location.agnss_file import DamagedAssistance
-from agent.retry import RETRIED_STATUSES, retry_after
+from agent.retry import check_available
 
 _DEFAULT_INTERVAL_MIN = 240
 """The service's, where none is asked for."""
@@ -148,9 +148,7 @@ async def _download(
     async with client.transport.open("GET", target.url, address=address) as stream:
         if stream.status != 200:
             what = f"{target.host} answered {stream.status} where the P-GPS file is due"
-            if stream.status in RETRIED_STATUSES:
-                asked_s = retry_after(stream.headers, datetime.now(UTC))
-                raise Unavailable(what, status=stream.status, retry_after_s=asked_s)
+            check_available(what, stream.status, stream.headers, datetime.now(UTC))
             raise BadAnswer(what)
         length = stream.headers.get("content-length", "")
         total = int(length) if length.isdecimal() and len(length) < 19 else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.errors import AgentError, Unavailable
-from agent.retry import RETRIED_STATUSES, retry_after
+from agent.retry import check_available
 
 OVERLAP_BYTES = 4096
 """Bytes requested twice where no strong ETag ties the parts together."""
@@ -113,16 +113,12 @@ def read_range_answer(
     `declared` is the file's size, None where only an upper bound is known; `headers` have names
     in lower case, or look them up without regard to it.
     """
-    if status in RETRIED_STATUSES:
-        raise DownloadInterrupted(
-            f"the download host answered {status}",
-            status=status,
-            retry_after_s=retry_after(headers, now),
-        )
+    answered = f"the download host answered {status}"
+    check_available(answered, status, headers, now, DownloadInterrupted)
     if status == 416:
         return _after_416(headers, held, declared)
     if status not in {200, 206}:
-        raise ImageMissing(f"the download host answered {status} instead of the image")
+        raise ImageMissing(f"{answered} instead of the image")
     coding = headers.get("content-encoding", "identity").strip().lower()
     if coding not in {"", "identity"}:
         raise BadAnswerToRange(f"the image came {coding[:20]}-encoded, which was not asked for")

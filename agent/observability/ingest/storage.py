@@ -15,7 +15,7 @@ from agent.http import HttpTransport
 from agent.http.transport import SLOWEST_BYTES_PER_S
 from agent.observability.api.resources import USER
 from agent.observability.ingest.uploads import FileKind, UploadProject
-from agent.retry import RETRIED_STATUSES, retry_after
+from agent.retry import check_available
 
 IN_PARTS_FROM = 8 * 1024 * 1024
 """Bytes from which a file is sent in parts; a smaller one is sent again as a whole."""
@@ -130,9 +130,7 @@ def _check(status: int, headers: Mapping[str, str]) -> None:
     message = f"the storage answered {status} to the upload"
     if status in _EXPIRED:
         raise UploadUrlExpired(message, status=status)
-    if status in RETRIED_STATUSES:
-        asked_s = retry_after(headers, datetime.now(UTC))
-        raise errors.Unavailable(message, status=status, retry_after_s=asked_s)
+    check_available(message, status, headers, datetime.now(UTC))
     if 300 <= status < 400:
         raise errors.BadAnswer(f"the storage redirects the upload ({status})", status=status)
     raise errors.InvalidRequest(message, status=status)
