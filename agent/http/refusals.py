@@ -33,6 +33,9 @@ _REFUSALS: dict[int, type[errors.AgentError]] = {
     412: errors.PreconditionFailed,
     413: errors.PayloadTooLarge,
 }
+_STORAGE_ERROR = re.compile(r"<(Code|Message)>([^<]+)")
+"""In the XML of an object store: <Error><Code>EntityTooLarge</Code><Message>..."""
+_QUERY = re.compile(r"\?[^\s?=]+=\S*")
 _TITLE = re.compile(r"<(title|h1)[^>]*>(.{1,500}?)</\1", re.IGNORECASE | re.DOTALL)
 
 
@@ -91,7 +94,8 @@ def service_message(response: Response) -> tuple[int | None, str]:
     """Return the service's own error number and message, in whatever form they came.
 
     Forms met: {code, message}; {message, cause}; {error: {code, message, type}}, each with a text
-    or nested lists of texts; an array of strings; a bare string; HTML; nothing.
+    or nested lists of texts; an array of strings; a bare string; HTML; the XML of an object store;
+    nothing. The text has no control characters.
     """
     try:
         body = msgspec.json.decode(response.content) if response.content else None
@@ -126,6 +130,8 @@ def _texts(value: JSONValue, path: str = "", depth: int = 0) -> list[str]:
 
 def _plain(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
+    if found := dict(_STORAGE_ERROR.findall(text)):
+        return unescape(": ".join(found.values()))
     title = _TITLE.search(text)
     if title:
         return unescape(re.sub(r"<[^>]*>", " ", title.group(2)))
@@ -134,7 +140,9 @@ def _plain(body: bytes) -> str:
 
 def _shorten(text: str) -> str:
     # A service that quotes the credential must not bring it into what is kept, as the outbox does.
-    text = redact(" ".join(text.split()))
+    # Nor must what a URL was signed with, which is in its query.
+    text = "".join(sign if sign.isprintable() else " " for sign in text)
+    text = redact(_QUERY.sub("?…", " ".join(text.split())))
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 

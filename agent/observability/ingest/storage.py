@@ -1,7 +1,8 @@
 """Puts an upload, whole or in parts, to the storage behind the URLs that the service has signed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, ClassVar
@@ -12,7 +13,8 @@ import msgspec
 from agent import errors
 from agent.call import Call, Host, Request, Response, Scheme
 from agent.http import HttpTransport
-from agent.http.transport import SLOWEST_BYTES_PER_S
+from agent.http.refusals import service_message
+from agent.http.transport import SLOWEST_BYTES_PER_S, StreamedResponse
 from agent.observability.api.resources import USER
 from agent.observability.ingest.uploads import FileKind, UploadProject
 from agent.retry import check_available
@@ -108,7 +110,7 @@ async def put_bytes(
                 "PUT", url, headers=headers, content=_pieces(file, bounds, sent)
             ) as stream,
         ):
-            _check(stream.status, stream.headers)
+            _check(Response(stream.status, stream.headers, await _start_of(stream)))
             return stream.headers.get("etag", "")
     except TimeoutError as exc:
         raise errors.Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc
@@ -121,16 +123,29 @@ async def complete_parts(transport: HttpTransport, url: str, body: bytes) -> Non
     """
     headers = {"content-type": "application/xml"}
     answer = await transport.exchange("POST", url, headers=headers, content=body, max_bytes=65536)
-    _check(answer.status, answer.headers)
+    _check(answer)
 
 
-def _check(status: int, headers: Mapping[str, str]) -> None:
+async def _start_of(stream: StreamedResponse) -> bytes:
+    """Return the beginning of a body: all that arrived, if the connection breaks in it."""
+    body = b""
+    with suppress(errors.AgentError):
+        async for chunk in stream.chunks():
+            body += chunk
+            if len(body) >= _PIECE:
+                break
+    return body
+
+
+def _check(answer: Response) -> None:
+    status = answer.status
     if 200 <= status < 300:
         return
-    message = f"the storage answered {status} to the upload"
+    _, words = service_message(answer)
+    message = f"the storage answered {status} to the upload" + (f": {words}" if words else "")
     if status in _EXPIRED:
         raise UploadUrlExpired(message, status=status)
-    check_available(message, status, headers, datetime.now(UTC))
+    check_available(message, status, answer.headers, datetime.now(UTC))
     if 300 <= status < 400:
         raise errors.BadAnswer(f"the storage redirects the upload ({status})", status=status)
     raise errors.InvalidRequest(message, status=status)

@@ -25,6 +25,8 @@ from agent.redact import hide
         (b'{"cause":null,"message":"no reason"}', "", "no reason"),
         (b"<html><head><title>502 Bad &amp; Gateway</title>", "text/html", "502 Bad & Gateway"),
         (b"plain words", "text/plain", "plain words"),
+        (b'{"message":"a\\u001b[31m b\\u0000\\u202ec"}', "application/json", ": a [31m b c"),
+        (b'{"message":"no /x?key=0123&name=y here"}', "application/json", ": no /x?\u2026 here"),
         (b'"a string"', "application/json", "a string"),
         (b"", "", "400 Bad Request"),
         (b"\xff\xfe\x00", "application/octet-stream", "400 Bad Request"),
@@ -33,7 +35,7 @@ from agent.redact import hide
     ],
     ids=[
         *("code", "array", "nested", "cause", "causes", "fields", "no cause"),
-        *("html", "text", "string", "empty", "bytes", "deep", "odd"),
+        *("html", "text", "control", "query", "string", "empty", "bytes", "deep", "odd"),
     ],
 )
 async def test_every_form_of_an_error_body_is_read(body: bytes, kind: str, expected: str) -> None:

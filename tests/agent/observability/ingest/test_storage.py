@@ -2,7 +2,102 @@
 
 from __future__ import annotations
 
-from agent.observability.ingest.storage import completion_body, part_bounds
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import AgentError, InvalidRequest, Unavailable
+from agent.http import HttpTransport
+from agent.http.refusals import MAX_TEXT
+from agent.observability.ingest.storage import (
+    UploadUrlExpired,
+    complete_parts,
+    completion_body,
+    part_bounds,
+    put_bytes,
+)
+
+REFUSED = (
+    b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>EntityTooLarge</Code><Message>'
+    b"The upload &gt; the limit of\x1b[31m /kits/x?Test-Signature=0123&amp;Test-Date=1"
+    b"</Message><Resource>/kits/x?Test-Signature=0123</Resource></Error>"
+)
+
+
+@asynccontextmanager
+async def a_storage(
+    status: int, body: bytes, *, announced: int | None = None
+) -> AsyncIterator[str]:
+    """A server on loopback that answers each request so and closes the connection."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        length = len(body) if announced is None else announced
+        head = f"HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+        writer.write(head.encode() + body)
+        with suppress(ConnectionError):  # the client has read enough
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/kits/x?Test-Signature=0123"
+
+
+async def refusal_of(url: str, *, in_parts: bool = False) -> AgentError:
+    transport = HttpTransport()
+    if in_parts:
+        sent = complete_parts(transport, url, b"")
+    else:
+        sent = put_bytes(transport, url, io.BytesIO(), (0, 0))
+    with pytest.raises(AgentError) as caught:
+        await sent
+    await transport.close()
+    return caught.value
+
+
+@pytest.mark.contract("O5.3")
+@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(400, InvalidRequest), (403, UploadUrlExpired), (503, Unavailable)]
+)
+async def test_a_refusal_of_the_storage_has_its_own_words_and_no_signature(status, kind, in_parts):
+    async with a_storage(status, REFUSED) as url:
+        error = await refusal_of(url, in_parts=in_parts)
+    assert type(error) is kind
+    assert str(error) == (
+        f"the storage answered {status} to the upload: "
+        "EntityTooLarge: The upload > the limit of [31m /kits/x?…"
+    )
+
+
+@pytest.mark.contract("O5.3")
+@pytest.mark.parametrize(
+    ("body", "announced"),
+    [(REFUSED, 10_000), (REFUSED + bytes(1_000_000), None)],
+    ids=["cut", "long"],
+)
+async def test_a_refusal_that_is_cut_or_long_is_the_same_refusal(body, announced):
+    async with a_storage(403, body, announced=announced) as url:
+        error = await refusal_of(url)
+    assert type(error) is UploadUrlExpired
+    assert "EntityTooLarge" in str(error)
+
+
+@given(words=st.binary(max_size=2000))
+def test_what_a_storage_says_is_bounded_and_has_no_control_character(words):
+    async def refused() -> AgentError:
+        async with a_storage(400, b"<Error><Message>" + words + b"</Message></Error>") as url:
+            return await refusal_of(url)
+
+    text = str(asyncio.run(refused()))
+    assert text.isprintable()
+    assert len(text) < MAX_TEXT + 50
 
 
 def test_parts_cover_the_file_and_are_all_alike_but_the_last():
