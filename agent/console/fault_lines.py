@@ -19,7 +19,9 @@ _HEADING = re.compile(
     r"|Internal error: Oops.*",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"Faulting instruction address(?: \([^)]{1,40}\):| =) (0x[0-9a-fA-F]{1,16})")
+_ADDRESS = re.compile(  # of Zephyr; of TF-M, on a line of its own among the registers
+    r"(?:Faulting instruction address(?: \([^)]{1,40}\):| =) |^\s*PC: +)(0x[0-9a-fA-F]{1,16})"
+)
 _THREAD = re.compile(r"Current thread(?: ID)?(?::| =) (0x[0-9a-fA-F]{1,16})(?: \(([^)]*)\))?")
 _BANNER = re.compile(r"\*{3,5} Booting (.+?) +\*{3,5}")
 _ESP_RESET = re.compile(r"rst:0x[0-9a-f]+ \(\w+\)")

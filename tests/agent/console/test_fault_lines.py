@@ -7,7 +7,7 @@ from console_items import items_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.console.fault_lines import BOOT_S, RestartCounter
+from agent.console.fault_lines import BOOT_S, FaultText, RestartCounter
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,13 @@ from agent.console.fault_lines import BOOT_S, RestartCounter
 def test_the_text_of_a_crash_is_recognised(line, what):
     _, fault = items_of(line)
     assert fault.what == what
+
+
+def test_the_address_of_a_secure_fault_is_that_of_its_frame():
+    lines = ["FATAL ERROR: SecureFault", "        LR:   0x00044181"]
+    lines += ["        PC:   0x0003D700", "        xPSR: 0x61000000"]
+    faults = [one for one in items_of("\n".join(lines).encode()) if isinstance(one, FaultText)]
+    assert [(one.address, one.first) for one in faults] == [(None, True), (0x3D700, False)]
 
 
 BOOTLOADER = "*** Booting MCUboot v2.1.0-dev ***"
