@@ -74,8 +74,17 @@ class Facts(dict[str, Fact]):
         elif name in _COUNTED:
             count = self.get(_COUNTED[name])
             self.note(_COUNTED[name], int(count.value) + 1 if count else 1)
+            if name == "boot":
+                self._note_restart()
+        elif name == "crashed":
+            self.note("sockets_shut", 1)
         elif name == "address":
             self.pop("no_address", None)
+
+    def _note_restart(self) -> None:
+        """Note that a modem that crashed is back; a socket's error up to here was the crash's."""
+        if self.pop("sockets_shut", None):
+            self.pop("net_errno_110", None)
 
     def _note_status(self, stat: int, before: Value | None) -> None:
         if stat in REGISTERED:
@@ -86,6 +95,7 @@ class Facts(dict[str, Fact]):
                 for past in ("emm", "esm", "emm_last", "esm_last", "tried", "refused", "detached"):
                     self.pop(past, None)
             self.note("registered", 1)
+            self._note_restart()
             self.note("sim_ready", 1)
             self._searching_since, self._searches = None, False
             self.pop("drops", None)

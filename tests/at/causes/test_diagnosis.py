@@ -113,6 +113,9 @@ def test_a_socket_that_fails_since_the_modem_crashed_tells_of_no_server() -> Non
     failed = "[00:00:49.829,010] <err> net_http: send: -110"
     assert _causes(failed) == ["server-unreachable"]
     assert _causes(crashed, failed) == ["modem-crashed"]
+    for back in ("*** Booting nRF Connect SDK v3.1.0 ***", "+CEREG: 1"):
+        assert "server-unreachable" not in _causes(crashed, failed, back)
+        assert _causes(crashed, back, failed)[:2] == ["modem-crashed", "server-unreachable"]
 
 
 def test_the_troubles_are_sixty_and_more() -> None:
