@@ -23,7 +23,7 @@ _SIGNED = re.compile(
     re.ASCII,
 )
 # What each of the looks below has; most lines of a log have none of it.
-_MAY_NAME = re.compile(r"[0-9A-Fa-f]{4}(?:[ -]|[0-9A-Fa-f]{2})")
+_MAY_NAME = re.compile(r"[0-9A-Fa-f]{4}(?:[ -]|[0-9A-Fa-f]{2})|\+[1-9]")
 _SIGNED_SIGNS = ("eyJ", "2dn3", "MII", "MFkw")
 _ESCAPE_SEQUENCE = re.compile(r"(\x1b\[[0-?]*[ -/]*[@-~])")
 _UUID = re.compile(
@@ -46,9 +46,13 @@ _GROUPED = re.compile(
     re.ASCII,
 )
 _PHONE = re.compile(r'(?<=")\+[0-9]{7,15}(?=")')
-# As text writes one (ITU-T E.164); a length of time or of anything else has its unit behind it.
+# As text writes one (ITU-T E.164), in groups (E.123) or not; a length of time or of anything else
+# has its unit behind it.
 _WRITTEN_PHONE = re.compile(
-    r"(?<![\w+.,*/^-])\+[1-9][0-9]{7,14}(?!\w|[.,:][0-9]| ?(?:[mun]?s|bytes?|ticks?|Hz|%)\b)",
+    r"(?<![\w+.,*/^-])\+(?:[1-9][0-9]{7,14}"
+    r"|(?=(?:[ ()-]{0,2}[0-9]){8,15}(?![0-9]))[1-9][0-9]{0,2}"
+    r"(?:(?:[ -]\(?|\)[ -]?)[0-9]{1,8}){1,6})"
+    r"(?![\w-]|[.,:][0-9]|(?: [0-9]+)* ?(?:[mun]?s|bytes?|ticks?|Hz|%)\b)",
     re.ASCII,
 )
 _COUNTRIES = "234567"  # with these begin the codes of countries (ITU-T E.212), and so every IMSI
@@ -90,7 +94,7 @@ class Identifiers:
         if typed:
             text = _QUOTED.sub(lambda match: self._numbers(match.group()), text)
         else:
-            text = _WRITTEN_PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
+            text = _WRITTEN_PHONE.sub(self._phone, text)
             text = self._numbers(text)
         return self._known_replaced(text)
 
@@ -205,6 +209,10 @@ class Identifiers:
                 return self.made_up.phone(number)
         return number
 
+    def _phone(self, match: re.Match[str]) -> str:
+        digits = re.sub("[^0-9]", "", match.group())
+        return _in_groups(self.made_up.phone(f"+{digits}")[1:], match.group())
+
     def _numbers(self, text: str) -> str:
         return _LONG_NUMBER.sub(self._number, _GROUPED.sub(self._grouped, text))
 
@@ -212,10 +220,10 @@ class Identifiers:
         """Return a number that is written in groups as another one, in the same groups."""
         digits = re.sub("[- ]", "", match.group())
         if match["imei"]:
-            other = iter(self.made_up.imei(digits + luhn_digit(digits) * (len(digits) == 14)))
+            other = self.made_up.imei(digits + luhn_digit(digits) * (len(digits) == 14))
         else:
-            other = iter(self.iccid(digits))
-        return re.sub("[0-9]", lambda _: next(other), match.group())
+            other = self.iccid(digits)
+        return _in_groups(other, match.group())
 
     def _number(self, match: re.Match[str]) -> str:
         """Return a long number changed if it has the form of an IMEI, a card number or an EID."""
@@ -257,6 +265,12 @@ class Identifiers:
             case "phone":
                 return made.phone(text)
         return text
+
+
+def _in_groups(digits: str, groups: str) -> str:
+    """Return digits in the groups of another number."""
+    left = iter(digits)
+    return re.sub("[0-9]", lambda _: next(left), groups)
 
 
 def _is_fraction(match: re.Match[str]) -> bool:

@@ -68,6 +68,11 @@ NAMING = {
     ],
     "a caller in a log line": ["[00:00:01.000,000] <inf> sms: from +4917012345678: on\r\n"],
     "a caller in a line of nobody": ["SMS to +4917012345678.\r\n", "phone=+4917012345678\r\n"],
+    "a caller in groups": [
+        "SMS to +49 170 12345678.\r\n",
+        "call (+49-170-123-456-78) or +49 (170) 1234 5678\r\n",
+        "[00:00:01.000,000] <inf> sms: from +49 (0)170 1234 5678: on\r\n",
+    ],
     "a caller": ['+CMT: "+4917012345678","","26/03/14,12:00:00+04"\r\n'],
     "device id of a name": ['#XNRFCLOUD: 1,0,16842753,"pump 17"\r\n'],
     "sub of a name": ['AT%JWT=0,60,"pump 17"\r'],
@@ -87,7 +92,7 @@ NAMING = {
 }
 NAMES = re.compile(
     rf"{IMEI[:14]}|{IMSI}|{ICCID[:16]}|{UUID.replace('-', '-?')}|1234567890|17012345678|Ada|pump"
-    r"|265610|1234 567|Q0VSVA|QUFB|NX1|214365F7|2143658709|ABAB",
+    r"|265610|1234 567|170\W|345[- ]?6|Q0VSVA|QUFB|NX1|214365F7|2143658709|ABAB",
     re.IGNORECASE,
 )
 
@@ -105,6 +110,7 @@ NO_NAMES = [
     "[00:00:01.000,000] <inf> app: took 1700000000123456 ns\r\n",
     "[00:00:01.000,000] <dbg> clock: ahead by +12345678 ns, +123456789 ticks, +0012345678\r\n",
     "[00:00:01.000,000] <dbg> clock: 26/03/14+12345678, +123456789.5, a+12345678\r\n",
+    "[00:00:01.000,000] <dbg> adc: +10 -200 +300, +100 200 300 us, +1 2 3 4, 12:00 +0100 2026\r\n",
     "service 0000180a-0000-1000-8000-00805f9b34fb\r\n",
     'AT%XBANDLOCK=1,"1111111111111111111"\r',
     '#XSEND: "89014103211181157024A1B2"\r\n',
