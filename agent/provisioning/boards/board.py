@@ -147,7 +147,7 @@ class BoardPort(CredentialStore, Protocol):
         """
 
     async def set_mode(self, mode: int) -> None:
-        """Set the functional mode, and wait until the modem has taken it."""
+        """Set the functional mode, and wait until the modem has taken it. Raises WrongAnswer."""
 
     async def go_online(self) -> None:
         """Turn the radio on, and wait for the network. Raises ProvisioningFailed."""

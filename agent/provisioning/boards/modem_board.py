@@ -267,8 +267,14 @@ class ModemBoard:
         return made.token
 
     async def set_mode(self, mode: int) -> None:
-        """Set the functional mode; CFUN=4 answers once the modem has detached."""
+        """Set the functional mode; CFUN=4 answers once the modem has detached.
+
+        Raises WrongAnswer where the modem acknowledges it and does not take it.
+        """
         await self._modem.send(SetFunctionalMode(mode))
+        found = (await self._modem.send(ReadFunctionalMode())).fun
+        if found != mode:
+            raise board.WrongAnswer(f"it answers OK to AT+CFUN={mode:d}, and is in mode {found}")
 
     async def go_online(self) -> None:
         """Turn the radio on, and wait for the network. Raises ProvisioningFailed."""

@@ -131,7 +131,9 @@ class BoardRun:
             await asyncio.shield(asyncio.ensure_future(self._stop()))
             raise
         if failure := await self._restored():
-            outcome = replace(outcome, reason="; ".join(filter(None, [outcome.reason, failure])))
+            # Where that was the step that failed, it has failed once more: told once.
+            first = "" if self._step is ProvisioningStep.RESTORE else outcome.reason
+            outcome = replace(outcome, reason="; ".join(filter(None, [first, failure])))
         try:
             await self._conclude(outcome)
         except (AgentError, AtError) as error:

@@ -23,7 +23,7 @@ from agent.provisioning.running.batch import plan_boards, run_board
 from agent.provisioning.running.board_run import Station
 from at.driver.modem import Modem
 from at.protocol.errors import LinkLost
-from at.virtual.families import keys
+from at.virtual.families import functional_mode, keys
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,34 @@ async def test_the_mode_is_put_back_by_the_run_after_one_that_was_killed(
     async with station_of(standin, tmp_path) as station:
         await run_board(location, station, same_kit, lambda *_: None)
     assert (await board.read()).mode == 4
+    await modem.close()
+
+
+async def test_a_mode_that_the_modem_acknowledges_and_does_not_take_fails_the_run(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modem = Modem(Tray(tmp_path).transport("board0"))
+    await modem.open()
+    board = ModemBoard(modem)
+    await board.set_mode(1)
+
+    @asynccontextmanager
+    async def same_kit(_place: BoardLocation) -> AsyncIterator[ModemBoard]:
+        yield board
+
+    async with station_of(standin, tmp_path) as station:
+        [location] = Tray(tmp_path).locations(1)
+        with monkeypatch.context() as patched:
+            patched.setattr(functional_mode, "switch_on", lambda *_: None)
+            failed = await run_board(location, station, same_kit, lambda *_: None)
+        assert (failed.outcome, failed.step, failed.exit) == ("failed", "restore", 1)
+        assert failed.reason == (
+            "the modem's mode could not be put back: it answers OK to AT+CFUN=1, and is in mode 4"
+        )
+        assert (await board.read()).mode == 4
+        again = await run_board(location, station, same_kit, lambda *_: None)
+    assert (again.outcome, again.reason, again.writes) == ("unchanged", "", 0)
+    assert (await board.read()).mode == 1
     await modem.close()
 
 
