@@ -177,10 +177,13 @@ class BoardRun:
             identity = Identity(board.uuid, board.imei, device_id)
             await self._roll_call.answer(self._location, identity)
             history = await self._ledger.claim(board, goal)
-            relabelled = await self._ledger.bind_label(self._station.relabel)
         if history.mode_before is not None and not left_by_run(board.mode, goal):
             self._offline.forget(board.mode)
         plan = await plan_board(self._port, board, goal, history)
+        # A refused clone gives the board that it says it is no label.
+        is_clone = history.imei not in {"", board.imei}
+        if not (refused or (plan.refusal and is_clone)):
+            relabelled = await self._ledger.bind_label(self._station.relabel)
         if not (plan.has(ProvisioningStep.OFFLINE) or plan.has(ProvisioningStep.ONLINE)):
             self._offline.resume(plan.restore_mode)
         if plan.refusal:
