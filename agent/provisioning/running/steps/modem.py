@@ -183,20 +183,25 @@ class CredentialSteps(Struct, frozen=True):
             certificate = x509.load_pem_x509_certificate(record.certificate.encode())
             if certificates.public_key_of(certificate) != record.public_key:
                 raise WrongAnswer("the certificate is for another key than the board's")
-        tag, wrong = goal.security_tag, {}
+        tag, wrong, other = goal.security_tag, [], []
         for kind, digest in due.items():
             found = listed.get((tag, kind), "")
             if found.upper() != digest.upper():
-                wrong[kind] = (
+                wrong.append(
                     f"tag {tag}, {CREDENTIAL_NAMES[kind]}: the modem lists "
                     f"{found[:16] or 'nothing'}, written was {digest[:16]}"
                 )
+                if found:
+                    other.append(f"--replace {tag}:{kind}")
         if wrong:
-            allow = " ".join(f"--replace {tag}:{kind}" for kind in wrong)
-            raise WrongAnswer(
-                "; ".join(wrong.values()),
-                hint=f"line ends may have been changed on the way; `{allow}` writes it again",
+            hint = (
+                "the modem acknowledged what it did not keep: run the same command again, which "
+                "writes it again"
             )
+            if other:
+                allow = " ".join(other)
+                hint = f"line ends may have been changed on the way; `{allow}` writes it again"
+            raise WrongAnswer("; ".join(wrong), hint=hint)
 
     async def _on_this_board(
         self, step: ProvisioningStep, detail: str, write: Callable[[], Awaitable[T]]

@@ -15,6 +15,8 @@ from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import run_board
+from at.virtual import kit
+from at.virtual.families import credentials
 
 
 async def test_a_refused_write_is_a_failure_with_its_reason(
@@ -27,6 +29,24 @@ async def test_a_refused_write_is_a_failure_with_its_reason(
     assert outcome.outcome == "failed"
     assert outcome.step in {"ca-chain", "key"}
     assert outcome.reason == record.reason != ""
+
+
+async def test_a_write_that_was_acknowledged_and_not_kept_is_made_good_by_a_rerun(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tray = Tray(tmp_path)
+    async with station_of(standin, tmp_path) as station:
+        with monkeypatch.context() as patched:
+            patched.setattr(credentials, "_write", lambda *_: kit.ok())
+            [failed] = await provision(station, tray, 1)
+        assert (failed.outcome, failed.step) == ("failed", "verify")
+        assert "the modem lists nothing" in failed.reason
+        assert failed.hint == (
+            "the modem acknowledged what it did not keep: run the same command again, which "
+            "writes it again"
+        )
+        [again] = await provision(station, tray, 1)
+    assert (again.outcome, again.reason, again.writes) == ("done", "", 2)
 
 
 async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
