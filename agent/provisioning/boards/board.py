@@ -156,7 +156,7 @@ class BoardPort(CredentialStore, Protocol):
         """Have the board take the service's commands. Raises ProvisioningFailed."""
 
     async def set_clock(self, now: datetime) -> None:
-        """Set the modem's clock."""
+        """Set the modem's clock. Raises WrongAnswer."""
 
 
 class BoardSwapped(RefusedByRule):

@@ -289,8 +289,13 @@ class ModemBoard:
         await take_commands(self._modem)
 
     async def set_clock(self, now: datetime) -> None:
-        """Set the modem's clock."""
+        """Set the modem's clock. Raises WrongAnswer where the modem does not take it."""
         await self._modem.send(SetClock(clock_text(now)))
+        if not await self._has_time():
+            raise board.WrongAnswer(
+                "it answers OK to AT+CCLK, and knows no time",
+                hint="`cellagent modem on` has the network set it",
+            )
 
     async def _has_time(self) -> bool:
         try:

@@ -49,6 +49,18 @@ async def test_a_write_that_was_acknowledged_and_not_kept_is_made_good_by_a_reru
     assert (again.outcome, again.reason, again.writes) == ("done", "", 2)
 
 
+async def test_a_clock_that_the_modem_acknowledges_and_does_not_take_is_not_to_be_set_again(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kit.VirtualKit, "modem_time", lambda _kit: None)
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, Tray(tmp_path), 1)
+    assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "clock", 1)
+    assert outcome.reason == "it answers OK to AT+CCLK, and knows no time"
+    assert "--set-clock" not in outcome.hint
+    assert "`cellagent modem on`" in outcome.hint
+
+
 async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
     standin: StandIn, tmp_path: Path
 ) -> None:
