@@ -141,7 +141,7 @@ _HINTS: dict[int, str] = {
     51: "this firmware was built without the command: use another build",
     127: """`cellagent modem at AT+CFUN=4 'AT+CGDCONT=0,"IP","APN"' AT+CFUN=1`""",
     513: "nothing is there by that tag and type: `cellagent modem at 'AT%CMNG=1'` lists what is",
-    514: "this item may not be read, used or changed: a private key never leaves the modem",
+    514: "this item may not be read, used or changed; a private key, for one, is never read",
     515: "delete credentials that are no longer needed, then try again",
     516: "wait until the connection is idle (AT+CSCON?), then try again",
     518: "`cellagent modem off --flight`, then try again",

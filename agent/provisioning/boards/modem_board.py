@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _INVALID_CONTENT = 527
 _NOT_FOUND = 513
+_NOT_ALLOWED = 514
 _ATTEST = "AT%ATTESTTOKEN"
 _NO_TIME = "`--set-clock` sets it from this host's; `cellagent modem on`, the network's"
 _NO_KEYS = IdentityKeys()
@@ -180,12 +181,14 @@ class ModemBoard:
         return await likeliest_cause(self._modem)
 
     async def write(self, tag: int, kind: int, content: str) -> None:
-        """Write a credential; a refusal names the defect of its content, if that has one."""
+        """Write a credential; a refusal says what of it is wrong: its place, or its content."""
         try:
             await self._modem.send(WriteCredential(tag, kind, content))
         except CommandRejected as refusal:
             if refusal.code == _INVALID_CONTENT and (defect := defect_in(str(kind), content)):
                 refusal.hint = f"{refusal.hint}; {defect}"
+            if refusal.code == _NOT_ALLOWED:
+                refusal.hint = f"tag {tag} takes none of ours: `--security-tag TAG` names another"
             raise
 
     async def delete(self, tag: int, kind: int) -> None:

@@ -31,6 +31,17 @@ async def test_a_refused_write_is_a_failure_with_its_reason(
     assert outcome.reason == record.reason != ""
 
 
+async def test_a_write_to_a_tag_that_takes_none_says_how_to_name_another(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path, faults=("cmng-refused=514",))
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+    assert (outcome.outcome, outcome.step) == ("failed", "ca-chain")
+    assert "private key" not in outcome.hint
+    assert "`--security-tag TAG`" in outcome.hint
+
+
 async def test_a_write_that_was_acknowledged_and_not_kept_is_made_good_by_a_rerun(
     standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
