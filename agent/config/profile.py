@@ -97,6 +97,12 @@ TrayLayout = Annotated[
     str,
     msgspec.Meta(pattern=r"^([1-9][0-9]?x[1-9][0-9]?)?$", description="columns and rows as 4x4"),
 ]
+DeviceTag = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[^|]+$", description="any text without `|`, which stands between two tags"
+    ),
+]
 PathInProject = Annotated[
     str,
     msgspec.Meta(
@@ -368,7 +374,7 @@ class ProvisioningSettings(Section, frozen=True):
     then kits of the nRF91 come by `onboard` (with a certificate) or `attestation`."""
     firmware_types: tuple[str, ...] = ("APP", "MODEM")
     """What `onboard` says that the device can be updated with. Example: APP,MODEM,BOOT"""
-    tags: tuple[str, ...] = ()
+    tags: tuple[DeviceTag, ...] = ()
     """The tags that `onboard` gives the device. Example: bench,line-3"""
     sub_type: str = ""
     """The sub-type that `onboard` gives the device. Example: tracker"""

@@ -16,6 +16,7 @@ MISTAKES = [
     ("profils = 3", "'profils'", "profiles"),
     ("[profiles.x.fota]\nrequire = 'intakt'", "fota.require", "'intact'"),
     ("[profiles.x.fota]\ndigests = ['a1']", "fota.digests", "64 hex digits"),
+    ("[profiles.x.provisioning]\ntags = ['a|b']", "provisioning.tags", "text without `|`"),
     ("[profiles.x.location]\nwifi = 'wpa_supplicant'", "location.wifi", "networkmanager"),
     ("[profiles.x.kit]\nbaud = '9600'", "kit.baud", ""),
     ("[profiles.x.kit]\nbaud = -1", "kit.baud", ""),
