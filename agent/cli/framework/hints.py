@@ -21,7 +21,7 @@ import click
 from agent.cli.framework.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
@@ -36,17 +36,20 @@ _MOST_PATHS = 3
 _MEANT = re.compile(r"did you mean '([^']+)'\?")
 
 
-def pasteable_hint(hint: str, message: str, session: Session, port: str = "") -> str:
+def pasteable_hint(
+    hint: str, message: str, session: Session, port: str = "", others: Collection[str] = ()
+) -> str:
     """Return a hint whose commands are whole, with profile and port as this one was given them.
 
-    `port` is that of the kit, where there are several. A hint that sends people to the profile
-    names it in any case. The word for which `message` and hint name another is corrected in the
-    command that was typed.
+    `port` is that of the kit, where there are several, and `others` those of the others: the
+    command that was typed for all of them becomes one for this kit alone. A hint that sends people
+    to the profile names it in any case. The word for which `message` and hint name another is
+    corrected in the command that was typed.
     """
     from agent.daemon.status import pasteable
 
     hint = pasteable(hint or _of_the_key(message), "", port)
-    hint = _OPTION.sub(lambda found: _typed_with(found[1]), hint)
+    hint = _OPTION.sub(lambda found: _typed_with(found[1], port, others), hint)
     hint = _MEANT.sub(lambda found: _meant(found[1], message) or found[0], hint)
     if "loaded" in vars(session):
         hint = _TO_THE_PROFILE.sub(rf"\g<0> --profile {shlex.quote(session.loaded.name)}", hint)
@@ -145,24 +148,39 @@ _COMMON = {"--json": 0, "--verbose": 0, "-v": 0, "-vv": 0, "--profile": 1, "--po
 def _options_last() -> str:
     """Return the command that was typed, its common options at its end; "" if they are there."""
     words, dashes, rest = _parted(sys.argv[1:])
-    moved: list[str] = []
-    kept: list[str] = []
-    while words:
-        name, equals, _ = words[0].partition("=")
-        count = 1 + (0 if equals else _COMMON.get(name, 0))
-        (moved if name in _COMMON else kept).extend(words[:count])
-        del words[:count]
+    moved, kept = _without(_COMMON, words)
     line = [*kept, *moved, *dashes, *rest]
     return shlex.join(["cellagent", *line]) if kept and line != sys.argv[1:] else ""
+
+
+def _without(
+    options: Mapping[str, int], words: list[str], others: Collection[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Return these options, with the words that follow each, and `others`; and the words left."""
+    taken: list[str] = []
+    left: list[str] = []
+    while words:
+        name, equals, _ = words[0].partition("=")
+        count = 1 + (0 if equals else options.get(name, 0))
+        (taken if name in options or name in others else left).extend(words[:count])
+        words = words[count:]
+    return taken, left
 
 
 _REPEATED = frozenset({"--relabel", "--replace", "--take-over"})
 """The options of our hints that may be given more than once: what was typed of them stays."""
 
 
-def _typed_with(options: str) -> str:
+_OF_SEVERAL = {"--all": 0, "--expect": 1}
+"""The options that choose or count several kits, with the number of words that follow each."""
+
+
+def _typed_with(options: str, port: str, others: Collection[str]) -> str:
     """Return the command that was typed, with options that it lacks or has with another value."""
     words, dashes, rest = _parted(sys.argv[1:])
+    if others:
+        words, rest = _without(_OF_SEVERAL, words, others)[1], _without({}, rest, others)[1]
+        rest += [] if port in [*words, *rest] else [port]
     for name, *values in _each(shlex.split(options)):
         for at, word in enumerate(words):
             typed, equals, value = word.partition("=")

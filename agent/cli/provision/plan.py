@@ -42,24 +42,27 @@ async def command(session: Session, **values: object) -> int:
             boards = await plan_boards(locations, goal, ledger, open_board)
     finally:
         ledger.close()
+    known = {board.location.port for board in boards}
     for board in boards:
+        plan, port = board.plan, board.location.port
+        hint = pasteable_hint(plan.hint, plan.refusal, session, port, known - {port})
         if session.json:
-            emit(_as_json(board, session))
+            emit(_as_json(board, hint))
         else:
-            _show(board, session)
+            _show(board, hint)
     if not session.json and len(boards) > 1:
         writes = sum(board.plan.writes for board in boards)
         say(f"{counted(len(boards), 'boards')}, {counted(writes, 'writes')}")
     return max((board.exit for board in boards), default=ResourceUnavailable.exit_code)
 
 
-def _as_json(board: PlannedBoard, session: Session) -> dict[str, object]:
+def _as_json(board: PlannedBoard, hint: str) -> dict[str, object]:
     return {
         "board": asdict(board.location),
         "device_id": board.device_id,
         "uuid": board.uuid,
         "refusal": board.plan.refusal or None,
-        "try": _hint(board, session),
+        "try": hint,
         "steps": [
             {"step": one.step.value, "words": one.words, "writes": one.writes}
             for one in board.plan.steps
@@ -69,7 +72,7 @@ def _as_json(board: PlannedBoard, session: Session) -> dict[str, object]:
     }
 
 
-def _show(board: PlannedBoard, session: Session) -> None:
+def _show(board: PlannedBoard, hint: str) -> None:
     location, plan = board.location, board.plan
     say(": ".join(filter(None, [location.slot or location.port, board.device_id])))
     for number, one in enumerate(plan.steps, 1):
@@ -78,9 +81,5 @@ def _show(board: PlannedBoard, session: Session) -> None:
         say(f"  no: {plan.refusal}")
     else:
         say(f"  {counted(plan.writes, 'credential writes')}")
-    if hint := _hint(board, session):
+    if hint:
         say(f"  try: {hint}")
-
-
-def _hint(board: PlannedBoard, session: Session) -> str:
-    return pasteable_hint(board.plan.hint, board.plan.refusal, session, board.location.port)

@@ -211,8 +211,11 @@ class BenchView:
         """Return an outcome's hint, for this board alone or for all that failed like it."""
         if not end.hint:
             return ""
-        port = end.location.port if alone else ""
-        return pasteable_hint(end.hint, end.reason, self._session, port)
+        port, others = "", set[str]()
+        if alone:
+            port = end.location.port
+            others = {slot.location.port for slot in self._tray.slots.values()} - {"", port}
+        return pasteable_hint(end.hint, end.reason, self._session, port, others)
 
 
 class _OncePerRun(logging.Filter):

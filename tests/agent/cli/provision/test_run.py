@@ -498,7 +498,12 @@ async def test_boards_that_know_no_time_are_told_of_the_option_that_gives_it(
             assert one in line["try"]
             assert one in shown.out
         pasted = untimed[0]["try"].partition("`cellagent provision ")[2].partition("`")[0]
+        place = untimed[0]["board"]["port"]
+        assert shlex.split(pasted) == ["run", place, "--json", "--set-clock"]
         done = await provision(*shlex.split(pasted))
+        assert [line["board"]["port"] for line in boards_of(done)] == [place]
+        for port in ports(kits):
+            assert f"`cellagent provision run {port} --set-clock`" in shown.out
     assert done.code == 0, done.out + done.err
 
 
