@@ -215,8 +215,10 @@ def _wrapped(indent: str, text: str) -> list[str]:
 def _facts(each: ConcernStatus, now: datetime) -> str:
     match each:
         case LinkStatus():
-            held = f"held by {each.held_by}" if each.held_by else None
-            words = (each.firmware, each.dialect, held, each.busy_with, *_measured(each))
+            # What its phase says of who holds the kit is not said again.
+            told = each.held_by and each.held_by in (each.trouble or "")
+            busy_with = None if told else each.busy_with
+            words = (each.firmware, each.dialect, busy_with, *_measured(each))
             return ", ".join(filter(None, words))
         case ConsoleStatus():
             return ", ".join(_console(each, now))

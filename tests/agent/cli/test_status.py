@@ -83,6 +83,18 @@ def test_trouble_has_its_age_its_reason_and_what_to_try_within_eighty_columns() 
     assert reason in " ".join(line.strip() for line in lines)
 
 
+def test_who_holds_a_kit_is_said_once() -> None:
+    who = "west (PID 5)"
+    held = {"held_by": who, "busy_with": f"held by {who}", "firmware": "2.0.4"}
+    for trouble, line in (
+        (f"its port, let go for {who}", f"waiting for its port, let go for {who}, 2.0.4"),
+        (None, f"2.0.4, held by {who}"),
+    ):
+        phase = "waiting" if trouble else "well"
+        link = concern("link", "unknown", **held, **{"phase": phase, "trouble": trouble})
+        assert f"  ??  link         {line}" in list(lines_of(status(link), NOW))
+
+
 def test_the_same_thing_to_try_stands_once() -> None:
     troubles = [
         concern(name, "trouble", trouble="nothing listens", **{"try": "`cellagent cloud serve`"})
