@@ -91,7 +91,7 @@ def test_who_holds_a_kit_is_said_once() -> None:
         (None, f"2.0.4, held by {who}"),
     ):
         phase = "waiting" if trouble else "well"
-        link = concern("link", "unknown", **held, **{"phase": phase, "trouble": trouble})
+        link = concern("link", "unknown", **held, phase=phase, trouble=trouble)
         assert f"  ??  link         {line}" in list(lines_of(status(link), NOW))
 
 
