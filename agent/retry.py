@@ -17,8 +17,8 @@ RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """408 and 425 ask for another try; the others are what the vendor's own clients repeat."""
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
-# The service says itself that it did not take the request: safe even for what may not repeat.
-_NOT_TAKEN = frozenset({425, 429, 503})
+NOT_TAKEN_STATUSES = frozenset({425, 429, 503})
+"""The service says itself that it did not take the request: safe even for what may not repeat."""
 
 
 class RetryPolicy(Struct, frozen=True):
@@ -78,7 +78,7 @@ def wait_before_retry(
         return None
     if error.status is not None and error.status not in RETRIED_STATUSES:
         return None
-    if not repeatable and error.sent and error.status not in _NOT_TAKEN:
+    if not repeatable and error.sent and error.status not in NOT_TAKEN_STATUSES:
         return None
     asked = error.retry_after_s or 0.0
     if asked > policy.longest_s:

@@ -35,6 +35,8 @@ async def upload_file(
     with file_source(path, compress=compress) as source:
         async with session.client() as client:
             journal = _journal(session.configuration, client, upload, source)
+            if again and journal.progress is not None and journal.progress.commit_sent:
+                journal.save(None)
             before = "" if again else journal.committed
             if not before:
                 _note_resumed(journal, source)

@@ -17,7 +17,7 @@ from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest import storage, uploads
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.upload_journal import UploadJournal, UploadProgress
-from agent.retry import backoff_s
+from agent.retry import NOT_TAKEN_STATUSES, backoff_s
 
 Progress = Callable[[int, int], None]
 """Called with the bytes sent and the size of the file; less is sent again after a break."""
@@ -92,7 +92,9 @@ async def transfer(
 
     A storage that asks for a longer wait than LONGEST_WAIT_S is left to the caller.
     With a `journal` it continues where an earlier run was interrupted: with the first missing
-    part, or with the commit. The URL for a whole file is used for one try only.
+    part, or with the commit. The URL for a whole file is used for one try only. A token commits
+    once: if it is refused after a commit without an answer, the file may be there. That is raised
+    as AgentError, and the journal keeps it.
     """
     journal = journal or UploadJournal()
     resumed = journal.progress is not None
@@ -102,12 +104,12 @@ async def transfer(
         try:
             if not state.whole:
                 await _put(client.transport, state, source, journal, progress)
-            await _commit(client, upload, source, state)
+            await _commit(client, upload, source, state, journal)
             return
         except errors.Unavailable as error:
-            if state.whole:
+            if state.whole and not state.commit_sent:
                 raise  # the client has retried the commit: a later run continues with it
-            if isinstance(error, storage.UploadUrlExpired) or not state.part_urls:
+            if isinstance(error, storage.UploadUrlExpired) or not (state.whole or state.part_urls):
                 journal.save(None)
             asked_s = error.retry_after_s or 0.0
             in_vain = isinstance(error, errors.NothingListens | errors.Untrusted)
@@ -178,16 +180,37 @@ async def _put(
 
 
 async def _commit(
-    client: HttpClient, upload: Upload, source: UploadSource, state: UploadProgress
+    client: HttpClient,
+    upload: Upload,
+    source: UploadSource,
+    state: UploadProgress,
+    journal: UploadJournal,
 ) -> None:
-    await client.send(
-        uploads.CommitUpload(
-            upload.kind,
-            state.token,
-            name=source.name,
-            md5=source.md5,
-            details=upload.details or {},
-            project=upload.project,
-            request_id=upload.request_id,
-        )
+    sent_before = state.commit_sent
+    state.commit_sent = True
+    journal.save(state)  # before it is sent: this process may end before the answer
+    commit = uploads.CommitUpload(
+        upload.kind,
+        state.token,
+        name=source.name,
+        md5=source.md5,
+        details=upload.details or {},
+        project=upload.project,
+        request_id=upload.request_id,
     )
+    try:
+        await client.send(commit)
+    except errors.Unavailable as error:
+        if not error.sent or error.status in NOT_TAKEN_STATUSES:
+            state.commit_sent = sent_before
+            journal.save(state)
+        raise
+    except (errors.NotFound, errors.InvalidRequest) as error:
+        if not sent_before:
+            raise
+        raise errors.AgentError(
+            f"{source.name}: the answer to its commit was lost, and the token of the upload is now "
+            f"refused: the service has the file, or the upload has expired ({error})",
+            hint="look whether it is there; if not, the same command with --again sends it anew",
+            status=error.status,
+        ) from error

@@ -26,6 +26,8 @@ class UploadProgress(msgspec.Struct, kw_only=True):
     """The ETags of the parts that have arrived, from the first on."""
     whole: bool = False
     """All bytes have arrived: only the commit is missing."""
+    commit_sent: bool = False
+    """It may have arrived: its answer did not."""
 
 
 class _Record(msgspec.Struct, kw_only=True):

@@ -145,6 +145,7 @@ class CommitUpload(_UploadCall, StatusCall):
     """
 
     accepts: ClassVar[frozenset[int]] = frozenset({409})
+    repeatable: ClassVar[bool] = False  # its token is refused if it has arrived
 
     kind: FileKind
     token: str = field(repr=False)

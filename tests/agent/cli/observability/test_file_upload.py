@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from command_line import json_objects as cellagent
+from observability import with_token
 
 from agent.standin.faults import set_faults
 
@@ -51,3 +52,21 @@ async def test_an_upload_that_failed_at_its_end_says_that_it_goes_on_from_there(
     code, _, said = await cellagent(*arguments)
     assert code == 0
     assert "an earlier run has sent all of it; going on from there" in said
+
+
+@pytest.mark.contract("O5.3", "O5.6")
+async def test_a_commit_whose_answer_was_lost_is_told_as_it_stands(online, tmp_path):
+    path = tmp_path / "report.zip"
+    path.write_bytes(bytes(1000))
+    arguments = ("report", "file", str(path), "--kind", "bugreport")
+    set_faults(online.cloud, ["connection-reset=after*1@POST /api/v0/upload/bugreport"])
+    for _ in range(2):
+        code, (told,), _ = await cellagent(*arguments)
+        assert code == 1
+        assert "the service has the file, or the upload has expired" in told["error"]["message"]
+        assert "--again" in told["error"]["try"]
+    caller = with_token(online)
+    assert len(await caller.data("~/files")) == 1
+    code, (told,), _ = await cellagent(*arguments, "--again")
+    assert (code, told["uploaded"]) == (0, "report.zip")
+    assert len(await caller.data("~/files")) == 2

@@ -16,7 +16,7 @@ from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Host
 from agent.config.secrets import Secret
-from agent.errors import BadAnswer, InvalidRequest, Unavailable, Unreachable
+from agent.errors import AgentError, BadAnswer, InvalidRequest, Unavailable, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.observability.ingest.device_identity import DeviceIdentity
 from agent.observability.ingest.transfer import Upload, file_source, transfer
@@ -135,7 +135,9 @@ async def test_what_is_there_whole_is_only_committed(client, tmp_path):
     transport.breaks = ["POST bugreport"]
     with file_source(report) as source:
         with pytest.raises(Unreachable):
-            await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
+            await transfer(
+                client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path), tries=1
+            )
         transport.sent.clear()
         await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
     assert transport.sent == ["POST bugreport"]
@@ -213,15 +215,36 @@ async def test_parts_whose_completion_was_lost_are_put_together_again_and_commit
     assert len(cloud.cloud.table(PARTS)) == 0
 
 
-async def test_a_commit_whose_answer_was_lost_is_not_a_second_file(client, tmp_path):
+@pytest.mark.parametrize("tries", [1, 2], ids=["of an earlier run", "of this run"])
+async def test_a_commit_whose_answer_was_lost_is_not_a_second_file(client, tmp_path, tries):
     report = tmp_path / "report.zip"
     report.write_bytes(bytes(1000))
     transport, path = transport_of(client), tmp_path / "x.json"
     transport.loses = ["POST bugreport"]
+
+    async def run() -> None:
+        journal = UploadJournal(path)
+        upload = Upload(FileKind.BUG_REPORT)
+        await transfer(client, upload, source, journal=journal, tries=tries, wait=no_wait)
+
     with file_source(report) as source:
-        with pytest.raises(Unreachable):
-            await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
-        await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=UploadJournal(path))
+        if tries == 1:
+            with pytest.raises(Unreachable):
+                await run()
+        for _ in range(2):  # it stays so, however often it is tried
+            with pytest.raises(AgentError, match="the service has the file, or the upload has exp"):
+                await run()
+    assert transport.sent.count("PUT storage") == 1
+
+
+async def test_a_commit_that_was_not_taken_is_sent_again(cloud, client, tmp_path):
+    report = tmp_path / "report.zip"
+    report.write_bytes(bytes(1000))
+    await cloud.control({"faults": ["connection-reset=before*1@POST /api/v0/upload/bugreport"]})
+    with file_source(report) as source:
+        await transfer(client, Upload(FileKind.BUG_REPORT), source, wait=no_wait)
+    sent = transport_of(client).sent
+    assert sent == ["POST upload", "PUT storage", "POST bugreport", "POST bugreport"]
 
 
 async def test_a_refusal_is_not_tried_again(client, tmp_path):
