@@ -17,7 +17,6 @@ from at.causes.line_content import (
     result_in,
     split_command,
     values_of,
-    with_commas,
 )
 from at.causes.table import Table, Words
 from at.causes.written_pem import defect_of
@@ -65,7 +64,7 @@ class Evidence:
     def add(self, text: str, number: int, at_s: float | None = None) -> None:
         """Add a line, or a text in quotes over several of them, with its time in seconds."""
         self._facts.at_s = at_s
-        whole = with_commas(text)
+        whole = text
         if not text.isascii() and "CMNG" not in text:  # there they are a credential's defect
             whole = whole.translate(_STRAIGHT)
         lines = zip(text.split("\n"), whole.split("\n"), strict=True)

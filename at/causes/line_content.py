@@ -28,22 +28,12 @@ _WORDS = (
     re.compile(r".*(?:\bAT<|<<|\bRX:?|<-|→)\W*(OK|ERROR)(?=$|\W)"),
 )
 _WORD_BEHIND = re.compile(r".*\s(OK|ERROR)\W*$", re.DOTALL)
-_SPACED = re.compile(r"(_received_command: [+%#][A-Z]\w*: ) ([\d\"].*)", re.IGNORECASE)
-"""What Zephyr's modem_chat logs of an answer: its name, and its fields with blanks between."""
-_BETWEEN = re.compile(r"(\"[^\"]*\"?)| ")
 _HIDDEN = re.compile(r'"[0-9A-F]*[X*?]+[0-9A-FX*?]*"', re.IGNORECASE)
 """A value that the one who keeps the log made unreadable."""
 _TAIL = re.compile(
     r"\s{2,}.*|,?\s+[a-z]{2}.*|,?\s*\.\.\..*|\s*(?:<|\\r|\\n|[}\]|]|[␍␊]|\bOK\b|\bERROR\b).*",
     re.DOTALL,
 )
-
-
-def with_commas(text: str) -> str:
-    """Return a text with the commas that Zephyr's modem_chat took out of an answer's fields."""
-    return _SPACED.sub(
-        lambda found: found[1] + _BETWEEN.sub(lambda one: one[1] or ",", found[2].rstrip()), text
-    )
 
 
 def command_in(text: str) -> tuple[str, str]:

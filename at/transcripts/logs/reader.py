@@ -15,7 +15,7 @@ from itertools import chain, islice
 from at.protocol.errors import TranscriptError
 from at.protocol.line.items import final_result
 from at.transcripts.logs import shapes
-from at.transcripts.logs.shapes import COMMAND, KIT_LOG, NAMED_ANSWER, Rest, Shape
+from at.transcripts.logs.shapes import COMMAND, KIT_LOG, KIT_MARK, NAMED_ANSWER, Rest, Shape
 from at.transcripts.logs.wrapping import literals, unwrapped
 from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.steps import Direction
@@ -147,6 +147,8 @@ class _Head:
     """A line of the file: what stands behind time, level and channel, and the whole."""
 
     text: str
+    log: str
+    """The whole line of the kit's log, if `text` is what stands behind a mark in it."""
     at_s: float | None
     raw: str
     number: int
@@ -154,9 +156,10 @@ class _Head:
 
 def _without_leads(line: str, number: int) -> _Head:
     text = raw = _COLOUR.sub("", line).replace("\x00", "")
-    at_s: float | None = None
+    log, at_s = "", None
     leads = list(shapes.LEADS)
-    while not (kit_log := KIT_LOG.match(text)):
+    while not (kit_log := KIT_LOG.match(text)) or KIT_MARK.match(text):
+        log = log or (text.strip() if kit_log else "")
         match = next(filter(None, (lead.match(text) for lead in leads)), None)
         if match is None:
             break
@@ -165,7 +168,7 @@ def _without_leads(line: str, number: int) -> _Head:
         at_s = _seconds(match) if at_s is None else at_s
     if kit_log and at_s is None and kit_log[1] and (clock := shapes.CLOCK.match(kit_log[1])):
         at_s = _seconds(clock)
-    return _Head(text.strip(), at_s, raw, number)
+    return _Head(text.strip(), log, at_s, raw, number)
 
 
 def _seconds(match: re.Match[str]) -> float | None:
@@ -201,14 +204,18 @@ def _score(shape: Shape, heads: Iterable[_Head]) -> int:
 def _sides(shape: Shape, heads: Iterable[_Head]) -> Iterator[tuple[Side, str]]:
     """Yield the side of each line, marked or not, and the line without its mark."""
     for head in heads:
-        yield from (_by_rest(shape, side, text) for side, text in _marked(shape, head.text))
+        yield from (_by_rest(shape, side, text) for side, text in _marked(shape, head))
 
 
-def _marked(shape: Shape, line: str) -> list[tuple[Side | None, str]]:
+def _marked(shape: Shape, head: _Head) -> list[tuple[Side | None, str]]:
     """Return the side that a line's mark says, None if it has none, and the line without it.
 
-    Literals of Python may be several.
+    Literals of Python may be several. A mark in the kit's own log says nothing where the lines that
+    have none are the port's.
     """
+    if head.log and shape.rest in _OF_THE_KIT:
+        return [(Side.LOG, head.log)]
+    line = head.text
     if shape.rest is Rest.LITERALS and (texts := literals(line)):
         return [(direction and Side[direction.name], text.strip()) for direction, text in texts]
     patterns = ((Side.SENT, shape.sent), (Side.RECEIVED, shape.received), (Side.LOG, shape.noise))
@@ -216,7 +223,7 @@ def _marked(shape: Shape, line: str) -> list[tuple[Side | None, str]]:
         if pattern is not None and (match := pattern.fullmatch(line)):
             return [(side, match["text"].strip())]
     is_log = shape.rest is Rest.LITERALS or KIT_LOG.match(line)
-    return [(Side.LOG if is_log else None, line)]
+    return [(Side.LOG if is_log or head.log else None, head.log or line)]
 
 
 def _by_rest(shape: Shape, side: Side | None, text: str) -> tuple[Side, str]:
@@ -234,7 +241,7 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
         side is not Side.LOG and bool(COMMAND.match(text) or NAMED_ANSWER.match(text))
         for side, text in _sides(shape, heads)
     )
-    others = [head for head in heads if not KIT_LOG.match(head.text)]
+    others = [head for head in heads if not (head.log or KIT_LOG.match(head.text))]
     kinds = [
         (sum(bool(kind.line.match(one.raw) or kind.line.match(one.text)) for one in others), kind)
         for kind in shapes.FOREIGN
@@ -246,7 +253,7 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
             f"this looks like {kind.name}: no log of a modem's AT commands that can be read",
             hint=_READ,
         )
-    if at_lines or any(KIT_LOG.match(head.text) for head in heads):
+    if at_lines or len(others) < len(heads):
         return
     if within := next((head for head in heads if _COMMAND_WITHIN.search(head.text)), None):
         raise TranscriptError(
@@ -269,7 +276,7 @@ class _Joiner:
     def lines(self, heads: Iterable[_Head]) -> Iterator[LogLine]:
         """Yield the records, oldest first."""
         for head in heads:
-            for side, text in _marked(self._shape, head.text):
+            for side, text in _marked(self._shape, head):
                 for piece, answers in _pieces(side, text):
                     later = Side.RECEIVED if answers else side
                     yield from self._line(later, piece, head)

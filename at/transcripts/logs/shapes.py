@@ -23,6 +23,12 @@ NAMED_ANSWER = re.compile(_NAMED)
 KIT_LOG = re.compile(r"(?:\[([0-9][0-9:., T-]{4,30})\] ?)?<(?:inf|wrn|err|dbg)> (?!\[\d{9})")
 """How a log line of the kit's own firmware begins: its time is the kit's, not the terminal's."""
 
+KIT_MARK = re.compile(
+    rf"{KIT_LOG.pattern}(?:[\w.]+: )+?"
+    r"(?=(?:AT)?[<>] |sending: AT|modem_chat_\w*receive\w+: )"
+)
+"""What stands before the mark of a direction, if the kit's own firmware wrote it to its log."""
+
 
 class Rest(Enum):
     """What a line without a mark is."""
@@ -70,7 +76,10 @@ def _after(mark: str) -> re.Pattern[str]:
 
 _TOOL = r"(?:modem|serial|uart\d?|at)\s*"
 OUT = r"TX|SENT|SEND(?:ING)?|WRITE|WRITING|WROTE|OUT"
-IN = r"RX|RECEIVED?|RECV|RECEIVING|READ(?:ING|_UNTIL|LINE)?|IN"
+IN = (
+    r"RX|RECEIVED?|RECV|RECEIVING|READ(?:ING|_UNTIL|LINE)?|IN"
+    r"|MODEM_CHAT_\w+_(?:RECEIVED_COMMAND|COMMAND_RECEIVED)"
+)
 """Words of a direction, as the host sees it."""
 _HOST, _MODEM = "HOST|PC|MCU|DTE", "MODEM|DEVICE|DEV|DUT|DCE"
 _ASKS, _ANSWERS = "(?:AT )?(?:COMMAND|CMD)|REQUEST|REQ", "(?:AT )?RESPONSE|RESP|RSP|REPLY|ANSWER"
@@ -140,6 +149,7 @@ GitLab names the stream behind it.
 """
 LEADS = (
     CLOCK,
+    KIT_MARK,
     re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})(?: \d+\.\d+)?\]\s*"),
     re.compile(r"@(?P<plain>\d{1,9}\.\d{1,9})\s+(?=[<>])"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT

@@ -1,4 +1,7 @@
-"""Takes a log's text out of what it is wrapped in: HTML, a table, the literals of Python. Pure."""
+"""Takes a log's text out of what it is wrapped in: HTML, a table, the literals of Python. Pure.
+
+What a logger took out of it is put back.
+"""
 
 import ast
 import csv
@@ -23,6 +26,9 @@ _RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
 _INSIDE = r"[^{}\\]|\\(?:[abfnrtv'\"\\]|x[0-9a-fA-F]{{2}})"
 _LITERAL = re.compile(rf"b?(?:'(?:{_INSIDE.format(chr(39))})*'|\"(?:{_INSIDE.format(chr(34))})*\")")
 _BETWEEN = re.compile(rf"(?:\w+\.)*(?P<word>\w+)|(?P<mark>{RIGHT}|{LEFT}|>)|[\s,:()\[\]{{}}]")
+_SPACED = re.compile(r"(_received_command: [+%#][A-Za-z]\w*: ) ([\d\"].*)")
+"""What Zephyr's modem_chat logs of an answer: its name, and its fields with blanks between."""
+_BLANK = re.compile(r"(\"[^\"]*\"?)| ")
 _WORDS = (
     (Direction.SENT, re.compile(rf"{OUT}|{RIGHT}|>", re.IGNORECASE)),
     (Direction.RECEIVED, re.compile(rf"{IN}|{LEFT}|<", re.IGNORECASE)),
@@ -36,7 +42,7 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     does not fit.
     """
     numbered = (
-        (number, _without_html(line.strip("\ufeff\r\n")))
+        (number, _with_commas(_without_html(line.strip("\ufeff\r\n"))))
         for number, line in enumerate(lines, start=1)
         if line.strip("\ufeff \t\r\n") and not FENCE.fullmatch(line)
     )
@@ -55,6 +61,13 @@ def _without_html(line: str) -> str:
     """Return a line without HTML's escapes, if it is escaped: what may be, is so throughout."""
     found = [sign for entity, sign in _ESCAPED.items() if entity in line]
     return html.unescape(line) if found and not any(sign in line for sign in found) else line
+
+
+def _with_commas(line: str) -> str:
+    """Return a line with the commas that Zephyr's modem_chat took out of an answer's fields."""
+    return _SPACED.sub(
+        lambda found: found[1] + _BLANK.sub(lambda one: one[1] or ",", found[2].rstrip()), line
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 from collections import Counter
 
 import pytest
@@ -150,6 +151,24 @@ MARKED = {
     "a table": "\n".join(
         ("| time | direction | data |", "|---|---|---|", log_of("|1.0|TX|{}|", "|1.5|RX|{}|"))
     ),
+    "a mark in the kit's log": log_of(
+        "[00:00:01.250,000] <inf> modem: AT> {}", "[00:00:01.500,000] <inf> modem: AT< {}"
+    ),
+    "an arrow in the kit's log, by way of a terminal": log_of(
+        "[10:00:01] 00> [00:00:01.250,000] <dbg> app: at: > {}", "<dbg> app: at: < {}"
+    ),
+    "Zephyr's modem_chat": re.sub(
+        r"(?<=_command: \+CEREG:)(.*)",
+        lambda fields: f" {fields[1].replace(',', ' ')}",
+        log_of(
+            "[00:00:01.250,000] <dbg> modem_chat: modem_chat_script_next: sending: {}",
+            "[00:00:01.500,000] <dbg> modem_chat: modem_chat_log_received_command: {}",
+        ),
+    ),
+    "an older modem_chat": log_of(
+        "[00:00:01.250,000] <dbg> modem_chat.modem_chat_script_next: sending: {}",
+        "[00:00:01.500,000] <dbg> modem_chat: modem_chat_on_unknown_command_received: {}",
+    ),
     "a transcript's steps": log_of("@0.100000 > {}", "@0.200000 < {}"),
 }
 BYTES = {name: text.encode() for name, text in MARKED.items()}
@@ -236,8 +255,19 @@ def test_a_command_behind_a_result_whose_line_end_was_lost_is_one() -> None:
 
 @pytest.mark.parametrize("prompt", ["uart:~$ ", "00> rtt:~$ ", "rtt:~$ rtt:~$ "])
 def test_a_prompt_before_a_log_line_is_no_part_of_it(prompt: str) -> None:
-    log = "[00:00:02.500,000] <inf> app: sending: AT+CREG=1"
+    log = "[00:00:02.500,000] <inf> app: will send AT+CREG=1"
     assert read_log(f"{prompt}{log}\n".encode()).lines == (LogLine(Side.LOG, log, 2.5),)
+
+
+def test_a_mark_in_the_kits_log_says_nothing_on_the_port_itself() -> None:
+    log = "[00:00:02.500,000] <inf> app: at: > AT+CFUN?"
+    read = read_log(f"AT+CFUN?\n{log}\n+CFUN: 1\nOK\n".encode())
+    assert [(line.side, line.text) for line in read.lines] == [
+        (SENT, "AT+CFUN?"),
+        (LOG, log),
+        (RECEIVED, "+CFUN: 1"),
+        (RECEIVED, "OK"),
+    ]
 
 
 def test_a_command_that_a_shell_does_not_know_is_its_answer() -> None:
