@@ -153,6 +153,7 @@ LEADS = (
     re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})(?: \d+\.\d+)?\]\s*"),
     re.compile(r"@(?P<plain>\d{1,9}\.\d{1,9})\s+(?=[<>])"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
+    re.compile(r"(?:> )+(?=> )"),  # of a mail that was quoted again
     re.compile(rf"(?:{_PROMPT}\s*)+(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),
     # Python's logging: the level, the name of the logger.
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),

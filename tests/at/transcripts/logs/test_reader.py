@@ -51,6 +51,7 @@ MARKED = {
         "2026-02-10T12:00:00.1 DEBUG modem << {}", "2026-02-10T12:00:00.2 DEBUG modem >> {}"
     ),
     "> for both": log_of("> {}", "> {}"),
+    "quoted again and again": log_of("> > > {}", "> > > {}"),
     "fenced": f"```text\n{log_of('{}', '{}')}```\n",
     "[AT+X] / {+X}": log_of("[{}]", "{{{}}}"),
     "Arduino's monitor": log_of("10:00:00.250 -> {}", "10:00:00.250 -> {}"),
