@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _CTRL_Z = b"\x1a"
 _RESTARTS_IN_A_ROW = 5
-_MAY_BE_BUSY = "the modem may be busy: try again, or `cellagent modem check`"
+_MAY_BE_BUSY = "the modem may be busy: try again, else reset the kit"
 _NOT_RECORDED = (
     "the recording has no answer to it: "
     "`cellagent modem record --update FILE --port PORT -- COMMAND` makes it anew on a kit"

@@ -166,7 +166,7 @@ KIT_FAULTS = (
     KitFault("killed while its key is made", "failed", 3, "key", "the far end hung up",
            "plug the kit in", "slow=0.1", "key", inject=_kill, extra_writes=(0, 2)),
     KitFault("silent from a step on", "failed", 3, "", "no answer",
-           "modem check", "slow=0.1", "certificate", inject=_freeze, waits=True),
+           "reset the kit", "slow=0.1", "certificate", inject=_freeze, waits=True),
     KitFault("its cable is pulled in the middle of a write", "failed", 3, "write",
            "the far end hung up", "plug the kit in", prepare=_pull_in_a_write, repair=_plug_again,
            waits=True),

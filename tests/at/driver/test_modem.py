@@ -51,6 +51,16 @@ def test_a_refused_command_names_its_code() -> None:
     run_session(work)
 
 
+def test_a_modem_that_does_not_answer_is_not_to_be_asked_more() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.delay = lambda _command: 9.0
+        with pytest.raises(CommandTimeout) as late:
+            await modem.execute("AT+T1", timeout_s=1)
+        assert late.value.hint == "the modem may be busy: try again, else reset the kit"
+
+    run_session(work)
+
+
 @pytest.mark.parametrize(
     "line",
     [
