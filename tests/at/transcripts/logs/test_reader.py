@@ -168,7 +168,7 @@ MARKED = {
     ),
     "an older modem_chat": log_of(
         "[00:00:01.250,000] <dbg> modem_chat.modem_chat_script_next: sending: {}",
-        "[00:00:01.500,000] <dbg> modem_chat: modem_chat_on_unknown_command_received: {}",
+        "[00:00:01.500,000] <dbg> modem_chat.modem_chat_on_unknown_command_received: {}",
     ),
     "a transcript's steps": log_of("@0.100000 > {}", "@0.200000 < {}"),
 }
