@@ -375,27 +375,21 @@ def smp_answers(data: bytes) -> None:
 
     answers = data.split(b"\n;")
 
-    class Kit(SMPSerialTransport):
-        async def connect(self, address: str, timeout_s: float) -> None:
-            pass
+    asked: list[Header] = []
 
-        async def disconnect(self) -> None:  # type: ignore[misc] # declared as final: no port here
-            pass
+    async def nothing(*_: object) -> bytes:
+        return b""
 
-        async def read_serial(self, *_: object) -> bytes:
-            return b""
+    async def send(_: SMPSerialTransport, data: bytes) -> None:
+        asked[:] = [Header.loads(data[: Header.SIZE])]
 
-        async def send(self, data: bytes) -> None:
-            self._asked = Header.loads(data[: Header.SIZE])
-
-        async def receive(self) -> bytes:
-            body = answers.pop(0) if len(answers) > 1 else answers[0]
-            asked = self._asked
-            op = OP.WRITE_RSP if asked.op is OP.WRITE else OP.READ_RSP
-            return Header(
-                op, asked.version, Flag(0), len(body), asked.group_id, asked.sequence,
-                asked.command_id,
-            ).BYTES + body  # fmt: skip
+    async def receive(_: SMPSerialTransport) -> bytes:
+        body = answers.pop(0) if len(answers) > 1 else answers[0]
+        (to,) = asked
+        op = OP.WRITE_RSP if to.op is OP.WRITE else OP.READ_RSP
+        return Header(
+            op, to.version, Flag(0), len(body), to.group_id, to.sequence, to.command_id
+        ).BYTES + body  # fmt: skip
 
     async def updated(image: Path) -> None:
         installer = McubootInstaller("kit")
@@ -405,7 +399,11 @@ def smp_answers(data: bytes) -> None:
         await installer.install(package, lambda *_: None)
         await installer.confirm(package)
 
-    with as_file(b"an image") as image, patch("smpclient.transport.serial.SMPSerialTransport", Kit):
+    in_its_place = patch.multiple(
+        SMPSerialTransport,
+        connect=nothing, disconnect=nothing, read_serial=nothing, send=send, receive=receive,
+    )  # fmt: skip
+    with as_file(b"an image") as image, in_its_place:
         asyncio.run(updated(image))
 
 
