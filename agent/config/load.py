@@ -11,7 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent.config.parse import leaves, nearest, profile_from, set_keys
+from agent.config.nearest import nearest
+from agent.config.parse import leaves, profile_from, set_keys
 from agent.config.paths import config_file, secrets_file, state_dir
 from agent.config.private_files import MAX_BYTES, require_trusted_config
 from agent.config.profile import Profile

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
 from typing import get_args, get_origin, get_type_hints
 
 import msgspec
 
+from agent.config.nearest import nearest
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.profile import HostSettings, KitSettings, Profile, Section, ServiceUrl
+from agent.config.secrets import SECRETS
 from agent.config.urls import checked_url
 from agent.errors import ConfigError
 
@@ -37,8 +38,6 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     The keys of `kit` are the defaults of each kit of `kits`.
     """
     for key, known in _unknown_keys(table, Profile):
-        from agent.config.secrets import SECRETS  # it imports this module
-
         hint = (
             f"it is a secret, and this file is none: take it out; then `cellagent config set {key}`"
             " asks for it"
@@ -70,23 +69,6 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
             profile.provisioning.device_ca_key_file, f"{place}: provisioning.device_ca_key_file"
         )
     return profile
-
-
-def nearest(key: str, known: Iterable[str], form: str = "{!r}") -> str:
-    """Return a hint that names the known key nearest to `key`, in the form given."""
-    known = sorted(known)
-    # The key may belong to another section: its last part is compared as well, and of several
-    # keys that end alike the shortest is named.
-    names = {name.rpartition(".")[2]: name for name in sorted(known, key=len, reverse=True)}
-    names |= {name: name for name in known}
-    matches = get_close_matches(key, names, n=1) or get_close_matches(
-        key.rpartition(".")[2], names, n=1
-    )
-    return (
-        f"did you mean {form.format(names[matches[0]])}?"
-        if matches
-        else f"it has: {', '.join(known)}"[:300]
-    )
 
 
 def leaves(profile: Profile) -> Iterator[tuple[str, object]]:

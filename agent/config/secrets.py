@@ -14,7 +14,7 @@ from typing import Literal, NoReturn
 
 from msgspec import Struct
 
-from agent.config.parse import nearest
+from agent.config.nearest import nearest
 from agent.config.private_files import read_private
 from agent.errors import ConfigError, CredentialMissing
 from agent.extras import require
