@@ -50,3 +50,13 @@ def standin_profile(standin: StandIn, private_home: Path) -> str:
     )
     set_default_profile("sim")
     return "sim"
+
+
+@pytest.fixture
+def closed_service(private_home: Path) -> None:
+    """Use a profile with all that a location call needs, but for a service that listens."""
+    hosts = {"device_cloud": "http://127.0.0.1:9"}  # the port of `discard`
+    account = {"organization": "acme", "project": "kits"}
+    secrets = {"organization_token": "token-of-a-test"}
+    write_profile("closed", {"hosts": hosts, "account": account}, secrets)
+    set_default_profile("closed")

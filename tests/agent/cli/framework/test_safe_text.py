@@ -210,7 +210,7 @@ def test_a_command_shows_a_hostile_capture_and_hostile_arguments_safely(tmp_path
     ids=lambda words: " ".join(words[:2]),
 )
 def test_no_command_lets_a_hostile_modem_speak_to_the_terminal(
-    words: tuple[str, ...], extra: tuple[str, ...]
+    words: tuple[str, ...], extra: tuple[str, ...], closed_service: None
 ) -> None:
     spoken = HOSTILE.replace("\r", "").encode("utf-8", "surrogatepass")
     with hostile_modem(spoken + b"\xff\xfe") as port:

@@ -54,7 +54,7 @@ def test_a_reset_puts_back_what_it_was_set_to(tmp_path: Path, dialect: str) -> N
 
 @pytest.mark.parametrize("words", ["scan cells", "locate --with cell", "locate"])
 def test_what_needs_the_radio_says_that_the_modem_is_off_and_the_way_out_can_be_pasted(
-    tmp_path: Path, words: str
+    tmp_path: Path, words: str, closed_service: None
 ) -> None:
     with served(tmp_path) as kit:
         run(kit, "modem", "off")
