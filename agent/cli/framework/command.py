@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TextIO
 
 import click
 
+from agent.cli import EXIT_INTERRUPTED
 from agent.cli.framework.safe_text import printable
 from agent.cli.framework.session import Session
 from agent.redact import redact
@@ -276,8 +277,6 @@ def run_command_line(root: click.Command) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, click.Abort) as stop:
-        from agent.cli import EXIT_INTERRUPTED
-
         # A question that click asked: it was answered with no, or not at all.
         unanswered = isinstance(stop, click.Abort) and stop.__cause__ is None
         message = "not done: the answer was not yes" if unanswered else "stopped by Ctrl-C"
