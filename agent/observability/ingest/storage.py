@@ -110,7 +110,8 @@ async def put_bytes(
                 "PUT", url, headers=headers, content=_pieces(file, bounds, sent)
             ) as stream,
         ):
-            _check(Response(stream.status, stream.headers, await _start_of(stream)))
+            words = b"" if stream.status < 300 else await _start_of(stream)
+            _check(Response(stream.status, stream.headers, words))
             return stream.headers.get("etag", "")
     except TimeoutError as exc:
         raise errors.Unavailable("the upload is slower than 4 KiB/s: it was given up") from exc

@@ -89,6 +89,26 @@ async def test_a_refusal_that_is_cut_or_long_is_the_same_refusal(body, announced
     assert "EntityTooLarge" in str(error)
 
 
+@pytest.mark.contract("O5.3")
+async def test_a_part_that_was_taken_is_done_before_the_rest_of_the_answer():
+    left = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b'HTTP/1.1 200 OK\r\netag: "1"\r\ncontent-length: 1\r\n\r\n')
+        await reader.read()  # the byte that is left never comes
+        writer.close()
+        left.set()
+
+    transport = HttpTransport()
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/kits/x"
+        async with asyncio.timeout(20):  # a body that does not come is given up later
+            assert await put_bytes(transport, url, io.BytesIO(), (0, 0)) == '"1"'
+        await transport.close()
+        await left.wait()
+
+
 @given(words=st.binary(max_size=2000))
 def test_what_a_storage_says_is_bounded_and_has_no_control_character(words):
     async def refused() -> AgentError:
