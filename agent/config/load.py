@@ -16,7 +16,7 @@ from agent.config.parse import leaves, profile_from, set_keys
 from agent.config.paths import config_file, secrets_file, state_dir
 from agent.config.private_files import MAX_BYTES, require_trusted_config
 from agent.config.profile import Profile
-from agent.config.secrets import Origin, Secrets
+from agent.config.secrets import Origin, Secrets, advice_if_secret
 from agent.errors import ConfigError
 
 NEUTRAL = "custom"
@@ -151,9 +151,8 @@ def read_config(file: Path) -> dict[str, object]:
         ) from error
     for key in document:
         if key not in {"profile", "profiles"}:
-            raise ConfigError(
-                f"{file}: there is no key {key!r}", hint=nearest(key, ("profile", "profiles"))
-            )
+            hint = advice_if_secret(key) or nearest(key, ("profile", "profiles"))
+            raise ConfigError(f"{file}: there is no key {key!r}", hint=hint)
     if not isinstance(document.get("profiles", {}), dict):
         raise ConfigError(f"{file}: `profiles` is not a table", hint="write [profiles.NAME]")
     return document

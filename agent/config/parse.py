@@ -11,7 +11,7 @@ import msgspec
 from agent.config.nearest import nearest
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.profile import HostSettings, KitSettings, Profile, Section, ServiceUrl
-from agent.config.secrets import SECRETS
+from agent.config.secrets import advice_if_secret
 from agent.config.urls import checked_url
 from agent.errors import ConfigError
 
@@ -38,12 +38,8 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     The keys of `kit` are the defaults of each kit of `kits`.
     """
     for key, known in _unknown_keys(table, Profile):
-        hint = (
-            f"it is a secret, and this file is none: take it out; then `cellagent config set {key}`"
-            " asks for it"
-            if key in SECRETS
-            else f"{nearest(key, known)} `cellagent config unset {key}` takes this one out"
-        )
+        unset = f"{nearest(key, known)} `cellagent config unset {key}` takes this one out"
+        hint = advice_if_secret(key) or unset
         raise ConfigError(f"{place}: there is no key {key!r}", hint=hint)
     common, kits = table.get("kit"), table.get("kits")
     if isinstance(common, dict) and isinstance(kits, dict):

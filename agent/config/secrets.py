@@ -212,6 +212,16 @@ class Secrets:
         return self._table
 
 
+def advice_if_secret(key: str) -> str:
+    """Return what to do with a secret that stands in the profiles' file; "" for another key."""
+    if key not in SECRETS:
+        return ""
+    return (
+        f"it is a secret, and this file is none: take it out; then `cellagent config set {key}` "
+        "asks for it"
+    )
+
+
 def read_secrets_file(path: Path) -> dict[str, object]:
     """Return the tables of a secrets file by profile, {} if there is none. Raises ConfigError."""
     if not path.exists():

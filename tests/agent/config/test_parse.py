@@ -31,7 +31,8 @@ MISTAKES = [
     ("[profiles]\nx = 3", "not a table", ""),
     ("[profiles.x]\nbase = []", "no built-in profile", ""),
     ("= broken", "not TOML", ""),
-    ("[profiles.x]\napi_key = 'canary-value'", "api_key", ""),
+    ("[profiles.x]\napi_key = 'canary-value'", "api_key", "`cellagent config set api_key`"),
+    ("api_key = 'canary-value'", "api_key", "`cellagent config set api_key`"),
 ]
 
 
