@@ -46,10 +46,11 @@ def _identity(function: F) -> F:
 
 
 def _require(identity: Mapping[str, str | None], names: str, what: str) -> None:
-    """Raise UsageError with the options of these names that were not given."""
+    """Raise click.UsageError with the options of these names that were not given."""
     missing = [f"--{name.replace('_', '-')}" for name in names.split() if not identity[name]]
     if missing:
-        raise UsageError(f"{what} needs {', '.join(missing)}")
+        # click's own, for the command's example.
+        raise click.UsageError(f"{what} needs {', '.join(missing)}", click.get_current_context())
 
 
 @click.group(cls=ProfileGroup)
