@@ -8,10 +8,9 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import cache
 
-import uvicorn
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -58,7 +57,7 @@ async def serving(
     apps = {name: _app(cloud, routes) for name, routes in ports}
     sockets: dict[Host | None, socket.socket] = {}
     tasks: list[asyncio.Task[None]] = []
-    servers: list[_Server] = []
+    servers: list[connections.Server] = []
     with contextlib.ExitStack() as opened:
         for name in apps:
             wanted = port if name in {None, Host.DEVICE_CLOUD} else 0
@@ -69,7 +68,7 @@ async def serving(
         }
         try:
             for name, app in apps.items():
-                server = _Server(_config(around(app), cloud))
+                server = connections.Server(_config(around(app), cloud))
                 servers.append(server)
                 tasks.append(asyncio.create_task(server.serve([sockets[name]])))
             while not all(server.started for server in servers):
@@ -83,7 +82,7 @@ async def serving(
             yield cloud
         finally:
             for server in servers:
-                server.should_exit = True
+                server.end()
             _, late = await asyncio.wait(tasks, timeout=_STOP_S)
             for server in servers:
                 # A request that is unfinished by now never ends, and its task with it.
@@ -143,7 +142,7 @@ def _app(cloud: Cloud, routes: Sequence[Route]) -> ASGIApp:
     return HostGuard(FaultLayer(dispatcher, cloud, refusal), cloud, refusal)
 
 
-def _config(app: ASGIApp, cloud: Cloud) -> uvicorn.Config:
+def _config(app: ASGIApp, cloud: Cloud) -> connections.ServerConfig:
     return connections.ServerConfig(
         app,
         tls=lambda: _next_context(cloud),
@@ -155,14 +154,6 @@ def _config(app: ASGIApp, cloud: Cloud) -> uvicorn.Config:
         server_header=False,
         timeout_keep_alive=30,
     )
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that leaves the signals to the program around it."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 def _next_context(cloud: Cloud) -> ssl.SSLContext | None:

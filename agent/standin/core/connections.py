@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
 import ssl
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -63,6 +65,7 @@ def wrong_certificate() -> bytes:
 ACCEPTED_AT_ONCE = 16
 """Connections that the event loop accepts before any of them is seen here."""
 _HANDSHAKE_S = 10.0
+_LOOK_S = 0.005
 _RESERVE = 4 * ACCEPTED_AT_ONCE + 32
 """Descriptors for those, for the state file, the worker's pipes and what Python itself opens."""
 
@@ -75,6 +78,45 @@ class ServerConfig(uvicorn.Config):
     ) -> None:
         super().__init__(app, http=Connection, **settings)
         self.tls = tls
+
+
+class Server(uvicorn.Server):
+    """A server that leaves the signals to the program around it, and ends once its answers have.
+
+    By itself uvicorn looks every 0.1 s whether it is to end, and then whether all has ended.
+    """
+
+    def __init__(self, config: ServerConfig) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        """Take no more connections, and have `serve` return after the answers in progress."""
+        self.should_exit = True
+        self._ending.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Catch none."""
+        yield
+
+    async def main_loop(self) -> None:
+        """Renew the date of the answers each second."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
+        """Listen no more, and wait for the answers in progress; `force_exit` ends the wait."""
+        for listening in self.servers:
+            listening.close()
+        state = self.server_state
+        for connection in list(state.connections):
+            connection.shutdown()
+        # uvicorn tells of the end of neither.
+        while (state.connections or state.tasks) and not self.force_exit:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
 
 
 class Connection(H11Protocol):

@@ -80,8 +80,24 @@ async def test_a_server_that_does_not_stop_has_been_ended(monkeypatch: pytest.Mo
             await asyncio.sleep(0)
             ended.append(server)
 
-    monkeypatch.setattr("agent.standin.serve._Server.serve", stays)
+    monkeypatch.setattr("agent.standin.core.connections.Server.serve", stays)
     monkeypatch.setattr("agent.standin.serve._STOP_S", 0.01)
     async with serving(open_cloud()):
         pass
     assert len(ended) == 1
+
+
+async def test_its_end_is_waited_for_and_not_looked_for_each_tenth_of_a_second(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    async with running_standin(tmp_path) as standin:
+        assert (await standin.client.get("/v1/status")).status_code == 200
+    assert max(slept) < 0.1
