@@ -113,7 +113,7 @@ class HttpTransport:
         self._proxy = proxy
         self._proxy_place = _place(proxy) if proxy else ""
         self._given = transport
-        self._transports: dict[str, httpx.AsyncBaseTransport] = {}
+        self._transports: dict[tuple[bool, str], httpx.AsyncBaseTransport] = {}
 
     def require_trust(self) -> None:
         """Raise ConfigError if the CA file cannot be used."""
@@ -180,7 +180,7 @@ class HttpTransport:
             )
             # Connections to a given address are kept apart by name: one that was verified for
             # another name must not be used again.
-            transport = self._opened(name if address else "")
+            transport = self._opened(target.scheme == "https", name if address else "")
             response = await transport.handle_async_request(request)
         try:
             yield StreamedResponse(response, place, self._proxy_place)
@@ -194,17 +194,20 @@ class HttpTransport:
         for transport in transports:
             await transport.aclose()
 
-    def _opened(self, name: str = "") -> httpx.AsyncBaseTransport:
+    def _opened(self, encrypted: bool, name: str) -> httpx.AsyncBaseTransport:
         # Not httpx.AsyncClient: it reads the Location of every redirect, keeps cookies, and takes
         # twice the time.
-        if name not in self._transports:
+        if (encrypted, name) not in self._transports:
             # Cut into the 64 KiB that it asks for, an image takes a third more of the processor.
             httpcore.AsyncHTTP11Connection.READ_NUM_BYTES = _READ_BYTES
             httpcore.AsyncHTTP11Connection._response_closed = _keep_if_clean  # type: ignore[method-assign,assignment] # it has no other seam
-            self._transports[name] = self._given or httpx.AsyncHTTPTransport(
-                verify=tls_context(self._ca_file), proxy=self._proxy or None, trust_env=False
+            # What is not encrypted needs no CA, and should it be one day, nobody is trusted.
+            nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            trust = tls_context(self._ca_file) if encrypted else nobody
+            self._transports[encrypted, name] = self._given or httpx.AsyncHTTPTransport(
+                verify=trust, proxy=self._proxy or None, trust_env=False
             )
-        return self._transports[name]
+        return self._transports[encrypted, name]
 
 
 _keep = httpcore.AsyncHTTP11Connection._response_closed

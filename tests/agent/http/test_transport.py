@@ -394,6 +394,13 @@ def test_tls_settings_are_made_once_and_the_environment_does_not_change_them(
         tls_context(str(tmp_path / "missing.pem"))
 
 
+async def test_where_nothing_is_encrypted_no_authority_is_read(transport: HttpTransport) -> None:
+    transport_module._made_context.cache_clear()
+    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as url:
+        assert await get(transport, url) == b"ok"
+    assert transport_module._made_context.cache_info().currsize == 0
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
