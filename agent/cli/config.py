@@ -196,9 +196,9 @@ def path(session: Session) -> None:
 
 def _from_standard_input(name: str) -> str:
     if sys.stdin.isatty():
-        import getpass
+        from agent.cli.framework.silent_terminal import typed_secret
 
-        value = getpass.getpass(f"{name}: ")
+        value = typed_secret(f"{name}: ")
     else:
         value = sys.stdin.read(64 * 1024)
     value = value.rstrip("\r\n")

@@ -86,11 +86,10 @@ def _keep(profile: str, name: str, value: str, keyring: bool) -> str:
 
 def _asked(names: tuple[str, ...]) -> dict[str, str]:
     """Ask a person for each; what is typed is not shown."""
-    import getpass
-
+    from agent.cli.framework.silent_terminal import typed_secret
     from agent.config.secrets import SECRETS
 
-    answers = {name: getpass.getpass(f"{name}, {SECRETS[name].about}: ") for name in names}
+    answers = {name: typed_secret(f"{name}, {SECRETS[name].about}: ") for name in names}
     return {name: text.strip() for name, text in answers.items() if text.strip()}
 
 

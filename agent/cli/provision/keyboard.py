@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
+from agent.cli.framework.silent_terminal import in_foreground, silent_terminal
 from agent.cli.framework.terminal import InputPieces
 
 _LONGEST_LINE = 4096
@@ -27,7 +27,9 @@ class Keyboard:
 
     def __enter__(self) -> Keyboard:
         self._restore = (
-            _silenced() if self.reads and self._is_terminal else contextlib.nullcontext()
+            silent_terminal(lines=False)  # the table stands there
+            if self.reads and self._is_terminal
+            else contextlib.nullcontext()
         )
         self._restore.__enter__()
         return self
@@ -38,9 +40,7 @@ class Keyboard:
     @property
     def reads(self) -> bool:
         """Whether somebody may type here: not from the background, where that would stop us."""
-        if not self._is_terminal:
-            return self._scans
-        return sys.platform == "win32" or os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+        return in_foreground() if self._is_terminal else self._scans
 
     async def typed(self) -> AsyncIterator[str]:
         """Yield each line where lines are scanned, else each key."""
@@ -66,25 +66,3 @@ class Keyboard:
             self.line = ""
         elif len(self.line) < _LONGEST_LINE:
             self.line += character
-
-
-@contextlib.contextmanager
-def _silenced() -> Iterator[None]:
-    """Have the terminal give each character at once, and not show it: the table stands there."""
-    if sys.platform == "win32":
-        yield
-        return
-    import termios
-
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-    quiet = termios.tcgetattr(terminal)
-    quiet[3] &= ~(termios.ICANON | termios.ECHO)
-    termios.tcsetattr(terminal, termios.TCSANOW, quiet)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(termios.error):  # the terminal was closed
-            # What a scanner typed too late is no command of the shell's.
-            termios.tcflush(terminal, termios.TCIFLUSH)
-            termios.tcsetattr(terminal, termios.TCSANOW, before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from datetime import UTC, datetime
 from functools import partial
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.cli.framework.command import note
-from agent.cli.framework.safe_text import printable
+from agent.cli.framework.silent_terminal import typed_secret
 from agent.config.pkcs11_uri import is_pkcs11, parse_pkcs11
 from agent.config.private_files import read_private
 from agent.config.secrets import Secret
@@ -100,7 +99,7 @@ def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
     if not sys.stdin.isatty():
         raise CredentialMissing(f"{why}, and nobody is there to ask", hint=f"set {variable}")
     try:
-        answer = getpass.getpass(printable(prompt))
+        answer = typed_secret(prompt)
     except EOFError:
         answer = ""
     if not answer:

@@ -1,0 +1,69 @@
+"""A terminal that does not show what is typed at it: secrets, and the keys of a bench."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from agent.cli.framework.safe_text import printable
+
+
+def typed_secret(prompt: str) -> str:
+    """Ask for a secret at the terminal. Raises EOFError where the answer is Ctrl-D."""
+    import getpass
+
+    with silent_terminal(lines=True):
+        return getpass.getpass(printable(prompt))
+
+
+def in_foreground() -> bool:
+    """Return whether the terminal of standard input is ours to read, and not another job's."""
+    return sys.platform == "win32" or os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+
+
+@contextlib.contextmanager
+def silent_terminal(*, lines: bool) -> Iterator[None]:
+    """Have the terminal of standard input not show what is typed; give it back in the end.
+
+    Without `lines` it gives each character at once. Shells differ in the modes that they leave a
+    terminal with once Ctrl-Z stopped a job, and when it goes on: it is given back before, and taken
+    again after.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import signal
+    import termios
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    silent = termios.tcgetattr(terminal)
+    silent[3] &= ~(termios.ECHO if lines else termios.ECHO | termios.ICANON)
+
+    def stop(*_: object) -> None:
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTSTP)  # without a shell that could go on with us: nothing
+        signal.signal(signal.SIGTSTP, stop)
+        take()
+
+    def take(*_: object) -> None:
+        with contextlib.suppress(termios.error, OSError):  # the terminal was closed
+            if in_foreground():  # from the background it would stop us
+                termios.tcsetattr(terminal, termios.TCSANOW, silent)
+
+    handlers = {signal.SIGTSTP: stop, signal.SIGCONT: take}
+    found = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    take()
+    try:
+        yield
+    finally:
+        for number, handler in found.items():
+            signal.signal(number, handler)
+        with contextlib.suppress(termios.error):  # the terminal was closed
+            # What a scanner typed too late is no command of the shell's.
+            termios.tcflush(terminal, termios.TCIFLUSH)
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
