@@ -13,7 +13,7 @@ import click
 from agent.cli.fota.offer import offer
 from agent.cli.fota.progress import ProgressOnStderr
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
-from agent.cli.framework.terminal import must_ask
+from agent.cli.framework.terminal import confirm, must_ask
 from agent.errors import AgentError, RefusedByRule
 from at.protocol.counts import counted
 
@@ -94,9 +94,7 @@ async def abandon(session: Session, reason: str, yes: bool) -> None:
     async with _runner(session) as runner:
         opened = runner.journal.open_job
         if opened is not None and asks:
-            click.confirm(
-                f"Give up job {opened.job_id} ({opened.step.value})?", abort=True, err=True
-            )
+            confirm(f"Give up job {opened.job_id} ({opened.step.value})?")
         result = await runner.abandon(reason)
     emit_or_say(
         session,

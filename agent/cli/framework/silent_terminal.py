@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator
 
 from agent.cli.framework.safe_text import printable
+from agent.cli.framework.terminal import ended_by_ctrl_c
 
 
 def typed_secret(prompt: str) -> str:
     """Ask for a secret at the terminal. Raises EOFError where the answer is Ctrl-D."""
     import getpass
 
-    with silent_terminal(lines=True):
+    with ended_by_ctrl_c(), silent_terminal(lines=True):
         return getpass.getpass(printable(prompt))
 
 

@@ -95,7 +95,25 @@ def must_ask(*, yes: bool) -> bool:
 def ask(question: str, *, yes: bool) -> None:
     """Ask before what cannot be undone, unless `yes`. Raises click.Abort, or as must_ask."""
     if must_ask(yes=yes):
+        confirm(question)
+
+
+def confirm(question: str) -> None:
+    """Ask a person. Raises click.Abort where the answer is not yes."""
+    with ended_by_ctrl_c():
         click.confirm(printable(question), abort=True, err=True)
+
+
+@contextlib.contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end a question; an event loop would cancel what waits for the answer, after it."""
+    import signal
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 _BATCH = 100

@@ -1,4 +1,4 @@
-"""A secret that is typed at a terminal, with Ctrl-Z and `fg` in between."""
+"""Questions at a terminal: Ctrl-C ends one, and a secret stays unseen over Ctrl-Z and `fg`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from command_line import private_text
 from on_a_terminal import take_terminal
 
 from agent.config.paths import config_file, secrets_file
+from agent.config.write import set_default_profile, write_profile
 
 PATIENCE_S = 90
 SHELL = """set -m
@@ -72,3 +73,25 @@ def test_a_secret_is_not_shown_after_a_stop_and_the_shell_has_its_terminal(ours:
     assert " echo " in shown
     secrets = private_text(str(secrets_file(config_file())))
     assert ('"hidden"' in secrets, "cut" in secrets) == (True, False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+@pytest.mark.parametrize(
+    ("arguments", "asks"),
+    [(["login", "api_key"], "cloud: "), (["observe", "user-key", "--delete"], "[y/N]: ")],
+)
+@pytest.mark.usefixtures("private_home")
+def test_ctrl_c_ends_a_question(arguments: list[str], asks: str) -> None:
+    write_profile("lab", {"hosts": {"device_cloud": "http://127.0.0.1:1"}}, {"api_key": "k"})
+    set_default_profile("lab")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agent", *arguments],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
+    )  # fmt: skip
+    os.close(theirs)
+    until(ours, asks)
+    os.write(ours, b"\x03")
+    assert process.wait(PATIENCE_S) == 130
+    os.close(ours)
