@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit_or_say
+from agent.cli.framework.file_type import FILE
 from agent.cli.framework.session import Session, device_cloud_command
 from agent.cli.framework.terminal import YES, ask
 from agent.errors import RefusedByRule, UsageError
@@ -49,7 +49,7 @@ _NO_WAIT = click.option("--no-wait", is_flag=True, help="Do not wait until it is
 def _pem(metavar: str) -> Callable[[F], F]:
     return click.argument(
         "pem",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         metavar=metavar,
         callback=lambda _context, _argument, path: path.read_text("utf-8", "replace"),
     )

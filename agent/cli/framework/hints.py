@@ -33,6 +33,7 @@ _KEY_FIRST = re.compile(r"([a-z_]+\.[a-z_.]+[a-z_])(?=:? )")
 NEAR = 0.7
 """How like each other two words are where one is a mistype of the other, as difflib counts."""
 _MOST_PATHS = 3
+_ABSENT = re.compile(r"'(.+)'(?: does not exist|: No such file)")
 _MEANT = re.compile(r"did you mean '([^']+)'\?")
 
 
@@ -79,6 +80,8 @@ def usage_hint(wrong: click.UsageError) -> str:
         return ""
     command = wrong.ctx.command
     near: list[str] = []
+    if isinstance(wrong, click.BadParameter) and (path := _ABSENT.search(wrong.message)):
+        return usual_hint(FileNotFoundError(errno.ENOENT, "", path[1]))
     if isinstance(wrong, click.NoSuchOption):
         near = _near_options(wrong.option_name, wrong.ctx)
     elif isinstance(wrong, click.BadParameter) and isinstance(

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
+from agent.cli.framework.file_type import FILE_OR_INPUT
 from agent.cli.framework.session import Session
 from agent.cli.modem.keep_identity import keep_identity_option
 
 
 @agent_command("cellagent modem import putty.log --output session.transcript", OfflineCommand)
-@click.argument("log", metavar="LOG|-")
+@click.argument("log", metavar="LOG|-", type=FILE_OR_INPUT)
 @click.option("--output", metavar="FILE", help="Write to FILE (0600, never over another).")
 @keep_identity_option
 def command(session: Session, log: str, output: str | None, keep_identity: bool) -> None:

@@ -2,10 +2,12 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import click
 
 from agent.cli.framework.command import OfflineCommand, agent_command, emit, note
+from agent.cli.framework.file_type import FILE
 from agent.cli.framework.session import Session
 from agent.cli.modem.serve_port import require_one, serve_port
 from at.protocol.counts import counted
@@ -18,7 +20,7 @@ from at.transcripts.transcript import load_transcript
 @agent_command(
     "cellagent modem replay session.transcript --pty /tmp/kit -- ./my-script", OfflineCommand
 )
-@click.argument("transcript")
+@click.argument("transcript", type=FILE)
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED)
 @click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free.")
@@ -27,7 +29,7 @@ from at.transcripts.transcript import load_transcript
 @click.option("--paced", is_flag=True, help="Keep the recorded times between the answers.")
 async def command(
     _session: Session,
-    transcript: str,
+    transcript: Path,
     cmd: tuple[str, ...],
     pty: str | None,
     tcp: str | None,

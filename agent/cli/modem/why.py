@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import agent_command, emit, say
+from agent.cli.framework.file_type import FILE_OR_INPUT
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress, waiting, wrapped
@@ -31,7 +32,7 @@ _COMMAND = re.compile(r"`[^`]+`")
 
 
 @agent_command("cellagent modem why --port /dev/ttyACM0")
-@click.argument("log", metavar="[LOG|-]", required=False)
+@click.argument("log", metavar="[LOG|-]", type=FILE_OR_INPUT, required=False)
 async def command(session: Session, log: str | None) -> None:
     """Say why the kit is not on the network, or does not do what was asked of it.
 

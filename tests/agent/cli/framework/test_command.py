@@ -51,6 +51,18 @@ async def test_a_mistake_ends_with_its_code_and_says_what_to_do(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["modem why", "modem import", "modem decode", "modem replay --tcp localhost:0",
+     "report coredump", "fota offer", "assist decode", "device onboard kit-1"],
+)  # fmt: skip
+async def test_a_file_that_is_not_there_is_wrong_usage_and_its_folder_can_be_listed(
+    words: str, tmp_path: Path
+) -> None:
+    done = await cellagent(*words.split(), str(tmp_path / "absent"))
+    assert (done.code, f"try: `ls {tmp_path}` shows what is there" in done.err) == (2, True)
+
+
 async def test_a_service_that_cannot_be_reached_is_exit_6_and_a_bad_key_exit_5(
     standin_profile: str,
 ) -> None:

@@ -26,7 +26,7 @@ def test_a_log_is_imported_from_a_file_or_a_pipe(tmp_path: Path) -> None:
     assert (tmp_path / "out.transcript").stat().st_mode & 0o777 == 0o600
     assert run(tmp_path, "import", "terminal.log", "--output", "out.transcript").returncode == 4
     missing = run(tmp_path, "import", "missing.log")
-    assert missing.returncode == 1
+    assert missing.returncode == 2
     assert "missing.log" in missing.stderr
 
 
