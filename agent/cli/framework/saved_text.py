@@ -6,8 +6,9 @@ from itertools import chain
 
 _UTF_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _MARKS = (codecs.BOM_UTF8, *(mark for mark, _ in _UTF_16))
-_CHARACTER_END = 4
-"""Where the first character of UTF-16 ends, after its mark."""
+_OF_A_MARK = b"\xff\xfe"
+_DECIDES = 3
+"""So many bytes, after what may be marks of UTF-16, say what they are."""
 
 
 def saved_text(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -17,16 +18,26 @@ def saved_text(pieces: Iterable[bytes]) -> Iterator[bytes]:
     character says that it is one.
     """
     rest, head = iter(pieces), b""
-    while len(head) < _CHARACTER_END and _may_be_a_mark(head) and (piece := next(rest, b"")):
+    while (
+        len(head.lstrip(_OF_A_MARK)) < _DECIDES
+        and _may_be_a_mark(head)
+        and (piece := next(rest, b""))
+    ):
         head += piece
     for mark, encoding in _UTF_16:
-        if head.startswith(mark) and b"\0" in head[len(mark) : _CHARACTER_END]:
-            decoder = codecs.getincrementaldecoder(encoding)("replace")
-            for piece in chain([head.removeprefix(mark)], rest):
-                yield decoder.decode(piece).encode()
-            yield decoder.decode(b"", True).encode()
+        if head.startswith(mark) and b"\0" in head.lstrip(_OF_A_MARK)[:2]:
+            raw = chain([head.removeprefix(mark)], rest)
+            # A mark that was there already comes after that of the program which saved it again.
+            yield from saved_text(_in_utf_8(raw, encoding))
             return
     yield from chain([head.removeprefix(codecs.BOM_UTF8)], rest)
+
+
+def _in_utf_8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for piece in chain(pieces, [b""]):
+        if text := decoder.decode(piece, final=not piece):
+            yield text.encode()
 
 
 def _may_be_a_mark(head: bytes) -> bool:

@@ -14,6 +14,7 @@ SPELLINGS = {
     "utf-8": (b"", "utf-8"),
     "utf-8 with its mark": (codecs.BOM_UTF8, "utf-8"),
     "utf-16 of PowerShell": (codecs.BOM_UTF16_LE, "utf-16-le"),
+    "utf-16 saved again": (2 * codecs.BOM_UTF16_LE, "utf-16-le"),
     "utf-16, the other way round": (codecs.BOM_UTF16_BE, "utf-16-be"),
 }
 
@@ -30,7 +31,16 @@ def test_text_is_the_same_however_it_was_saved_and_cut(
 
 
 @pytest.mark.parametrize(
-    "noise", [b"", b"\xff", b"\xff\xfe", b"\xff\xfeOK\r\n", b"\xfe\xffAT", b"\xef\xbb"]
+    "noise",
+    [
+        b"",
+        b"\xff",
+        b"\xff\xfe",
+        b"\xff\xfeOK\r\n",
+        b"\xff\xfe\xff\xfeOK\r\n",
+        b"\xfe\xffAT",
+        b"\xef\xbb",
+    ],
 )
 def test_noise_that_begins_like_a_mark_is_left_as_it_is(noise: bytes) -> None:
     assert b"".join(saved_text([noise] if noise else [])) == noise
