@@ -4,8 +4,11 @@ import codecs
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from agent.errors import AgentError
+
 _UTF_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _MARKS = (codecs.BOM_UTF8, *(mark for mark, _ in _UTF_16))
+_ENDLESS = 64 * 1024 * 1024  # bytes without a line end, as /dev/zero has them
 _OF_A_MARK = b"\xff\xfe"
 _DECIDES = 3
 """So many bytes, after what may be marks of UTF-16, say what they are."""
@@ -15,9 +18,9 @@ def saved_text(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the bytes of a saved console or of a pipe as they come, without a byte order mark.
 
     UTF-16 becomes UTF-8. Noise of a line may begin like its mark: only a zero in the first
-    character says that it is one.
+    character says that it is one. Raises AgentError for what goes on and on without lines.
     """
-    rest, head = iter(pieces), b""
+    rest, head = _lines_in(pieces), b""
     while (
         len(head.lstrip(_OF_A_MARK)) < _DECIDES
         and _may_be_a_mark(head)
@@ -38,6 +41,20 @@ def _in_utf_8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     for piece in chain(pieces, [b""]):
         if text := decoder.decode(piece, final=not piece):
             yield text.encode()
+
+
+def _lines_in(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of what has lines, in the end at least."""
+    rest = 0
+    for piece in pieces:
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1
+        rest = len(piece) - end + (0 if end else rest)
+        if rest > _ENDLESS:
+            raise AgentError(
+                f"{_ENDLESS >> 20} MiB without the end of a line: this is no text",
+                hint="give what a terminal, or the kit's firmware, wrote",
+            )
+        yield piece
 
 
 def _may_be_a_mark(head: bytes) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.cli.framework.saved_text import saved_text
+from agent.errors import AgentError
 
 SPELLINGS = {
     "utf-8": (b"", "utf-8"),
@@ -53,3 +55,11 @@ def test_what_comes_is_not_held_back() -> None:
         pytest.fail("the first piece should have been given on before the second is asked for")
 
     assert next(saved_text(live())) == b"A"
+
+
+def test_what_goes_on_without_lines_is_refused_and_what_has_some_is_not() -> None:
+    piece = bytes(1 << 20)
+    with pytest.raises(AgentError, match="64 MiB without the end of a line"):
+        for _ in saved_text(itertools.repeat(piece)):
+            pass
+    assert sum(map(len, saved_text([piece + b"\r", piece] * 64))) == 128 * len(piece) + 64
