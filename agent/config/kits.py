@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from agent.config.profile import KitSettings, Profile
 from agent.errors import UsageError
 
@@ -11,9 +13,8 @@ def kits_of(profile: Profile) -> dict[str, KitSettings]:
     kits = profile.kits or {profile.kit.slot or "kit": profile.kit}
     for name, kit in kits.items():
         if not kit.port:
-            raise UsageError(
-                f"kit {name} has no port", hint=f"`cellagent config set kits.{name}.port PORT`"
-            )
+            key = f"kits.{name}.port" if profile.kits else "kit.port"
+            raise UsageError(f"kit {name} has no port", hint=_set(key))
     _check_different(kits, "port")
     # The chunks of one device are put together again by their order: two kits would break it.
     _check_different(kits, "device_id")
@@ -27,7 +28,11 @@ def _check_different(kits: dict[str, KitSettings], key: str) -> None:
         if value in seen:
             raise UsageError(
                 f"the kits {seen[value]} and {name} have the same {key} ({value})",
-                hint=f"set kits.{name}.{key}",
+                hint=_set(f"kits.{name}.{key}"),
             )
         if value:
             seen[value] = name
+
+
+def _set(key: str) -> str:
+    return f"`cellagent config set {shlex.quote(key)} VALUE`"

@@ -25,20 +25,27 @@ def test_a_kit_takes_what_it_does_not_say_from_the_common_part(file: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("kits", "said"),
+    ("kits", "said", "sets"),
     [
-        ({"a": KitSettings(port="p"), "b": KitSettings(port="p")}, "a and b have the same port"),
-        ({"a": KitSettings()}, "a has no port"),
+        (
+            {"a": KitSettings(port="p"), "b": KitSettings(port="p")},
+            "a and b have the same port",
+            "kits.b.port",
+        ),
+        ({"b 2": KitSettings()}, "b 2 has no port", "'kits.b 2.port'"),
+        ({}, "kit has no port", "kit.port"),
         (
             {
                 "a": KitSettings(port="p", device_id="one"),
                 "b": KitSettings(port="q", device_id="one"),
             },
             "a and b have the same device_id",
+            "kits.b.device_id",
         ),
     ],
-    ids=["port", "no port", "device"],
+    ids=["port", "no port", "no table", "device"],
 )
-def test_what_two_kits_may_not_share_is_named(kits, said):
-    with pytest.raises(UsageError, match=said):
+def test_what_two_kits_may_not_share_is_named_with_the_key_to_set(kits, said, sets):
+    with pytest.raises(UsageError, match=said) as wrong:
         kits_of(Profile(kits=kits))
+    assert wrong.value.hint == f"`cellagent config set {sets} VALUE`"
