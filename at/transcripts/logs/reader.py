@@ -30,6 +30,11 @@ _READ = (
     "put TX: before what was sent and RX: before what was received, or write a table headed "
     "time,direction,data; docs/reference/transcripts.md lists all forms that are read"
 )
+_READ_ELSEWHERE = (
+    (re.compile(r"\bMC:[A-Za-z0-9+/]{4}"), "`cellagent capture chunks LOG` reads its chunks"),
+    (re.compile(r"#CD:"), "`cellagent capture coredump LOG --out FILE` reads its core dump"),
+)
+"""What a kit's console may hold beside no AT line, and what reads it."""
 _WHICH_LOG = "give what a terminal or the kit's firmware wrote, or a transcript"
 _COMMAND_WITHIN = re.compile(r"\bAT[+%#][A-Z]+", re.IGNORECASE)
 _AT_WITHIN = re.compile(r"AT|[+%#*^][A-Z]|OK|ERROR", re.IGNORECASE)
@@ -238,7 +243,9 @@ def _by_rest(shape: Shape, side: Side | None, text: str) -> tuple[Side, str]:
 def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
     """Raise TranscriptError for a log of another kind, or of no kind that is known."""
     at_lines = sum(
-        side is not Side.LOG and bool(COMMAND.match(text) or NAMED_ANSWER.match(text))
+        side is not Side.LOG
+        and not any(mark.match(text) for mark, _ in _READ_ELSEWHERE)
+        and bool(COMMAND.match(text) or NAMED_ANSWER.match(text))
         for side, text in _sides(shape, heads)
     )
     others = [head for head in heads if not (head.log or KIT_LOG.match(head.text))]
@@ -248,10 +255,14 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
         if kind.mixed or not at_lines
     ]
     count, kind = max(kinds, key=lambda kind: kind[0])
+    elsewhere = (
+        way for mark, way in _READ_ELSEWHERE if any(mark.search(head.raw) for head in heads)
+    )
+    hint = next(elsewhere, _READ)
     if count > at_lines:
         raise TranscriptError(
             f"this looks like {kind.name}: no log of a modem's AT commands that can be read",
-            hint=_READ,
+            hint=hint,
         )
     if at_lines or len(others) < len(heads):
         return
@@ -260,7 +271,7 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
             f"line {within.number} holds an AT command, but in no form that is known", hint=_READ
         )
     raise TranscriptError(
-        "the log holds no line that was sent or received: no AT command, no answer", hint=_READ
+        "the log holds no line that was sent or received: no AT command, no answer", hint=hint
     )
 
 

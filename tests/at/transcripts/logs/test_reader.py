@@ -328,6 +328,19 @@ def test_what_is_no_log_of_a_modem_is_refused_by_its_name(name: str, log: str) -
     assert "put TX: before what was sent" in refused.value.hint
 
 
+@pytest.mark.parametrize(
+    ("printed", "reads"),
+    [("MC:gPIBMTE4aQ==:", "capture chunks LOG"), ("#CD:BEGIN#", "capture coredump LOG")],
+)
+def test_what_a_console_holds_is_refused_with_the_command_that_reads_it(
+    printed: str, reads: str
+) -> None:
+    log = f"uart:~$ export\nuart:~$ {printed}\nuart:~$ kernel version\nuart:~$ \n"
+    with pytest.raises(TranscriptError, match="looks like Zephyr shell") as refused:
+        read_log(log.encode())
+    assert f"`cellagent {reads}" in refused.value.hint
+
+
 def test_each_kind_that_is_refused_has_an_example() -> None:
     unused = [kind.name for kind in FOREIGN if not any(map(kind.name.startswith, dict(OTHERS)))]
     assert unused == []
