@@ -194,7 +194,8 @@ _METRES_PER_DEGREE = 111_320.0
 def plan(position: LastPosition | None, track: Sequence[Place] = ()) -> Html:
     """Return a position in metres, north up, with its uncertainty and the way that it came."""
     if position is None or position.lat is None or position.lon is None:
-        return tag("svg", class_="ch plan", role="img", aria_label="No position yet")
+        none = tag("text", "no position", x="50%", y="50%", text_anchor="middle")
+        return tag("svg", none, class_="ch plan", role="img", aria_label="No position yet")
     east_north = _around(position.lat, position.lon)
     way = [east_north(each.lat, each.lon) for each in track]
     reach = max([position.uncertainty or 0.0, *(max(abs(x), abs(y)) for x, y in way), 5.0])

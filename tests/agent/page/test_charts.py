@@ -93,6 +93,7 @@ def test_a_way_over_the_date_line_is_short() -> None:
 
 def test_without_a_position_it_says_so() -> None:
     assert "No position yet" in plan(None)
+    assert ">no position</text>" in plan(None), "for who sees it, too"
 
 
 def test_the_file_of_a_signal_is_a_picture_by_itself() -> None:
