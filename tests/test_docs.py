@@ -55,7 +55,7 @@ def examples(command: click.Command = root, name: str = "cellagent") -> Iterator
     """Yield the help of each command of the tree, and the example that it gives."""
     if not isinstance(command, click.Group):
         text = f"{command.help}\n{command.epilog}"
-        example = re.search(r"Example: .*?(cellagent .*?)(;|$)", text, re.MULTILINE)
+        example = re.search(r"Example: (?:echo \w+ \| )?(cellagent [^;]*)$", text, re.MULTILINE)
         yield f"{name} --help", example[1] if example is not None else ""
         return
     context = click.Context(command)

@@ -59,13 +59,14 @@ add_completion_class(PowerShellComplete)
 add_completion_class(WholeFishComplete)
 
 
-@agent_command(
-    "cellagent completion bash > ~/.local/share/bash-completion/completions/cellagent",
-    OfflineCommand,
-)
+@agent_command("cellagent completion bash >> ~/.bashrc", OfflineCommand)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
 def command(session: Session, shell: str) -> None:
-    """Print the completion script of SHELL."""
+    """Print the completion script of SHELL.
+
+    zsh takes it at the end of ~/.zshrc, after `compinit`; fish as
+    ~/.config/fish/completions/cellagent.fish; PowerShell in the file that $PROFILE names.
+    """
     from agent.cli.tree import root
 
     chosen = get_completion_class(shell)

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@agent_command(
-    example="cellagent run --port /dev/ttyACM0; then, elsewhere: cellagent status --watch"
-)
+@agent_command("cellagent run --port /dev/ttyACM0")
 @click.option(
     "--page",
     "listen",
@@ -52,7 +50,7 @@ def command(
     It survives unplugging, resets and outages of the services, logs each trouble once, and catches
     up. SIGHUP, or `cellagent reload`, reads the profile again; SIGTERM, or the end of the terminal
     that it was started on, ends it within 5 s. With --json it prints one line when it is ready, and
-    then one at each change.
+    then one at each change. `cellagent status --watch` shows elsewhere what it does.
     """
     if print_unit or print_udev:
         _print(session, "unit" if print_unit else "rule")

@@ -139,6 +139,15 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_CREATED_WITH = {
+    "release": ("version=1.2.3",),
+    "cohort": ("slug=bench",),
+    "device": ("device_serial=kit-1", "hardware_version=nrf9161dk"),
+    "deployment": ("release=1.2.3", "cohort=bench"),
+}
+"""The fields without which a resource of the kind is refused."""
+
+
 def resource_group(kind: ResourceKind) -> click.Group:
     """Return the commands of one kind of resource."""
 
@@ -189,7 +198,9 @@ def _add_reading(group: click.Group, kind: ResourceKind, example: str) -> None:
 
 
 def _add_changing(group: click.Group, kind: ResourceKind, example: str, one: str) -> None:
-    @group.command(epilog=f"{example} create --field name=value", help=f"Create {one}.")
+    fields = " ".join(f"--field {each}" for each in _CREATED_WITH.get(kind.name, ["name=value"]))
+
+    @group.command(epilog=f"{example} create {fields}", help=f"Create {one}.")
     @takes_fields(needed=True)
     @service_command
     async def create(session: Session, service: Observability, fields: dict[str, object]) -> None:
@@ -209,10 +220,11 @@ def _add_changing(group: click.Group, kind: ResourceKind, example: str, one: str
 
     @group.command(
         epilog=f"{example} relate KEY device SERIAL",
-        help=f"Create or change the relation of {one} to another resource.",
+        help=f"Create or change the relation of {one} to another resource.\n\n"
+        f"KIND is one of: {', '.join(KINDS)}.",
     )
     @click.argument("key")
-    @click.argument("other", type=click.Choice(list(KINDS)))
+    @click.argument("other", metavar="KIND", type=click.Choice(list(KINDS)))
     @click.argument("other_key")
     @takes_fields(needed=False)
     @service_command

@@ -52,6 +52,13 @@ async def test_each_of_the_ten_kinds_has_its_commands(standin_profile: str) -> N
     assert {listing.code for listing in listings} == {0}
 
 
+@pytest.mark.parametrize("kind", ["release", "cohort", "device"])
+async def test_what_the_help_creates_is_created(standin_profile: str, kind: str) -> None:
+    told = (await cellagent("observe", kind, "create", "--help")).out.rpartition("Example: ")[2]
+    made = await cellagent(*told.split()[1:])
+    assert made.code == 0, made.err
+
+
 @pytest.mark.contract("O5.6", "O5.4")
 async def test_the_latest_release_is_none_for_a_device_that_runs_it(
     standin_profile: str, standin: StandIn
