@@ -49,7 +49,16 @@ def complete_key(_ctx: click.Context, _of: click.Parameter, typed: str) -> list[
 _common = partial(click.Option, expose_value=False, callback=_store)
 
 
-class AgentCommand(click.Command):
+class _WholeExample(click.Command):
+    """A command whose help has its example on one line: two would be pasted as two commands."""
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example; the terminal alone may break it."""
+        if self.epilog:
+            formatter.write(f"\n  {self.epilog}\n")
+
+
+class AgentCommand(_WholeExample):
     """A command with `--json`, `--profile`, `--port` and `-v`.
 
     Its function gets the Session before its own arguments. A coroutine that it returns is run to
@@ -131,7 +140,7 @@ _OTHER_WORDS = {"get": ("show",), "ls": ("list",), "rm": ("unset", "delete")}
 """What other tools call it, where the word most like it would do another thing."""
 
 
-class SuggestingGroup(click.Group):
+class SuggestingGroup(_WholeExample, click.Group):
     """A group that answers a mistyped command with the nearest one, ready to be pasted."""
 
     def resolve_command(

@@ -51,6 +51,12 @@ async def test_a_mistake_ends_with_its_code_and_says_what_to_do(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize("words", ["modem", "report event"])
+async def test_an_example_is_one_line_in_a_narrow_terminal_too(words: str) -> None:
+    done = await cellagent(*words.split(), "--help", environment={"COLUMNS": "40"})
+    assert done.out.splitlines()[-1].startswith(f"  Example: cellagent {words} ")
+
+
 @pytest.mark.parametrize(
     "words",
     ["modem why", "modem import", "modem decode", "modem replay --tcp localhost:0",
