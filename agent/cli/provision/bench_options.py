@@ -212,9 +212,10 @@ def board_finder(
     """
     from agent.provisioning.boards.discovery import chosen_boards
 
-    names = given.boards or tuple(filter(None, [session.port or os.environ.get("CELLAGENT_PORT")]))
-    if not (names or given.all_kits):
-        names = tuple(filter(None, [session.profile.kit.port]))
+    names = given.boards or tuple(filter(None, [session.port]))
+    if not (names or given.all_kits):  # a flag takes precedence over environment and profile
+        port = os.environ.get("CELLAGENT_PORT") or session.profile.kit.port
+        names = tuple(filter(None, [port]))
     slots = session.profile.provisioning.slots
     return partial(chosen_boards, names, all_kits=given.all_kits, slots=slots, listing=listing)
 

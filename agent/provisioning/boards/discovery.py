@@ -42,7 +42,9 @@ def chosen_boards(
     listing: Listing = system_ports,
 ) -> list[BoardLocation]:
     """Return named boards, or all. Raises UsageError if neither or both were asked for."""
-    if bool(names) == all_kits:
+    if names and all_kits:
+        raise UsageError(f"--all takes every kit, and {', '.join(names)} is named as well")
+    if not (names or all_kits):
         raise UsageError(
             "name the boards, or say --all",
             hint="`--all` takes every one, `cellagent ports` lists them",

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from command_line import completed
 
 from agent.config.write import set_value
@@ -33,7 +34,9 @@ def test_a_person_sees_numbered_steps_and_the_number_of_writes(tmp_path: Path) -
     assert lines[-1] == "  1 credential write"
 
 
-def test_the_board_is_the_kit_of_the_profile_unless_others_are_named(tmp_path: Path) -> None:
+def test_the_board_is_the_kit_of_the_profile_unless_others_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own, other = (f"virtual:{tmp_path / name}" for name in ("own", "other"))
     set_value("kit.port", own, profile="custom")
     for named, planned in (((), own), ((other,), other), (("--port", other), other)):
@@ -41,6 +44,10 @@ def test_the_board_is_the_kit_of_the_profile_unless_others_are_named(tmp_path: P
         assert json.loads(plan.stdout)["board"]["port"] == planned, plan.stderr
     everything = completed("provision", "plan", "--all", *NO_SERVICE)
     assert (everything.returncode, own in everything.stderr) == (3, False)
+    monkeypatch.setenv("CELLAGENT_PORT", other)
+    everything = completed("provision", "plan", "--all", *NO_SERVICE)
+    assert (everything.returncode, other in everything.stderr) == (3, False)
+    monkeypatch.delenv("CELLAGENT_PORT")
     set_value("kit.port", "", profile="custom")
     for name in ("left", "right"):
         set_value(f"kits.{name}.port", f"virtual:{tmp_path / name}", profile="custom")

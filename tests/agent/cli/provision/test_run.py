@@ -411,7 +411,7 @@ async def test_no_secret_is_shown_at_any_verbosity(
     ("arguments", "says"),
     [
         ((), "name the boards, or say --all"),
-        (("--all", "/dev/ttyACM0"), "name the boards, or say --all"),
+        (("--all", "/dev/ttyACM0"), "--all takes every kit, and /dev/ttyACM0 is named as well"),
         (("/dev/ttyACM0", "--replace", "2"), "TAG:TYPE"),
         (("/dev/ttyACM0", "--replace", "16842753:4"), "2 (private key) alone"),
         (("/dev/ttyACM0", "--certificate", "self-signed"), "operator-ca or none"),
