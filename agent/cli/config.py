@@ -1,10 +1,12 @@
 """`cellagent config`: profiles, and where each value comes from."""
 
+import re
 import sys
 
 import click
 
 from agent.cli.framework.command import (
+    AgentCommand,
     AgentGroup,
     complete_key,
     complete_profile,
@@ -142,7 +144,22 @@ def unset(session: Session, key: str) -> None:
     emit_or_say(session, {"profile": name, "unset": key}, f"{key} is no longer set in {name}")
 
 
-@command.command(name="set", epilog="Example: cellagent config set hosts.api https://api.example")
+class _SetCommand(AgentCommand):
+    """A command whose VALUE may be below zero, as each limit of an RSRP is: it is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does once a negative number is set behind `--`."""
+        below = [] if "--" in args else [word for word in args if re.match(r"-\d", word)]
+        if below:
+            args = [*(word for word in args if word not in below), "--", *below]
+        return super().parse_args(ctx, args)
+
+
+@command.command(
+    name="set",
+    cls=_SetCommand,
+    epilog="Example: cellagent config set hosts.api https://api.example",
+)
 @click.argument("key", shell_complete=complete_key)
 @click.argument("value", required=False)
 def set_(session: Session, key: str, value: str | None) -> None:

@@ -75,6 +75,13 @@ async def test_a_value_and_a_secret_are_taken_back(private_home: Path) -> None:
     assert "did you mean `cellagent config unset kit.baud`?" in no_key.err
 
 
+async def test_a_value_may_be_below_zero(private_home: Path) -> None:
+    key = "provisioning.limits.rsrp_min_dbm"
+    set_ = await cellagent("config", "set", key, "-110", "--profile", "lab")
+    assert (set_.code, set_.out) == (0, f"{key} = -110\n")
+    assert (await cellagent("config", "set", key, "-x")).code == 2
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
