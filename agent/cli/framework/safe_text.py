@@ -37,8 +37,9 @@ AS_IN_JSON = "cellagent.as-in-json"
 r"""The error handler of the standard streams: what cannot be encoded is written as `\udcff`."""
 
 
-_PLAIN = {"°": "deg ", "█": "#", "·": ".", "…": "...", "→": "->", "\xa0": " "}
-"""What the program's own words and bars hold beyond ASCII -> what a person can read instead."""
+_PLAIN = {"°": "deg ", "·": ".", "…": "...", "→": "->", "\xa0": " ", "─": "-", "│": "|"}
+_PLAIN |= dict.fromkeys("┌┐└┘├┤┬┴┼", "+") | dict.fromkeys("█▀▄▌▐▖▗▘▙▚▛▜▝▞▟", "#")
+"""What our own words, bars and plots hold beyond ASCII -> what a person can read instead."""
 _plain: dict[int, str] = {}
 """Those of them that the standard streams of this process cannot encode."""
 

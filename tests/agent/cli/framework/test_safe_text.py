@@ -229,7 +229,11 @@ def test_a_lone_surrogate_in_an_argument_ends_no_command_with_a_traceback() -> N
 
 @pytest.mark.parametrize(
     ("encoding", "says"),
-    [("ascii", "21 deg C ###...."), ("latin-1", "21 °C ###·..."), ("utf-8", "21 °C ███·…")],
+    [
+        ("ascii", "21 deg C ###....+-|#"),
+        ("latin-1", "21 °C ###·...+-|#"),
+        ("utf-8", "21 °C ███·…┤─│▗"),
+    ],
 )
 def test_what_a_person_reads_has_plain_words_where_the_encoding_lacks_ours(
     encoding: str, says: str
@@ -239,7 +243,7 @@ def test_what_a_person_reads_has_plain_words_where_the_encoding_lacks_ours(
         "from agent.cli.framework.safe_text import guard_output\n"
         "from agent.cli.framework.terminal import bar\n"
         "guard_output()\n"
-        "say(f'21 °C {bar(3, 0, 4, 4)}…')\n"
+        "say(f'21 °C {bar(3, 0, 4, 4)}…┤─│▗')\n"
         "emit('21 °C …')\n"
     )
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
