@@ -10,6 +10,7 @@ from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import Session, transport_on
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.cli.modem.serve_port import require_one, serve_port
+from agent.errors import UsageError
 from at.protocol.errors import AtError, LinkLost
 
 
@@ -71,7 +72,11 @@ async def command(
         relay.send = served.send
         await transport.open(relay)
         emit({"ready": True, "port": served.port, "recording": file})
-        code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, lost)
+        try:
+            code = await serve_until_stopped(cmd, {"CELLAGENT_PORT": served.port}, lost)
+        except UsageError:  # CMD cannot be run: no session, whose file would refuse the next one
+            target.unlink()
+            raise
         if update:
             transport.finish()
             if code or lost.done():

@@ -44,6 +44,14 @@ def test_a_session_is_recorded_and_replayed(tmp_path: Path) -> None:
     assert "exists already" in again.stderr
 
 
+def test_a_program_that_cannot_be_run_leaves_the_name_of_the_recording_free(tmp_path: Path) -> None:
+    record = ("record", "kit.transcript", "--port", "virtual:", "--")
+    for program, code in (("./absent", 2), ("true", 0)):
+        done = run(tmp_path, *record, program)
+        assert done.returncode == code, done.stderr
+        assert (tmp_path / "kit.transcript").exists() is (code == 0)
+
+
 def test_a_recording_for_which_there_is_no_room_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "kit.transcript"
     port = "--port", "virtual:", "--pty", str(tmp_path / "modem")
