@@ -10,7 +10,7 @@ from agent.cli.framework.command import agent_command, emit, note
 from agent.cli.framework.session import Session, transport_on
 from agent.cli.modem.keep_identity import keep_identity_option
 from agent.cli.modem.serve_port import require_one, serve_port
-from agent.errors import UsageError
+from agent.errors import RefusedByRule, UsageError
 from at.protocol.errors import AtError, LinkLost
 
 
@@ -52,6 +52,11 @@ async def command(
 
     if pty is not None or tcp is not None:
         require_one(pty, tcp)
+    exists = os.path.lexists(file)  # noqa: ASYNC240 - as the recorder's own file
+    if exists and not update:
+        raise RefusedByRule(
+            f"{file} exists already", hint="name another; `--update` records this one anew"
+        )
     kit = session.kit
     inner, borrowed = await transport_on(kit.port, session.usb_ports, kit.baud)
     if borrowed:
@@ -60,7 +65,7 @@ async def command(
     lost: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as stack:
         target = Path(file)
-        if update := update and os.path.lexists(file):  # noqa: ASYNC240 - as the recorder's own file
+        if update := exists:
             target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "session.transcript"
         transport = RecordingTransport(inner, target, header=header, keep_identity=keep_identity)
         relay = Relay(transport.write, lost)

@@ -40,8 +40,9 @@ def test_a_session_is_recorded_and_replayed(tmp_path: Path) -> None:
     assert replayed.returncode == 0, replayed.stderr
     assert "nRF9161-LACA" in replayed.stdout
     again = run(tmp_path, "record", "kit.transcript", "--port", f"virtual:{state}", "--", *session)
-    assert again.returncode == 1
+    assert again.returncode == 4
     assert "exists already" in again.stderr
+    assert f"virtual:{state} --update -- " in again.stderr
 
 
 def test_a_program_that_cannot_be_run_leaves_the_name_of_the_recording_free(tmp_path: Path) -> None:
@@ -165,4 +166,4 @@ def test_an_updated_recording_keeps_its_rules_and_a_failed_session_changes_nothi
     assert done.returncode == 0, done.stderr
     assert "< nRF{any}" in file.read_text()
     assert "# device: nRF9161-LACA" in file.read_text()
-    assert run(tmp_path, "record", "kit.transcript", "--port", "virtual:").returncode == 1
+    assert run(tmp_path, "record", "kit.transcript", "--port", "virtual:").returncode == 4
