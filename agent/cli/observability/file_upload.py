@@ -31,7 +31,9 @@ async def upload_file(
     if kind in {FileKind.SYMBOLS, FileKind.OTA}:
         project = UploadProject(account.organization, account.project)
     now = captured_date_of(datetime.now(UTC).timestamp())
-    upload = Upload(kind, device, commit_details(kind, device, captured_date=now), project)
+    details = commit_details(kind, device, captured_date=now)
+    # Symbols and payloads are known by their content: a second copy is answered with 409.
+    upload = Upload(kind, device, details, project, anew=project is not None)
     with file_source(path, compress=compress) as source:
         async with session.client() as client:
             journal = _journal(session.configuration, client, upload, source)

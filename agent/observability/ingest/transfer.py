@@ -76,6 +76,8 @@ class Upload:
     """If given, a user's or organization's credential is used, else the project key."""
     request_id: str = ""
     """The same at every try; the service ignores what it does not know."""
+    anew: bool = False
+    """Whether it is sent once more where it may be there: that does no harm, or less than none."""
 
 
 async def transfer(
@@ -93,14 +95,15 @@ async def transfer(
     A storage that asks for a longer wait than LONGEST_WAIT_S is left to the caller.
     With a `journal` it continues where an earlier run was interrupted: with the first missing
     part, or with the commit. The URL for a whole file is used for one try only. A token commits
-    once: if it is refused after a commit without an answer, the file may be there. That is raised
-    as AgentError, and the journal keeps it.
+    once: if it is refused after a commit without an answer, the file may be there. It is sent
+    `anew`, or that is raised as AgentError, and the journal keeps it.
     """
     journal = journal or UploadJournal()
     resumed = journal.progress is not None
     attempt = 1
     while True:
         state = journal.progress or await _prepare(client, upload, source)
+        commit_sent = state.commit_sent
         try:
             if not state.whole:
                 await _put(client.transport, state, source, journal, progress)
@@ -115,11 +118,15 @@ async def transfer(
             in_vain = isinstance(error, errors.NothingListens | errors.Untrusted)
             if attempt == tries or asked_s > LONGEST_WAIT_S or in_vain:
                 raise
-        except errors.ServiceRefusal:
+        except errors.ServiceRefusal as error:
+            is_unknown = isinstance(error, errors.NotFound | errors.InvalidRequest)
+            may_be_there = commit_sent and is_unknown
+            if may_be_there and not upload.anew:
+                raise _may_be_there(source, error) from error
             journal.save(None)
-            if not resumed:
+            if not (resumed or may_be_there):
                 raise
-            # The URLs of the earlier run have expired: the upload begins anew.
+            # What an earlier run or try was given has expired, or is used up.
             resumed = False
             continue
         first_s, longest_s = FIRST_WAIT_S, LONGEST_WAIT_S
@@ -205,12 +212,12 @@ async def _commit(
             state.commit_sent = sent_before
             journal.save(state)
         raise
-    except (errors.NotFound, errors.InvalidRequest) as error:
-        if not sent_before:
-            raise
-        raise errors.AgentError(
-            f"{source.name}: the answer to its commit was lost, and the token of the upload is now "
-            f"refused: the service has the file, or the upload has expired ({error})",
-            hint="look whether it is there; if not, the same command with --again sends it anew",
-            status=error.status,
-        ) from error
+
+
+def _may_be_there(source: UploadSource, error: errors.ServiceRefusal) -> errors.AgentError:
+    return errors.AgentError(
+        f"{source.name}: the answer to its commit was lost, and the token of the upload is now "
+        f"refused: the service has the file, or the upload has expired ({error})",
+        hint="look whether it is there; if not, the same command with --again sends it anew",
+        status=error.status,
+    )

@@ -24,6 +24,7 @@ from agent.observability.ingest.upload_journal import UploadJournal, UploadProgr
 from agent.observability.ingest.uploads import FileKind, UploadProject, commit_details
 from agent.retry import NO_RETRY
 from agent.standin.observability.file_storage import PARTS
+from agent.standin.observability.tables import RELEASES
 
 KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")
 
@@ -86,7 +87,8 @@ def image(tmp_path: Path) -> Path:
 
 def update(cloud: StandIn) -> Upload:
     details = commit_details(FileKind.OTA, KIT)
-    return Upload(FileKind.OTA, KIT, details, UploadProject(cloud.organization, cloud.project))
+    project = UploadProject(cloud.organization, cloud.project)
+    return Upload(FileKind.OTA, KIT, details, project, anew=True)
 
 
 async def no_wait(_seconds: float) -> None:
@@ -235,6 +237,26 @@ async def test_a_commit_whose_answer_was_lost_is_not_a_second_file(client, tmp_p
             with pytest.raises(AgentError, match="the service has the file, or the upload has exp"):
                 await run()
     assert transport.sent.count("PUT storage") == 1
+
+
+@pytest.mark.contract("O5.3")
+@pytest.mark.parametrize("tries", [1, 2], ids=["of an earlier run", "of this run"])
+async def test_an_update_whose_commit_was_not_answered_is_sent_anew_and_known(
+    cloud, client, tmp_path, tries
+):
+    payload = tmp_path / "app.bin"
+    payload.write_bytes(bytes(1000))
+    transport, journal = transport_of(client), UploadJournal()
+    transport.loses = ["POST ota_payload"]
+    with file_source(payload) as source:
+        if tries == 1:
+            with pytest.raises(Unreachable):
+                await transfer(client, update(cloud), source, journal=journal, tries=1)
+        await transfer(client, update(cloud), source, journal=journal, wait=no_wait)
+    assert transport.sent.count("POST ota_payload") == 3
+    name = RELEASES.name.replace("*/*", f"{cloud.organization}/{cloud.project}")
+    (release,) = cloud.cloud.table(RELEASES, name).values()
+    assert len(release.artifacts) == 1
 
 
 async def test_a_commit_that_was_not_taken_is_sent_again(cloud, client, tmp_path):
