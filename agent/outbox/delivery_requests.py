@@ -17,6 +17,7 @@ from agent.observability.ingest.chunks import PushChunks
 from agent.observability.ingest.device_identity import UNKNOWN, DeviceIdentity
 from agent.observability.ingest.events import PushEvents, captured_date_of
 from agent.observability.ingest.transfer import Upload, UploadSource, transfer
+from agent.observability.ingest.upload_journal import UploadJournal
 from agent.outbox.items import Item, ItemKind
 from agent.retry import NO_RETRY
 from at.protocol.errors import AtError
@@ -48,6 +49,8 @@ class ServiceSender:
 
     def __init__(self, client: HttpClient) -> None:
         self._client = client
+        # By item: how far an upload came whose last try failed. Lost with the process.
+        self._uploads: dict[str, UploadJournal] = {}
 
     async def send(self, items: Sequence[Item]) -> None:
         """Send items of one device and kind. Raises AgentError."""
@@ -83,8 +86,11 @@ class ServiceSender:
             len(item.body),
             md5(item.body, usedforsecurity=False).hexdigest(),
         )
-        upload = Upload(kind, device, details, request_id=item.idempotency_key)
-        await transfer(self._client, upload, source, tries=1)
+        # A crash that is told twice is better than one that is not.
+        upload = Upload(kind, device, details, request_id=item.idempotency_key, anew=True)
+        journal = self._uploads.setdefault(item.idempotency_key, UploadJournal())
+        await transfer(self._client, upload, source, tries=1, journal=journal)
+        del self._uploads[item.idempotency_key]
 
 
 class FailureKind(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -20,12 +21,13 @@ from agent.errors import (
     PayloadTooLarge,
     RateLimited,
     ServerTrouble,
+    Unavailable,
     Unreachable,
     Untrusted,
     UsageError,
 )
 from agent.http import HttpClient, HttpTransport
-from agent.observability.ingest.uploads import FileKind
+from agent.observability.ingest.uploads import DIRECT_LIMIT, FileKind
 from agent.outbox import ItemKind
 from agent.outbox.delivery_requests import FailureKind, ServiceSender, classify_failure
 from agent.outbox.items import Item
@@ -71,6 +73,44 @@ async def test_the_same_items_have_the_same_request_id_and_others_have_another()
         transport.ids.clear()
         await sender.send(items(ItemKind.COREDUMP, 7))
     assert transport.ids[-1] == ("/api/v0/upload/elf_coredump", "box-7")
+
+
+@pytest.mark.contract("O5.2")
+@pytest.mark.parametrize(
+    ("answers", "commits", "puts"),
+    [
+        ([503, 503, 202], ["1", "1", "1"], 1),
+        ([502, 409], ["1", "1"], 1),
+        ([502, 404, 202], ["1", "1", "2"], 2),
+    ],
+    ids=["not taken", "there already", "its token used up"],
+)
+async def test_a_dump_that_waits_for_its_commit_is_committed_not_sent_again(answers, commits, puts):
+    paths: list[str] = []
+    tokens: list[str] = []
+
+    def service(request: httpx.Request) -> httpx.Response:
+        path, left = request.url.path, iter(answers[len(tokens) :])
+        paths.append(path)
+        if path == "/api/v0/upload":
+            token = str(paths.count(path))
+            data = {"upload_url": "http://127.0.0.1:9/place", "token": token}
+            return httpx.Response(200, stream=httpx.ByteStream(json.dumps({"data": data}).encode()))
+        if path == "/place":
+            return httpx.Response(200, stream=httpx.ByteStream(b""))
+        tokens.append(json.loads(request.content)["file"]["token"])
+        return httpx.Response(next(left), stream=httpx.ByteStream(b"{}"))
+
+    transport = HttpTransport(transport=httpx.MockTransport(service))
+    keyring = Keyring([ProjectKey(Secret("a test project key"))])
+    hosts = dict.fromkeys(Host, "http://127.0.0.1:9")
+    dump = Item(7, ItemKind.COREDUMP, "kit", bytes(DIRECT_LIMIT + 1), 0.0, {}, "box-7", 7)
+    async with HttpClient(transport, hosts, keyring, retries=NO_RETRY) as client:
+        sender = ServiceSender(client)
+        while tokens != commits:
+            with suppress(Unavailable):
+                await sender.send([dump])
+    assert paths.count("/place") == puts
 
 
 @pytest.mark.parametrize(
