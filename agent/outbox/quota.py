@@ -57,13 +57,13 @@ class Quota:
         self._read_at = float("-inf")
 
     def check(self, count: int, size: int, limits: OutboxSettings) -> None:
-        """Check that `count` items of `size` bytes may come. Raises TooLarge, OutboxFull."""
+        """Check that `count` items of `size` bytes may come. Raises TooLarge, OutboxFull.
+
+        Raises OSError where the folder is gone or not readable: nothing is accepted then.
+        """
         if (now := time.monotonic()) - self._read_at > _READ_AGAIN_S:
+            self._free = shutil.disk_usage(self._folder).free
             self._read_at = now
-            try:
-                self._free = shutil.disk_usage(self._folder).free
-            except OSError:
-                self._free = 0  # gone or not readable: nothing is accepted
         check_quota(limits, count, size, self._free, self._folder)
 
     def make_room(
@@ -74,7 +74,7 @@ class Quota:
     ) -> None:
         """Delete items until `items` fit, and have room on the disk for them.
 
-        Raises TooLarge, OutboxFull: nothing was written then.
+        Raises TooLarge, OutboxFull, AgentError: nothing was written then.
         """
         index, count = self._index, len(items)
         size = sum([len(item.body) for item in items])

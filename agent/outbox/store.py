@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from agent.config.profile import OutboxSettings
+from agent.errors import AgentError
 from agent.outbox.dedup import Deduplicator
 from agent.outbox.format_before import FormatBefore
 from agent.outbox.index import OutboxIndex
@@ -32,6 +33,7 @@ from agent.outbox.items import (
     Receipt,
     Selection,
     is_unnamed,
+    outbox_error,
 )
 from agent.outbox.quota import Quota
 from agent.outbox.records import Boot, ItemHead
@@ -101,12 +103,14 @@ class Store:
         self._before.remove_if_delivered(self.index)
         self.index.files.close()
 
-    def disk_trouble(self) -> OutboxFull | None:
-        """Return why the disk has no room for items, None if it has."""
+    def disk_trouble(self) -> AgentError | None:
+        """Return why the disk takes no items, None if it does."""
         try:
             self._quota.check(0, 0, self._limits)
         except OutboxFull as error:
             return error
+        except OSError as error:
+            return outbox_error(error)
         return None
 
     # Adding items

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from outboxes import Clock, bodies, chunk, chunks, event, outbox, refused, totals
 
 from agent.config.profile import OutboxSettings
+from agent.errors import AgentError
 from agent.outbox import ItemKind, NewItem, OutboxFull
 from agent.outbox.items import Selection
 
@@ -135,6 +136,21 @@ def test_nothing_is_taken_below_the_free_space_that_must_stay(tmp_path: Path):
     with outbox(tmp_path) as box:
         # What was refused was never heard: it is no duplicate now.
         assert box.put([chunk(1)]).duplicates == 0
+
+
+def test_a_folder_that_is_gone_is_no_full_disk(tmp_path: Path):
+    folder = tmp_path / "outbox"
+    clock = Clock(0.0)
+    with outbox(folder, clock=clock) as box, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.outbox.quota.time.monotonic", clock)
+        box.put([chunk(1)])
+        clock.now += 1.0
+        folder.rename(tmp_path / "elsewhere")
+        with pytest.raises(AgentError, match=r"cannot be written: .* No such file"):
+            box.put([chunk(2)])
+        assert "No such file" in str(box.transact(lambda store: store.disk_trouble()))
+        (tmp_path / "elsewhere").rename(folder)
+        assert box.put([chunk(2)]).duplicates == 0
 
 
 def test_an_item_larger_than_the_outbox_is_refused(tmp_path: Path):
