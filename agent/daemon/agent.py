@@ -398,7 +398,8 @@ class OutboxDelivery:
             status.trouble = status.trouble or first.what
             status.next_try = min(lane.next_try for lane in failing)
         if full is not None:  # what waits may still be delivered: this comes first
-            status.phase, status.trouble, status.hint = Phase.TROUBLE, str(full), full.hint
+            status.phase, status.trouble = Phase.TROUBLE, str(full)
+            status.hint = self._concern.pasteable(full.hint)
         status.state = row_of(status, now).state
         next_try: dict[str, datetime] = {}
         for lane in failing:

@@ -8,8 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from outboxes import Clock
+from poisoned_service import PoisonedService
 from running_agent import RunningAgent, Served, agent_on, concern_of, profile_with, virtual_kit
 from self_signed import self_signed
+
+from agent.config.profile import OutboxSettings
+from agent.daemon.agent import OutboxDelivery
+from agent.daemon.snapshot import OutboxStatus
+from agent.daemon.status import StatusRegistry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -82,6 +89,20 @@ async def test_a_reload_serves_the_page_as_the_profile_then_has_it(
         assert await reloaded(agent, secured) == 0
         assert (await link(agent)).startswith("https://second.example:")
         assert await agent.stop() == 0
+
+
+async def test_a_full_disk_is_told_with_a_command_for_this_profile(tmp_path: Path):
+    registry = StatusRegistry(clock=Clock(1e9))
+    registry.profile = "bench"
+    limits = OutboxSettings(min_free_bytes=1 << 60)
+    delivery = OutboxDelivery(tmp_path / "outbox", limits, registry.add_concern(OutboxStatus))
+    try:
+        await delivery.start(PoisonedService({}))
+        status, _ = await delivery.status(registry.now())
+        assert "outbox.min_free_bytes NUMBER --profile bench`" in str(status.hint)
+    finally:
+        await delivery.stop()
+        delivery.close()
 
 
 async def test_a_second_agent_of_the_profile_is_refused_by_name(
