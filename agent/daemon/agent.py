@@ -328,6 +328,7 @@ class OutboxDelivery:
         self._concern = concern
         self._delivery: Delivery
         self._delivering: asyncio.Task[None] | None = None
+        self._full_since: datetime | None = None  # as far as anybody looked
         if self.outbox.damage is not None:
             concern.log(logging.WARNING, str(self.outbox.damage))
 
@@ -397,7 +398,10 @@ class OutboxDelivery:
             status.since, status.failures = first.since, first.failures
             status.trouble = status.trouble or first.what
             status.next_try = min(lane.next_try for lane in failing)
-        if full is not None:  # what waits may still be delivered: this comes first
+        if full is None:
+            self._full_since = None
+        else:  # what waits may still be delivered: this comes first
+            status.since = self._full_since = self._full_since or now
             status.phase, status.trouble = Phase.TROUBLE, str(full)
             status.hint = self._concern.pasteable(full.hint)
         status.state = row_of(status, now).state

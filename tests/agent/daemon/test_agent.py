@@ -91,14 +91,20 @@ async def test_a_reload_serves_the_page_as_the_profile_then_has_it(
         assert await agent.stop() == 0
 
 
-async def test_a_full_disk_is_told_with_a_command_for_this_profile(tmp_path: Path):
-    registry = StatusRegistry(clock=Clock(1e9))
+async def test_a_full_disk_is_told_with_its_time_and_a_command_for_this_profile(tmp_path: Path):
+    clock = Clock(1e9)
+    registry = StatusRegistry(clock=clock)
     registry.profile = "bench"
     limits = OutboxSettings(min_free_bytes=1 << 60)
     delivery = OutboxDelivery(tmp_path / "outbox", limits, registry.add_concern(OutboxStatus))
     try:
         await delivery.start(PoisonedService({}))
+        clock.now += 3600.0
+        found = registry.now()
+        await delivery.status(found)
+        clock.now += 60.0
         status, _ = await delivery.status(registry.now())
+        assert status.since == found
         assert "outbox.min_free_bytes NUMBER --profile bench`" in str(status.hint)
     finally:
         await delivery.stop()
