@@ -285,8 +285,9 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
             f"the answer is encoded as {encoding[:40]!r}, which was not asked for"
         )
     inflate = zlib.decompressobj(47) if encoding in {"gzip", "deflate"} else None
-    body = bytearray()
+    body, came = bytearray(), False
     async for chunk in stream.chunks():
+        came = True
         try:
             # One byte more than allowed is enough to know, and bounds a bomb.
             missing = max_bytes + 1 - len(body)
@@ -295,4 +296,6 @@ async def _read(stream: StreamedResponse, max_bytes: int) -> bytes:
             raise errors.BadAnswer("the compressed answer is damaged") from error
         if len(body) > max_bytes:
             raise errors.BadAnswer(f"the answer is larger than {max_bytes} bytes")
+    if inflate and came and not inflate.eof:  # an answer without a body has a coding, too
+        raise errors.BadAnswer("the compressed answer is cut short")
     return bytes(body)

@@ -90,9 +90,13 @@ async def transport() -> AsyncIterator[HttpTransport]:
         (b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", Unreachable),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n", BadAnswer),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", BadAnswer),
+        (
+            b"HTTP/1.0 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(b"{}")[:-1],
+            BadAnswer,
+        ),
         (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000 + b"\r\n\r\n", Unreachable),
     ],
-    ids=["nothing", "no-http", "truncated", "bad-chunk", "negative", "huge", "gzip", "header"],
+    ids=["nothing", "no-http", "short", "bad-chunk", "negative", "huge", "gzip", "cut", "header"],
 )
 async def test_a_broken_answer_is_an_error_and_the_next_call_works(
     transport: HttpTransport, raw: bytes, kind: type[AgentError]
