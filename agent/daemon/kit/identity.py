@@ -248,17 +248,24 @@ class KitStore:
         self._file = folder / f"{stem}.json"
         self._positions = folder / f"{stem}.positions.jsonl"
         self.record = self._read()
+        self._is_on_disk = True
 
     def update(self, **changes: object) -> None:
-        """Change fields of the record. Raises AgentError where the disk does not take it."""
+        """Change fields of the record. Raises AgentError where the disk does not take the change.
+
+        What it did not take is written by a later call, which fails only where it changes more.
+        """
         record = msgspec.structs.replace(self.record, **changes)
-        if record == self.record:
+        changed = record != self.record
+        if not changed and self._is_on_disk:
             return
-        self.record = record
+        self.record, self._is_on_disk = record, False
         try:
             write_private(self._file, msgspec.json.encode(record))
+            self._is_on_disk = True
         except OSError as error:
-            raise AgentError(f"{self._file}: {error.strerror}") from error
+            if changed:
+                raise AgentError(f"{self._file}: {error.strerror}") from error
 
     def append_position(self, position: dict[str, object]) -> None:
         """Append a position to the history; the oldest go when it is long. Raises AgentError."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agent.config.profile import KitSettings
 from agent.daemon.kit.first_contact import Contact
 from agent.daemon.kit.identity import DOUBT_S, IdOrigin, KitIdentity, KitStore, names_of, record_at
+from agent.errors import AgentError
 from agent.observability.ingest.chunk_codec import encode
 from agent.observability.ingest.device_identity import DeviceIdentity, PartialIdentity
 from at.checkup import Check
@@ -235,6 +236,19 @@ def test_what_is_known_of_a_kit_outlives_the_agent_and_damage(tmp_path: Path):
     (known,) = [file for file in files if file.suffix == ".json"]
     known.write_bytes(b"\x00garbage")
     assert KitStore(tmp_path, "left/../../kit").record.device_id == ""
+
+
+def test_what_a_full_disk_did_not_take_of_a_kit_is_stored_when_it_has_room(tmp_path: Path):
+    store = KitStore(tmp_path, "kit")
+    in_its_place = tmp_path / "kits" / "kit.json"
+    in_its_place.mkdir(mode=0o700, parents=True)
+    in_its_place.parent.chmod(0o700)
+    with pytest.raises(AgentError):
+        store.update(online=True)
+    store.update(online=True)  # told once: the link is not to break at each check
+    in_its_place.rmdir()
+    store.update(online=True)
+    assert KitStore(tmp_path, "kit").record.online
 
 
 def test_the_history_of_positions_is_bounded(tmp_path: Path):
