@@ -1,5 +1,6 @@
 """Wi-Fi from a file: JSON as the location service takes it, or the output of `iw scan`."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -45,9 +46,12 @@ class WifiFile:
             raise WifiUnavailable(f"{self.path}: {error.strerror}") from error
         if len(content) > _LARGEST_BYTES:
             raise WifiUnavailable(f"{self.path}: larger than {_LARGEST_BYTES} bytes is no scan")
+        # Windows PowerShell saves UTF-16, Notepad a byte order mark.
+        text = content.decode(json.detect_encoding(content), "replace")
+        content = text.encode()
         if content.lstrip().startswith((b"{", b"[")):
             return WifiScan("file", _from_json(self.path, content))
-        points = tuple(parse_iw(content.decode("utf-8", "replace")))
+        points = tuple(parse_iw(text))
         if not points:
             raise WifiUnavailable(
                 f"{self.path}: neither JSON nor the output of `iw dev IF scan`",

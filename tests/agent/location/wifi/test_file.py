@@ -25,6 +25,23 @@ async def test_a_file_holds_the_scan_as_the_service_takes_it(tmp_path: Path, tex
     assert (await WifiFile(path).scan(1.0)).points == (AccessPoint("40:01:7a:00:00:01", -61),)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"macAddress":"40:01:7a:00:00:01","signalStrength":-61}]',
+        "BSS 40:01:7a:00:00:01(on wlan0)\n\tsignal: -61.00 dBm\n",
+    ],
+    ids=["JSON", "iw"],
+)
+async def test_a_file_may_be_as_windows_programs_save_it(
+    tmp_path: Path, text: str, encoding: str
+) -> None:
+    path = tmp_path / "scan.txt"
+    path.write_text(text, encoding=encoding)
+    assert (await WifiFile(path).scan(1.0)).points == (AccessPoint("40:01:7a:00:00:01", -61),)
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"macAddress":"x"}]', "hello", "[" * 100_000,
                                   '[{"macAddress":"x","signalStrength":"-61"}]',
                                   '[{"macAddress":"x","signalStrength":-61,"age":1e300}]',
