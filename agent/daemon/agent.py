@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +28,7 @@ from agent.daemon.service_watch import WATCH_S, ServiceWatch
 from agent.daemon.snapshot import (
     AgentProcess,
     AgentStatus,
+    ConcernStatus,
     FailingLane,
     HousekeepingStatus,
     KitOutbox,
@@ -53,6 +55,7 @@ from at.ports.usb import same_port
 
 STOP_S = 4.0
 """Seconds that all tasks have to end: of the promised five, the rest is for the outbox."""
+_STATUS_S = 5.0  # for which a reader of the metrics waits
 _HOUSEKEEPING_S = 30.0  # between two looks at the clock; no kit's heartbeat
 _log = logging.getLogger(__name__)
 
@@ -73,11 +76,12 @@ class Agent:
         self.serve_page: Callable[[Configuration], Awaitable[None]] | None = None
         """Serves that page as a configuration that is read again has it. Raises AgentError, and
         then serves it as before."""
-        self._metrics = MetricsServer(self.registry)
+        self._metrics = MetricsServer(self._statuses)
         self._started = self.registry.now()
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._client: HttpClient
+        self._loop: asyncio.AbstractEventLoop
         self._services = ServiceWatch()
         self._housekeeping = self.registry.add_concern(HousekeepingStatus)
 
@@ -96,6 +100,7 @@ class Agent:
         Raises OutboxHeld while another agent runs with this profile.
         """
         configuration = self._configuration
+        self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             self.delivery = OutboxDelivery(
                 outbox_folder(configuration),
@@ -159,6 +164,20 @@ class Agent:
             housekeeping,
             kits,
         )
+
+    def _statuses(self) -> list[tuple[str, ConcernStatus]]:
+        """Return the status of each concern with its kit; called in another thread.
+
+        Without what the outbox holds while the event loop stands still, or ends.
+        """
+        asked = asyncio.run_coroutine_threadsafe(self.status(), self._loop)
+        try:
+            status = asked.result(_STATUS_S)
+        except (AgentError, TimeoutError, CancelledError):
+            asked.cancel()
+            return self.registry.statuses()
+        kits = [(kit.name, each) for kit in status.kits for each in kit.concerns]
+        return [("", status.housekeeping), ("", status.outbox), *kits]
 
     def kit(self, name: str) -> KitAgent:
         """Return the kit of a name or a port; the only one for "". Raises UsageError."""

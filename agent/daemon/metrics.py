@@ -10,17 +10,20 @@ from agent.errors import RefusedByRule, UsageError
 from agent.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from prometheus_client.metrics_core import Metric
 
-    from agent.daemon.status import StatusRegistry
+    from agent.daemon.snapshot import ConcernStatus
+
+    ReadStatus = Callable[[], Iterable[tuple[str, ConcernStatus]]]
+    """Returns the status of each concern with its kit, "" for none; called in other threads."""
 
 
 class MetricsServer:
     """Serves the status of all concerns at one address at a time, or at none."""
 
-    def __init__(self, status: StatusRegistry) -> None:
+    def __init__(self, status: ReadStatus) -> None:
         self._status = status
         self._listen = ""
         self._stop: Callable[[], None] = lambda: None
@@ -37,7 +40,7 @@ class MetricsServer:
         self._listen, self._stop = listen, stop
 
 
-def _serve(listen: str, status: StatusRegistry) -> Callable[[], None]:
+def _serve(listen: str, status: ReadStatus) -> Callable[[], None]:
     """Serve the metrics at HOST:PORT; return what stops it. Raises UsageError, RefusedByRule."""
     require("metrics.listen", "prometheus_client")
     from prometheus_client import CollectorRegistry, start_http_server
@@ -69,7 +72,7 @@ def _loopback_address(listen: str) -> tuple[str, int]:
 
 
 class _Collector:
-    def __init__(self, status: StatusRegistry) -> None:
+    def __init__(self, status: ReadStatus) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
@@ -84,10 +87,10 @@ class _Collector:
         facts = GaugeMetricFamily(
             "cellagent_fact", "What a concern knows, as a number.", labels=[*labels, "fact"]
         )
-        for concern in list(self._status.concerns):
-            kit_and_concern = [concern.kit, concern.name]
+        for kit, concern in self._status():
+            kit_and_concern = [kit, concern.name]
             well.add_metric(kit_and_concern, float(concern.phase is Phase.WELL))
-            failures.add_metric(kit_and_concern, float(concern.status.failures))
-            for name, value in concern.status.numbers():
+            failures.add_metric(kit_and_concern, float(concern.failures))
+            for name, value in concern.numbers():
                 facts.add_metric([*kit_and_concern, name], value)
         yield from (well, failures, facts)

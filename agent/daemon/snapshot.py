@@ -64,11 +64,13 @@ class ConcernStatus(msgspec.Struct, tag_field="concern", omit_defaults=True):
         return str(self.__struct_config__.tag)
 
     def numbers(self) -> Iterator[tuple[str, float]]:
-        """Return name and value of each fact that is known, and a number."""
+        """Return name and value of each fact that is known, and a number; and of each count."""
         for field in msgspec.structs.fields(self)[len(ConcernStatus.__struct_fields__) :]:
             value = getattr(self, field.name)
             if value != field.default and isinstance(value, int | float):
                 yield field.encode_name, float(value)
+            elif isinstance(value, dict):
+                yield from ((name, float(count)) for name, count in value.items())
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -243,6 +243,10 @@ class StatusRegistry:
         """Return what happened to a kit lately."""
         return self._recent.setdefault(kit, RecentMoments(self.clock))
 
+    def statuses(self) -> list[tuple[str, ConcernStatus]]:
+        """Return the status of each concern with its kit, "" for none."""
+        return [(concern.kit, concern.status) for concern in self.concerns]
+
     def now(self) -> datetime:
         """Return the time, in UTC, in milliseconds' steps."""
         return datetime.fromtimestamp(round(self.clock(), 3), UTC)

@@ -73,7 +73,7 @@ def test_prometheus_finds_nothing_to_say_of_the_metrics() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    metrics = MetricsServer(registry)
+    metrics = MetricsServer(registry.statuses)
     metrics.serve(address)
     try:
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:

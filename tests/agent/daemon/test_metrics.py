@@ -25,7 +25,7 @@ def test_metrics_are_served_on_loopback():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    metrics = MetricsServer(registry)
+    metrics = MetricsServer(registry.statuses)
     metrics.serve(f"127.0.0.1:{port}")
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
@@ -51,4 +51,4 @@ def test_metrics_are_for_this_machine_alone(listen, error):
     from agent.daemon.metrics import MetricsServer
 
     with pytest.raises(error):
-        MetricsServer(StatusRegistry()).serve(listen)
+        MetricsServer(StatusRegistry().statuses).serve(listen)

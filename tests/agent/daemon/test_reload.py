@@ -34,11 +34,15 @@ def free_port() -> int:
         return port
 
 
+def metrics(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        return str(answer.read(), "utf-8")
+
+
 def served(port: int) -> bool:
     """Tell whether metrics are served at a port."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-            return b"cellagent_well" in answer.read()
+        return "cellagent_well" in metrics(port)
     except urllib.error.URLError:
         return False
 
@@ -80,6 +84,19 @@ async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: 
         assert not served(second)
         assert await kits_of(agent) == ["kit", "other"]
         assert await agent.stop() == 0
+
+
+async def test_the_metrics_say_what_became_of_the_outbox(tmp_path: Path, cloud):
+    port = free_port()
+    where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)}, metrics_at(port))
+    event = "--device-serial kit-1 --hardware-version b --software-type main --software-version 1.0"
+    async with agent_on(where) as agent:
+        sent = await agent.run("report", "event", *event.split(), "--metric", "battery_pct=77")
+        assert sent.code == 0, sent.err
+        await agent.until_status(lambda status: status["outbox"]["counts"].get("delivered") == 1)
+        told = metrics(port)
+    assert 'cellagent_fact{concern="outbox",fact="delivered",kit=""} 1.0' in told
+    assert 'cellagent_well{concern="link",kit="kit"} 0.0' in told
 
 
 async def test_the_outbox_keeps_to_its_new_limits(tmp_path: Path, cloud):
