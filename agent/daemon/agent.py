@@ -19,6 +19,7 @@ from agent.call import Scheme
 from agent.config import Configuration, Profile
 from agent.config.kits import kits_of
 from agent.config.profile import KitSettings, OutboxSettings
+from agent.config.trusted_places import require_trusted_folder
 from agent.daemon import watchdog
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import control_socket_of
@@ -208,6 +209,7 @@ class Agent:
                         f"agent runs {self._configuration.name}, and has its outbox",
                         hint=f"stop it, then `cellagent run --profile {configuration.name}`",
                     )
+                require_trusted_folder(configuration.state_dir / "kits")  # each kit's store does
                 client = connect(configuration, unattended=True)
                 try:
                     listen = configuration.profile.metrics.listen

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from running_agent import RunningAgent, agent_on, kit_keys, kit_to_crash, serve, write_profile
 
+from agent.config import paths
 from agent.daemon.control.client import AgentRefused, send_request
 from agent.daemon.control.protocol import Answer, ReloadRequest
 
@@ -84,6 +85,19 @@ async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: 
         assert not served(second)
         assert await kits_of(agent) == ["kit", "other"]
         assert await agent.stop() == 0
+
+
+async def test_a_reload_that_is_refused_for_its_folder_keeps_the_kits(tmp_path: Path, cloud):
+    where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)})
+    async with agent_on(where) as agent:
+        folder = paths.state_dir() / "kits"
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)
+        write_profile(tmp_path, cloud, {"kit": {**kit_keys(tmp_path), "slot": "A1"}})
+        assert (await agent.run("reload")).code == 4
+        assert await kits_of(agent) == ["kit"]
+        folder.chmod(0o700)
+        assert (await agent.run("reload")).code == 0
 
 
 async def test_the_metrics_say_what_became_of_the_outbox(tmp_path: Path, cloud):
