@@ -46,7 +46,7 @@ from agent.http import HttpClient
 from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.delivery_requests import ServiceSender
 from agent.outbox.items import unnamed
-from agent.outbox.outbox import Outbox
+from agent.outbox.outbox import Outbox, since_boot
 from agent.tasks import cancel_and_wait, first_of
 from agent.wiring.chunks_by_kit import ChunksByKit
 from agent.wiring.forwarding import outbox_folder, utc_now
@@ -57,6 +57,7 @@ from at.ports.usb import same_port
 STOP_S = 4.0
 """Seconds that all tasks have to end: of the promised five, the rest is for the outbox."""
 _STATUS_S = 5.0  # for which a reader of the metrics waits
+_KNOWS_SLEEP = hasattr(time, "CLOCK_BOOTTIME")
 _HOUSEKEEPING_S = 30.0  # between two looks at the clock; no kit's heartbeat
 _log = logging.getLogger(__name__)
 
@@ -78,7 +79,6 @@ class Agent:
         """Serves that page as a configuration that is read again has it. Raises AgentError, and
         then serves it as before."""
         self._metrics = MetricsServer(self._statuses)
-        self._started = self.registry.now()
         self._stopping = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._client: HttpClient
@@ -159,7 +159,9 @@ class Agent:
             status.outbox = of_device.get(device, status.outbox)
             kits.append(status)
         return AgentStatus(
-            AgentProcess(os.getpid(), agent.__version__, self._configuration.name, self._started),
+            AgentProcess(
+                os.getpid(), agent.__version__, self._configuration.name, self.registry.since
+            ),
             headline((outbox, housekeeping), kits, now),
             outbox,
             housekeeping,
@@ -313,11 +315,15 @@ class Agent:
         timeout_s = watchdog.watchdog_s()
         interval_s = _HOUSEKEEPING_S if timeout_s is None else min(_HOUSEKEEPING_S, timeout_s / 2)
         clocks = watchdog.ClockStepDetector(time.time(), time.monotonic())
+        awake = watchdog.ClockStepDetector(time.time(), since_boot())
         while True:
             await asyncio.sleep(interval_s)
             watchdog.notify("WATCHDOG=1")
             for kit in self.kits.values():
                 kit.keep_house()
+            # Where the time since boot lacks that of sleep, a sleep is not told from a setting.
+            if _KNOWS_SLEEP and (set_by_s := awake.step(time.time(), since_boot())):
+                self.registry.clock_was_set(set_by_s)
             if stepped := clocks.step(time.time(), time.monotonic()):
                 self._housekeeping.log(
                     logging.WARNING,

@@ -18,9 +18,11 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Generic, TypeVar
 
+import msgspec
+
 from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
-from agent.daemon.snapshot import ConcernStatus, Phase, State
+from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
 from agent.daemon.states import row_of
 from agent.errors import RateLimited, Unavailable, Untrusted, with_hint
 from agent.redact import redact
@@ -233,6 +235,8 @@ class StatusRegistry:
         self.next_change = asyncio.Event()
         """Set at the next change of any concern; another one stands here from then on."""
         self.profile = ""
+        self.since = self.now()
+        """When the agent began, by the clock as it is now."""
         self.ports: dict[str, str] = {}
         """The port of each kit."""
         self.on_service_back: Callable[[], None] = lambda: None
@@ -250,6 +254,20 @@ class StatusRegistry:
     def now(self) -> datetime:
         """Return the time, in UTC, in milliseconds' steps."""
         return datetime.fromtimestamp(round(self.clock(), 3), UTC)
+
+    def clock_was_set(self, by_s: float) -> None:
+        """Move what was recorded by the clock before it was set by so many seconds."""
+        step, now = timedelta(seconds=by_s), self.now()
+
+        def moved(at: datetime) -> datetime:
+            return at + step if at + step <= now else at  # else it was recorded after it was set
+
+        self.since = moved(self.since)
+        for concern in self.concerns:
+            with concern.changing() as status:
+                status.since = moved(status.since)
+                if isinstance(status, ConsoleStatus) and (crash := status.crash) is not None:
+                    status.crash = msgspec.structs.replace(crash, at=moved(crash.at))
 
     def pasteable(self, hint: str, kit: str) -> str:
         """Return a hint with profile, and port of the kit, in its commands."""

@@ -9,7 +9,16 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from agent.daemon.snapshot import FotaStatus, LinkStatus, LocationStatus, OutboxStatus, Phase
+from agent.daemon.snapshot import (
+    ConsoleStatus,
+    Crash,
+    FotaStatus,
+    LinkStatus,
+    LocationStatus,
+    OutboxStatus,
+    Phase,
+    State,
+)
 from agent.daemon.status import AgentEvent, AgentEventKind, Concern, StatusRegistry
 from agent.errors import AgentError, RateLimited, ServerTrouble, Unreachable
 
@@ -23,6 +32,23 @@ async def test_who_watches_is_woken_by_a_change():
     concern.record_failure(AgentError("away"))
     await waiting
     assert concern.status.trouble == "away"
+
+
+def test_what_was_recorded_before_the_clock_was_set_keeps_its_age():
+    now = 500.0  # a host without a clock of its own begins in 1970
+    registry = StatusRegistry(clock=lambda: now)
+    console = registry.add_concern(ConsoleStatus, "left")
+    with console.changing() as status:
+        status.crash = Crash(registry.now(), "bus fault")
+    now += 1.8e9 + 60.0
+    late = registry.add_concern(LinkStatus, "left")
+    now += 5.0
+    registry.clock_was_set(1.8e9)
+    assert console.status.crash is not None
+    crashed_at = console.status.crash.at
+    times = registry.since, console.status.since, crashed_at, late.status.since
+    assert [now - at.timestamp() for at in times] == [65.0, 65.0, 65.0, 5.0]
+    assert console.status.state is State.ATTENTION, "it crashed in the last hour"
 
 
 async def test_what_happens_to_the_agent_happens_to_each_kit_and_no_others_business_to_one():
