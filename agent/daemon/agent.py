@@ -53,6 +53,7 @@ from agent.wiring.forwarding import outbox_folder, utc_now
 from agent.wiring.service_client import connect
 from at.driver.modem import Modem
 from at.ports.usb import same_port
+from at.protocol.errors import PortNotFound
 
 STOP_S = 4.0
 """Seconds that all tasks have to end: of the promised five, the rest is for the outbox."""
@@ -203,7 +204,11 @@ class Agent:
         async with self._reloading:
             watchdog.notify(watchdog.reloading())
             try:
-                configuration = self._configure()
+                try:
+                    configuration = self._configure()
+                except PortNotFound as error:
+                    port = "`cellagent config set kit.port PORT`"
+                    raise UsageError(str(error), hint=port) from error
                 kits = kits_of(configuration.profile)
                 if configuration.name != self._configuration.name:
                     raise UsageError(

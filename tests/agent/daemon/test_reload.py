@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import sys
 import urllib.error
@@ -85,6 +86,22 @@ async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: 
         assert not served(second)
         assert await kits_of(agent) == ["kit", "other"]
         assert await agent.stop() == 0
+
+
+async def test_a_profile_that_names_no_kit_any_more_is_refused_with_a_way_out(
+    tmp_path: Path, cloud
+):
+    where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)})
+    async with agent_on(where) as agent:
+        write_profile(tmp_path, cloud, {})
+        refused = await agent.run("reload")
+        assert "`cellagent config set kit.port PORT" in refused.err
+        agent.process.send_signal(signal.SIGHUP)
+        await agent.stop()
+    assert refused.code == 2
+    (line,) = [line for line in agent.log if "no kit is plugged in" in line]
+    assert "goes on as before" in line, line
+    assert "Traceback" not in line
 
 
 async def test_a_reload_that_is_refused_for_its_folder_keeps_the_kits(tmp_path: Path, cloud):
