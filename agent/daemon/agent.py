@@ -311,7 +311,7 @@ class Agent:
                 self.registry.service_is_back()
 
     def _service_is_back(self) -> None:
-        self.deliver_now()
+        self.delivery.service_is_back()
         for kit in self.kits.values():
             kit.service_is_back()
 
@@ -389,6 +389,10 @@ class OutboxDelivery:
     def try_now(self) -> None:
         """Deliver at once what waits for its next try."""
         self._delivery.try_now()
+
+    def service_is_back(self) -> None:
+        """Deliver at once what waits, but where the service asked for the wait."""
+        self._delivery.service_is_back()
 
     def _show(self) -> None:
         """Record in the concern how the lanes do: of those that fail the first."""

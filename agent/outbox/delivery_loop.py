@@ -61,8 +61,13 @@ class Delivery:
         """Look at the outbox now: something was added."""
         self._changed.set()
 
+    def service_is_back(self) -> None:
+        """End every wait but those that the service asked for: it answers again."""
+        self.schedule.service_is_back()
+        self._changed.set()
+
     def try_now(self) -> None:
-        """End every wait: the network is back, or a person asks."""
+        """End every wait: a person asks, or the clock of the host was set."""
         self.schedule.try_now()
         self._changed.set()
 

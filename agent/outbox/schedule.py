@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from agent.errors import RateLimited
 from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.observability.ingest.events import MAX_EVENTS, MAX_EVENTS_BYTES
 from agent.outbox.delivery_requests import FailureKind
@@ -102,6 +103,8 @@ class LaneRecord:
     """All requests that failed since then."""
     waits: int = 0
     not_before: float = 0.0
+    asked_until: float = 0.0
+    """Until when the service asked to be left alone, with or without a time."""
     max_items: int = _UNBOUNDED
     """Halved by a request that was too large, doubled by each that is taken."""
     divided: int = 0
@@ -214,11 +217,15 @@ class Schedule:
         record.state = TRANSITIONS[record.state, LaneEvent.TAKEN]
         fresh = [n for n in dict.fromkeys(messages) if record.held.pop(n, None) is None]
         record.taken += 1
+        was_failing = record.tries > 0
         record.failures = record.tries = record.waits = 0
-        record.not_before, record.error = 0.0, None
+        record.not_before = record.asked_until = 0.0
+        record.error = None
         record.divided = max(0, record.divided - len(fresh))
         record.max_items = min(record.max_items * 2, _UNBOUNDED)
         self.blocked, self._blocked_until = "", 0.0
+        if was_failing:
+            self.service_is_back()
 
     def failed(
         self,
@@ -238,6 +245,8 @@ class Schedule:
         record, items = self._record(lane), len(messages)
         messages = list(dict.fromkeys(messages))
         asked_s = getattr(error, "retry_after_s", None) or 0.0
+        if asked_s:
+            record.asked_until = max(record.asked_until, now + asked_s)
         record.not_before = max(record.not_before, now + asked_s)
         held = record.held.get(messages[0]) if len(messages) == 1 else None
         if kind in TRIES and held is not None and held.taken_before < record.taken:
@@ -298,8 +307,17 @@ class Schedule:
         held = record.held.get(message)
         return held is not None and held.refused_at is not None and held.refused_at < record.taken
 
+    def service_is_back(self) -> None:
+        """End every wait that may have been for the service, but not what it asked for itself."""
+        self._blocked_until = 0.0
+        for record in self._lanes.values():
+            record.not_before = min(record.not_before, record.asked_until)
+            for number in record.suspects():
+                held = record.held[number]
+                held.not_before = min(held.not_before, record.asked_until)
+
     def try_now(self) -> None:
-        """End every wait: a person asks, or the network is back."""
+        """End every wait: a person asks, or the clock of the host was set."""
         self._blocked_until = 0.0
         for record in self._lanes.values():
             record.not_before = 0.0
@@ -329,6 +347,8 @@ class Schedule:
 def _wait(record: LaneRecord, error: BaseException, *, now: float, jitter: float) -> None:
     record.waits += 1
     record.not_before = now + _backoff_s(record.waits, error, jitter)
+    if isinstance(error, RateLimited):
+        record.asked_until = record.not_before
 
 
 def _backoff_s(

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import AgentError, InvalidRequest, PayloadTooLarge, RateLimited, ServerTrouble
+from agent.errors import (
+    AgentError,
+    BadAnswer,
+    InvalidRequest,
+    PayloadTooLarge,
+    RateLimited,
+    ServerTrouble,
+)
 from agent.observability.ingest.chunks import MAX_CHUNKS, MAX_CHUNKS_BYTES
 from agent.outbox import ItemKind
 from agent.outbox.delivery_requests import FailureKind
@@ -252,6 +259,46 @@ def test_a_wait_that_the_service_asks_for_is_kept_whatever_comes_of_it():
             lane.fail(kind, asked)
             times.append(lane.now)
         assert all(after - at >= 120.0 for at, after in pairwise(times))
+
+
+def failing(schedule: Schedule, device: str, error: AgentError, *, times: int = 5) -> None:
+    for _ in range(times):
+        schedule.failed(
+            (device, ItemKind.EVENT), FailureKind.LATER, error, messages=[1], now=0.0, jitter=0.0
+        )
+
+
+def test_what_the_service_takes_of_one_device_ends_the_waits_of_the_others():
+    schedule, portal = Schedule(), BadAnswer("a page", status=200)
+    for device in ("a", "b"):
+        failing(schedule, device, portal)
+    failing(schedule, "c", RateLimited("later", status=429, retry_after_s=3000.0))
+    failing(schedule, "d", RateLimited("too much, of all devices together", status=429))
+    lanes = {(device, ItemKind.EVENT): True for device in "abcd"}
+    assert schedule.ready(lanes, 100.0) == []
+    schedule.delivered(("a", ItemKind.EVENT), [1])
+    assert [device for device, _ in schedule.ready(lanes, 100.0)] == ["a", "b"]
+    failing(schedule, "b", portal)
+    schedule.delivered(("a", ItemKind.EVENT), [2])
+    assert [device for device, _ in schedule.ready(lanes, 100.0)] == ["a"], "that is no news"
+
+
+def test_a_service_that_is_back_is_left_alone_where_it_asked_for_that():
+    schedule = Schedule()
+    failing(schedule, "a", RateLimited("later", status=429, retry_after_s=3000.0))
+    failing(schedule, "b", BadAnswer("a page", status=200))
+    lanes = {(device, ItemKind.EVENT): True for device in "ab"}
+    schedule.service_is_back()
+    assert [device for device, _ in schedule.ready(lanes, 100.0)] == ["b"]
+    assert len(schedule.ready(lanes, 3000.0)) == 2
+
+
+def test_the_one_message_of_a_lane_is_tried_again_when_the_service_is_back():
+    lane = Lane(messages=1)
+    lane.fail(FailureKind.FAULT, FAULT, times=5)
+    assert not lane.fresh
+    lane.schedule.service_is_back()
+    assert lane.schedule.ready({LANE: False}, lane.now) == [LANE]
 
 
 def test_every_state_and_event_is_in_the_table():
