@@ -31,6 +31,8 @@ _MODES: dict[int, str] = {
     FunctionalMode.LTE_OFF: "LTE off",
     FunctionalMode.LTE_ON: "LTE on",
     FunctionalMode.FLIGHT_UICC_ON: "flight mode",
+    FunctionalMode.FLIGHT_REGISTERED: "flight mode, its registration kept",
+    FunctionalMode.FLIGHT_REGISTERED_UICC_ON: "flight mode, its registration kept",
 }
 _WHY_NOT = {
     "sim": "it answers only while the modem is on: `cellagent modem on`",

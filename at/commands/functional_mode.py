@@ -12,7 +12,10 @@ from at.protocol.values import Fields, Record
 
 
 class FunctionalMode(IntEnum):
-    """<fun> of +CFUN, as the nRF91's manual names it. Other vendors have more modes."""
+    """<fun> of +CFUN, as the nRF91's manual names it. Other vendors have more modes.
+
+    Firmware for satellites alone has those that keep the registration, to change between profiles.
+    """
 
     OFF = 0
     NORMAL = 1
@@ -25,12 +28,14 @@ class FunctionalMode(IntEnum):
     UICC_OFF = 40
     UICC_ON = 41
     FLIGHT_UICC_ON = 44
+    FLIGHT_REGISTERED = 45
+    FLIGHT_REGISTERED_UICC_ON = 46
 
 
 LTE_MODES = frozenset({FunctionalMode.NORMAL, FunctionalMode.RECEIVE_ONLY, FunctionalMode.LTE_ON})
 """The modes in which LTE runs: the modem then refuses to write credentials (+CME ERROR: 518)."""
 
-OFF_MODES = frozenset({0, 4, 20, 44})
+OFF_MODES = frozenset({0, 4, 20, 44, 45, 46})
 """The modes in which it neither sends nor listens for LTE; GNSS has modes beside these."""
 
 

@@ -56,6 +56,7 @@ def test_a_registered_modem_tells_all_that_is_asked() -> None:
         (4, "4 (flight mode)"),
         (21, "21 (LTE on)"),
         (44, "44 (flight mode)"),
+        (45, "45 (flight mode, its registration kept)"),
         (7, "7"),
     ],
 )

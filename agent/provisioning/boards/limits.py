@@ -12,7 +12,11 @@ from at.protocol.errors import CommandRejected, ParseError
 if TYPE_CHECKING:
     from at.causes.diagnosis import Cause
 
-_SIM_MODES = LTE_MODES | {FunctionalMode.UICC_ON, FunctionalMode.FLIGHT_UICC_ON}
+_SIM_MODES = LTE_MODES | {
+    FunctionalMode.UICC_ON,
+    FunctionalMode.FLIGHT_UICC_ON,
+    FunctionalMode.FLIGHT_REGISTERED_UICC_ON,
+}
 _MEND = "mend that, or change provisioning.limits in the profile"
 _TURN_ON = "turn the radio on (`cellagent modem on --port PORT`), then run again"
 _WAIT = "wait until the modem has found a cell (`cellagent modem signal`), then run again"
