@@ -195,3 +195,8 @@ def test_the_commands_of_a_next_step_stand_in_backticks_and_are_whole(row: Row) 
     assert not re.search(r"cellagent|\bAT[+%#]", "".join(words[::2]))
     for command in words[1::2]:
         assert not any(set("?*") & set(word) for word in re.sub(r"'[^']*'", "", command).split())
+
+
+def test_a_kit_that_was_told_where_it_is_is_meant_for_satellites() -> None:
+    lines = ('AT%LOCATION=2,"61.4","24.2","140",0,0', "OK", "+CEREG: 2", "%MDMEV: SEARCH STATUS 2")
+    assert "system-mode" not in _causes("AT%XSYSTEMMODE=0,0,0,0,1", "OK", "AT+CFUN=1", "OK", *lines)
