@@ -111,8 +111,8 @@ class Facts(dict[str, Fact]):
     def _note_mode(self, fun: int, *, was_off: bool) -> None:
         self.pop("off_seen", None)
         if fun in OFF_MODES:
-            for level in ("rsrp_dbm", "snr_db"):
-                self.pop(level, None)
+            for past in ("rsrp_dbm", "snr_db", "address"):
+                self.pop(past, None)
             if self._searches or "refused" in self:
                 self.note("tried", self._search_length() or "unknown")
             self._searches, self._searching_since = False, None

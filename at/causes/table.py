@@ -180,14 +180,12 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
         still: dict[str, Expected] = {"stat": ["-", 0, 2, 3, 4, 90]} if name != "esm" else {}
         for number, (title, plainly, step) in causes.items():
             says = f'The network\'s cause is {fact.upper()} {number}, "{title}": {plainly}.'
-            when: list[dict[str, Expected]] = [{name: number, **still}]
+            sure, ends, beside = certainty, until, still
+            if str(number) in notes:
+                sure, ends, beside = "likely", [*until, "registered"], {**still, "address": "-"}
+            when: list[dict[str, Expected]] = [{name: number, **beside}]
             if name == fact and _ERROR + number in of_errors:
-                when.append({"cme": _ERROR + number, **still})
-            sure, ends = (
-                (certainty, until)
-                if str(number) not in notes
-                else ("likely", [*until, "registered"])
-            )
+                when.append({"cme": _ERROR + number, **beside})
             yield _row(f"{fact}-{number}", sure, when, says, step, source, ends)
         yield _row(
             f"{fact}-{{{name}}}",
