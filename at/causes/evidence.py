@@ -40,6 +40,7 @@ _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 """A part of a sentence, before a command."""
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
 """Forums make quotes curly."""
+_CONNECTION = frozenset({"+CGATT", "+CGACT"})
 _CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID", "+CRSM"})
 
 
@@ -133,7 +134,7 @@ class Evidence:
     def _finish(self, word: str, code: str) -> None:
         """Note how the command that waits ended."""
         self._answered()
-        name, _, written = split_command(self._pending)
+        name, mark, written = split_command(self._pending)
         error: Value = "ERROR"
         if code:
             known = {words.upper(): code for words, code in self._table.cme_texts.items()}
@@ -151,7 +152,8 @@ class Evidence:
                     self._unwritten.add(_slot(written))
                 if error == "ERROR":  # it says nothing without its command
                     self._facts.line, self._facts.number = self._sent_as
-                self._facts.note(f"{name}!", error)
+                if "?" not in mark or name not in _SETTINGS | _CONNECTION:  # nothing was to change
+                    self._facts.note(f"{name}!", error)
                 if name in _CARD_READS and not self._facts.is_off:
                     self._card_errors += 1
                     self._facts.note("sim_errors", self._card_errors)

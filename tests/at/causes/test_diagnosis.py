@@ -200,3 +200,10 @@ def test_the_commands_of_a_next_step_stand_in_backticks_and_are_whole(row: Row) 
 def test_a_kit_that_was_told_where_it_is_is_meant_for_satellites() -> None:
     lines = ('AT%LOCATION=2,"61.4","24.2","140",0,0', "OK", "+CEREG: 2", "%MDMEV: SEARCH STATUS 2")
     assert "system-mode" not in _causes("AT%XSYSTEMMODE=0,0,0,0,1", "OK", "AT+CFUN=1", "OK", *lines)
+
+
+def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
+    refused = [
+        line for name in ("+CFUN", "%XSYSTEMMODE", "+CGATT") for line in (f"AT{name}?", "ERROR")
+    ]
+    assert not {"system-mode-refused", "apn"} & {*_causes(*refused)}
