@@ -22,6 +22,7 @@ from at.causes.table import Table, Words
 from at.causes.written_pem import defect_of
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
+from at.protocol.error_codes import code_name
 
 _TURN_OFF = frozenset(map(str, OFF_MODES))
 _TELL_OF_OFF = frozenset(
@@ -41,6 +42,12 @@ _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 _STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
 """Forums make quotes curly."""
 _CONNECTION = frozenset({"+CGATT", "+CGACT"})
+_KEY_COMMANDS = frozenset(
+    {
+        *("%KEYGEN", "%JWT", "%ATTESTTOKEN", "%CLAIMTOKEN", "%KEYINJECT", "%XSUDO", "%XPMNG"),
+        *("%REGJWT", "%CLOUDACCESSKEY"),
+    }
+)
 _CARD_READS = frozenset({"+CPIN", "+CIMI", "%XICCID", "+CRSM"})
 
 
@@ -154,6 +161,10 @@ class Evidence:
                     self._facts.line, self._facts.number = self._sent_as
                 if "?" not in mark or name not in _SETTINGS | _CONNECTION:  # nothing was to change
                     self._facts.note(f"{name}!", error)
+                refused = f"AT{name}" if error == "ERROR" else f"AT{name}: {_meaning(error)}"
+                self._facts.note("command_refused", refused)
+                if name in _KEY_COMMANDS and written:
+                    self._facts.note("key_refused", refused)
                 if name in _CARD_READS and not self._facts.is_off:
                     self._card_errors += 1
                     self._facts.note("sim_errors", self._card_errors)
@@ -162,6 +173,9 @@ class Evidence:
 
     def _accept(self, name: str, written: str) -> None:
         """Note that the modem took a command: what it set is as if it had been read."""
+        self._facts.pop("command_refused", None)
+        if name in _KEY_COMMANDS:
+            self._facts.pop("key_refused", None)
         if name == "%CMNG":
             self._unwritten.discard(_slot(written))
             if self._unwritten:
@@ -288,6 +302,10 @@ class Evidence:
         if known is not None:
             supported = {int(band) for band in str(known.value).split(", ") if band}
             self._facts.note("band_lock_supported", int(bool(bands & supported)))
+
+
+def _meaning(error: Value) -> str:
+    return code_name("+CME ERROR", error) if isinstance(error, int) else str(error)
 
 
 def _slot(written: str) -> tuple[str, ...]:

@@ -52,7 +52,9 @@ async def causes_of_modem(modem: Modem, *, watch_s: float = WATCH_S) -> list[Cau
         except (TimeoutError, NoAnswer):
             if not asked.evidence.facts():
                 raise
-        return causes(asked.evidence.facts(), load())
+        told = dict(asked.evidence.facts())
+        told.pop("command_refused", None)  # a question of ours
+        return causes(told, load())
 
 
 async def likeliest_cause(modem: Modem) -> Cause | None:

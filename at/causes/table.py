@@ -103,7 +103,7 @@ class Table(Struct, frozen=True):
 
     rows: tuple[Row, ...]
     failures: tuple[Row, ...]
-    """Rows for where none of `rows` holds, for lines that only tell that something failed."""
+    """Rows for where none of `rows` holds, for what only tells that something failed."""
     alone: tuple[Row, ...]
     """Rows for where no other holds."""
     same: Mapping[str, str]
@@ -123,7 +123,10 @@ def read(text: str) -> Table:
     file = tomllib.loads(text)
     rows = [row for fact, numbers in file["numbers"].items() for row in _numbered(fact, numbers)]
     rows += [_row(**row) for row in file["row"]]
-    failures = tuple(_failures(file["failures"], file["failure"]))
+    failures = (
+        *(_row(**row) for row in file["refusal"]),
+        *_failures(file["failures"], file["failure"]),
+    )
     told = [wanted for row in (*rows, *failures) for wanted in row.when]
     patterns = {str(wanted[LINE]) for wanted in told if LINE in wanted}
     words = [Words(text["line"], text["fact"], text.get("value")) for text in file["text"]]

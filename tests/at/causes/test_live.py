@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+import virtual_time
+from line_modem import LineModem
 
 from at.causes.diagnosis import Cause, causes_of_log
 from at.causes.live import causes_of_modem
@@ -110,3 +112,17 @@ async def test_a_healthy_kit_is_registered_and_nothing_else(seed: int) -> None:
     before += ["AT+CFUN=1", "AT"]
     found, _ = await asked(*before, model=model, seed=seed)
     assert [one.cause for one in found] == ["registered"], found
+
+
+def test_a_question_that_is_refused_is_no_cause() -> None:
+    async def session() -> list[str]:
+        far = LineModem({"AT": "", "AT+CGMR": "mfw_nrf91x1_2.0.4"}.get)
+        far.reads = {}
+        modem = Modem(far.transport)
+        await modem.open()
+        try:
+            return [one.cause for one in await causes_of_modem(modem, watch_s=0)]
+        finally:
+            await modem.close()
+
+    assert virtual_time.run(session()) == ["nothing-found"]
