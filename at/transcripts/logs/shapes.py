@@ -151,7 +151,9 @@ LEADS = (
     CLOCK,
     KIT_MARK,
     re.compile(r"\s*\[\s*(?P<plain>\d{1,10}\.\d{1,9})(?: \d+\.\d+)?\]\s*"),
-    re.compile(r"@(?P<plain>\d{1,9}\.\d{1,9})\s+(?=[<>])"),
+    # Seconds or milliseconds since the start.
+    re.compile(r"[@+(]?(?P<plain>\d{1,9}\.\d{1,9}) ?s?\)?:?\s+(?=[<>] )"),
+    re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
     re.compile(r"(?:> )+(?=> )"),  # of a mail that was quoted again
     re.compile(rf"(?:{_PROMPT}\s*)+(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),

@@ -171,6 +171,8 @@ MARKED = {
         "[00:00:01.500,000] <dbg> modem_chat.modem_chat_on_unknown_command_received: {}",
     ),
     "a transcript's steps": log_of("@0.100000 > {}", "@0.200000 < {}"),
+    "milliseconds since the start": log_of("1529 ms > {}", "1540 ms < {}"),
+    "seconds since the start": log_of("+1.529s > {}", "+1.540s < {}"),
 }
 BYTES = {name: text.encode() for name, text in MARKED.items()}
 BYTES |= {
