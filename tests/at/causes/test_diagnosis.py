@@ -207,3 +207,15 @@ def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
         line for name in ("+CFUN", "%XSYSTEMMODE", "+CGATT") for line in (f"AT{name}?", "ERROR")
     ]
     assert not {"system-mode-refused", "apn"} & {*_causes(*refused)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "<wrn> net_lwm2m_rd_client: Registration update failed with 4.04",
+        "<err> app: shadow update failed: -5",
+        "<wrn> lte: PSM parameter update failed",
+    ],
+)
+def test_not_each_update_is_one_of_firmware(line: str) -> None:
+    assert "download-failed" not in _causes(line)
