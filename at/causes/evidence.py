@@ -25,6 +25,7 @@ from at.commands.registration import REGISTERED
 from at.protocol.error_codes import code_name
 
 _TURN_OFF = frozenset(map(str, OFF_MODES))
+_TURN_ON = frozenset({"1", "21"})
 _TELL_OF_OFF = frozenset(
     {"+CFUN", "+CEREG", "%XMONITOR", "+COPS", "+CGATT", "%CONEVAL", "+CESQ", "+CSQ"}
 )
@@ -187,6 +188,8 @@ class Evidence:
             self._facts.pop("sim_errors", None)
         if name == "+CPIN" and written:
             self._facts.note("sim_ready", 1)
+        if name == "+CFUN" and written in _TURN_ON:
+            self._facts.note("turned_on", 1)
         if name in {"%CMNG", "%KEYGEN"} and not written.startswith("1"):
             self._facts.note("written", 1)
         if written:
@@ -290,6 +293,8 @@ class Evidence:
     def _band_lock(self, text: str) -> None:
         """Note the bands of a lock, and whether the modem has any of them."""
         bands = bands_of(text)
+        if not bands:
+            self._facts.note("unlocked", 1)
         for name in ("band_lock", "band_count", "band_lock_supported"):
             self._facts.pop(name, None)
         if bands:

@@ -219,3 +219,26 @@ def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
 )
 def test_not_each_update_is_one_of_firmware(line: str) -> None:
     assert "download-failed" not in _causes(line)
+
+
+@pytest.mark.parametrize(
+    ("before", "mended"),
+    [
+        (("%MDMEV: INVALID BAND CONFIGURATION 1 0 0",), ("AT%XBANDLOCK=0", "OK")),
+        (("%MDMEV: ME OVERHEATED", "+CFUN: 0"), ("AT+CFUN=1", "OK")),
+        (("%MDMEV: ME BATTERY LOW", "+CFUN: 0"), ("AT+CFUN=1", "OK")),
+        (("%MDMEV: NO IMEI",), ("AT+CGSN=1", '+CGSN: "352656100000009"', "OK")),
+        (("AT+CGMR", "mfw-pti_nrf91x1_2.3.8", "OK"), ("AT+CGMR", "mfw_nrf91x1_2.0.4", "OK")),
+        (
+            ("AT+CGMR", "mfw_nrf9160_1.2.3", "OK", "AT%JWT", "ERROR"),
+            ("AT+CGMR", "mfw_nrf9160_1.3.7", "OK"),
+        ),
+    ],
+)
+def test_what_was_mended_later_is_no_certain_cause(
+    before: tuple[str, ...], mended: tuple[str, ...]
+) -> None:
+    first = causes_of_log("\n".join(before).encode())[0]
+    after = causes_of_log("\n".join((*before, *mended)).encode())
+    assert first.is_trouble
+    assert (first.cause, first.certainty) not in [(one.cause, one.certainty) for one in after]
