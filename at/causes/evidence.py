@@ -36,6 +36,8 @@ _SETTINGS = frozenset(
 _OF_THE_COMMAND = frozenset({0, 3, 4, 50, 100, "ERROR"})
 """Errors that say something of the command, and nothing of the modem's state."""
 _NOT_FOUND = 513
+_OF_THE_TECHNOLOGY = 15
+"""EMM: no suitable cells, of this technology."""
 _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
 """What stands in each line with a command, an answer, a notice or a result."""
 _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
@@ -194,6 +196,20 @@ class Evidence:
             self._facts.note("written", 1)
         if written:
             self._take(name, written)
+        if name == "%XSYSTEMMODE" and self._changes_technology():
+            refusal = self._facts.get("emm")
+            if refusal is not None and refusal.value == _OF_THE_TECHNOLOGY:
+                self._facts.pop("emm")
+                self._facts.pop("refused", None)
+
+    def _changes_technology(self) -> bool:
+        """Return whether the command that waits changed which radio technologies are used."""
+        flags = ("%XSYSTEMMODE.lte_m", "%XSYSTEMMODE.nb_iot")
+        before, now = (
+            [facts[flag].value for flag in flags if flag in facts]
+            for facts in (self._before, self._facts)
+        )
+        return bool(before) and before != now
 
     def _take(self, name: str, written: str) -> None:
         """Note what a command sets as if it had been read; the command is the evidence."""

@@ -242,3 +242,20 @@ def test_what_was_mended_later_is_no_certain_cause(
     after = causes_of_log("\n".join((*before, *mended)).encode())
     assert first.is_trouble
     assert (first.cause, first.certainty) not in [(one.cause, one.certainty) for one in after]
+
+
+@pytest.mark.parametrize(
+    ("mode", "stays"), [("1,0,0,0", False), ("0,1,1,0", True), ("0,1,0,0", True)]
+)
+def test_no_cells_of_a_technology_says_nothing_of_the_other(mode: str, stays: bool) -> None:
+    refused = (
+        "AT%XSYSTEMMODE=0,1,0,0",
+        "OK",
+        "AT+CFUN=1",
+        "OK",
+        '+CEREG: 3,"0901","020A7716",9,0,15',
+    )
+    again = ("AT+CFUN=4", "OK", f"AT%XSYSTEMMODE={mode}", "OK", "AT+CFUN=1", "OK", "+CEREG: 2")
+    found = _causes(*refused, *again)
+    assert ("emm-15" in found) is stays
+    assert "denied" not in found
