@@ -190,6 +190,8 @@ class Evidence:
             self._facts.pop("sim_errors", None)
         if name == "+CPIN" and written:
             self._facts.note("sim_ready", 1)
+        if name == "+CGACT" and written:
+            self._facts.pop("+CGACT.state", None)
         if name == "+CFUN" and written in _TURN_ON:
             self._facts.note("turned_on", 1)
         if name in {"%CMNG", "%KEYGEN"} and not written.startswith("1"):
