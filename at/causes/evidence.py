@@ -147,8 +147,7 @@ class Evidence:
         name, mark, written = split_command(self._pending)
         error: Value = "ERROR"
         if code:
-            known = {words.upper(): code for words, code in self._table.cme_texts.items()}
-            error = int(code) if code.isdigit() else known.get(code.upper(), code)
+            error = int(code) if code.isdigit() else self._number_of(code)
             if error not in _OF_THE_COMMAND:
                 of_maker = isinstance(error, int) and error >= 512
                 self._facts.note("error" if of_maker else "cme", error)
@@ -174,6 +173,12 @@ class Evidence:
         self._pending = ""
         self._facts.turns_off = False
 
+    def _number_of(self, words: str) -> Value:
+        """Return the number of an error that is told in words, which a log may go on behind."""
+        known = self._table.cme_texts
+        first = words.partition(" -")[0].rstrip()
+        return known.get(words.upper(), known.get(first.upper(), words))
+
     def _accept(self, name: str, written: str) -> None:
         """Note that the modem took a command: what it set is as if it had been read."""
         self._facts.pop("command_refused", None)
@@ -188,21 +193,25 @@ class Evidence:
         if name in _CARD_READS:
             self._card_errors = 0
             self._facts.pop("sim_errors", None)
-        if name == "+CPIN" and written:
-            self._facts.note("sim_ready", 1)
-        if name == "+CGACT" and written:
-            self._facts.pop("+CGACT.state", None)
-        if name == "+CFUN" and written in _TURN_ON:
-            self._facts.note("turned_on", 1)
-        if name in {"%CMNG", "%KEYGEN"} and not written.startswith("1"):
-            self._facts.note("written", 1)
         if written:
+            self._note_done(name, written)
             self._take(name, written)
         if name == "%XSYSTEMMODE" and self._changes_technology():
             refusal = self._facts.get("emm")
             if refusal is not None and refusal.value == _OF_THE_TECHNOLOGY:
                 self._facts.pop("emm")
                 self._facts.pop("refused", None)
+
+    def _note_done(self, name: str, written: str) -> None:
+        """Note what a command has mended."""
+        if name == "+CPIN":
+            self._facts.note("sim_ready", 1)
+        elif name == "+CGACT":
+            self._facts.pop("+CGACT.state", None)
+        elif name == "+CFUN" and written in _TURN_ON:
+            self._facts.note("turned_on", 1)
+        elif name == "%KEYGEN" or (name == "%CMNG" and not written.startswith("1")):
+            self._facts.note("written", 1)
 
     def _changes_technology(self) -> bool:
         """Return whether the command that waits changed which radio technologies are used."""

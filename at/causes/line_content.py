@@ -19,7 +19,7 @@ _SENT = re.compile(
 _BARE_AT = re.compile(r"(?:[>\]\"'$:]\s*|^)AT(?:E[01]|I|Z|&F)?[\"'<\]]?(?:$|<|\\[rn])")
 _NAMED = re.compile(r"(?<![\w+%#])(?:AT)?([+%#][A-Z][A-Z0-9_]{1,20}):(?!\s*-)", re.IGNORECASE)
 _NUMBERED = re.compile(
-    r"\+CM[ES] ERROR: *(\d+|[A-Za-z][A-Za-z0-9 ]*)|\bCM[ES] ERROR:? *(?:\((?=[A-Z]))?"
+    r"\+CM[ES] ERROR: *(\d+|[A-Za-z][A-Za-z0-9 -]*)|\bCM[ES] ERROR:? *(?:\((?=[A-Z]))?"
     r"(\d+|(?<=\()[A-Z][A-Z0-9 ]*)",
     re.IGNORECASE,
 )

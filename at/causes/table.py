@@ -11,6 +11,7 @@ from typing import NotRequired, TypedDict
 from msgspec import Struct
 
 from at.causes.literals import literals_of
+from at.protocol.error_codes import CME
 
 Expected = int | str | list[int | str]
 """What a fact must be: a number, a text, a comparison, or any of a list."""
@@ -92,6 +93,8 @@ class WordList:
         return sorted({at for text, places in self._with.items() if text in line for at in places})
 
 
+_OF_THE_MAKER = 512
+"""The first error number that is a maker's own."""
 _ERROR = 100
 """What +CME ERROR adds to the cause numbers of EMM and ESM that it knows."""
 _ALIKE = str.maketrans("123456789", "0" * 9)
@@ -108,6 +111,7 @@ class Table(Struct, frozen=True):
     """Rows for where no other holds."""
     same: Mapping[str, str]
     cme_texts: Mapping[str, int]
+    """The numbers of errors by their words, in capitals."""
     words: WordList
 
 
@@ -132,7 +136,9 @@ def read(text: str) -> Table:
     words = [Words(text["line"], text["fact"], text.get("value")) for text in file["text"]]
     words += [Words(line, line, None) for line in sorted(patterns)]
     alone = tuple(_row(**row) for row in file["alone"])
-    return Table(tuple(rows), failures, alone, file["same"], file["cme_texts"], WordList(words))
+    texts = {name: code for code, name in CME.items() if code < _OF_THE_MAKER} | file["cme_texts"]
+    known = {name.upper(): code for name, code in texts.items()}
+    return Table(tuple(rows), failures, alone, file["same"], known, WordList(words))
 
 
 def _failures(common: Mapping[str, str], kinds: Iterable[_Failure]) -> Iterator[Row]:

@@ -230,6 +230,7 @@ def test_not_each_update_is_one_of_firmware(line: str) -> None:
         (('AT%CMNG=0,1,4,"kit"', "+CME ERROR: 528"), ('AT%CMNG=0,1,4,"kit"', "OK")),
         (("+CEREG: 5", "AT+CGACT?", "+CGACT: 0,0", "OK"), ("AT+CGACT=1,0", "OK")),
         (("Provisioning failed, device not claimed",), ("Provisioning done, rebooting...",)),
+        (("<err> app: no private key found",), ("AT%KEYGEN=16842753,2,0", "OK")),
         (("%MDMEV: NO IMEI",), ("AT+CGSN=1", '+CGSN: "352656100000009"', "OK")),
         (("AT+CGMR", "mfw-pti_nrf91x1_2.3.8", "OK"), ("AT+CGMR", "mfw_nrf91x1_2.0.4", "OK")),
         (
