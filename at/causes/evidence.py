@@ -8,7 +8,7 @@ of the table.
 import re
 from collections.abc import Mapping
 
-from at.causes.facts import ZEROS, Fact, Facts, Value
+from at.causes.facts import BESIDES_LTE, ZEROS, Fact, Facts, Value
 from at.causes.line_content import (
     bands_of,
     command_in,
@@ -25,6 +25,7 @@ from at.commands.registration import REGISTERED
 from at.protocol.error_codes import code_name
 
 _TURN_OFF = frozenset(map(str, OFF_MODES))
+_BESIDES_LTE = frozenset(map(str, BESIDES_LTE))
 _TURN_ON = frozenset({"1", "21"})
 _TELL_OF_OFF = frozenset(
     {"+CFUN", "+CEREG", "%XMONITOR", "+COPS", "+CGATT", "%CONEVAL", "+CESQ", "+CSQ"}
@@ -237,6 +238,8 @@ class Evidence:
             return
         if name == "+COPS" and written.startswith("0"):
             written = "0"
+        if name == "+CFUN" and written in _BESIDES_LTE and "fun" in self._facts:
+            return
         values = values_of(name, written, f"AT{name}?")
         if values is not None:
             self._set_all(name, values)

@@ -9,6 +9,8 @@ Value = int | float | str
 _DENIED = 3
 _TRYING = frozenset({0, 2, 4})
 _LONG_S, _SLOW_S = 60, 120
+BESIDES_LTE = frozenset({30, 31, 40, 41})
+"""The functional modes that turn GNSS or the UICC on and off, and leave LTE as it is."""
 ZEROS = frozenset("0.:")
 """What stands where an address would, if there is none."""
 _COUNTED = {"boot": "boots", "rrc_idle": "drops"}
@@ -39,7 +41,7 @@ class Facts(dict[str, Fact]):
     @property
     def is_on(self) -> bool:
         """Whether the modem is known to be on."""
-        return "fun" in self and not self.is_off
+        return "fun" in self and not self.is_off and self["fun"].value not in BESIDES_LTE
 
     @property
     def is_off(self) -> bool:

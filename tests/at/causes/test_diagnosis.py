@@ -263,3 +263,15 @@ def test_no_cells_of_a_technology_says_nothing_of_the_other(mode: str, stays: bo
     found = _causes(*refused, *again)
     assert ("emm-15" in found) is stays
     assert "denied" not in found
+
+
+@pytest.mark.parametrize("mode", [31, 41])
+def test_a_mode_of_gnss_or_the_card_is_no_search(mode: int) -> None:
+    found = _causes(f"AT+CFUN={mode}", "OK", "AT+CEREG?", "+CEREG: 0,0", "OK")
+    assert found == ["modem-off"]
+
+
+@pytest.mark.parametrize("mode", [31, 41])
+def test_a_mode_of_gnss_or_the_card_leaves_a_search_on(mode: int) -> None:
+    found = _causes("AT+CFUN=1", "OK", f"AT+CFUN={mode}", "OK", "AT+CEREG?", "+CEREG: 0,2", "OK")
+    assert found == ["first-search"]
