@@ -37,6 +37,7 @@ _SETTINGS = frozenset(
 _OF_THE_COMMAND = frozenset({0, 3, 4, 50, 100, "ERROR"})
 """Errors that say something of the command, and nothing of the modem's state."""
 _NOT_FOUND = 513
+_OF_MESSAGES = range(300, 501)
 _OF_THE_TECHNOLOGY = 15
 """EMM: no suitable cells, of this technology."""
 _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
@@ -340,7 +341,9 @@ class Evidence:
 
 
 def _meaning(error: Value) -> str:
-    return code_name("+CME ERROR", error) if isinstance(error, int) else str(error)
+    if not isinstance(error, int):
+        return str(error)
+    return code_name("+CMS ERROR" if error in _OF_MESSAGES else "+CME ERROR", error)
 
 
 def _slot(written: str) -> tuple[str, ...]:

@@ -275,3 +275,7 @@ def test_a_mode_of_gnss_or_the_card_is_no_search(mode: int) -> None:
 def test_a_mode_of_gnss_or_the_card_leaves_a_search_on(mode: int) -> None:
     found = _causes("AT+CFUN=1", "OK", f"AT+CFUN={mode}", "OK", "AT+CEREG?", "+CEREG: 0,2", "OK")
     assert found == ["first-search"]
+
+
+def test_a_refused_message_has_the_words_of_its_number() -> None:
+    assert "SIM not inserted" in causes_of_log(b"AT+CMGS=10\n+CMS ERROR: 310\n")[0].says
