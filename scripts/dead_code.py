@@ -18,7 +18,7 @@ ALLOWED = {
     "at/tokens/*": "what a token says, and whether its signature is right, for programs",
     "at/transport/*": "called by asyncio and by pyserial, whose classes these extend",
     "agent/cli/completion.py": "called by click",
-    "agent/cli/framework/command.py:format_commands": "called by click",
+    "agent/cli/framework/command.py:format_*": "called by click",
     "agent/cli/tree.py": "called by click",
     "agent/cloud/*": "every operation of the device cloud and what it returns, for programs",
     "agent/page/server.py:capture_signals": "called by uvicorn",
