@@ -105,7 +105,8 @@ async def test_all_arrives_in_the_order_of_each_device_one_request_at_a_time(box
 
 @pytest.mark.contract("O5.1")
 async def test_ten_thousand_items_pass_a_server_that_fails_at_random(box: Outbox):
-    dice = random.Random(1)  # with other dice one message fails so often that it is overtaken
+    dice = random.Random(11)
+    failed_alone: set[bytes] = set()
     failures = [
         None,
         None,
@@ -121,7 +122,11 @@ async def test_ten_thousand_items_pass_a_server_that_fails_at_random(box: Outbox
     def answer(items: list[Item]) -> AgentError | None:
         error = dice.choice(failures)
         # A single item is never too large for good here.
-        return None if len(items) == 1 and isinstance(error, PayloadTooLarge) else error
+        if len(items) == 1 and isinstance(error, PayloadTooLarge):
+            return None
+        if len(items) == 1 and error is not None:
+            failed_alone.add(items[0].body)
+        return error
 
     for first in range(0, 10_000, 500):
         await box.aput([chunk(first + at, f"kit{at % 4}") for at in range(500)])
@@ -129,7 +134,13 @@ async def test_ten_thousand_items_pass_a_server_that_fails_at_random(box: Outbox
     await Rig(box, service).flush()
     for device in range(4):
         wanted = [chunk(at, f"kit{device}").body for at in range(10_000) if at % 4 == device]
-        assert service.taken[f"kit{device}"] == wanted
+        taken = service.taken[f"kit{device}"]
+        assert sorted(taken) == sorted(wanted)
+        # Which alone fails often enough is overtaken by those behind it, and it alone.
+        assert [body for body in taken if body not in failed_alone] == [
+            body for body in wanted if body not in failed_alone
+        ]
+    assert len(failed_alone) < 100
 
 
 async def test_a_poison_item_is_parked_after_three_refusals_while_the_others_pass(box: Outbox):
