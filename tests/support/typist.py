@@ -18,19 +18,19 @@ class Typist:
     """Somebody at a terminal program."""
 
     def __init__(self, terminal: int) -> None:
-        self._terminal = terminal
+        self.terminal = terminal
         self.screen = b""
 
     def reads(self, text: bytes) -> None:
         """Wait until `text` is on the screen."""
         deadline = time.monotonic() + PATIENCE_S
         while text not in self.screen:
-            ready, _, _ = select.select([self._terminal], [], [], deadline - time.monotonic())
+            ready, _, _ = select.select([self.terminal], [], [], deadline - time.monotonic())
             assert ready, f"{text!r} never came: {self.screen!r}"
-            self.screen += os.read(self._terminal, 65536)
+            self.screen += os.read(self.terminal, 65536)
 
     def types(self, text: bytes) -> None:
-        os.write(self._terminal, text)
+        os.write(self.terminal, text)
 
 
 @contextmanager

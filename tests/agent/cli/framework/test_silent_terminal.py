@@ -14,24 +14,26 @@ from pathlib import Path
 import pytest
 from command_line import private_text
 from on_a_terminal import take_terminal
+from typist import PATIENCE_S, Typist
 
 from agent.config.paths import config_file, secrets_file
 from agent.config.write import set_default_profile, write_profile
 
-PATIENCE_S = 90
 SHELL = """set -m
 "$0" -m agent config set api_key
 stty -a
 stty sane
+echo goes on
 fg
 stty -a
+echo has ended
 """
 """Dash leaves a terminal as the job had it; bash and zsh give it their own modes with `fg`."""
 
 
 @pytest.fixture
-def ours(private_home: Path) -> Iterator[int]:
-    """Yield our end of the terminal of a shell that asks for a secret of the home."""
+def typist(private_home: Path) -> Iterator[Typist]:
+    """Give somebody at the terminal of a shell that asks for a secret of the home."""
     assert private_home.is_dir()
     ours, theirs = pty.openpty()
     shell = subprocess.Popen(
@@ -40,37 +42,31 @@ def ours(private_home: Path) -> Iterator[int]:
         preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
     )  # fmt: skip
     os.close(theirs)
-    yield ours
+    yield Typist(ours)
     os.close(ours)
     shell.wait(PATIENCE_S)
 
 
-def until(terminal: int, text: str) -> str:
-    shown = ""
-    while text not in shown:
-        shown += os.read(terminal, 4096).decode()
-    return shown
-
-
-def until_silent(terminal: int) -> None:
+def until_silent(typist: Typist) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while termios.tcgetattr(terminal)[3] & termios.ECHO:
+    while termios.tcgetattr(typist.terminal)[3] & termios.ECHO:
         assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
-def test_a_secret_is_not_shown_after_a_stop_and_the_shell_has_its_terminal(ours: int) -> None:
-    until(ours, "api_key: ")
-    until_silent(ours)
-    os.write(ours, b"cut\x1a")
-    modes = until(ours, "echoke")
-    assert " echo " in modes, modes
-    until(ours, "config set")  # what `fg` says
-    until_silent(ours)
-    os.write(ours, b"hidden\n")
-    shown = until(ours, "echoke")
-    assert "hidden" not in shown
-    assert " echo " in shown
+def test_a_secret_is_not_shown_after_a_stop_and_the_shell_has_its_terminal(typist: Typist) -> None:
+    typist.reads(b"api_key: ")
+    until_silent(typist)
+    typist.types(b"cut\x1a")
+    typist.reads(b"goes on")
+    until_silent(typist)
+    typist.types(b"hidden\n")
+    typist.reads(b"has ended")
+    assert b"hidden" not in typist.screen
+    stopped, _, ended = typist.screen.partition(b"goes on")
+    assert b" echo " in stopped
+    assert b" echo " in ended
     secrets = private_text(str(secrets_file(config_file())))
     assert ('"hidden"' in secrets, "cut" in secrets) == (True, False)
 
@@ -91,7 +87,8 @@ def test_ctrl_c_ends_a_question(arguments: list[str], asks: str) -> None:
         preexec_fn=take_terminal,  # noqa: PLW1509 - one call of the system
     )  # fmt: skip
     os.close(theirs)
-    until(ours, asks)
-    os.write(ours, b"\x03")
+    typist = Typist(ours)
+    typist.reads(asks.encode())
+    typist.types(b"\x03")
     assert process.wait(PATIENCE_S) == 130
     os.close(ours)
