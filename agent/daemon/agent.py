@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import CancelledError
@@ -58,7 +59,7 @@ from at.protocol.errors import PortNotFound
 STOP_S = 4.0
 """Seconds that all tasks have to end: of the promised five, the rest is for the outbox."""
 _STATUS_S = 5.0  # for which a reader of the metrics waits
-_KNOWS_SLEEP = hasattr(time, "CLOCK_BOOTTIME")
+_KNOWS_SLEEP = sys.platform == "linux"
 _HOUSEKEEPING_S = 30.0  # between two looks at the clock; no kit's heartbeat
 _log = logging.getLogger(__name__)
 
