@@ -75,7 +75,7 @@ async def test_a_key_is_registered(standin_profile: str, tmp_path: Path) -> None
     done = await cellagent("device", "register-key", seed.GENERIC, str(file), "--json")
     assert done.lines[0]["status"] == "SUCCEEDED"
     missing = await cellagent("device", "register-key", seed.GENERIC, str(tmp_path / "none"))
-    assert missing.code == 1
+    assert missing.code == 2
     assert "none" in missing.err
     assert "Traceback" not in missing.err
 
