@@ -73,6 +73,17 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def _limit_s(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return marker.args[0] if marker else 0.0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what may take longest, so that at the end no process is left alone with it."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=_limit_s, reverse=True)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """End the server of the commands."""
     if _warm in session.config.stash:
