@@ -1,14 +1,41 @@
-"""A ledger with two boards and three runs, for the commands that read it."""
+"""Ledgers: empty ones of both kinds, and one with two boards and three runs."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from ledgers import NOW, OTHER, UUID, opened, run_of
 from msgspec.structs import replace
+from postgres import postgres_cluster
 
 from agent.config.paths import state_dir
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with postgres_cluster() as url:
+        yield url
+
+
+@pytest.fixture
+def shared_ledger(cluster: str, tmp_path: Path) -> str:
+    """Return the address of an empty ledger at a server."""
+    import psycopg
+
+    name = f"tray_{os.getpid()}_{abs(hash(str(tmp_path))) % 10**8}"
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return cluster.replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger(request: pytest.FixtureRequest) -> str:
+    """Return the address of an empty ledger, "" for the usual file."""
+    return request.getfixturevalue("shared_ledger") if request.param == "postgresql" else ""
 
 
 @pytest.fixture

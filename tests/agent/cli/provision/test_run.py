@@ -14,8 +14,6 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,49 +22,14 @@ from command_line import Done, cellagent
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from operator_ca import make_ca
-from postgres import postgres_cluster
 from standin import StandIn
 from tray import flash_writes, key_in, ports, registered_keys, tray, tray_profile
 
-from agent.cli.provision.bench_options import early_ledger
-from agent.config.load import load
 from agent.config.write import set_value
 from agent.provisioning.ca.certificates import describe
-from agent.provisioning.ledger import open_ledger
-from agent.provisioning.ledger.postgresql import PostgresqlDatabase
 
 PASSPHRASE = "canary-passphrase-of-the-ca"
 LEDGER_PASSWORD = "canary-ledger-password"
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    with postgres_cluster() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return the address of an empty ledger, "" for the usual file."""
-    return new_database(request.getfixturevalue("cluster"), tmp_path) if (
-        request.param == "postgresql") else ""  # fmt: skip
-
-
-def new_database(url: str, folder: Path) -> str:
-    import psycopg
-
-    name = f"tray_{os.getpid()}_{abs(hash(str(folder))) % 10**8}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return url.replace("/postgres?", f"/{name}?")
-
-
-def is_made(ledger: str) -> bool:
-    """Return whether a server has tables of a ledger, or there is its file."""
-    if "://" not in ledger:
-        return Path(ledger).exists()
-    with closing(PostgresqlDatabase(ledger, "")) as database:
-        return database.version() is not None
 
 
 async def provision(*arguments: str, **environment: str) -> Done:
@@ -244,10 +207,10 @@ async def test_a_board_with_two_names_is_done_once(standin: StandIn, tmp_path: P
 
 
 async def test_two_stations_never_work_on_one_board(
-    standin: StandIn, tmp_path: Path, cluster: str
+    standin: StandIn, tmp_path: Path, shared_ledger: str
 ) -> None:
     """Two processes, one PostgreSQL ledger, and a board that both see."""
-    tray_profile(standin, tmp_path, ledger=new_database(cluster, tmp_path))
+    tray_profile(standin, tmp_path, ledger=shared_ledger)
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     with tray(tmp_path / "one", 2) as here, tray(tmp_path / "two", 2) as there:
@@ -266,42 +229,6 @@ async def test_two_stations_never_work_on_one_board(
         held = {key_in(kit) for kit in (*here, *there)}
         assert set(registered_keys(standin).values()) <= held
         assert len(registered_keys(standin)) == 2
-
-
-async def test_a_shared_ledger_is_open_before_the_command_has_checked_what_is_asked(
-    tmp_path: Path, cluster: str
-) -> None:
-    address = new_database(cluster, tmp_path)
-    open_ledger(address, "one").close()
-    set_value("provisioning.ledger", address, profile="far")
-    with early_ledger(load("far")) as ledger:
-        await ledger.opened()
-    ledger.close()
-
-
-async def test_the_tables_of_a_new_ledger_are_made_once_the_command_has_checked_what_is_asked(
-    tmp_path: Path, ledger: str
-) -> None:
-    set_value("provisioning.ledger", ledger or str(tmp_path / "new.sqlite"), profile="new")
-    with early_ledger(load("new")) as early:
-        assert (await provision("status", "--profile", "new")).code == 0  # the early one has looked
-        assert not early.is_open
-    await early.opened()
-    early.close()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "code", "kind"),
-    [(["--expect", "2"], 4, "refused"), (["--labels", "/dev/null"], 1, "folder-unusable")],
-)
-async def test_nothing_of_a_ledger_is_made_where_the_command_is_refused(
-    standin: StandIn, tmp_path: Path, ledger: str, wrong: list[str], code: int, kind: str
-) -> None:
-    address = ledger or str(tmp_path / "new.sqlite")
-    tray_profile(standin, tmp_path, ledger=address)
-    refused = await provision("run", "/dev/ttyACM0", *wrong, "--json")
-    assert (refused.code, refused.lines[-1]["error"]["kind"]) == (code, kind)
-    assert not is_made(address)
 
 
 async def test_the_number_of_boards_that_were_found_is_ready_to_be_pasted(tmp_path: Path) -> None:
