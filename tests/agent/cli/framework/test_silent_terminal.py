@@ -54,6 +54,14 @@ def until_silent(typist: Typist) -> None:
         time.sleep(0.01)
 
 
+def until_asleep(process: subprocess.Popen[bytes]) -> None:
+    """Wait until it waits: before, between question and reading, Python only notes a Ctrl-C."""
+    deadline = time.monotonic() + PATIENCE_S
+    state = ["ps", "-o", "state=", "-p", str(process.pid)]
+    while not subprocess.check_output(state).startswith(b"S"):
+        assert time.monotonic() < deadline
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
 def test_a_secret_is_not_shown_after_a_stop_and_the_shell_has_its_terminal(typist: Typist) -> None:
     typist.reads(b"api_key: ")
@@ -89,6 +97,7 @@ def test_ctrl_c_ends_a_question(arguments: list[str], asks: str) -> None:
     os.close(theirs)
     typist = Typist(ours)
     typist.reads(asks.encode())
+    until_asleep(process)
     typist.types(b"\x03")
     assert process.wait(PATIENCE_S) == 130
     os.close(ours)
