@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -11,6 +12,7 @@ import msgspec
 
 from agent.cli.framework.command import AgentGroup, emit_or_say
 from agent.cli.framework.file_type import FILE
+from agent.cli.framework.saved_text import whole_text
 from agent.cli.framework.session import Session, device_cloud_command
 from agent.cli.framework.terminal import YES, ask
 from agent.errors import RefusedByRule, UsageError
@@ -48,11 +50,13 @@ _NO_WAIT = click.option("--no-wait", is_flag=True, help="Do not wait until it is
 
 def _pem(metavar: str) -> Callable[[F], F]:
     return click.argument(
-        "pem",
-        type=FILE,
-        metavar=metavar,
-        callback=lambda _context, _argument, path: path.read_text("utf-8", "replace"),
+        "pem", type=FILE, metavar=metavar, callback=lambda _context, _argument, path: _text_of(path)
     )
+
+
+def _text_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return whole_text(file, str(path)).decode("utf-8", "replace")
 
 
 IF_MATCH = click.option(

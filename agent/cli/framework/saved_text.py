@@ -1,14 +1,16 @@
-"""What a kit printed, as programs save it: UTF-8 or, from Windows PowerShell, UTF-16."""
+"""Text as programs save it: UTF-8 or, from Windows PowerShell, UTF-16."""
 
 import codecs
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import IO
 
-from agent.errors import AgentError
+from agent.errors import AgentError, UsageError
 
 _UTF_16 = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _MARKS = (codecs.BOM_UTF8, *(mark for mark, _ in _UTF_16))
-_ENDLESS = 64 * 1024 * 1024  # bytes without a line end, as /dev/zero has them
+_ENDLESS = 64 * 1024 * 1024
+"""Bytes without a line end, as /dev/zero has them; or of a text that is needed whole."""
 _OF_A_MARK = b"\xff\xfe"
 _DECIDES = 3
 """So many bytes, after what may be marks of UTF-16, say what they are."""
@@ -34,6 +36,17 @@ def saved_text(pieces: Iterable[bytes]) -> Iterator[bytes]:
             yield from saved_text(_in_utf_8(raw, encoding))
             return
     yield from chain([head.removeprefix(codecs.BOM_UTF8)], rest)
+
+
+def whole_text(source: IO[bytes], name: str) -> bytes:
+    """Return all of a text, in UTF-8; `name` is what it was given as. Raises UsageError.
+
+    It is held at once: what goes on and on (/dev/zero) is refused, not read until memory ends.
+    """
+    text = source.read(_ENDLESS + 1)
+    if len(text) > _ENDLESS:
+        raise UsageError(f"{name}: over {_ENDLESS >> 20} MiB, or without end")
+    return b"".join(saved_text([text]))
 
 
 def _in_utf_8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:

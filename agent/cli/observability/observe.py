@@ -11,6 +11,7 @@ import msgspec
 
 from agent.cli.framework.command import ProfileGroup, emit, emit_or_say, note, say
 from agent.cli.framework.listing import PER_PAGE, ListWriter
+from agent.cli.framework.saved_text import whole_text
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import YES, ask, show_progress
 from agent.cli.observability.cycled_keys import check_storable, drop_ended_key, store_cycled_key
@@ -103,7 +104,7 @@ def _fields(pairs: tuple[str, ...], body: IO[bytes] | None, *, needed: bool) -> 
     fields: dict[str, object] = {}
     if body is not None:
         try:
-            fields = json.loads(body.read())
+            fields = json.loads(whole_text(body, "--from"))
         except (ValueError, RecursionError) as error:
             raise UsageError(f"--from: this is no JSON ({error})") from error
         if not isinstance(fields, dict):

@@ -13,6 +13,7 @@ import click
 
 from agent.cli.framework.command import ProfileGroup, note
 from agent.cli.framework.file_type import FILE
+from agent.cli.framework.saved_text import whole_text
 from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
 
@@ -130,7 +131,7 @@ def _metrics(given: tuple[str, ...]) -> dict[str, JSONValue]:
 
 
 def _import(source: BinaryIO) -> list[JSONValue]:
-    text = source.read()
+    text = whole_text(source, source.name)
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):

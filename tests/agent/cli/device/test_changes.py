@@ -72,8 +72,13 @@ async def test_a_key_is_registered(standin_profile: str, tmp_path: Path) -> None
     file = tmp_path / "public.pem"
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     file.write_bytes(public.public_bytes(encoding, form))
-    done = await cellagent("device", "register-key", seed.GENERIC, str(file), "--json")
+    register = ("device", "register-key", seed.GENERIC)
+    done = await cellagent(*register, str(file), "--json")
     assert done.lines[0]["status"] == "SUCCEEDED"
+    file.write_bytes(file.read_text().encode("utf-16"))  # as PowerShell saves it
+    assert (await cellagent(*register, str(file))).code == 0
+    endless = await cellagent(*register, "/dev/zero")
+    assert (endless.code, endless.err) == (2, "cellagent: /dev/zero: over 64 MiB, or without end\n")
     missing = await cellagent("device", "register-key", seed.GENERIC, str(tmp_path / "none"))
     assert missing.code == 2
     assert "none" in missing.err

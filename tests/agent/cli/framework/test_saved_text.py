@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import codecs
+import io
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.cli.framework.saved_text import saved_text
-from agent.errors import AgentError
+from agent.cli.framework.saved_text import saved_text, whole_text
+from agent.errors import AgentError, UsageError
 
 SPELLINGS = {
     "utf-8": (b"", "utf-8"),
@@ -63,3 +65,12 @@ def test_what_goes_on_without_lines_is_refused_and_what_has_some_is_not() -> Non
         for _ in saved_text(itertools.repeat(piece)):
             pass
     assert sum(map(len, saved_text([piece + b"\r", piece] * 64))) == 128 * len(piece) + 64
+
+
+def test_a_text_that_is_needed_whole_has_an_end() -> None:
+    assert whole_text(io.BytesIO('\ufeff{"a": 1}'.encode("utf-16-le")), "it") == b'{"a": 1}'
+    with (
+        Path("/dev/zero").open("rb") as endless,
+        pytest.raises(UsageError, match="it: over 64 MiB, or without end"),
+    ):
+        whole_text(endless, "it")

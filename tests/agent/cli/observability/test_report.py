@@ -29,6 +29,8 @@ async def test_a_bad_event_is_refused_and_none_of_an_import_is_kept(offline):
     code, (told,), _ = await cellagent("report", "event", "--from", "-", stdin=text)
     assert code == 2
     assert "event 1: device_serial" in told["error"]["message"]
+    code, (told,), _ = await cellagent("report", "event", "--from", "/dev/zero")
+    assert (code, told["error"]["message"]) == (2, "/dev/zero: over 64 MiB, or without end")
     _, (summary,), _ = await cellagent("outbox", "list")
     assert summary["summary"]["waiting"] == 0
 
