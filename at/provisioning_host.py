@@ -26,6 +26,8 @@ from at.protocol.notices import Malformed, Notice
 
 NEXT_S = 180.0
 """How long a client may say nothing: it waits 120 s for the network, and then asks the service."""
+_LEFT_S = 10.0
+"""How long a client that was left waits for the radio, asks the service and says something."""
 _CONNECTION_S = 60.0
 _LOOK_S = 0.5
 _MOST_ROUNDS = 20
@@ -105,14 +107,33 @@ async def go_online(modem: Modem) -> None:
         ) from error
 
 
-async def take_commands(modem: Modem) -> None:
+async def take_commands(modem: Modem, *, was_left: bool = False) -> None:
     """Have the kit take its provisioning commands; the modem is on the network before and after.
 
+    `was_left`: a host that was cut off may have left a session, which is brought to its end first.
     Raises ProvisioningFailed, and CommandRejected where there is no client.
     """
+    if was_left:
+        await _end_left_session(modem)
     with modem.notices(NAME) as notices:
         await modem.send(StartProvisioning())
         await follow(modem, notices)
+
+
+async def _end_left_session(modem: Modem) -> None:
+    """Have the radio as a client that was left waits for it, which asked a host that is gone."""
+    with modem.notices(NAME) as notices:
+        for mode in (FunctionalMode.NORMAL, FunctionalMode.FLIGHT):
+            await modem.send(SetFunctionalMode(mode))
+            try:
+                async with asyncio.timeout(_LEFT_S):
+                    first = await anext(notices)
+            except TimeoutError:
+                continue
+            with suppress(ProvisioningFailed):  # the commands wait for the next session
+                await follow(modem, notices, first)
+            break
+    await go_online(modem)
 
 
 async def follow(modem: Modem, notices: Stream[Notice], first: Notice | None = None) -> None:

@@ -152,8 +152,11 @@ class BoardPort(CredentialStore, Protocol):
     async def go_online(self) -> None:
         """Turn the radio on, and wait for the network. Raises ProvisioningFailed."""
 
-    async def take_commands(self) -> None:
-        """Have the board take the service's commands. Raises ProvisioningFailed."""
+    async def take_commands(self, *, was_left: bool) -> None:
+        """Have the board take the service's commands. Raises ProvisioningFailed.
+
+        `was_left`: it may still be about it with a run that was cut off.
+        """
 
     async def set_clock(self, now: datetime) -> None:
         """Set the modem's clock. Raises WrongAnswer."""

@@ -285,11 +285,11 @@ class ModemBoard:
 
         await go_online(self._modem)
 
-    async def take_commands(self) -> None:
+    async def take_commands(self, *, was_left: bool) -> None:
         """Have the kit take the service's commands, as its host. Raises ProvisioningFailed."""
         from at.provisioning_host import take_commands
 
-        await take_commands(self._modem)
+        await take_commands(self._modem, was_left=was_left)
 
     async def set_clock(self, now: datetime) -> None:
         """Set the modem's clock. Raises WrongAnswer where the modem does not take it."""

@@ -1,7 +1,8 @@
 """The credential store of a claimed board: what it is to hold goes through the service.
 
 The service is given a command, the kit takes it, with this host's help, and the service tells what
-came of it. A run that was cut off left at most one command waiting: the next one takes that up.
+came of it. A run that was cut off left at most one command waiting: the next one takes that up, and
+ends the session in which the kit may still wait for the run before.
 """
 
 from __future__ import annotations
@@ -90,9 +91,13 @@ class CommandedStore:
 
     async def _carried_out(self, command: dict[str, JSONValue]) -> dict[str, JSONValue]:
         """Return what the kit answered to a command. Raises WrongAnswer, DeadlineExceeded."""
-        waiting = await self._waiting(command)
-        self._has_commanded = True
-        await self.board.take_commands()
+        listed = await self._waiting()
+        was_left, self._has_commanded = bool(listed) and not self._has_commanded, True
+        waiting = next((one for one in listed if dict(one.request) == command), None)
+        if waiting is None:
+            new = CreateProvisioningCommand(self.uuid, command, description="cellagent")
+            waiting = await self.client.send(new)
+        await self.board.take_commands(was_left=was_left)
         (kind,) = command
         for pause_s in _PAUSES_S:
             await asyncio.sleep(pause_s)
@@ -111,15 +116,11 @@ class CommandedStore:
             )
         return answer
 
-    async def _waiting(self, command: dict[str, JSONValue]) -> ProvisioningCommand:
-        """Return the same command that waits already, else a new one."""
+    async def _waiting(self) -> Sequence[ProvisioningCommand]:
+        """Return the commands that wait for the kit."""
         try:
             listed = await self.client.send(ListProvisioningCommands(self.uuid))
         except NotFound as error:
             error.hint = _WHOSE
             raise
-        for one in listed:
-            if one.status in PENDING and dict(one.request) == command:
-                return one
-        new = CreateProvisioningCommand(self.uuid, command, description="cellagent")
-        return await self.client.send(new)
+        return [one for one in listed if one.status in PENDING]

@@ -22,6 +22,7 @@ from agent.provisioning.running.batch import plan_boards, run_board
 from agent.provisioning.running.steps import commanded_store
 from agent.standin.device_cloud.tables import CLAIMED, COMMANDS
 from agent.standin.principal import DEVICE_KEYS
+from at import provisioning_host
 from at.commands.functional_mode import SetFunctionalMode
 from at.driver.modem import Modem
 
@@ -203,6 +204,42 @@ class Killer:
         self.seen += counts
         if counts and self.seen == self.at:
             raise PowerPulled
+
+
+@pytest.mark.parametrize("before", [[1, 4], [1, 4, 1]], ids=["off", "on"])
+async def test_a_kit_that_waits_for_the_radio_since_a_kill_is_brought_to_the_end(
+    standin: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: list[int]
+) -> None:
+    """The kit lives on, and its client with it, which asked a host that is gone."""
+    monkeypatch.setattr(provisioning_host, "_LEFT_S", 0.2)
+    tray = tray_of(standin, tmp_path)
+    [location] = tray.locations(1)
+    async with tray.open(location) as board:
+
+        @asynccontextmanager
+        async def same_kit(_place: BoardLocation) -> AsyncIterator[ModemBoard]:
+            yield board
+
+        modes: list[int] = []
+        send = Modem.send
+
+        async def dying(modem: Modem, what: Any, **options: Any) -> Any:
+            if isinstance(what, SetFunctionalMode):
+                modes.append(what.fun)
+                if modes == before:
+                    raise PowerPulled
+            return await send(modem, what, **options)
+
+        async with station_of(standin, tmp_path, CLAIM) as station:
+            with monkeypatch.context() as patch, suppress(PowerPulled):
+                patch.setattr(Modem, "send", dying)
+                await run_board(location, station, same_kit, lambda *_: None)
+        assert modes == before
+        async with station_of(standin, tmp_path, CLAIM) as station:
+            outcome = await run_board(location, station, same_kit, lambda *_: None)
+        assert (outcome.outcome, outcome.reason) == ("done", "")
+        state = await board.read()
+    assert sorted(one.type for one in state.credentials if one.tag == TAG) == [0, 1, 2]
 
 
 SMALL = replace(CLAIM, certificate=CertificateSource.NONE, ca_chain="")
