@@ -134,6 +134,8 @@ class BoardRun:
             # Where that was the step that failed, it has failed once more: told once.
             first = "" if self._step is ProvisioningStep.RESTORE else outcome.reason
             outcome = replace(outcome, reason="; ".join(filter(None, [first, failure])))
+        elif self._step is ProvisioningStep.RESTORE and outcome.outcome == "failed":
+            outcome = self._reached()  # at the second try
         try:
             await self._conclude(outcome)
         except (AgentError, AtError) as error:
@@ -202,8 +204,11 @@ class BoardRun:
             # The plan itself judged the gate and the identity: they have no action.
             if one.step in actions:
                 await self._do(one.step, actions[one.step], check)
-        if not goal.gives_key:
-            self._ledger.hold_device_id(goal.registration.value)
+        return self._reached()
+
+    def _reached(self) -> Outcome:
+        if not self._goal.gives_key:
+            self._ledger.hold_device_id(self._goal.registration.value)
         return self._outcome("done" if self._ledger.state.has_changed else "unchanged")
 
     def _actions(
