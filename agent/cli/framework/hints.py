@@ -178,9 +178,18 @@ _OF_SEVERAL = {"--all": 0, "--expect": 1}
 """The options that choose or count several kits, with the number of words that follow each."""
 
 
+_GOES_ON = {"--watch": 0, "--scan": 0, "--page": 0, "--page-control": 0}
+"""The options of a bench that goes on: what is allowed to one kit is not for all that follow it."""
+
+
 def _typed_with(options: str, port: str, others: Collection[str]) -> str:
     """Return the command that was typed, with options that it lacks or has with another value."""
     words, dashes, rest = _parted(sys.argv[1:])
+    if port and not options.startswith("--relabel"):  # whose label is scanned
+        for page in [at for at, word in enumerate(words[:-1]) if word == "--page"]:
+            if not words[page + 1].startswith("-"):  # its value, which it need not have
+                del words[page + 1]
+        words = _without(_GOES_ON, words)[1]
     if others:
         words, rest = _without(_OF_SEVERAL, words, others)[1], _without({}, rest, others)[1]
         rest += [] if port in [*words, *rest] else [port]

@@ -1,9 +1,14 @@
-"""What is advised at the end of a run."""
+"""What is advised of a board, and at the end of a run."""
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from plugged_boards import place
 
+from agent.cli.framework.hints import pasteable_hint
+from agent.cli.framework.session import Session
 from agent.cli.provision.run_progress import next_step
 from agent.provisioning.running.outcome import Outcome
 
@@ -19,3 +24,16 @@ def test_a_rerun_is_advised_where_it_helps_and_nowhere_else() -> None:
     assert next_step([refused], cut_off=True).startswith("the same command again")
     told = next_step([ended("failed", "`--set-clock` sets it")], cut_off=False)
     assert told.startswith("what `try` says of each board, then the same command again")
+
+
+@pytest.mark.parametrize("page", [["--page"], ["--page", "127.0.0.1:0"], ["--page=:0"], []])
+def test_what_is_allowed_to_one_board_is_not_for_all_that_follow_it_on_its_port(
+    monkeypatch: pytest.MonkeyPatch, page: list[str]
+) -> None:
+    typed = ["/a", "/b", "--watch", *page, "--page-control", "--scan", "--lot", "7"]
+    monkeypatch.setattr(sys, "argv", ["cellagent", "provision", "run", *typed])
+    hint = pasteable_hint("`--rekey` allows it", "", Session(), "/a", {"/b"})
+    assert hint == "`cellagent provision run /a --lot 7 --rekey` allows it"
+    scanned = pasteable_hint("`--relabel L`", "", Session(), "/a", {"/b"})
+    assert "--watch" in scanned
+    assert "--scan" in scanned
