@@ -1,5 +1,6 @@
 """Opens a ledger: checks its address, its permissions, and the version of its tables."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,6 +15,8 @@ from agent.provisioning.ledger import backend
 from agent.provisioning.ledger.backend import Database, DatabaseFailed
 from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
+
+_log = logging.getLogger(__name__)
 
 
 class LedgerError(AgentError):
@@ -59,7 +62,8 @@ def open_ledger(
     made or migrated, and before a file is made and locked. Raises LedgerError, LedgerHeld,
     UsageError.
     """
-    with _opened(address, password, writes=writes, before_change=before_change) as database:
+    opening = _opened(address, password, writes=writes, before_change=before_change)
+    with opening as (database, named):
         found, newest = _versions(database)
         if not writes:
             return _to_read(database, found, newest, station, now)
@@ -71,6 +75,8 @@ def open_ledger(
                 )
             before_change()
             _migrate(database, found)
+            if found is None:  # a mount is lost, or the profile is another one
+                _log.warning("the ledger is new, and knows the key of no board: %s", named)
         return Ledger(database, station, now)
 
 
@@ -89,7 +95,7 @@ def migrate_ledger(address: str, *, password: str = "") -> Migration:
 
     Raises LedgerError, LedgerHeld, StationsAtWork, UsageError: then nothing was changed.
     """
-    with _opened(address, password, writes=True) as database:
+    with _opened(address, password, writes=True) as (database, _):
         found, newest = _versions(database)
         copy = _migrate(database, found) if found != newest else None
         others = database.others()
@@ -121,8 +127,11 @@ def _is_shared(address: str) -> bool:
 @contextmanager
 def _opened(
     address: str, password: str, *, writes: bool, before_change: Callable[[], object] = _at_once
-) -> Iterator[Database]:
-    """Open a database, and close it where the block raises. Raises LedgerError for its failures."""
+) -> Iterator[tuple[Database, str]]:
+    """Open a database, which has a name for people, and close it where the block raises.
+
+    Raises LedgerError for its failures.
+    """
     named = address
     check = "that you may write it, that its disk has room, and that it is a ledger of ours"
     try:
@@ -139,7 +148,7 @@ def _opened(
                 before_change()
             database = SqliteDatabase(Path(address), writes=writes)
         try:
-            yield database
+            yield database, named
         except BaseException:
             database.close()
             raise

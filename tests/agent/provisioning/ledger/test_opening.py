@@ -31,6 +31,18 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> N
     assert path.read_bytes() == b"not a database, " * 100
 
 
+def test_a_ledger_is_new_once_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mount that is lost, or another home, would be known by it alone."""
+    path = tmp_path / "ledger.sqlite"
+    for told in (True, False):
+        opened(str(path)).close()
+        new = [f"the ledger is new, and knows the key of no board: {path}"]
+        assert caplog.messages == (new if told else [])
+        caplog.clear()
+
+
 def test_a_ledger_from_the_future_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     opened(str(path)).close()
