@@ -91,12 +91,15 @@ class Labels:
         try:
             make_folder(folder)
             self._file = folder / "labels.csv"
-            self._written = self._file.read_text("utf-8") if self._file.exists() else ""
+            # As a spreadsheet saves it, too: with a byte order mark, or in its own encoding.
+            there = self._file.exists()
+            self._written = self._file.read_text("utf-8-sig", "replace") if there else ""
         except OSError as error:
             raise UsageError(f"the labels' folder {folder}: {error.strerror}") from error
         if self._written and not self._written.startswith(LABEL_HEADING):
             raise UsageError(
-                f"{self._file} has no heading, or other columns: an older version wrote it",
+                f"{self._file} has no heading, or other columns: an older version, or a "
+                "spreadsheet, wrote it",
                 hint="name another folder, or move the file away; `provision export` has them all",
             )
         self._folder = folder
@@ -109,6 +112,8 @@ class Labels:
         try:
             write_qr(record, self._folder)
             text = line if self._written else LABEL_HEADING + line
+            if self._written and not self._written.endswith("\n"):  # it was cut off
+                text = "\n" + text
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:

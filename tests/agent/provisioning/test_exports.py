@@ -72,6 +72,30 @@ def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> N
     assert (tmp_path / "labels" / "labels.csv").read_text() == LABEL_HEADING + label_line(BOARD)
 
 
+@pytest.mark.parametrize(
+    ("former", "gets"),
+    [
+        (b"\xef\xbb\xbf{heading}{line}", b""),
+        (b"{heading}a,b,M\xfcller,,\n", b"{line}"),
+        (b"{heading}a,b,c,,", b"\n{line}"),
+    ],
+    ids=["byte order mark", "Windows-1252", "cut off"],
+)
+def test_labels_go_on_in_a_file_that_was_saved_by_a_spreadsheet_or_cut_off(
+    tmp_path: Path, former: bytes, gets: bytes
+) -> None:
+    pytest.importorskip("segno", reason="needs the extra: pip install 'cellagent[bench]'")
+    former, gets = (
+        each.replace(b"{heading}", LABEL_HEADING.encode()).replace(
+            b"{line}", label_line(BOARD).encode()
+        )
+        for each in (former, gets)
+    )
+    (tmp_path / "labels.csv").write_bytes(former)
+    Labels(tmp_path).write(BOARD)
+    assert (tmp_path / "labels.csv").read_bytes() == former + gets
+
+
 def test_a_file_of_labels_without_a_heading_is_not_gone_on_with(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("nrf-1,350457791234567,A1,\n")
     with pytest.raises(UsageError, match="has no heading") as refused:
