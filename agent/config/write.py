@@ -115,18 +115,18 @@ def set_value(key: str, text: str, *, profile: str) -> object:
     profile_from(whole, f"{file}: profiles.{profile}")
     for meta in getattr(kind, "__metadata__", ()):
         if text and (mark := (meta.extra or {}).get("holds")):
-            _require_file_with(mark, text, f"{key}: {text} is not {meta.description}")
+            _require_file_with(mark, text, key, f"{text} is not {meta.description}")
     _edit(file, ["profiles", profile, *key.split(".")], value)
     return value
 
 
-def _require_file_with(mark: str, path: str, wrong: str) -> None:
+def _require_file_with(mark: str, path: str, key: str, wrong: str) -> None:
     try:
-        if mark.encode() in Path(path).expanduser().read_bytes():
-            return
-    except (OSError, RuntimeError) as error:
-        raise ConfigError(f"{wrong}: {getattr(error, 'strerror', error)}") from error
-    raise ConfigError(f"{wrong}: it has no line that begins with {mark}")
+        file = Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{key}: {wrong}: {error}") from error
+    if mark.encode() not in read_plain(file, key):
+        raise ConfigError(f"{key}: {wrong}: it has no line that begins with {mark}")
 
 
 def set_default_profile(name: str) -> None:

@@ -48,6 +48,7 @@ def test_setting_a_value_keeps_comments_and_order(file: Path) -> None:
         ("hosts.proxy", "proxy.example:3128", "hosts.proxy"),
         ("hosts.ca_file", "/no/such/ca.pem", "No such file"),
         ("hosts.ca_file", __file__, "no line that begins with"),
+        ("hosts.ca_file", "/dev/zero", "no plain file"),
         ("account.email", "me", "account.email"),
         ("fota.quiet_hours", "06:00-6:00", "fota.quiet_hours"),
         ("fota.quiet_hours", "25:00-06:00", "fota.quiet_hours"),
