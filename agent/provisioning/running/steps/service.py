@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from agent.provisioning.running.steps.registrar import Registrar
     from at.tokens.jwt import Jwt
 
+_WAS_GIVEN = (
+    "the service took this key in this run: is the modem's time that of the service "
+    "(`cellagent modem at 'AT+CCLK?'`)? else run the same command again in a minute"
+)
+_NOT_GIVEN = (
+    "no key is given to the service: `--registration public-key` gives it, `--no-proof` asks for "
+    "none"
+)
 _ANOTHER = "--second-tag registers that of this --security-tag, and ends the life of the other"
 
 
@@ -123,18 +131,20 @@ class ServiceSteps(Struct, frozen=True):
         async def ask(subject: str, life_s: int) -> Jwt:
             return await uninterrupted(self.port.token(subject, life_s, self.goal.security_tag))
 
-        try:
-            proof = await registrar.prove(device_id, ask, self.port.require_firmware)
-        except Unauthorized as error:
-            if (
-                self.ledger.state is RunState.REGISTERED
-                or registrar.method is RegistrationMethod.NONE
-            ):
-                raise
-            if not self.alone and not self.goal.second_tag:
-                error.hint = "the service may have another of the board's keys: " + _ANOTHER
-                raise
-            # The service has lost the key of an earlier run: register the same one again, once.
-            await self.register()
-            proof = await registrar.prove(device_id, ask, self.port.require_firmware)
+        while True:
+            try:
+                proof = await registrar.prove(device_id, ask, self.port.require_firmware)
+                break
+            except Unauthorized as error:
+                if registrar.method is RegistrationMethod.NONE:
+                    error.hint = _NOT_GIVEN
+                    raise
+                if self.ledger.state is RunState.REGISTERED:
+                    error.hint = _WAS_GIVEN
+                    raise
+                if not self.alone and not self.goal.second_tag:
+                    error.hint = "the service may have another of the board's keys: " + _ANOTHER
+                    raise
+                # The service has lost the key of an earlier run: the same one is registered again.
+                await self.register()
         self.ledger.finish(ProvisioningStep.PROOF, proof)

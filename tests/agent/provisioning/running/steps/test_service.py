@@ -44,6 +44,18 @@ async def test_a_key_that_the_service_has_lost_is_registered_again_and_no_other(
     assert (first.outcome, last.outcome) == ("done", "unchanged")
 
 
+async def test_a_token_of_a_key_that_was_just_registered_is_not_refused_for_its_registration(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    standin.clock.advance(7200)  # beyond the life of its tokens
+    async with station_of(standin, tmp_path) as station:
+        outcomes = [(await provision(station, tray, 1))[0] for _ in range(2)]
+    for outcome in outcomes:
+        assert (outcome.step, outcome.exit) == ("proof", 5)
+        assert outcome.hint.startswith("the service took this key in this run: is the modem's time")
+
+
 @pytest.mark.parametrize("method", [RegistrationMethod.ONBOARD, RegistrationMethod.PUBLIC_KEY])
 @pytest.mark.parametrize(
     "fault",
@@ -88,6 +100,7 @@ async def test_a_board_that_is_not_to_be_registered_is_not_when_its_token_is_ref
     async with station_of(standin, tmp_path, goal) as station:
         [outcome] = await provision(station, tray, 1)
     assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "proof", 5)
+    assert outcome.hint.startswith("no key is given to the service: `--registration public-key`")
     assert not standin.cloud.table(DEVICE_KEYS).items()
 
 
