@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.errors import DeadlineExceeded, NotFound
+from agent.errors import DeadlineExceeded
 from agent.provisioning.boards.board import BoardPort, HeldCredential, MadeKey, WrongAnswer
 from agent.provisioning.ca.certificates import key_fingerprint
 from agent.provisioning.running.steps.provisioning_commands import (
@@ -39,7 +39,6 @@ _FINISHED = "finished"
 _TOKEN_LIFE_S = 60
 _PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """Between looks at a command that the kit has answered: the service may take a moment."""
-_WHOSE = "is it claimed by another team? `--registration claim` needs it in this one"
 
 
 @dataclass(slots=True)
@@ -118,9 +117,5 @@ class CommandedStore:
 
     async def _waiting(self) -> Sequence[ProvisioningCommand]:
         """Return the commands that wait for the kit."""
-        try:
-            listed = await self.client.send(ListProvisioningCommands(self.uuid))
-        except NotFound as error:
-            error.hint = _WHOSE
-            raise
+        listed = await self.client.send(ListProvisioningCommands(self.uuid))
         return [one for one in listed if one.status in PENDING]

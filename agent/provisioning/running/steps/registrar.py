@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,8 +13,12 @@ from agent.cloud import DeviceCloud, public_keys
 from agent.cloud.device_reads import FetchDevice
 from agent.errors import Conflict, NotFound
 from agent.provisioning.planning.goal import RegistrationMethod
-from agent.provisioning.running.steps.provisioning_commands import ClaimDevice
+from agent.provisioning.running.steps.provisioning_commands import (
+    ClaimDevice,
+    ListProvisioningCommands,
+)
 from agent.retry import http_date
+from at.tokens.attestation import read_attestation
 
 if TYPE_CHECKING:
     from agent.http import HttpClient
@@ -92,10 +95,23 @@ class Registrar:
         return ""
 
     async def claim(self, attestation: str) -> None:
-        """Claim a device for the team; one that is claimed already is no error."""
-        # A run that was cut off before its note claimed the device.
-        with suppress(Conflict):
+        """Claim a device for the team; one that it has claimed already is no error.
+
+        Raises Conflict where another team has.
+        """
+        try:
             await self.client.send(ClaimDevice(attestation, self.tags))
+        except Conflict as conflict:
+            # A run that was cut off before its note claimed the device.
+            try:
+                uuid = read_attestation(attestation).device_uuid or ""
+                await self.client.send(ListProvisioningCommands(uuid))
+            except NotFound:
+                conflict.hint = (
+                    "another team has claimed it, and must release it there; if that is yours, "
+                    "`cellagent config set api_key` takes its key"
+                )
+                raise conflict from None
 
     async def team(self) -> str:
         """Return the id of the team, which a registration token names."""

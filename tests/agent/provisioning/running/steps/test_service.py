@@ -15,6 +15,7 @@ from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.steps.registrar import Registrar
 from agent.retry import RetryPolicy
+from agent.standin.device_cloud.tables import CLAIMED, Claimed
 from agent.standin.faults import active_faults, set_faults
 from agent.standin.principal import DEVICE_KEYS
 
@@ -121,6 +122,23 @@ async def test_a_claim_registers_no_key_and_the_record_says_so(
         [record] = await station.ledger.call(boards_of)
     assert (onboarded.outcome, onboarded.writes) == ("done", 0)
     assert record.registered_key != ""
+
+
+@pytest.mark.contract("D10.8")
+@pytest.mark.parametrize(("team", "outcome"), [("another", "failed"), ("", "done")])
+async def test_a_board_that_another_team_has_claimed_is_not_claimed_for_this_one(
+    standin: StandIn, tmp_path: Path, team: str, outcome: str
+) -> None:
+    tray = Tray(tmp_path)
+    async with tray.open(tray.locations(1)[0]) as board:
+        uuid = (await board.read()).uuid
+    claimed = Claimed(team=team or standin.team_id, tags=[], claimed_at=standin.clock.time())
+    standin.cloud.table(CLAIMED).put(uuid, claimed)
+    claim = replace(GOAL, registration=RegistrationMethod.CLAIM, prove=False)
+    async with station_of(standin, tmp_path, claim) as station:
+        [ended] = await provision(station, tray, 1)
+    assert (ended.outcome, ended.reason_code) == (outcome, "conflict" if team else "")
+    assert ended.hint.startswith("another team has claimed it" if team else "")
 
 
 BY_IMEI = replace(GOAL, id_prefix="nrf-", prove=False)
