@@ -21,6 +21,7 @@ from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import Transcript, parse_transcript
 
+_NO_CHARACTER = re.compile("[\x01-\x06\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _TRANSCRIPT = re.compile(r"\s*# transcript: ")
@@ -91,7 +92,7 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     """
     begin = file.peek(_PEEKED)
     boms = [(bom, encoding) for bom, encoding in _BOMS if begin.startswith(bom)]
-    if not boms and b"\0" in begin:
+    if not boms and b"\0" in begin and _is_binary(begin):
         raise TranscriptError("this is no text: a log is needed", hint=_WHICH_LOG)
     if _TRANSCRIPT.match(begin.decode("utf-8", "replace")):
         yield from _steps(parse_transcript(file.read().decode("utf-8", "surrogateescape").lstrip()))
@@ -106,6 +107,15 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
             f"this looks like {shapes.HEX_DUMP.name}: a log is needed", hint=_WHICH_LOG
         )
     yield from _Joiner(_shape_of(first)).lines(chain(first, heads))
+
+
+def _is_binary(begin: bytes) -> bool:
+    """Return whether more than a tenth is no character of a log; a NUL says nothing.
+
+    A serial line breaks into NULs as its other end restarts, and UTF-16 has one in each character.
+    """
+    text = begin.replace(b"\0", b"").decode("utf-8", "replace")
+    return 10 * len(_NO_CHARACTER.findall(text)) > len(text)
 
 
 def _heads(lines: Iterable[str]) -> Iterator[_Head]:

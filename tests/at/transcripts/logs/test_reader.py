@@ -179,6 +179,7 @@ BYTES |= {
     "UTF-16 LE": b"\xff\xfe" + MARKED["CR LF"].encode("utf-16-le"),
     "UTF-16 BE": b"\xfe\xff" + MARKED["TX: / RX:"].encode("utf-16-be"),
     "UTF-16 without its mark": MARKED["bare"].encode("utf-16-le"),
+    "NULs of a line that broke": b"\0\0" + MARKED["CR LF"].replace("OK", "\0OK").encode(),
     "UTF-8 with its mark": b"\xef\xbb\xbf" + MARKED["bare"].encode(),
     "a transcript": ("# transcript: 1\n# device: nRF9160-SICA\n" + log_of("> {}", "< {}")).encode(),
     "a transcript in pieces": (
@@ -191,6 +192,8 @@ BYTES |= {
 def test_the_same_session_comes_out_of_every_shape(name: str) -> None:
     lines = read_log(BYTES[name]).lines
     assert tuple((line.side, line.text) for line in lines) == SESSION
+    one_by_one = read_lines(io.BufferedReader(io.BytesIO(BYTES[name])))
+    assert tuple((line.side, line.text) for line in one_by_one) == SESSION
 
 
 def test_every_row_of_the_table_is_needed() -> None:
