@@ -16,13 +16,13 @@ from at.protocol.errors import TranscriptError
 from at.protocol.line.items import final_result
 from at.transcripts.logs import shapes
 from at.transcripts.logs.shapes import COMMAND, KIT_LOG, KIT_MARK, NAMED_ANSWER, Rest, Shape
+from at.transcripts.logs.terminal import shown
 from at.transcripts.logs.wrapping import literals, unwrapped
 from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import Transcript, parse_transcript
 
 _NO_CHARACTER = re.compile("[\x01-\x06\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]")
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _TRANSCRIPT = re.compile(r"\s*# transcript: ")
 # What no line of a key or of a text looks like: a quote that is open there was never closed.
@@ -170,7 +170,7 @@ class _Head:
 
 
 def _without_leads(line: str, number: int) -> _Head:
-    text = raw = _COLOUR.sub("", line).replace("\x00", "")
+    text = raw = shown(line).replace("\x00", "")
     log, at_s = "", None
     leads = list(shapes.LEADS)
     while not (kit_log := KIT_LOG.match(text)) or KIT_MARK.match(text):
