@@ -236,7 +236,11 @@ def _marked(shape: Shape, head: _Head) -> list[tuple[Side | None, str]]:
     patterns = ((Side.SENT, shape.sent), (Side.RECEIVED, shape.received), (Side.LOG, shape.noise))
     for side, pattern in patterns:
         if pattern is not None and (match := pattern.fullmatch(line)):
-            return [(side, match["text"].strip())]
+            text = match["text"].strip()
+            if side is Side.SENT and (pair := shapes.ANSWERED.fullmatch(text)):
+                answers = [answer for _, answer in literals(pair[2])] or [pair[2]]
+                return [(side, pair[1]), *((Side.RECEIVED, answer.strip()) for answer in answers)]
+            return [(side, text)]
     is_log = shape.rest is Rest.LITERALS or KIT_LOG.match(line)
     return [(Side.LOG if is_log or head.log else None, head.log or line)]
 

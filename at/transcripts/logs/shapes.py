@@ -121,10 +121,11 @@ SHAPES = (
     Shape(
         "uart:~$ at AT+X",
         _whole(
-            rf"{_PROMPT}\s*(?:[a-z_]+\s+){{0,2}}(?P<quote>['\"]?)(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
+            rf"{_PROMPT}\s*(?:> )?(?:[a-z_]+\s+){{0,2}}(?P<quote>['\"]?)"
+            r"(?P<text>AT[^\w\s].*?|AT)(?P=quote)\s*"
         ),
         _whole(rf"{_PROMPT}(?P<text>{_NAMED}.*)"),
-        _whole(rf"{_PROMPT}(?P<text>.*)"),
+        _whole(rf"(?:{_PROMPT}|(?=slm AT))(?P<text>.*)"),
         Rest.RECEIVED,
     ),
     Shape("发→◇AT / 收←◆OK", _whole(r"发→◇(?P<text>.*?)□?"), _whole(r"收←◆(?P<text>.*)")),
@@ -161,6 +162,8 @@ LEADS = (
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
     re.compile(r"[EWIDV] \((?P<millis>\d{1,10})\) (?=[\w.-]+: \[?[TR]X\b)"),  # of an ESP32
     re.compile(r"(?:\[[\w./:-]+\]|[\w./-]+:|USART\d?|UART\d?)\s+(?=\[?[TR]X\b)"),
+    # The port.
+    re.compile(r"(?P<bracket>\[)?(?:/dev/[\w./-]+|COM\d{1,3})(?(bracket)\]):?\s+(?=\S)"),
     re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
     re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
     re.compile(
@@ -198,8 +201,8 @@ FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*)\s*")
 SPELT_END = re.compile(
     r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+", re.IGNORECASE
 )
-GLUED = re.compile(r"(?:OK|ERROR)(?=(?i:AT)[+%#])")
-"""A final result whose line end was lost before the next command."""
+GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
+"""A final result whose line end was lost before the next command; a program's print before it."""
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(
@@ -210,6 +213,10 @@ WORDS = (
         re.IGNORECASE | re.DOTALL,
     ),
 )
+ANSWERED = re.compile(
+    rf"(AT(?:[^\"]|\"[^\"]*\")*?)[,;|]?\s+(?:{_ANSWERS}|{IN}):\s*(.*)", re.IGNORECASE | re.DOTALL
+)
+"""A command, and on the same line the mark of its answer."""
 
 _PAIR = "[0-9a-f]{2}"
 HEX_DUMP = Foreign(

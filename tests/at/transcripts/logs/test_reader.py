@@ -172,6 +172,11 @@ MARKED = {
     ),
     "a transcript's steps": log_of("@0.100000 > {}", "@0.200000 < {}"),
     "milliseconds since the start": log_of("1529 ms > {}", "1540 ms < {}"),
+    "a port": log_of(
+        "2026-11-02 10:00:01 /dev/ttyUSB82 {}", "2026-11-02 10:00:01 /dev/ttyUSB82 {}"
+    ),
+    "a port, then a mark": log_of("COM5: > {}", "[COM5] {}"),
+    "a host's shell": log_of("uart:~$ > slm {}", "{}"),
     "seconds since the start": log_of("+1.529s > {}", "+1.540s < {}"),
 }
 BYTES = {name: text.encode() for name, text in MARKED.items()}
@@ -256,6 +261,37 @@ def test_a_command_behind_a_result_whose_line_end_was_lost_is_one() -> None:
         (RECEIVED, "+CEREG: 2,3"),
         (RECEIVED, "ERROR"),
         (SENT, "AT%XSIM?"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Command: {}, Response: +CFUN: 1 OK",
+        "INFO:at.port:Sent: {}; Received: b'+CFUN: 1\\r\\nOK\\r\\n'",
+        "TX: {} | RX: ['+CFUN: 1', 'OK']",
+    ],
+)
+@pytest.mark.parametrize("command", ["AT+CFUN?", 'AT#X="a, RX: b"', "AT"])
+def test_the_answer_that_is_marked_on_its_commands_line_is_no_part_of_it(
+    line: str, command: str
+) -> None:
+    lines = read_log(line.format(command).encode()).lines
+    assert [(found.side, found.text) for found in lines] == [
+        (SENT, command),
+        (RECEIVED, "+CFUN: 1"),
+        (RECEIVED, "OK"),
+    ]
+
+
+def test_a_command_behind_what_a_program_prints_of_it_is_one() -> None:
+    lines = read_log(b'Waiting for network...AT+CEREG?\n+CEREG: 0,2\nOK\nAT#X="...AT+X"\n').lines
+    assert [(line.side, line.text) for line in lines] == [
+        (RECEIVED, "Waiting for network..."),
+        (SENT, "AT+CEREG?"),
+        (RECEIVED, "+CEREG: 0,2"),
+        (RECEIVED, "OK"),
+        (SENT, 'AT#X="...AT+X"'),
     ]
 
 
