@@ -15,6 +15,7 @@ from itertools import chain, islice
 from at.protocol.errors import TranscriptError
 from at.protocol.line.items import final_result
 from at.transcripts.logs import shapes
+from at.transcripts.logs.hex_dumps import without_dumps
 from at.transcripts.logs.shapes import COMMAND, KIT_LOG, KIT_MARK, NAMED_ANSWER, Rest, Shape
 from at.transcripts.logs.terminal import shown
 from at.transcripts.logs.wrapping import literals, unwrapped
@@ -121,7 +122,8 @@ def _is_binary(begin: bytes) -> bool:
 def _heads(lines: Iterable[str]) -> Iterator[_Head]:
     """Yield the lines that say something. Raises TranscriptError if there is none."""
     head = None
-    for number, line in unwrapped(lines):
+    screen = ((number, shown(line)) for number, line in unwrapped(lines))
+    for number, line in without_dumps(screen):
         head = _without_leads(line, number)
         yield head
     if head is None:
@@ -170,7 +172,7 @@ class _Head:
 
 
 def _without_leads(line: str, number: int) -> _Head:
-    text = raw = shown(line).replace("\x00", "")
+    text = raw = line.replace("\x00", "")
     log, at_s = "", None
     leads = list(shapes.LEADS)
     while not (kit_log := KIT_LOG.match(text)) or KIT_MARK.match(text):

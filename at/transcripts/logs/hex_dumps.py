@@ -1,0 +1,48 @@
+"""Takes what was sent and received out of the dumps in hex of a kit's own log. Pure.
+
+Zephyr's log has them where firmware dumps what goes over a port, as Serial Modem and the drivers of
+modems do.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+_LABEL = re.compile(
+    r"(?P<head>.*<(?:inf|wrn|err|dbg)> [\w.]+: )(?:\w+: )?"
+    r"(?:(?P<out>TX|SENT|SEND)|RX|RECV|RECEIVED)(?: DATA)?:?\s*",
+    re.IGNORECASE,
+)
+"""The line above a dump, which says its direction as the firmware sees it."""
+_ROW = re.compile(r"(?:.*\s)?\s{2}(?P<bytes>(?:[0-9a-f]{2} {1,2}){1,16}) *\|.*", re.IGNORECASE)
+
+
+def without_dumps(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines and their numbers; for a dump, what it holds as one line with a mark.
+
+    Its number is that of the line above the dump; LF stands in it where its lines end.
+    """
+    label: re.Match[str] | None = None
+    begin = 0
+    dumped = bytearray()
+    for number, line in numbered:
+        if label and (row := _ROW.fullmatch(line)):
+            dumped += bytes.fromhex(row["bytes"])
+            continue
+        yield from _marked(label, begin, dumped)
+        dumped.clear()
+        label, begin = _LABEL.fullmatch(line), number
+        if label is None:
+            yield number, line
+    yield from _marked(label, begin, dumped)
+
+
+def _marked(
+    label: re.Match[str] | None, number: int, dumped: bytearray
+) -> Iterator[tuple[int, str]]:
+    if label is None:
+        return
+    text = dumped.decode("utf-8", "surrogateescape").replace("\r\n", "\n").strip("\r\n\0")
+    if text:
+        yield number, f"{label['head']}{'>' if label['out'] else '<'} {text}"
+    elif not dumped:
+        yield number, label[0]
