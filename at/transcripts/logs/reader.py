@@ -360,7 +360,8 @@ def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
         return
     for part in _without_spelt_ends(text):
         answers = False
-        rest = part
+        remarked = shapes.REMARK.fullmatch(part)
+        rest = remarked[1] if remarked else part
         if result := shapes.GLUED.match(rest):
             yield result[0], answers
             rest = rest[result.end() :]

@@ -203,18 +203,25 @@ SPELT_END = re.compile(
 )
 GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
 """A final result whose line end was lost before the next command; a program's print before it."""
+REMARK = re.compile(
+    r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
+    r"(?<!\s)\s++(?://|#\s|<-+\s|←).*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A command or an answer, and what somebody wrote behind it as to a program."""
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(
         rf"(AT[^\s\"]*(?:\"[^\"]*\"[^\s\"]*)*)\s+(?:->\s*)?({_NAMED}.*)", re.IGNORECASE | re.DOTALL
     ),
     re.compile(
-        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)\s+(?:->\s*)?(OK|ERROR|\+CM[ES] ERROR:\s?\d+)\s*",
+        rf"(AT\S.*?|AT|{_NAMED}\s*\S.*?)(?<!\s)\s++(?:->\s*)?(OK|ERROR|\+CM[ES] ERROR:\s?\d+)\s*",
         re.IGNORECASE | re.DOTALL,
     ),
 )
 ANSWERED = re.compile(
-    rf"(AT(?:[^\"]|\"[^\"]*\")*?)[,;|]?\s+(?:{_ANSWERS}|{IN}):\s*(.*)", re.IGNORECASE | re.DOTALL
+    rf"(AT(?:[^\"]|\"[^\"]*\")*?)[,;|]?(?<!\s)\s++(?:{_ANSWERS}|{IN}):\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
 )
 """A command, and on the same line the mark of its answer."""
 

@@ -284,6 +284,18 @@ def test_the_answer_that_is_marked_on_its_commands_line_is_no_part_of_it(
     ]
 
 
+def test_a_remark_behind_a_line_is_no_part_of_it() -> None:
+    lines = read_log(
+        b'at+cops=1,2,"00101" //Our SIM is another one\'s\n'
+        b"+CNEC_EMM: 11 // refused\nAT+CFUN=4    # off\nOK  <-- at last\n"
+        b'AT#XSEND="a // b # c"\nAT+CPIN=1111\n#XHTTPC: http://host.example # 1\n'
+    ).lines
+    assert [line.text for line in lines] == [
+        'at+cops=1,2,"00101"', "+CNEC_EMM: 11", "AT+CFUN=4", "OK",
+        'AT#XSEND="a // b # c"', "AT+CPIN=1111", "#XHTTPC: http://host.example",
+    ]  # fmt: skip
+
+
 def test_a_command_behind_what_a_program_prints_of_it_is_one() -> None:
     lines = read_log(b'Waiting for network...AT+CEREG?\n+CEREG: 0,2\nOK\nAT#X="...AT+X"\n').lines
     assert [(line.side, line.text) for line in lines] == [
