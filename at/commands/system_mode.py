@@ -1,10 +1,11 @@
-"""System mode and band: %XSYSTEMMODE %XCBAND %XBANDLOCK %XCONNSTAT %XDATAPRFL (Nordic's)."""
+"""Mode, band, place: %XSYSTEMMODE %XCBAND %XBANDLOCK %XCONNSTAT %XDATAPRFL %LOCATION (Nordic's)."""
 
 import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from at.protocol.command import Command, OkCommand, at_command
+from at.protocol.notices import Notice, register_readers
 from at.protocol.record_fields import listed, optional, record, within
 from at.protocol.values import Fields, Record, single_line, split
 
@@ -65,6 +66,23 @@ class BandLock(Record, frozen=True):
 
     permanent: Annotated[tuple[int, ...] | None, _locked_bands]
     run_time: Annotated[tuple[int, ...] | None, _locked_bands]
+
+
+class PlaceRequest(Record, frozen=True):
+    """%LOCATION: how far off the place may be that satellites need of the host; 0: they need none.
+
+    What is needed next, and in how many seconds, where the modem knows it.
+    """
+
+    accuracy_m: Annotated[int, _COUNT]
+    next_accuracy_m: Annotated[int | None, optional(0, 2**63)] = None
+    next_in_s: Annotated[int | None, optional(0, 2**63)] = None
+
+
+class PlaceNotice(Notice, frozen=True):
+    """%LOCATION, after AT%LOCATION=1."""
+
+    value: PlaceRequest
 
 
 class ConnectionStatistics(Record, frozen=True):
@@ -142,3 +160,6 @@ class ReadConnectionStatistics(Command[ConnectionStatistics], frozen=True):
 @at_command("AT%XDATAPRFL?")
 class ReadDataProfile(Command[DataProfile], frozen=True):
     """AT%XDATAPRFL?."""
+
+
+register_readers(PlaceNotice, {"%LOCATION": record(PlaceRequest)})

@@ -153,6 +153,7 @@ def test_an_unknown_name_is_a_notice_unless_it_was_asked_for():
         ("AT#XNRFCLOUD=0", "#XNRFCLOUD: 0,1"),
         ("AT#XGNSS=1,0,0", "#XGNSS: 1,1"),
         ("AT+CEREG=5", "+CEREG: 2"),
+        ("AT%LOCATION=1", "%LOCATION: 2000"),
     ],
 )
 def test_a_line_before_the_ok_of_a_command_that_answers_nothing_is_a_notice(command, line):

@@ -32,7 +32,7 @@ NOTICES_ONLY = frozenset(
 _LATER = frozenset(
     {
         *("+CEREG", "+CREG", "+CGREG", "+C5GREG", "+CSCON", "%XSIM", "+CIND", "%XTEMP", "+CEDRXS"),
-        "%XVBATLOWLVL",
+        *("%XVBATLOWLVL", "%LOCATION"),
         *("#XNRFCLOUD", "#XNRFCLOUDPOS", "#XGNSS", "#XGPS"),
     }
 )

@@ -35,6 +35,7 @@ MAY_LACK = {
     "#XNRFCLOUDOBSUPLOAD": "",
     "+IPR": "rates",
     "%COPS": _NETWORKS,
+    "%LOCATION": "next_accuracy_m next_in_s",
     "%NCELLMEAS": "ta_meas_time time_diff",
     "%XMODEMSLEEP": "time_ms",
     "%XMONITOR": "periodic_tau further",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, value_of
+from answers import assert_fields, notice_of, notice_value, value_of
 
 from at.commands.system_mode import SetSystemMode
 from at.protocol.errors import ParseError
+from at.protocol.notices import Malformed
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,20 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
 def test_a_mode_is_set_with_a_flag_for_satellites_only_where_it_is_named():
     assert SetSystemMode(1, 0, 1).encode() == "AT%XSYSTEMMODE=1,0,1,0"
     assert SetSystemMode(0, 0, 0, ntn_nb_iot=1).encode() == "AT%XSYSTEMMODE=0,0,0,0,1"
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("%LOCATION: 2000", {"accuracy_m": 2000, "next_accuracy_m": None}),
+        ("%LOCATION: 0,200,60", {"accuracy_m": 0, "next_accuracy_m": 200, "next_in_s": 60}),
+        ("%LOCATION: 0", {"accuracy_m": 0, "next_in_s": None}),
+    ],
+)
+def test_a_modem_that_asks_for_its_place_says_how_well_it_must_know_it(line, part):
+    assert_fields(notice_value(line), part)
+
+
+@pytest.mark.parametrize("line", ["%LOCATION:", "%LOCATION: aa", '%LOCATION: 200,60,"bb"'])
+def test_no_part_of_a_malformed_question_for_the_place_is_used(line):
+    assert isinstance(notice_of(line), Malformed)
