@@ -59,6 +59,11 @@ def test_a_malformed_answer_is_refused_whole(command, lines):
         value_of(command, *lines)
 
 
+def test_a_mode_with_more_flags_than_are_known_may_have_a_radio():
+    with pytest.raises(ParseError, match="parameter 6 is one too many"):
+        value_of("AT%XSYSTEMMODE?", "%XSYSTEMMODE: 0,0,0,0,0,1")
+
+
 def test_a_mode_is_set_with_a_flag_for_satellites_only_where_it_is_named():
     assert SetSystemMode(1, 0, 1).encode() == "AT%XSYSTEMMODE=1,0,1,0"
     assert SetSystemMode(0, 0, 0, ntn_nb_iot=1).encode() == "AT%XSYSTEMMODE=0,0,0,0,1"
