@@ -210,11 +210,12 @@ def _score(shape: Shape, heads: Iterable[_Head]) -> int:
     for side, text in _sides(shape, heads):
         is_command = COMMAND.match(text) is not None
         is_answer = NAMED_ANSWER.match(text) is not None or final_result(text) is not None
-        if side is Side.SENT:
-            score += 2 * is_command - is_answer
+        if side is Side.SENT:  # a command that firmware logs, too, is one
+            score += 2 * (is_command and text != last_sent) - is_answer
             last_sent = text
         elif side is Side.RECEIVED:
             score += is_answer - (is_command and text != last_sent)  # an echo is no fault
+            last_sent = "" if is_answer else last_sent
     return score
 
 

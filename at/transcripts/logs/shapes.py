@@ -167,9 +167,10 @@ LEADS = (
     re.compile(r"(?P<plain>\d{1,10}\.\d{1,9})\s+(?=(?:TRACE|DEBUG|INFO|WARN|ERROR)\b)"),
     re.compile(r"(?:(?P<plain>\d{1,10}\.\d{1,9})\|)?(?:[\w .-]*\|){1,6}(?=[TR]X:)"),
     re.compile(
-        r"\s*\[?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?[\s:-]+(?=\S)",
+        r"\s*(?:\[ *)?(?:TRACE|DEBUG|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?[\s:-]+(?=\S)",
         re.IGNORECASE,
     ),
+    re.compile(r"[\w.-]+:[\w-]+\.py:\d+ +"),  # pytest's
     re.compile(r"<\w{3,7}>\s+(?=\[\d{9,10}\.)"),  # ModemManager's level
     # The system's log: of its priority, its date, the host and the program.
     re.compile(r"<\d{1,3}>(?:1 )?(?=\d{4}-|[A-Z][a-z]{2} )"),
@@ -205,10 +206,10 @@ GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
 """A final result whose line end was lost before the next command; a program's print before it."""
 REMARK = re.compile(
     r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
-    r"(?<!\s)\s++(?://|#\s|<-+\s|←).*",
+    r"(?<!\s)\s++(?://|#\s|<-+\s|←|\([\w-]+\.py:\d+\)$).*",
     re.IGNORECASE | re.DOTALL,
 )
-"""A command or an answer, and what somebody wrote behind it as to a program."""
+"""A command or an answer, and what somebody, or pytest, wrote behind it."""
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(

@@ -176,6 +176,12 @@ MARKED = {
         "2026-11-02 10:00:01 /dev/ttyUSB82 {}", "2026-11-02 10:00:01 /dev/ttyUSB82 {}"
     ),
     "a port, then a mark": log_of("COM5: > {}", "[COM5] {}"),
+    "pytest's log": log_of(
+        "INFO     at.port:port.py:42 TX: {}", "DEBUG    at.port:port.py:43 RX: {}"
+    ),
+    "pytest's live log": log_of(
+        "2026-11-02 10:00:01 [    INFO] TX: {}", "2026-11-02 10:00:01 [   DEBUG] RX: {}"
+    ),
     "a host's shell": log_of("uart:~$ > slm {}", "{}"),
     "seconds since the start": log_of("+1.529s > {}", "+1.540s < {}"),
 }
@@ -288,10 +294,11 @@ def test_a_remark_behind_a_line_is_no_part_of_it() -> None:
     lines = read_log(
         b'at+cops=1,2,"00101" //Our SIM is another one\'s\n'
         b"+CNEC_EMM: 11 // refused\nAT+CFUN=4    # off\nOK  <-- at last\n"
+        b"+CFUN: 4 (port.py:43)\n"
         b'AT#XSEND="a // b # c"\nAT+CPIN=1111\n#XHTTPC: http://host.example # 1\n'
     ).lines
     assert [line.text for line in lines] == [
-        'at+cops=1,2,"00101"', "+CNEC_EMM: 11", "AT+CFUN=4", "OK",
+        'at+cops=1,2,"00101"', "+CNEC_EMM: 11", "AT+CFUN=4", "OK", "+CFUN: 4",
         'AT#XSEND="a // b # c"', "AT+CPIN=1111", "#XHTTPC: http://host.example",
     ]  # fmt: skip
 
@@ -322,6 +329,13 @@ def test_a_mark_in_the_kits_log_says_nothing_on_the_port_itself() -> None:
         (RECEIVED, "+CFUN: 1"),
         (RECEIVED, "OK"),
     ]
+
+
+def test_a_command_that_firmware_logs_with_a_mark_is_sent_once() -> None:
+    log = "[00:00:02.500,000] <inf> app: at: > AT+CFUN?"
+    read = read_log(f"> AT+CFUN?\n{log}\n+CFUN: 1\nOK\n".encode())
+    sides = [line.side for line in read.lines]
+    assert (sides, read.lines[1].text) == ([SENT, LOG, RECEIVED, RECEIVED], log)
 
 
 def test_a_command_that_a_shell_does_not_know_is_its_answer() -> None:
