@@ -28,6 +28,12 @@ _LITERAL = re.compile(rf"b?(?:'(?:{_INSIDE.format(chr(39))})*'|\"(?:{_INSIDE.for
 _BETWEEN = re.compile(rf"(?:\w+\.)*(?P<word>\w+)|(?P<mark>{RIGHT}|{LEFT}|>)|[\s,:()\[\]{{}}]")
 _SPACED = re.compile(r"(_received_command: [+%#][A-Za-z]\w*: ) ([\d\"].*)")
 """What Zephyr's modem_chat logs of an answer: its name, and its fields with blanks between."""
+_SCREEN = 80
+"""Columns of a terminal, which breaks a longer line where it was not asked to."""
+_BEGUN = re.compile(r"[+%#][A-Z]\w*:|AT[+%#][^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$")
+"""An answer with a name, or a command whose quote is open."""
+_BEGINS = re.compile(r"\[|AT[+%#]|[+%#][A-Z]\w*:|(?:OK|ERROR)$", re.IGNORECASE)
+_GOES_ON = re.compile(r"[\d\",.-][^:]*|[0-9A-Fa-f]+\".*")
 _BLANK = re.compile(r"(\"[^\"]*\"?)| ")
 _WORDS = (
     (Direction.SENT, re.compile(rf"{OUT}|{RIGHT}|>", re.IGNORECASE)),
@@ -55,6 +61,32 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         yield from numbered
     else:
         yield from table.rows(numbered)
+
+
+def rejoined(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines and their numbers; a command or an answer that a terminal broke is whole."""
+    begun: tuple[int, str] | None = None
+    for number, line in numbered:
+        if begun and (_GOES_ON.fullmatch(line) or _goes_on_within_quotes(begun[1], line)):
+            begun = begun[0], begun[1] + line
+            if len(line) == _SCREEN:
+                continue
+            yield begun
+            begun = None
+            continue
+        if begun:
+            yield begun
+            begun = None
+        if len(line) == _SCREEN and _BEGUN.match(line):
+            begun = number, line
+        else:
+            yield number, line
+    if begun:
+        yield begun
+
+
+def _goes_on_within_quotes(begun: str, line: str) -> bool:
+    return begun.count('"') % 2 == 1 and not _BEGINS.match(line)
 
 
 def _without_html(line: str) -> str:

@@ -98,3 +98,24 @@ def test_a_literal_that_python_would_not_read_is_left_out(damaged: bytes) -> Non
     log = b"b'AT\\r'\nb'OK\\r\\n'\n" + damaged + b"\n"
     lines = read_log(log).lines
     assert [line.text for line in lines if line.side is not Side.LOG] == ["AT", "OK"]
+
+
+@given(
+    fields=st.lists(st.integers(-200, 9999).map(str) | st.just('"0199F10A"'), max_size=60),
+    indent=st.integers(0, 3),
+)
+def test_an_answer_that_a_terminal_broke_is_whole(fields: list[str], indent: int) -> None:
+    answer = f"%NCELLMEAS: {'0' * indent}1,{','.join(fields)}".rstrip(",")
+    screen = "\n".join(answer[at : at + 80] for at in range(0, len(answer), 80))
+    assert read(f"AT%NCELLMEAS\nOK\n{screen}\nAT+CGSN\n001010009990000\nOK\n")[2:] == [
+        (Side.RECEIVED, answer),
+        (Side.SENT, "AT+CGSN"),
+        (Side.RECEIVED, "001010009990000"),
+        (Side.RECEIVED, "OK"),
+    ]
+
+
+def test_a_command_that_a_terminal_broke_within_its_quotes_is_whole() -> None:
+    command = f'AT#XMQTTCON=1,"a name of the kit","a word","{"host-" * 9}.example",8883'
+    log = f"{command[:80]}\n{command[80:]}\nOK\n"
+    assert read(log) == [(Side.SENT, command), (Side.RECEIVED, "OK")]
