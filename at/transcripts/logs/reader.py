@@ -243,7 +243,8 @@ def _marked(shape: Shape, head: _Head) -> list[tuple[Side | None, str]]:
             if side is Side.SENT and (pair := shapes.ANSWERED.fullmatch(text)):
                 answers = [answer for _, answer in literals(pair[2])] or [pair[2]]
                 return [(side, pair[1]), *((Side.RECEIVED, answer.strip()) for answer in answers)]
-            return [(side, text)]
+            listed = literals(text) if text.startswith("[") else []
+            return [(side, one.strip()) for _, one in listed] or [(side, text)]
     is_log = shape.rest is Rest.LITERALS or KIT_LOG.match(line)
     return [(Side.LOG if is_log or head.log else None, head.log or line)]
 

@@ -77,7 +77,7 @@ def _after(mark: str) -> re.Pattern[str]:
 _TOOL = r"(?:modem|serial|uart\d?|at)\s*"
 OUT = r"TX|SENT|SEND(?:ING)?|WRITE|WRITING|WROTE|OUT"
 IN = (
-    r"RX|RECEIVED?|RECV|RECEIVING|READ(?:ING|_UNTIL|LINE)?|IN"
+    r"RX|RECEIVED?|RECV|RECEIVING|READ(?:ING|_UNTIL|LINE)?|RESPONSE|IN"
     r"|MODEM_CHAT_\w+_(?:RECEIVED_COMMAND|COMMAND_RECEIVED)"
 )
 """Words of a direction, as the host sees it."""

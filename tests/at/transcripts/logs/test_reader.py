@@ -176,6 +176,7 @@ MARKED = {
         "2026-11-02 10:00:01 /dev/ttyUSB82 {}", "2026-11-02 10:00:01 /dev/ttyUSB82 {}"
     ),
     "a port, then a mark": log_of("COM5: > {}", "[COM5] {}"),
+    "a list for an answer": log_of("DEBUG: write: {}", "DEBUG: response: ['{}']"),
     "pytest's log": log_of(
         "INFO     at.port:port.py:42 TX: {}", "DEBUG    at.port:port.py:43 RX: {}"
     ),
