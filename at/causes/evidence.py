@@ -23,6 +23,7 @@ from at.causes.written_pem import defect_of
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
 from at.protocol.error_codes import code_name
+from at.transcripts.logs.wrapping import STRAIGHT
 
 _TURN_OFF = frozenset(map(str, OFF_MODES))
 _BESIDES_LTE = frozenset(map(str, BESIDES_LTE))
@@ -44,8 +45,6 @@ _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
 """What stands in each line with a command, an answer, a notice or a result."""
 _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 """A part of a sentence, before a command."""
-_STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
-"""Forums make quotes curly."""
 _CONNECTION = frozenset({"+CGATT", "+CGACT"})
 _KEY_COMMANDS = frozenset(
     {
@@ -79,7 +78,7 @@ class Evidence:
         self._facts.at_s = at_s
         whole = text
         if not text.isascii() and "CMNG" not in text:  # there they are a credential's defect
-            whole = whole.translate(_STRAIGHT)
+            whole = whole.translate(STRAIGHT)
         lines = zip(text.split("\n"), whole.split("\n"), strict=True)
         for offset, (shown, line) in enumerate(lines):
             self._facts.line, self._facts.number = shown.strip(), number + offset

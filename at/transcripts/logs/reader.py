@@ -18,7 +18,7 @@ from at.transcripts.logs import shapes
 from at.transcripts.logs.hex_dumps import without_dumps
 from at.transcripts.logs.shapes import COMMAND, KIT_LOG, KIT_MARK, NAMED_ANSWER, Rest, Shape
 from at.transcripts.logs.terminal import shown
-from at.transcripts.logs.wrapping import literals, rejoined, unwrapped
+from at.transcripts.logs.wrapping import literals, rejoined, straight, unwrapped
 from at.transcripts.payloads import Payloads, Phase
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import Transcript, parse_transcript
@@ -141,7 +141,7 @@ def read_log(data: bytes) -> ReadLog:
     if _TRANSCRIPT.match(text):
         transcript = parse_transcript(text.lstrip())
         return ReadLog(tuple(_steps(transcript)), "transcript", True, transcript.header)
-    heads = list(_heads(_LINE_END.split(text)))
+    heads = list(_heads(map(straight, _LINE_END.split(text))))
     shape = _shape_of(heads)
     _refuse_foreign(shape, heads)
     return ReadLog(tuple(_Joiner(shape).lines(heads)), shape.name, shape.rest in _OF_THE_KIT)

@@ -34,6 +34,8 @@ _BEGUN = re.compile(r"[+%#][A-Z]\w*:|AT[+%#][^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$
 """An answer with a name, or a command whose quote is open."""
 _BEGINS = re.compile(r"\[|AT[+%#]|[+%#][A-Z]\w*:|(?:OK|ERROR)$", re.IGNORECASE)
 _GOES_ON = re.compile(r"[\d\",.-][^:]*|[0-9A-Fa-f]+\".*")
+STRAIGHT = str.maketrans("\u201c\u201d\u201e\u2033", '"' * 4)
+"""Forums make quotes curly."""
 _BLANK = re.compile(r"(\"[^\"]*\"?)| ")
 _WORDS = (
     (Direction.SENT, re.compile(rf"{OUT}|{RIGHT}|>", re.IGNORECASE)),
@@ -93,6 +95,11 @@ def _without_html(line: str) -> str:
     """Return a line without HTML's escapes, if it is escaped: what may be, is so throughout."""
     found = [sign for entity, sign in _ESCAPED.items() if entity in line]
     return html.unescape(line) if found and not any(sign in line for sign in found) else line
+
+
+def straight(line: str) -> str:
+    """Return a line with straight quotes; in a credential, curly ones are its own defect."""
+    return line if "CMNG" in line or "-----" in line else line.translate(STRAIGHT)
 
 
 def _with_commas(line: str) -> str:

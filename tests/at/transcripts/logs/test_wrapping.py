@@ -119,3 +119,13 @@ def test_a_command_that_a_terminal_broke_within_its_quotes_is_whole() -> None:
     command = f'AT#XMQTTCON=1,"a name of the kit","a word","{"host-" * 9}.example",8883'
     log = f"{command[:80]}\n{command[80:]}\nOK\n"
     assert read(log) == [(Side.SENT, command), (Side.RECEIVED, "OK")]
+
+
+def test_quotes_that_a_forum_made_curly_are_straight_but_in_a_credential() -> None:
+    pem = "AT%CMNG=0,1,0,\u201c-----BEGIN CERTIFICATE-----"
+    log = f"AT+CGDCONT=0,\u201cIP\u201d,\u201ciot.example\u201d\nOK\n{pem}\n"
+    assert read(log) == [
+        (Side.SENT, 'AT+CGDCONT=0,"IP","iot.example"'),
+        (Side.RECEIVED, "OK"),
+        (Side.SENT, pem),
+    ]
