@@ -279,3 +279,10 @@ def test_a_mode_of_gnss_or_the_card_leaves_a_search_on(mode: int) -> None:
 
 def test_a_refused_message_has_the_words_of_its_number() -> None:
     assert "SIM not inserted" in causes_of_log(b"AT+CMGS=10\n+CMS ERROR: 310\n")[0].says
+
+
+def test_a_list_of_forbidden_networks_that_was_emptied_forbids_none() -> None:
+    filled = 'AT+CRSM=176,28539,0,0,12\n+CRSM: 144,0,"00F110FFFFFFFFFFFFFFFFFF"\nOK\n+CEREG: 2\n'
+    emptied = f'AT+CRSM=214,28539,0,0,12,"{"F" * 24}"\n+CRSM: 144,0,""\nOK\n'
+    assert "plmn-forbidden" in {one.cause for one in causes_of_log(filled.encode())}
+    assert "plmn-forbidden" not in {one.cause for one in causes_of_log((filled + emptied).encode())}
