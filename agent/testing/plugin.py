@@ -128,8 +128,10 @@ def _bench(request: pytest.FixtureRequest) -> TestBench:
     faults = [name for mark in item.iter_markers("kit_fault") for name in mark.args]
     choice = _choice(request.config)
     if sources:
-        choice = kit_choice(shlex.split(sources[0]), _words(request.config)[1])
-    if item.stash.get(_AGAIN, False):
+        choice = kit_choice(shlex.split(sources[0]))
+        if choice.mode is RecordMode.LIVE:  # else a switch of recordings must not override it
+            choice = kit_choice(shlex.split(sources[0]), _words(request.config)[1])
+    if item.stash.get(_AGAIN, False) and choice.mode is RecordMode.NEW:
         choice = KitChoice(choice.kits, RecordMode.ALL)
     wish = kit_wish(marks, faults)
     bench = TestBench(transcript_of(item), choice, wish, _thread(request.config), folder_of(item))

@@ -106,7 +106,11 @@ def test_a_transcript_by_hand_is_not_recorded_over(project: UserProject) -> None
     folder.mkdir(parents=True)
     handmade = "# transcript: 2\n> AT+CG{any}\n< nRF9160-SICA\n< OK\n"
     (folder / "test_fitting.transcript").write_text(handmade)
-    assert "1 passed" in project.run("--cellagent-kit=record")
+    for switch in ("--cellagent-kit=record", "--cellagent-record=all", "--cellagent-record=new"):
+        assert "1 passed" in project.run(switch)
+        assert (folder / "test_fitting.transcript").read_text() == handmade
+    project.write("test_it.py", test.replace("CGMM", "CEER"))
+    project.run("--cellagent-record=new", code=1)
     assert (folder / "test_fitting.transcript").read_text() == handmade
 
 
