@@ -53,6 +53,8 @@ class TestBench:
         """Fixtures that may talk to the kit: ours, and those of the user on top of them."""
         self.ends_late = False
         """Whether one of the user's may still do so behind the test, when it is torn down."""
+        self.is_by_hand = False
+        """Whether a mark says that its kit is a recording: no switch records it."""
         self._has_ended = False
         self._console: Console | None = None
         once = choice.mode in {RecordMode.ONCE, RecordMode.NEW}
@@ -90,7 +92,9 @@ class TestBench:
             if not self._is_recorded:
                 raise UsageError(
                     f"there is no recording of this test: {self.file}",
-                    hint="record one: `pytest --cellagent-kit=record`",
+                    hint="write it by hand"
+                    if self.is_by_hand
+                    else "record those that are missing: `pytest --cellagent-record=once`",
                 )
             return ReplaySource(self.file, self._thread)
         fitting = [entry for entry in self._choice.kits if fits(entry, self._wish)]

@@ -21,14 +21,14 @@ _INSTALLED = (Path(folder) for folder in map(sysconfig.get_path, ("stdlib", "pur
 _NOT_THE_TESTS = (Path(at.__file__).parent, Path(__file__).parents[1], *_INSTALLED)
 
 
-def described(error: TranscriptError, again: str) -> str:
-    """Return a divergence as text: place, neighbours, difference; `again` is the way to update."""
+def described(error: TranscriptError, way_out: str) -> str:
+    """Return a divergence as text: place, neighbours, difference, and what to do about it."""
     where: list[str] = []
     if error.file is not None and error.line:
         where = ["", *_numbered(error.file, error.line - _AROUND, error.line, error.line + _AROUND)]
     if not isinstance(error, Divergence) or error.file is None:
         hint = [f"try: {error.hint}"] if error.hint else []
-        return "\n".join([str(error), *where, "", *hint, f"to record it anew: {again}"])
+        return "\n".join([str(error), *where, "", *hint, way_out])
     shown = [f"{os.path.relpath(error.file)}:{error.line}: the session left its recording", *where]
     shown += ["", f"recorded  {error.recorded}", f"sent      {error.sent}"]
     shown.append(f"          {_difference(error.recorded, error.sent)}")
@@ -36,7 +36,7 @@ def described(error: TranscriptError, again: str) -> str:
         shown.append(f"the kit had said last: {error.heard}")
     if error.nearest:
         shown.append(f"the nearest step that was to follow is line {error.nearest}")
-    return "\n".join([*shown, f"to record it anew: {again}"])
+    return "\n".join([*shown, way_out])
 
 
 def lines_up_to(file: Path, line: int) -> str:

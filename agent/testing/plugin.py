@@ -135,6 +135,7 @@ def _bench(request: pytest.FixtureRequest) -> TestBench:
         choice = KitChoice(choice.kits, RecordMode.ALL)
     wish = kit_wish(marks, faults)
     bench = TestBench(transcript_of(item), choice, wish, _thread(request.config), folder_of(item))
+    bench.is_by_hand = bool(sources) and choice.mode is RecordMode.NONE
     item.stash[_BENCH] = bench
     request.addfinalizer(lambda: bench.close(passed=item.stash.get(_PASSED, False)))
     return bench
@@ -315,7 +316,7 @@ def pytest_runtest_makereport(
     if report.when == "call":
         item.stash[_PASSED] = report.passed
         if report.failed and (recorded := bench.recorded_text):
-            played = f"{recorded}\n\nto record it anew: {_again(item)}"
+            played = f"{recorded}\n\n{_way_out(item)}"
             report.sections.append(("what was played of the recording", played))
         if bench.console_text:
             report.sections.append(("console of the kit", bench.console_text))
@@ -366,7 +367,7 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     shown: BaseException = error
     if isinstance(error, TranscriptError):
         item.stash[_LEFT] = True
-        shown = TranscriptError(described(error, _again(item)))
+        shown = TranscriptError(described(error, _way_out(item)))
         shown.__suppress_context__ = True
     elif not isinstance(error, NotPrinted) and error.hint:
         shown.add_note(f"try: {error.hint}")
@@ -377,9 +378,14 @@ def _rewrite(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     )
 
 
-def _again(item: pytest.Item) -> str:
-    """Return the command that records a test anew."""
-    return f"pytest {shlex.quote(item.nodeid)} --cellagent-kit=record"
+def _way_out(item: pytest.Item) -> str:
+    """Return what to do about a recording that no longer fits: a command, as it is pasted."""
+    bench = item.stash.get(_BENCH, None)
+    if bench is not None and bench.is_by_hand:
+        return "the transcript is written by hand: correct it, or the test"
+    file = os.path.relpath(item.path, item.config.invocation_params.dir)
+    test = f"{file}::{item.nodeid.partition('::')[2]}"
+    return f"to record it anew: pytest {shlex.quote(test)} --cellagent-record=all"
 
 
 def _notes(error: BaseException) -> list[str]:

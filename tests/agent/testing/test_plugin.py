@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -153,7 +154,7 @@ def test_a_failed_test_keeps_no_recording_and_new_ones_are_made_where_they_are_m
     assert not recording.exists()
     file.write_text(test.format(True))
     told = project.run("--cellagent-kit=replay", code=1)
-    assert "pytest --cellagent-kit=record" in told
+    assert "`pytest --cellagent-record=once`" in told
     project.run("--cellagent-record=once")
     first = recording.read_text()
     file.write_text(test.replace("CGMR", "CGMM").format(True))
@@ -308,4 +309,43 @@ def test_a_recording_cut_in_half_shows_its_last_line_and_the_way_out(project: Us
     told = project.run("--cellagent-kit=replay", code=1)
     assert re.search(r"test_missing.transcript:\d+: the last line that was played", told)
     assert re.search(r"->\s+\d+ .* < mf\n", told)
-    assert "to record it anew: pytest test_it.py::test_missing --cellagent-kit=record" in told
+    assert "to record it anew: pytest test_it.py::test_missing --cellagent-record=all" in told
+
+
+def test_the_command_that_records_anew_is_pasted_where_pytest_was_started_and_keeps_the_kit(
+    project: UserProject,
+) -> None:
+    with (project.folder / "pytest.ini").open("a") as file:
+        file.write("cellagent_kit = virtual,model=nrf9160\n")
+    (project.folder / "unit").mkdir()
+    project.write("unit/test_it.py", ONE_ANSWER)
+    project.folder /= "unit"
+    missing = project.run("--cellagent-record=none", code=1)
+    project.run(*_pasted(r"that are missing: `(.+)`", missing))
+    project.write("test_it.py", ONE_ANSWER.replace("CGMR", "CGMM"))
+    left = project.run("--cellagent-record=none", code=1)
+    project.run(*_pasted("to record it anew: (.+)", left))
+    recorded = project.folder / "transcripts" / "test_it" / "test_missing.transcript"
+    assert "nRF9160-SICA" in recorded.read_text()
+
+
+def _pasted(hint: str, told: str) -> list[str]:
+    found = re.search(hint, told)
+    assert found, told
+    program, *words = shlex.split(found[1])
+    assert program == "pytest"
+    return words
+
+
+def test_of_a_transcript_by_hand_no_command_is_given_that_would_leave_it_alone(
+    project: UserProject,
+) -> None:
+    mark = 'import pytest\n\npytestmark = pytest.mark.kit(source="replay")\n'
+    project.write("test_it.py", mark + ONE_ANSWER)
+    file = project.folder / "transcripts" / "test_it" / "test_missing.transcript"
+    file.parent.mkdir(parents=True)
+    for wrong in ("> AT+CGMM\n", "> AT{imsi}\n", "> AT+CGMR\n< ERROR\n"):
+        file.write_text(f"# transcript: 2\n{wrong}")
+        told = project.run(code=1)
+        assert "to record it anew" not in told
+        assert "the transcript is written by hand: correct it, or the test" in told
