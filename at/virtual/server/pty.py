@@ -43,7 +43,12 @@ class PtyServer:
         return str(self.link)
 
     def plug_in(self) -> None:
-        """Make the terminal and its link, again after `close`. Raises PortError."""
+        """Make the terminal and its link, again after `close`. Raises PortError.
+
+        Plugging in twice is harmless.
+        """
+        if self._plugged:
+            return
         self._backlog = bytearray()
         self._ours, self._theirs, self.device = _new_terminal(self.link)
         self._reset_terminal()

@@ -45,6 +45,17 @@ async def test_an_exclusive_mark_goes_with_the_client_that_made_it(tmp_path: Pat
         server.close()
 
 
+async def test_a_terminal_that_is_plugged_in_stays_as_it_is_when_it_is_plugged_in_again(
+    tmp_path: Path,
+) -> None:
+    with closing(PtyServer(tmp_path / "kit", lambda _data: None)) as server:
+        client = os.open(server.link, os.O_RDWR | os.O_NOCTTY)
+        server.plug_in()
+        server.send(b"still there")
+        assert os.read(client, 100) == b"still there"
+        os.close(client)
+
+
 async def test_nothing_that_was_printed_to_nobody_waits_for_the_next_client(tmp_path: Path) -> None:
     server = PtyServer(tmp_path / "kit", lambda _data: None)
     try:
