@@ -123,6 +123,12 @@ def _entry(word: str) -> KitEntry:
                 hint=f"write PORT,NAME=VALUE with one of {', '.join(_TRAITS)}",
             )
         traits[name] = value
+    if port in _MODES:
+        kit = VIRTUAL + word.removeprefix(port)
+        raise UsageError(
+            f"{port} takes no more, in {word!r}",
+            hint=f"`pytest --cellagent-kit={port} --cellagent-kit={kit}`",
+        )
     if not port:
         raise UsageError(f"no port in {word!r}", hint="write virtual, replay, record or a port")
     return KitEntry(port, **traits)

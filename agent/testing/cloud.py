@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.cli.cloud import write_standin_profile
+from agent.errors import UsageError
+from agent.standin.fault_grammar import FaultMistake
 from agent.standin.faults import active_faults, set_faults
 from agent.standin.ready_line import ready_line
 from agent.standin.serve import serving
@@ -50,7 +52,7 @@ class StandInCloud:
         self._thread = thread
         self._stack = contextlib.AsyncExitStack()
         self._cloud = open_cloud()
-        set_faults(self._cloud, faults)
+        self.faults = list(faults)
         self.seen: list[SeenRequest] = []
         """What was asked of it, the oldest first."""
         thread.call(self._serve())
@@ -77,7 +79,10 @@ class StandInCloud:
 
     @faults.setter
     def faults(self, faults: Sequence[str]) -> None:
-        set_faults(self._cloud, faults)
+        try:
+            set_faults(self._cloud, faults)
+        except FaultMistake as error:
+            raise UsageError(str(error)) from None
 
     def requests(self, method: str, path: str) -> list[SeenRequest]:
         """Return the requests of a method whose path ends in `path`."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.errors import AgentError
+from agent.errors import AgentError, UsageError
 from agent.testing.choice import KitChoice, RecordMode, kit_choice, kit_wish
 from at.protocol.errors import AtError, TranscriptError
 
@@ -123,7 +123,7 @@ def _bench(request: pytest.FixtureRequest) -> TestBench:
     from agent.testing.bench import TestBench
     from agent.testing.paths import folder_of, transcript_of
 
-    marks = [dict(mark.kwargs) for mark in item.iter_markers("kit")]
+    marks = [_named(mark) for mark in item.iter_markers("kit")]
     sources = [str(mark.pop("source")) for mark in marks if "source" in mark]
     faults = [name for mark in item.iter_markers("kit_fault") for name in mark.args]
     choice = _choice(request.config)
@@ -139,6 +139,16 @@ def _bench(request: pytest.FixtureRequest) -> TestBench:
     item.stash[_BENCH] = bench
     request.addfinalizer(lambda: bench.close(passed=item.stash.get(_PASSED, False)))
     return bench
+
+
+def _named(mark: pytest.Mark) -> dict[str, object]:
+    """Return what a mark says by name. Raises UsageError where it says more."""
+    if mark.args:
+        raise UsageError(
+            f"the mark {mark.name} takes no {mark.args[0]!r} without a name",
+            hint="write model= before it, or what else it is",
+        )
+    return dict(mark.kwargs)
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def test_the_switch_is_an_option_a_variable_or_a_line_of_the_configuration(
     [
         (["--cellagent-kit=virtual,colour=red"], "'colour=red' says nothing of a kit"),
         (["--cellagent-kit="], "no port in ''"),
+        (["--cellagent-kit=record,model=nrf9160"], "record takes no more"),
         (["--cellagent-kit=COM3,power=relay 'on"], "No closing quotation"),
         (["--cellagent-record=twice"], "one of live, none, once, new, all"),
     ],
@@ -53,6 +54,26 @@ def test_a_slip_of_the_switch_ends_the_run_at_once(
     told = project.run(*words, code=4)
     assert said in told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("kit('nrf9160')", "the mark kit takes no 'nrf9160' without a name"),
+        ("kit(modell='nrf9160')", "the mark kit knows no 'modell'"),
+        ("kit_fault('no-sym')", "did you mean 'no-sim'?"),
+        ("cloud_fault('server-err')", "write it as 'server-error=503'"),
+    ],
+)
+def test_a_slip_of_a_mark_is_told_in_words_and_is_not_passed_over(
+    project: UserProject, mark: str, said: str
+) -> None:
+    test = f"import pytest\n\n@pytest.mark.{mark}\ndef test_it(modem_sync, cloud):\n    pass\n"
+    project.write("test_it.py", test)
+    told = project.run(code=1)
+    assert said in told
+    assert "Traceback" not in told
+    assert not any(ours in told for ours in ("agent/testing", "agent/standin"))
 
 
 def test_two_ways_to_the_one_port_are_refused(project: UserProject) -> None:
