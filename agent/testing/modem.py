@@ -59,8 +59,8 @@ class SyncModem:
                 async for notice in self._notices:
                     if notice.line.startswith(f"{name}:"):
                         return notice.line
-        except TimeoutError as error:
-            raise CommandTimeout(f"no {name} in {timeout_s:g} s") from error
+        except TimeoutError:
+            raise CommandTimeout(f"no {name} in {timeout_s:g} s") from None
         raise AssertionError("a stream ends by raising")
 
     def time(self) -> float:

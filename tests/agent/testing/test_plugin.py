@@ -190,6 +190,15 @@ def test_a_matrix_says_which_faults_a_test_survives(project: UserProject) -> Non
     assert "3 passed" in told
 
 
+def test_a_notice_that_does_not_come_is_told_without_what_waited_for_it(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", 'def test_it(modem_sync):\n    modem_sync.notice("RDY", 0.01)\n')
+    told = project.run(code=1)
+    assert "CommandTimeout: no RDY in 0.01 s" in told
+    assert "CancelledError" not in told
+
+
 def test_cable_power_and_place_are_at_hand(project: UserProject, tmp_path: Path) -> None:
     shutil.copy(SUITES / "acts.py", project.folder / "test_it.py")
     assert "3 passed" in project.run()
