@@ -199,12 +199,12 @@ def _kind(run: RunRecord) -> str:
     return "ok" if run.outcome in _MADE else "work" if run.outcome == UNFINISHED else "attn"
 
 
-def runs_csv(records: Records | None) -> str:
+def runs_csv(records: Records) -> str:
     """Return the newest runs as CSV, which a spreadsheet opens without running any of it."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for run in records.runs if records is not None else ():
+    for run in records.runs:
         cells = (getattr(run, name) for name in _COLUMNS)
         writer.writerow(
             iso(cell) if isinstance(cell, datetime) else neutral(str(cell or "")) for cell in cells

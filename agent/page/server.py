@@ -242,14 +242,15 @@ class _Page:
     async def _show(self, request: Request) -> Response:
         path, query = request.url.path, dict(request.query_params)
         try:
-            if (file := self._views.file(path, query)) is not None:
+            if (file := await self._views.file(path, query)) is not None:
                 kind = _TYPES.get(Path(path).suffix, "text/plain")
                 kept = {"Content-Disposition": "attachment"}
                 return Response(file, media_type=f"{kind}; charset=utf-8", headers=kept)
             view = await self._views.first_view(path, query)
         except Unknown as error:
             kits = tag("p", tag("a", "To the kits", href="/kits"))
-            return HTMLResponse(plain_page("Not here", tag("p", str(error)), kits), 404)
+            title = "Not here" if error.code == 404 else "Not now"
+            return HTMLResponse(plain_page(title, tag("p", str(error)), kits), error.code)
         address = path if not request.url.query else f"{path}?{request.url.query}"
         around = Surroundings(
             address, self._views.about, self._views.control, *self._views.live(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.5  # between two looks at a tray
 _KNOWN_S = 1.0  # the longest that a first paint waits for what it shows
+_FILES = frozenset({"signal.csv", "signal.svg", "recording.txt", "console.txt"})
+_FILE_S = 60.0  # the longest that a file does: nothing on it would say what it lacks
 _KEYS = {
     "/kits": kits.KEYS,
     "/bench": (("F2", "scan field"), ("m", "sound on, off")),
@@ -48,7 +50,11 @@ class Subject:
 
 
 class Unknown(Exception):
-    """No view has this address; the message says so."""
+    """No view has this address, or a file cannot be made now (503); the message says so."""
+
+    def __init__(self, says: str, code: int = 404) -> None:
+        super().__init__(says)
+        self.code = code
 
 
 class Views:
@@ -114,14 +120,17 @@ class Views:
 
         Raises Unknown.
         """
+        await self._until_known(path, query, _KNOWN_S)
+        return self.view(path, query)
+
+    async def _until_known(self, path: str, query: Mapping[str, str], timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_KNOWN_S):
+            async with asyncio.timeout(timeout_s):
                 while True:
                     change = self.next_change  # of before the look: no later one is missed
                     if self._is_known(path, query):
                         break
                     await change.wait()
-        return self.view(path, query)
 
     def _is_known(self, path: str, query: Mapping[str, str]) -> bool:
         if path in {"/bench", "/report"}:
@@ -171,26 +180,35 @@ class Views:
             at=_time(query.get("at", "")),
         )
 
-    def file(self, path: str, query: Mapping[str, str]) -> str | None:
+    async def file(self, path: str, query: Mapping[str, str]) -> str | None:
         """Return the file to download at an address, None where that is a view. Raises Unknown."""
         if path == "/report/runs.csv":
             from agent.page.report import runs_csv
 
-            return runs_csv(self._ledger_feed().records(_period(query)))
-        if not path.startswith("/kits/"):
-            return None
+            await self._until_known("/report", query, _FILE_S)
+            ledger = self._ledger_feed()
+            if (records := ledger.records(_period(query))) is None:
+                raise Unknown(ledger.trouble or "the ledger is still being read", 503)
+            return runs_csv(records)
         name, _, what = path.removeprefix("/kits/").rpartition("/")
-        if what == "signal.csv":
-            return kit.signal_csv(self._kit(name))
-        if what == "signal.svg":
-            return charts.signal_file(self._kit(name).concern(LinkStatus).history, self._feed.now())
-        if what == "recording.txt":
-            stretch = _time(query.get("from", "")), _time(query.get("to", ""))
-            opened = self._kit(name)
-            return timeline.recording(opened, self._moments(opened.name).recent, *stretch)
-        if what == "console.txt":
-            return "".join(kit.console_text(self._moments(self._kit(name).name)))
-        return None
+        if not path.startswith("/kits/") or what not in _FILES:
+            return None
+        await self._until_known(f"/kits/{name}", query, _FILE_S)
+        if self._feed.status is None:
+            raise Unknown(self._feed.trouble or _STARTING, 503)
+        opened = self._kit(name)
+        moments = self._moments(name)
+        if not moments.is_heard:
+            raise Unknown(moments.trouble or f"what {name} does is not heard yet", 503)
+        match what:
+            case "signal.csv":
+                return kit.signal_csv(opened)
+            case "signal.svg":
+                return charts.signal_file(opened.concern(LinkStatus).history, self._feed.now())
+            case "recording.txt":
+                return timeline.recording(opened, moments.recent, *_stretch(query))
+            case _:
+                return "".join(kit.console_text(moments))
 
     def _of_bench(self, path: str, query: Mapping[str, str]) -> View:
         from agent.page import bench, report
@@ -233,6 +251,15 @@ def _time(text: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _stretch(query: Mapping[str, str]) -> Iterator[datetime | None]:
+    """Yield the ends of a recording; None for one that is not named. Raises Unknown."""
+    for name in ("from", "to"):
+        text = query.get(name, "")
+        if (time := _time(text)) is None and text:
+            raise Unknown(f"{name}={text}: write a time as 2026-11-28T10:00:00Z")
+        yield time
 
 
 def _period(query: Mapping[str, str]) -> str:

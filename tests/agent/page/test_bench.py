@@ -180,6 +180,22 @@ async def test_a_file_of_runs_runs_nothing_in_a_spreadsheet(tmp_path: Path) -> N
     assert "'=cmd()<script>" in row
 
 
+async def test_a_file_of_runs_waits_for_the_ledger_and_is_none_where_that_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    record(tmp_path, NOW, **ENDED)
+    (tmp_path / "other" / "ledger.sqlite").mkdir(parents=True)
+    for folder, code, holds in (
+        (tmp_path, 200, "no-answer"),
+        (tmp_path / "other", 503, "cannot be opened"),
+    ):
+        async with page_of(folder) as page, httpx.AsyncClient(base_url=page.url) as client:
+            await client.get(page.link())
+            answer = await client.get("/report/runs.csv?period=all")
+            assert answer.status_code == code
+            assert holds in answer.text
+
+
 class Bench:
     """A page with a running bench, and a browser that opened its link."""
 

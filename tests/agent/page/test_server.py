@@ -19,6 +19,7 @@ from self_signed import self_signed
 from statuses import kit, status
 
 from agent.config.profile import PageSettings
+from agent.daemon.recent import AT
 from agent.daemon.snapshot import AgentStatus, State
 from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.page.server import ORDER_S, Seen, ServedPage
@@ -206,6 +207,36 @@ async def test_a_kit_is_opened_by_its_name_and_its_files_are_downloaded(
             answer = await browser.get(f"/kits/a/{name}")
             assert answer.headers["content-disposition"] == "attachment"
             assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("console.txt", "before anybody looked"),
+        ("recording.txt", "> AT+CGMR"),
+        ("recording.txt?from=2026-01-01T10:00:00Z&to=", "> AT+CGMR"),
+    ],
+)
+async def test_a_file_of_a_kit_that_nobody_has_opened_holds_what_happened_to_it(
+    agent: FakeAgent, tmp_path: Path, name: str, holds: str
+) -> None:
+    agent.print("before anybody looked")
+    agent.happen(AT, "> AT+CGMR")
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        assert holds in (await browser.get(f"/kits/a/{name}")).text
+
+
+async def test_no_file_is_made_of_a_time_that_cannot_be_read_and_none_without_an_agent(
+    agent: FakeAgent, tmp_path: Path
+) -> None:
+    async with page_of(tmp_path) as page, browser_at(page) as browser:
+        answer = await browser.get("/kits/a/recording.txt?from=2026-11-28T10:00:00+01:00")
+        assert answer.status_code == 404
+        assert "from=2026-11-28T10:00:00 01:00: write a time as" in answer.text
+    async with page_of(tmp_path / "other") as page, browser_at(page) as browser:
+        answer = await browser.get("/kits/a/console.txt")
+        assert answer.status_code == 503
+        assert "the agent does not run" in answer.text
 
 
 async def test_the_token_of_a_link_is_in_no_log(
