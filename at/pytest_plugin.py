@@ -50,18 +50,23 @@ def modem_from_transcript(request: pytest.FixtureRequest) -> ModemFromTranscript
             source = beside if beside.exists() else request.config.rootpath / source
         transport = ReplayTransport(source, strict=strict)
         modem = Modem(transport)
-        await modem.open()
         try:
-            yield modem
-        finally:
-            await modem.close()
-        if transport.error is not None:
-            raise transport.error
-        if strict and transport.remaining:
-            step = transport.remaining[0]
-            raise TranscriptError(
-                f"{counted(len(transport.remaining), 'steps')} of the transcript never sent; "
-                f"the first is line {step.line}, {shown(step.data)}"
-            )
+            await modem.open()
+            try:
+                yield modem
+            finally:
+                await modem.close()
+            if transport.error is not None:
+                raise transport.error
+            if strict and transport.remaining:
+                step = transport.remaining[0]
+                raise TranscriptError(
+                    f"{counted(len(transport.remaining), 'steps')} of the transcript never sent; "
+                    f"the first is line {step.line}, {shown(step.data)}"
+                )
+        except TranscriptError as error:
+            if isinstance(source, Path):
+                error.add_note(f"the transcript is {source}")
+            raise
 
     return opened

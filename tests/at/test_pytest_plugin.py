@@ -44,6 +44,7 @@ def test_another_project_uses_it_as_a_plugin(pytester: pytest.Pytester) -> None:
     output = result.stdout.str()
     assert "has `AT+CESQ" in output
     assert "1 step of the transcript never sent" in output
+    assert output.count(f" the transcript is {pytester.path / 'signal.transcript'}") == 2
 
 
 def test_the_plugin_costs_nothing_before_it_is_used(pytester: pytest.Pytester) -> None:
