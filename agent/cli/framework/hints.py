@@ -256,7 +256,8 @@ def usual_hint(error: Exception) -> str:
         return ""
     path = Path(os.fsdecode(cause.filename))
     if cause.errno == errno.ENOENT:
-        return f"`ls {shlex.quote(str(path.parent))}` shows what is there"
+        folder = next((each for each in path.parents if each.is_dir()), path.parent)
+        return f"`ls {shlex.quote(str(folder))}` shows what is there"
     return f"`ls -ld {shlex.quote(str(path))}` shows whose it is and what this user may do there"
 
 

@@ -65,8 +65,9 @@ async def test_an_example_is_one_line_in_a_narrow_terminal_too(words: str) -> No
 async def test_a_file_that_is_not_there_is_wrong_usage_and_its_folder_can_be_listed(
     words: str, tmp_path: Path
 ) -> None:
-    done = await cellagent(*words.split(), str(tmp_path / "absent"))
-    assert (done.code, f"try: `ls {tmp_path}` shows what is there" in done.err) == (2, True)
+    for absent in (tmp_path / "absent", tmp_path / "no" / "such" / "folder"):
+        done = await cellagent(*words.split(), str(absent))
+        assert (done.code, f"try: `ls {tmp_path}` shows what is there" in done.err) == (2, True)
 
 
 async def test_a_service_that_cannot_be_reached_is_exit_6_and_a_bad_key_exit_5(
