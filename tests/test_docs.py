@@ -110,6 +110,15 @@ def test_each_key_of_a_profile_is_explained_and_its_example_is_taken(
             set_value(key.name, key.example, profile="custom")
 
 
+def test_each_variable_that_is_read_stands_in_the_page_of_them() -> None:
+    modules = [
+        module.read_text() for top in ("agent", "at") for module in ROOT.glob(f"{top}/**/*.py")
+    ]
+    read = {name for text in modules for name in re.findall(r'"(CELLAGENT_[A-Z_]+)"', text)}
+    page = (ROOT / "docs/reference/environment.md").read_text()
+    assert set(re.findall(r"`(CELLAGENT_[A-Z_]+)`", page)) == read
+
+
 def prose() -> Iterator[tuple[str, str]]:
     """Yield every page, and every module of the project with its docstrings and comments alone."""
     for page in PAGES:
