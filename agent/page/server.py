@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import msgspec
 import uvicorn
@@ -240,7 +241,8 @@ class _Page:
         return Response(status_code=204)
 
     async def _show(self, request: Request) -> Response:
-        path, query = request.url.path, dict(request.query_params)
+        # Not the path of its URL, which ends at a ? or # that is part of a kit's name.
+        path, query = str(request.scope["path"]), dict(request.query_params)
         try:
             if (file := await self._views.file(path, query)) is not None:
                 kind = _TYPES.get(Path(path).suffix, "text/plain")
@@ -251,7 +253,8 @@ class _Page:
             kits = tag("p", tag("a", "To the kits", href="/kits"))
             title = "Not here" if error.code == 404 else "Not now"
             return HTMLResponse(plain_page(title, tag("p", str(error)), kits), error.code)
-        address = path if not request.url.query else f"{path}?{request.url.query}"
+        asked = request.scope["query_string"].decode("ascii", "replace")
+        address = quote(path) + (f"?{asked}" if asked else "")
         around = Surroundings(
             address, self._views.about, self._views.control, *self._views.live(path)
         )

@@ -159,7 +159,7 @@ class Views:
         if path in {"/bench", "/report"}:
             return self._of_bench(path, query)
         name = path.removeprefix("/kits/")
-        if path != "/kits" and (name == path or "/" in name):
+        if path != "/kits" and name == path:
             raise Unknown(f"there is no page {path}")
         status = self._feed.status
         if status is None:

@@ -107,7 +107,7 @@ function connect() {
   if (source || document.hidden || root.dataset.path === undefined) return;
   const [path, query] = root.dataset.path.split("?");
   const words = new URLSearchParams(query);
-  words.set("path", path);
+  words.set("path", decodeURIComponent(path));
   source = new EventSource(`/events?${words}`);
   heardAt = performance.now();
   source.onmessage = ({ data }) => {

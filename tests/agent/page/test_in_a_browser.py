@@ -204,6 +204,24 @@ async def test_of_a_server_that_went_away_no_state_is_shown_until_it_is_back(
         assert driver.title == title
 
 
+async def test_a_kit_is_live_whatever_signs_its_name_has(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    agent.tell(status(kit("rack 1/dock #3? 50%")))
+
+    def opened(page: ServedPage) -> None:
+        enter(driver, page)
+        until(driver, "'script' in document.documentElement.dataset")
+        driver.switch_to.active_element.send_keys("j", Keys.ENTER)
+        until(driver, "document.querySelector('h1').innerText === 'rack 1/dock #3? 50%'")
+
+    async with page_of(tmp_path) as page:
+        await looked(opened, page)
+        agent.print("printed later")
+        await looked(until_text, driver, "printed later")
+        assert complaints(driver) == []
+
+
 async def test_a_stream_that_is_silent_is_not_live_and_is_asked_again(
     agent: FakeAgent, tmp_path: Path, driver: WebDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

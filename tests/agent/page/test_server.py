@@ -22,6 +22,7 @@ from agent.config.profile import PageSettings
 from agent.daemon.recent import AT
 from agent.daemon.snapshot import AgentStatus, State
 from agent.errors import ConfigError, RefusedByRule, UsageError
+from agent.page import kits
 from agent.page.server import ORDER_S, Seen, ServedPage
 from agent.page.view import View
 
@@ -197,14 +198,18 @@ async def test_what_is_not_there_and_what_is_not_a_file_of_the_page(
             assert answer.headers["content-type"].startswith(kind)
 
 
+@pytest.mark.parametrize("called", ["a", "rack 1/dock #3", "wer? 50%"])
 async def test_a_kit_is_opened_by_its_name_and_its_files_are_downloaded(
-    agent: FakeAgent, tmp_path: Path
+    agent: FakeAgent, tmp_path: Path, called: str
 ) -> None:
+    agent.tell(status(kit(called)))
+    address = kits.address(kit(called))
     async with page_of(tmp_path) as page, browser_at(page) as browser:
-        await until_shown(browser, "all well")
-        assert "<h1>a</h1>" in (await browser.get("/kits/a")).text
+        text = await until_shown(browser, "all well")
+        assert f'href="{address}"' in text
+        assert f"<h1>{called}</h1>" in (await browser.get(address)).text
         for name in ("signal.csv", "console.txt"):
-            answer = await browser.get(f"/kits/a/{name}")
+            answer = await browser.get(f"{address}/{name}")
             assert answer.headers["content-disposition"] == "attachment"
             assert answer.headers["content-type"].startswith("text/plain")
 
