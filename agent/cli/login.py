@@ -29,7 +29,7 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
     no terminal it has a line `NAME=VALUE` for each, or the value alone of the only SECRET. Exits
     with 5 where one was refused, with 6 where one could not be tried: that one is kept.
     """
-    from agent.config.secrets import SECRETS, Secret
+    from agent.config.secrets import SECRETS, usable_secret
     from agent.wiring.secret_trials import TRIALS, try_secret
 
     configuration = session.configuration
@@ -44,7 +44,7 @@ async def command(session: Session, names: tuple[str, ...], *, keyring: bool) ->
         raise UsageError("no secret was given", hint=f"one of: {', '.join(names or _NAMES)}")
     code = 0
     for name, text in values.items():
-        Secret.one_line(text, name) if SECRETS[name].one_line else Secret(text)
+        usable_secret(text, SECRETS[name], name)
         opens = [f"cellagent {each} --profile {configuration.name}" for each in TRIALS[name].opens]
         accepted: bool | None = True
         says = "accepted"

@@ -241,13 +241,18 @@ def secrets_table(path: Path, profile: str) -> dict[str, object]:
     return table
 
 
+def usable_secret(value: str, known: SecretName, what: str) -> Secret:
+    """Return a text as a secret of that kind. Raises ConfigError, naming `what`, not the value."""
+    return Secret.one_line(value, what) if known.one_line else Secret(value)
+
+
 def _checked(value: str, known: SecretName, origin: Origin) -> tuple[Secret, Origin] | None:
     """Return the value as a secret, without the line end that editors add. Raises ConfigError."""
     value = value.rstrip("\r\n")
     if not value:
         return None
     what = f"{known.about} ({origin.where})"
-    return (Secret.one_line(value, what) if known.one_line else Secret(value)), origin
+    return usable_secret(value, known, what), origin
 
 
 def _text(path: Path) -> str:

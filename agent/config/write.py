@@ -13,7 +13,7 @@ from agent.config.parse import key_type, profile_from
 from agent.config.paths import config_file, secrets_file
 from agent.config.private_files import read_plain, write_private
 from agent.config.profile import Profile
-from agent.config.secrets import SECRETS, read_secrets_file, secrets_table
+from agent.config.secrets import SECRETS, read_secrets_file, secrets_table, usable_secret
 from agent.config.urls import is_loopback
 from agent.errors import ConfigError, RefusedByRule, UsageError
 
@@ -139,6 +139,7 @@ def set_secret(name: str, value: str, *, profile: str, file: Path | None = None)
     path = secrets_file(file or config_file())
     if name not in SECRETS:
         raise ConfigError(f"there is no secret {name!r}")
+    usable_secret(value, SECRETS[name], name)  # else the one that is kept would be lost
     read_secrets_file(path)  # one that others can read is not added to
     _edit(path, [profile, name], value)
     return path

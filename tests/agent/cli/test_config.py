@@ -19,6 +19,11 @@ async def test_a_secret_is_read_from_standard_input_and_kept_private(private_hom
     assert shown["from"] == "file"
     refused = await cellagent("config", "set", "api_key", "canary-api-key-0002")
     assert refused.code == 2
+    for wrong in ("canary two words\n", "canary-api\nkey-0003\n", "abc\n"):
+        unusable = await cellagent("config", "set", "api_key", stdin=wrong)
+        assert unusable.code == 2
+        assert "canary" not in unusable.err + unusable.out
+        assert "canary-api-key-0001" in private_text(path["secrets"])
     empty = await cellagent("config", "set", "api_key", stdin="\n")
     assert empty.code == 2
 
