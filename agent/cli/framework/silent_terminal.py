@@ -12,11 +12,12 @@ from agent.cli.framework.terminal import ended_by_ctrl_c
 
 
 def typed_secret(prompt: str) -> str:
-    """Ask for a secret at the terminal. Raises EOFError where the answer is Ctrl-D."""
+    """Ask for a secret at the terminal; Ctrl-D is no answer, ""."""
     import getpass
 
-    with ended_by_ctrl_c(), silent_terminal(lines=True):
+    with ended_by_ctrl_c(), silent_terminal(lines=True), contextlib.suppress(EOFError):
         return getpass.getpass(printable(prompt))
+    return ""
 
 
 def in_foreground() -> bool:

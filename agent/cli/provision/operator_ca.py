@@ -98,10 +98,6 @@ def _ask_secret(why: str, prompt: str, variable: str) -> Secret:
     """Ask for a secret on the terminal. Raises CredentialMissing if none is typed."""
     if not sys.stdin.isatty():
         raise CredentialMissing(f"{why}, and nobody is there to ask", hint=f"set {variable}")
-    try:
-        answer = typed_secret(prompt)
-    except EOFError:
-        answer = ""
-    if not answer:
+    if not (answer := typed_secret(prompt)):
         raise CredentialMissing(f"{why}, and nothing was typed", hint=f"set {variable}")
     return Secret(answer)

@@ -81,11 +81,18 @@ def test_a_secret_is_not_shown_after_a_stop_and_the_shell_has_its_terminal(typis
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
 @pytest.mark.parametrize(
-    ("arguments", "asks"),
-    [(["login", "api_key"], "cloud: "), (["observe", "user-key", "--delete"], "[y/N]: ")],
+    ("arguments", "asks", "typed", "code", "says"),
+    [
+        (["login", "api_key"], "cloud: ", b"\x03", 130, "stopped by Ctrl-C"),
+        (["observe", "user-key", "--delete"], "[y/N]: ", b"\x03", 130, ""),
+        (["login", "api_key"], "cloud: ", b"\x04", 2, "no secret was given"),
+        (["config", "set", "api_key"], "api_key: ", b"\x04", 2, "nothing came"),
+    ],
 )
 @pytest.mark.usefixtures("private_home")
-def test_ctrl_c_ends_a_question(arguments: list[str], asks: str) -> None:
+def test_ctrl_c_ends_a_question_and_ctrl_d_is_no_answer(
+    arguments: list[str], asks: str, typed: bytes, code: int, says: str
+) -> None:
     write_profile("lab", {"hosts": {"device_cloud": "http://127.0.0.1:1"}}, {"api_key": "k"})
     set_default_profile("lab")
     ours, theirs = pty.openpty()
@@ -98,6 +105,7 @@ def test_ctrl_c_ends_a_question(arguments: list[str], asks: str) -> None:
     typist = Typist(ours)
     typist.reads(asks.encode())
     until_asleep(process)
-    typist.types(b"\x03")
-    assert process.wait(PATIENCE_S) == 130
+    typist.types(typed)
+    typist.reads(says.encode())
+    assert process.wait(PATIENCE_S) == code
     os.close(ours)
