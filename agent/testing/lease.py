@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent.config.paths import state_dir
+from agent.config.private_files import make_folder
 from at.ports.process_lock import HeldByAnother, ProcessLock
 
 if TYPE_CHECKING:
@@ -23,14 +24,15 @@ def leased(kits: Sequence[KitEntry]) -> Iterator[KitEntry]:
     """Take the first of `kits` that is free, waiting until one is; give it back at the end.
 
     A virtual one always is. The locks of the others are this user's, and end with their process.
+    Raises FolderUnusable where they cannot be made.
     """
     folder = state_dir() / "leases"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
         for kit in kits:
             if kit.is_virtual:
                 yield kit
                 return
+            make_folder(folder)
             name = hashlib.sha256(os.path.realpath(kit.port).encode()).hexdigest()[:16]
             try:
                 lock = ProcessLock(folder / f"{name}.lock")

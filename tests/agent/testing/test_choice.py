@@ -76,6 +76,18 @@ def test_a_slip_of_a_mark_is_told_in_words_and_is_not_passed_over(
     assert not any(ours in told for ours in ("agent/testing", "agent/standin"))
 
 
+def test_a_virtual_kit_needs_no_home_and_a_real_one_says_what_it_needs(
+    project: UserProject,
+) -> None:
+    """As where a CI runs each job as a user of its own."""
+    project.write("test_it.py", "def test_it(modem_sync):\n    pass\n")
+    state = str(project.folder / "conftest.py" / "state")
+    assert "1 passed" in project.run(CELLAGENT_STATE_DIR=state)
+    told = project.run("--cellagent-kit=/dev/none", code=1, CELLAGENT_STATE_DIR=state)
+    assert f"cannot make the folder {state}" in told
+    assert "agent/testing" not in told
+
+
 def test_two_ways_to_the_one_port_are_refused(project: UserProject) -> None:
     project.write("test_it.py", "def test_it(modem_sync, kit_port):\n    pass\n")
     told = project.run(code=1)
