@@ -135,7 +135,7 @@ def read_config(file: Path) -> dict[str, object]:
         with file.open("rb") as opened:
             require_trusted_config(file, "the configuration", os.fstat(opened.fileno()))
             content = opened.read(MAX_BYTES + 1)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise ConfigError(f"cannot read {file} ({error.strerror})") from error

@@ -19,6 +19,16 @@ def test_without_any_file_the_neutral_profile_is_used(tmp_path: Path) -> None:
     assert {origin.kind for origin in configuration.origins.values()} == {"default"}
 
 
+def test_a_home_that_is_no_folder_has_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the HOME of many services and jobs of a CI: /dev/null."""
+    (tmp_path / "home").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "home"))
+    assert load(environ={}).name == "custom"
+
+
 def test_a_named_file_that_is_not_there_is_an_error_that_says_how_to_make_it(file: Path) -> None:
     with pytest.raises(ConfigError, match=f"CELLAGENT_CONFIG names {file}, which does") as caught:
         load()
