@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent.errors import UsageError
-from agent.testing.choice import KitChoice, KitEntry, KitWish, RecordMode, fits
+from agent.testing.choice import KitChoice, KitEntry, KitWish, NotRecorded, RecordMode, fits
 from agent.testing.failure import lines_up_to
 from agent.testing.paths import TRANSCRIPT, clear
 from agent.testing.sources import KitSource, ReplaySource, console_file
@@ -90,7 +90,7 @@ class TestBench:
     def _made(self) -> KitSource:
         if self.replays:
             if not self._is_recorded:
-                raise UsageError(
+                raise NotRecorded(
                     f"there is no recording of this test: {self.file}",
                     hint="write it by hand"
                     if self.is_by_hand

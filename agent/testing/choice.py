@@ -13,6 +13,10 @@ from agent.errors import UsageError
 VIRTUAL = "virtual"
 
 
+class NotRecorded(UsageError):
+    """A test that is a replay has no recording."""
+
+
 class RecordMode(Enum):
     """What is recorded and what is replayed; the words are those of cassettes of HTTP."""
 

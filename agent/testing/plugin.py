@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.errors import AgentError, UsageError
-from agent.testing.choice import KitChoice, RecordMode, kit_choice, kit_wish
+from agent.testing.choice import KitChoice, NotRecorded, RecordMode, kit_choice, kit_wish
 from at.protocol.errors import AtError, TranscriptError
 
 if TYPE_CHECKING:
@@ -310,6 +310,7 @@ def pytest_runtest_makereport(
     """Show a person where the session left its recording, without frames of ours."""
     bench = item.stash.get(_BENCH, None)
     ours = bench is not None or "cloud" in getattr(item, "fixturenames", ())
+    error = call.excinfo.value if call.excinfo is not None else None
     if ours and call.excinfo is not None:
         _rewrite(item, call)
     callspec = getattr(item, "callspec", None)
@@ -321,7 +322,10 @@ def pytest_runtest_makereport(
     report = yield
     if bench is None:
         return report
-    if fault is not None and report.failed:
+    if fault is not None and isinstance(error, NotRecorded):
+        reason = f"not recorded: it did not survive {fault} then, or was not run"
+        report.outcome, report.longrepr = "skipped", (str(item.path), item.location[1] or 0, reason)
+    elif fault is not None and report.failed and not _is_slip(error):
         report.outcome, report.wasxfail = "skipped", f"does not survive {fault}"
     if report.when == "call":
         item.stash[_PASSED] = report.passed
@@ -336,6 +340,11 @@ def pytest_runtest_makereport(
         if _MODEM in item.stash:
             del item.stash[_MODEM]
     return report
+
+
+def _is_slip(error: BaseException | None) -> bool:
+    """Return whether a test of a matrix failed for another reason than its fault."""
+    return getattr(error, "kind", "") == UsageError.kind or isinstance(error, TranscriptError)
 
 
 def _attach(item: pytest.Item, *, failed: bool) -> None:

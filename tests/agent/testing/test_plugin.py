@@ -190,6 +190,34 @@ def test_a_matrix_says_which_faults_a_test_survives(project: UserProject) -> Non
     assert "3 passed" in told
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def test_it(modem_sync)", "def test_it(modem_sync, kit_port)"),
+        ("@pytest", "@pytest.mark.kit(model='nrf9999')\n@pytest"),
+    ],
+)
+def test_a_slip_fails_a_matrix_and_is_no_fault_that_is_not_survived(
+    project: UserProject, before: str, after: str
+) -> None:
+    project.write("test_it.py", MATRIX.replace(before, after))
+    assert "2 errors" in project.run("-k", "no-sim or sim-pin", code=1)
+
+
+def test_a_matrix_is_replayed_where_it_was_recorded_and_fails_where_it_leaves_that(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", MATRIX)
+    faults = ("-k", "no-sim or sim-pin")
+    assert "2 skipped" in project.run("--cellagent-kit=replay", *faults)
+    assert "1 xfailed" in project.run("--cellagent-kit=record", *faults)
+    told = project.run("--cellagent-kit=replay", "-rs", *faults)
+    assert "1 passed, 1 skipped" in told
+    assert "not recorded: it did not survive no-sim then, or was not run" in told
+    project.write("test_it.py", MATRIX.replace("CGSN", "CGMR"))
+    assert "1 failed" in project.run("--cellagent-kit=replay", *faults, code=1)
+
+
 def test_a_notice_that_does_not_come_is_told_without_what_waited_for_it(
     project: UserProject,
 ) -> None:
