@@ -157,8 +157,8 @@ function lost() {
   const since = document.getElementById("clock")?.textContent ?? "";
   bar.hidden = false;
   bar.textContent =
-    `Not live since ${since}. The program that serves this page ended or cannot be reached; ` +
-    "it is asked again every 2 s. If it asks for a link: cellagent page";
+    `Not live since ${since}. The program that serves this page ended, cannot be reached, ` +
+    "or no longer has what it shows; it is asked again every 2 s. If it asks for a link: cellagent page";
   document.title = `Not live since ${since} · cellagent`;
   for (const shape of document.querySelectorAll("main .i use, #live use")) {
     shape.setAttribute("href", "#i-unk");

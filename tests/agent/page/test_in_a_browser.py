@@ -220,6 +220,10 @@ async def test_a_kit_is_live_whatever_signs_its_name_has(
         agent.print("printed later")
         await looked(until_text, driver, "printed later")
         assert complaints(driver) == []
+        agent.tell(status(kit("of another name")))
+        await looked(until_text, driver, "or no longer has what it shows")
+        agent.tell(status(kit("rack 1/dock #3? 50%")))
+        await looked(until, driver, "!('gone' in document.documentElement.dataset)")
 
 
 async def test_a_stream_that_is_silent_is_not_live_and_is_asked_again(
