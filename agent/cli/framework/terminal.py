@@ -262,12 +262,14 @@ class InputPieces:
         loop = asyncio.get_running_loop()
 
         def read() -> None:
-            # The loop has ended before the input, or the terminal has gone.
-            with contextlib.suppress(RuntimeError, OSError):
-                piece = b"."
+            piece = b"."
+            with contextlib.suppress(RuntimeError):  # the loop has ended before the input
                 while piece:
                     self._room.acquire()
-                    piece = os.read(sys.stdin.fileno(), 4096)
+                    try:
+                        piece = os.read(sys.stdin.fileno(), 4096)
+                    except OSError:  # the terminal has gone
+                        piece = b""
                     loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
 
         threading.Thread(target=read, daemon=True).start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from on_a_terminal import on_a_terminal
 
-from agent.cli.framework.terminal import TableWriter, bar, progress_bar
+from agent.cli.framework.terminal import InputLines, TableWriter, bar, progress_bar
 
 
 @pytest.mark.parametrize(
@@ -107,3 +109,12 @@ def test_who_waits_at_a_terminal_sees_so_and_a_program_does_not(
     assert {len(each) for each in waits} == {39}
     _, shown = on_a_terminal("-c", script, *words.split(), "--json")
     assert not spinner.findall(shown.decode())
+
+
+async def test_input_that_can_be_read_no_more_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a terminal that was closed under `nohup cellagent modem term`, which held its port."""
+    reads, writes = os.pipe()
+    with os.fdopen(reads, "rb"), os.fdopen(writes, "wb") as cannot_be_read:
+        monkeypatch.setattr(sys, "stdin", cannot_be_read)
+        async with asyncio.timeout(60):
+            assert [line async for line in InputLines()] == []
