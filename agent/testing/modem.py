@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 from at.driver.modem import DEFAULT_TIMEOUT_S, Modem
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from at.transport.base import Transport
 
 T = TypeVar("T")
+_MOST_KEPT = 256  # notices
 
 
 class SyncModem:
@@ -27,6 +29,8 @@ class SyncModem:
         self._modem = Modem(transport)
         thread.call(self._modem.open())
         self._notices: Stream[Notice] = self._modem.notices()
+        self._passed_over: deque[str] = deque(maxlen=_MOST_KEPT)
+        """Notices that came while another one was waited for, the oldest first."""
 
     def execute(
         self, line: str, *, timeout_s: float = DEFAULT_TIMEOUT_S, payload: bytes | None = None
@@ -47,18 +51,23 @@ class SyncModem:
         return self._thread.call(self._modem.transfer(command, payload, timeout_s=timeout_s))
 
     def notice(self, name: str, timeout_s: float = 10.0) -> str:
-        """Return the next notice called `name` ("+CEREG"), also one that came since the last.
+        """Return the oldest notice called `name` ("+CEREG") that was not returned yet, or the next.
 
         Raises CommandTimeout after `timeout_s` seconds.
         """
         return self._thread.call(self._next(name, timeout_s))
 
     async def _next(self, name: str, timeout_s: float) -> str:
+        for line in self._passed_over:
+            if line.startswith(f"{name}:"):
+                self._passed_over.remove(line)
+                return line
         try:
             async with asyncio.timeout(timeout_s):
                 async for notice in self._notices:
                     if notice.line.startswith(f"{name}:"):
                         return notice.line
+                    self._passed_over.append(notice.line)
         except TimeoutError:
             raise CommandTimeout(f"no {name} in {timeout_s:g} s") from None
         raise AssertionError("a stream ends by raising")

@@ -227,6 +227,25 @@ def test_a_notice_that_does_not_come_is_told_without_what_waited_for_it(
     assert "CancelledError" not in told
 
 
+TWO_NOTICES = """
+def test_it(modem_sync, kit):
+    for line in ("+CEREG: 2", "+CEREG: 5", "+CSCON: 1"):
+        kit.notify(line)
+    assert modem_sync.notice("+CSCON") == "+CSCON: 1"
+    assert modem_sync.notice("+CEREG") == "+CEREG: 2"
+    kit.notify("+CSCON: 0")
+    assert modem_sync.notice("+CEREG") == "+CEREG: 5"
+    assert modem_sync.notice("+CSCON") == "+CSCON: 0"
+"""
+
+
+def test_a_notice_that_came_before_one_that_was_waited_for_is_not_lost(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", TWO_NOTICES)
+    assert "1 passed" in project.run()
+
+
 def test_cable_power_and_place_are_at_hand(project: UserProject, tmp_path: Path) -> None:
     shutil.copy(SUITES / "acts.py", project.folder / "test_it.py")
     assert "3 passed" in project.run()
