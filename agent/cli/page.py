@@ -39,19 +39,20 @@ def command(session: Session, *, listen: str | None) -> Coroutine[None, None, No
     Ctrl-C. A link works once, for a minute.
     """
     configuration = session.configuration
-    settings = page_settings(configuration, listen or DEFAULT_LISTEN)
+    settings = page_settings(configuration, listen or "")
     return _page(session, configuration, settings)
 
 
 def page_settings(configuration: Configuration, listen: str | None) -> PageSettings:
-    """Return the settings of the page; the profile's address comes before the default one.
+    """Return the settings of the page; `listen` "" is the profile's address, else the default one.
 
-    `listen` None asks for a page only where the profile does. Raises MissingExtra.
+    None asks for a page only where the profile does. Raises MissingExtra.
     """
     import msgspec
 
     settings = configuration.profile.page
-    if listen and (listen != DEFAULT_LISTEN or not settings.listen):
+    if listen is not None:
+        listen = listen or settings.listen or DEFAULT_LISTEN
         settings = msgspec.structs.replace(settings, listen=listen)
     if settings.listen:
         require("the page", *WEB, extra="page")

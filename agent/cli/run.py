@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
     "listen",
     metavar="[HOST:PORT]",
     is_flag=False,
-    flag_value=DEFAULT_LISTEN,
+    flag_value="",
     help=f"Serve the live page. Without HOST:PORT: page.listen, else {DEFAULT_LISTEN}.",
 )
 @click.option("--print-unit", is_flag=True, help="Print a hardened systemd unit, and end.")
