@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from agent.errors import BadAnswer
+from agent.errors import BadAnswer, EmptyAnswer
 from agent.json_value import JSONValue
 from at.protocol.counts import counted
 
@@ -82,6 +82,8 @@ class Response:
         return value
 
     def _decoded(self, kind: object) -> Any:
+        if not self.content:
+            raise EmptyAnswer("expected JSON, got an empty body", status=self.status)
         try:
             return msgspec.json.decode(self.content, type=kind, strict=False)
         except msgspec.ValidationError as error:
@@ -106,8 +108,6 @@ class Response:
             )
 
     def _describe_body(self) -> str:
-        if not self.content:
-            return "an empty body"
         kind = self.headers.get("content-type", "").partition(";")[0].strip()
         return f"{counted(len(self.content), 'bytes')} of {kind or 'no declared type'}"
 

@@ -21,6 +21,7 @@ AgentError                  1  it failed
 │   ├── PayloadTooLarge        413: send less at once
 │   └── InvalidRequest         400, 405, 415, 422 and every other 4xx
 ├── BadAnswer               1  the answer is not what it must be: its form, its size, a redirect
+│   └── EmptyAnswer            it has no body, which would tell whose it is
 └── Unavailable             6  the service cannot be reached, or says "later"
     ├── Unreachable            DNS, connection, TLS, or the link broke
     │   ├── NothingListens        refused, or there is no such host: waiting is in vain
@@ -147,6 +148,10 @@ class BadAnswer(AgentError):
     """The answer is not what it must be: no JSON, too large, another shape, a redirect."""
 
     kind = "bad-answer"
+
+
+class EmptyAnswer(BadAnswer):
+    """The answer has no body, which would tell whose it is: the service's, or a proxy's."""
 
 
 class Unavailable(AgentError):

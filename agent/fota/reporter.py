@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from agent.errors import AgentError, NotFound
+from agent.errors import AgentError, EmptyAnswer, NotFound
 from agent.fota import jobs
 from agent.fota.journal import JobResult, Journal
 
@@ -116,5 +116,7 @@ class JobReporter:
             raise jobs.JobWithdrawn
 
     async def _report_result(self, result: JobResult) -> None:
-        with contextlib.suppress(NotFound):  # deleted or cancelled meanwhile
+        # It was deleted or cancelled meanwhile. A refusal without a body may be a proxy's as well:
+        # then the job is still offered, and its result is reported again.
+        with contextlib.suppress(NotFound, EmptyAnswer):
             await self._cloud.report(result.job_id, result.status, result.detail)

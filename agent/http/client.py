@@ -176,7 +176,7 @@ class HttpClient:
         try:
             return call.parse(response)
         except BadAnswer as error:
-            raise BadAnswer(
+            raise type(error)(
                 f"{call.title}: {error}", hint=error.hint, status=response.status
             ) from error
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from agent.call import Scheme
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.config import Profile
-from agent.errors import ConfigError
+from agent.errors import ConfigError, EmptyAnswer
 from agent.fota.install import TellsVersion
 from agent.fota.installers.cloud_client import CloudClient
 from agent.fota.jobs import Execution, FirmwareType, JobStatus, read_execution
@@ -193,6 +193,10 @@ class UpdateSources:
                 offered = await source.current()
             except ReleaseNotKept as left:
                 not_kept = not_kept or left
+            except EmptyAnswer as nothing:
+                # "No job", unless one is open: a proxy's answer would withdraw that.
+                if nothing.status != 404 or self._journal.open_job is not None:
+                    raise
             else:
                 if offered is not None:
                     return offered

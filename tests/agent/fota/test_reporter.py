@@ -8,7 +8,7 @@ import pytest
 from download_server import Fault
 from file_backed_kit import FileBackedCloud
 
-from agent.errors import AgentError, BadAnswer, Forbidden, InvalidRequest, Unavailable
+from agent.errors import AgentError, BadAnswer, EmptyAnswer, Forbidden, InvalidRequest, Unavailable
 from agent.fota.jobs import Execution, JobStatus
 
 if TYPE_CHECKING:
@@ -121,6 +121,24 @@ async def test_a_lost_report_is_sent_again_and_says_the_same(tmp_path: Path) -> 
             await here.pull(cloud=cloud)
         await here.pull()
     assert [tuple(one[1:]) for one in here.cloud.reports[1:]] == cloud.lost
+    assert len(here.kit.installed) == 1
+
+
+async def test_a_result_that_is_refused_without_a_word_stands_in_no_later_job_s_way(
+    tmp_path: Path,
+) -> None:
+    class Wordless(FileBackedCloud):
+        async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
+            if status.final:
+                raise EmptyAnswer("expected JSON, got an empty body", status=404)
+            await super().report(job_id, status, detail)
+
+    async with scene(tmp_path) as here:
+        result = await here.pull(cloud=Wordless(tmp_path))
+        assert result is not None
+        assert result.delivered
+        await here.pull()  # a proxy said so: the job is still offered, and told of again
+    assert here.cloud.statuses == ["IN_PROGRESS", "SUCCEEDED"]
     assert len(here.kit.installed) == 1
 
 

@@ -16,7 +16,7 @@ from agent.call import Host, Scheme
 from agent.config import Profile
 from agent.config.profile import FotaSettings, KitSettings
 from agent.config.secrets import Secret
-from agent.errors import AgentError, ConfigError, RefusedByRule
+from agent.errors import AgentError, ConfigError, EmptyAnswer, RefusedByRule
 from agent.fota.installers.base import RunningVersion
 from agent.fota.jobs import Execution, FirmwareType, JobStatus
 from agent.fota.journal import JobResult, Journal, OpenJob
@@ -229,6 +229,20 @@ async def test_the_source_of_the_job_in_work_goes_first(tmp_path: Path) -> None:
     begin(offered)
     asks = sources(services, journal, Kit(APP="1"), source="releases", modem_source="jobs")
     assert await asks.current() == offered
+
+
+@pytest.mark.contract("D9.2")
+async def test_a_404_without_a_body_says_that_there_is_no_job_unless_one_is_open(
+    tmp_path: Path,
+) -> None:
+    services, journal = Services(), Journal(tmp_path)
+    asks = sources(services, journal, Kit(), source="jobs", modem_source="jobs")
+    services.refusal = httpx.Response(404)
+    assert await asks.current() is None
+    journal.begin(OpenJob(job_id="job-1", device_id="kit-1", document={}))
+    for open_job_s in (asks.current(), asks.report("job-1", JobStatus.FAILED, "")):
+        with pytest.raises(EmptyAnswer):  # a proxy's, perhaps
+            await open_job_s
 
 
 async def test_what_was_left_is_told_only_where_nothing_else_is_offered(tmp_path: Path) -> None:
