@@ -272,7 +272,7 @@ def _fota(each: FotaStatus) -> str:
 
 def _events(each: EventsStatus) -> Iterator[str]:
     for name, count in each.numbers():
-        if name.endswith("_count"):
+        if count and name.endswith("_count"):
             yield f"{count:.0f} x {name.removesuffix('_count').replace('_', ' ')}"
     if each.lost:
         yield f"{each.lost} LOST for want of room"

@@ -64,13 +64,22 @@ class ConcernStatus(msgspec.Struct, tag_field="concern", omit_defaults=True):
         return str(self.__struct_config__.tag)
 
     def numbers(self) -> Iterator[tuple[str, float]]:
-        """Return name and value of each fact that is known, and a number; and of each count."""
-        for field in msgspec.structs.fields(self)[len(ConcernStatus.__struct_fields__) :]:
-            value = getattr(self, field.name)
-            if value != field.default and isinstance(value, int | float):
-                yield field.encode_name, float(value)
-            elif isinstance(value, dict):
-                yield from ((name, float(count)) for name, count in value.items())
+        """Return name and value of each fact that is known, and a number; and of each count.
+
+        A count that is 0 is one, too: of one that begins at 1 nobody sees the rise.
+        """
+        facts = msgspec.structs.asdict(self).items()
+        yield from _numbers(dict([*facts][len(ConcernStatus.__struct_fields__) :]))
+
+
+def _numbers(facts: dict[str, object]) -> Iterator[tuple[str, float]]:
+    for name, value in facts.items():
+        if isinstance(value, int | float):
+            yield name, float(value)
+        elif isinstance(value, dict):
+            yield from _numbers(value)
+        elif isinstance(value, Reading):
+            yield from _numbers(msgspec.structs.asdict(value))
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 import urllib.request
+from datetime import UTC, datetime
 
 import pytest
 
-from agent.daemon.snapshot import LinkStatus, OutboxStatus
+from agent.daemon.snapshot import LinkStatus, OutboxStatus, Reading
 from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError, RefusedByRule, UsageError
 
@@ -20,7 +21,8 @@ def test_metrics_are_served_on_loopback():
     concern = registry.add_concern(LinkStatus, 'a "kit"')
     concern.record_failure(AgentError("away"))
     with concern.changing() as status:
-        status.baud, status.allowed, status.firmware, status.restarts = 115200, False, "x", 2
+        status.baud, status.allowed, status.firmware = 115200, False, "x"
+        status.reading = Reading(at=datetime.now(UTC), rsrp_dbm=-97, snr_db=0.0)
     registry.add_concern(OutboxStatus)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -36,10 +38,14 @@ def test_metrics_are_served_on_loopback():
     assert 'cellagent_failures{concern="link",kit="a \\"kit\\""} 1.0' in text
     facts = [line for line in text.splitlines() if line.startswith("cellagent_fact{")]
     assert [line.partition("fact=")[2] for line in facts] == [
+        '"let_go",kit="a \\"kit\\""} 0.0',
         '"baud",kit="a \\"kit\\""} 115200.0',
         '"allowed",kit="a \\"kit\\""} 0.0',
-        '"restarts",kit="a \\"kit\\""} 2.0',
-    ], "what is not known is no number"
+        '"rsrp_dbm",kit="a \\"kit\\""} -97.0',
+        '"snr_db",kit="a \\"kit\\""} 0.0',
+        '"restarts",kit="a \\"kit\\""} 0.0',
+        *(f'"{count}",kit=""}} 0.0' for count in ("waiting", "parked", "bytes")),
+    ], "what is not known is no number, and a count of 0 is one"
 
 
 @pytest.mark.parametrize(
