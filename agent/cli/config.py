@@ -169,12 +169,15 @@ def set_(session: Session, key: str, value: str | None) -> None:
     chooses the profile that is used when none is named. A secret (api_key, project_key, ...)
     takes no VALUE: it is read from standard input and stored in the 0600 secrets file.
     """
-    from agent.config.load import profile_name
+    from agent.config.load import profile_name, profile_names, read_config
+    from agent.config.paths import config_file
     from agent.config.secrets import SECRETS
     from agent.config.write import set_default_profile, set_secret, set_value
 
     if key == "profile" and value is not None:
         set_default_profile(value)
+        if value not in profile_names(read_config(config_file())):
+            note(f"there is no profile {value} yet: `cellagent config set KEY VALUE` makes it")
         written: object = value
     elif key in SECRETS:
         if value is not None:

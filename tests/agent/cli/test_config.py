@@ -51,6 +51,15 @@ async def test_configuration_is_shown_with_its_sources(private_home: Path) -> No
     assert (unknown.code, "did you mean `cellagent config " in unknown.err) == (2, True)
 
 
+async def test_a_profile_that_is_chosen_before_it_is_there_is_told_how_it_is_made(
+    private_home: Path,
+) -> None:
+    chosen = await cellagent("config", "set", "profile", "lab")
+    assert (chosen.code, "no profile lab yet: `cellagent config set KEY" in chosen.err) == (0, True)
+    assert (await cellagent("config", "set", "kit.baud", "1000000")).code == 0
+    assert (await cellagent("config", "set", "profile", "lab")).err == ""
+
+
 async def test_profiles_are_listed_and_one_is_chosen(private_home: Path) -> None:
     await cellagent("config", "set", "kit.baud", "1000000", "--profile", "lab")
     assert (await cellagent("config", "use", "lab")).code == 0
