@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import threading
 import time
@@ -21,7 +22,9 @@ from agent.errors import AgentError
 from agent.outbox.items import NewItem, OutboxHeld, Receipt, outbox_error
 from agent.outbox.store import Store
 from at.ports.process_lock import HeldByAnother, ProcessLock
+from at.protocol.counts import counted
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -107,9 +110,19 @@ class Outbox:
         self._clock = clock
         self._since_boot = since_boot
         self._boot = boot or boot_name()
+        self._held, self._store = self._open(lambda: Store(folder, limits))
+        self.damage = self._store.index.damage
+        self._using = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "outbox")
+        self._pending: deque[StoreCall[object]] = deque()
+        self._closed = False
+
+    def _open(self, load: Callable[[], Store]) -> tuple[ProcessLock, Store]:
+        """Make the folder, lock it, and load what is in it."""
+        folder = self.folder
         try:
             make_private_folder(folder)
-            self._held = ProcessLock(folder / _LOCK)
+            lock = ProcessLock(folder / _LOCK)
         except HeldByAnother as held:
             raise OutboxHeld(
                 f"the outbox in {folder} is {held}",
@@ -118,17 +131,22 @@ class Outbox:
         except OSError as exc:
             raise AgentError(f"{folder}: {exc.strerror}") from exc
         try:
-            self._store = Store(folder, limits)
+            return lock, load()
         except (OSError, UntrustedPlace) as exc:
-            self._held.release()
+            lock.release()
             if isinstance(exc, UntrustedPlace):
                 raise
             raise AgentError(f"the outbox in {folder} cannot be opened: {exc}") from exc
-        self.damage = self._store.index.damage
-        self._using = threading.Lock()
-        self._thread = ThreadPoolExecutor(1, "outbox")
-        self._pending: deque[StoreCall[object]] = deque()
-        self._closed = False
+
+    def _open_anew(self) -> None:
+        """Go on in the folder that is there now: ours was removed, with what waited in it."""
+        lock, store = self._open(self._store.anew)
+        lost = len(self._store.index.entries)
+        _log.warning("%s was removed, and %s with it", self.folder, counted(lost, "items"))
+        self._store.index.files.close()
+        self._held.release()
+        self._held, self._store = lock, store
+        self._transaction([StoreCall(lambda store: store.index.count("unreadable", lost))])
 
     def __enter__(self) -> Self:
         return self
@@ -222,6 +240,8 @@ class Outbox:
     def _transaction(self, calls: Sequence[StoreCall[object]]) -> None:
         if self._closed:
             raise AgentError("the outbox is closed")
+        if self._held.is_replaced():
+            self._open_anew()
         try:
             self._store.index.begin()
             for call in calls:

@@ -48,6 +48,7 @@ class Store:
     """The items of the outbox in `folder`. Raises OSError, UntrustedPlace."""
 
     def __init__(self, folder: Path, limits: OutboxSettings) -> None:
+        self._folder = folder
         self._limits = limits
         self.index = OutboxIndex(folder)
         self._before = FormatBefore(folder)
@@ -60,6 +61,12 @@ class Store:
         self._expired_at = float("-inf")
         self._names: dict[str, str] = {}
         """What was `unnamed` -> the device that it is."""
+
+    def anew(self) -> Store:
+        """Return the items that are in the folder now, which was removed and made again."""
+        store = Store(self._folder, self._limits)
+        store._names = self._names
+        return store
 
     def set_limits(self, limits: OutboxSettings) -> None:
         """Apply other limits from the next item on."""

@@ -25,6 +25,7 @@ class ProcessLock:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_INHERIT, 0o600)
         try:
             _lock(self._descriptor)
@@ -36,6 +37,12 @@ class ProcessLock:
         with suppress(OSError):  # on a full disk the holder has no name
             # Not truncated before: on a full disk its block would be gone.
             os.write(self._descriptor, b"\n%-*d\n" % (_PID_DIGITS, os.getpid()))
+
+    def is_replaced(self) -> bool:
+        """Return whether another file has the name now: its folder was removed and made again."""
+        with suppress(OSError):
+            return not os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+        return False
 
     def release(self) -> None:
         """Release the lock."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import stat
 import threading
 from dataclasses import replace
@@ -183,3 +184,23 @@ async def test_an_outbox_that_closes_finishes_what_was_handed_in_and_takes_no_mo
     assert (await putting).ids == (1,)
     with pytest.raises(AgentError, match="closed"):
         await box.aput([chunk(2)])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a folder in use is not removed")
+def test_an_outbox_whose_folder_is_removed_and_made_again_goes_on_in_the_new_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    with outbox(tmp_path) as box:
+        box.put([chunk(1), chunk(2)])
+        shutil.rmtree(box.folder)
+        with outbox(tmp_path) as another:
+            another.put([chunk(4)])
+            with pytest.raises(OutboxHeld):
+                box.put([chunk(5)])
+        box.put([chunk(6)])
+        assert box.transact(lambda store: store.totals()).counts["unreadable"] == 2
+        with pytest.raises(OutboxHeld):
+            outbox(tmp_path)
+    with outbox(tmp_path) as box:
+        assert bodies(box) == [chunk(4).body, chunk(6).body]
+    assert "was removed, and 2 items with it" in caplog.text
