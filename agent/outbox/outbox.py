@@ -116,6 +116,7 @@ class Outbox:
         self._thread = ThreadPoolExecutor(1, "outbox")
         self._pending: deque[StoreCall[object]] = deque()
         self._closed = False
+        self._is_stale = False
 
     def _open(self, load: Callable[[], Store]) -> tuple[ProcessLock, Store]:
         """Make the folder, lock it, and load what is in it."""
@@ -161,7 +162,10 @@ class Outbox:
         with self._using:
             if not self._closed:
                 self._closed = True
-                self._store.close()
+                if self._is_stale:  # what it says of the items is not what is on the disk
+                    self._store.index.files.close()
+                else:
+                    self._store.close()
                 self._held.release()
 
     def set_limits(self, limits: OutboxSettings) -> None:
@@ -242,11 +246,18 @@ class Outbox:
             raise AgentError("the outbox is closed")
         if self._held.is_replaced():
             self._open_anew()
+        if self._is_stale:
+            self._reload()
         try:
             self._store.index.begin()
             for call in calls:
                 call.run(self._store)
             self._store.index.commit()
         except Exception:
-            self._store.reload()
+            self._reload()
             raise
+
+    def _reload(self) -> None:
+        self._is_stale = True  # until it could be read: nothing is written meanwhile
+        self._store.reload()
+        self._is_stale = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import stat
@@ -204,3 +205,24 @@ def test_an_outbox_whose_folder_is_removed_and_made_again_goes_on_in_the_new_one
     with outbox(tmp_path) as box:
         assert bodies(box) == [chunk(4).body, chunk(6).body]
     assert "was removed, and 2 items with it" in caplog.text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a folder in use is not moved")
+def test_what_a_failed_commit_left_is_forgotten_also_where_the_folder_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object) -> None:
+        box.folder.rename(tmp_path / "elsewhere")
+        raise OSError(errno.EIO, "I/O error")
+
+    with outbox(tmp_path) as box:
+        box.put([chunk(1)])
+        with monkeypatch.context() as patch:
+            patch.setattr("agent.outbox.segments.SegmentFiles.append", fail)
+            with pytest.raises(AgentError, match="cannot be written"):
+                box.put([chunk(2)])
+        with pytest.raises(AgentError, match="No such file"):
+            box.put([chunk(2)])
+        (tmp_path / "elsewhere").rename(box.folder)
+        box.put([chunk(3)])
+        assert bodies(box) == [chunk(1).body, chunk(3).body]
