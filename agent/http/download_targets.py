@@ -97,12 +97,12 @@ def plain_target(url: str, *, stand_in: bool) -> Target:
     if parts.fragment:
         raise SourceRefused("a URL with a fragment is not fetched")
     name = (parts.hostname or "").lower()
-    host = _host(name)
-    port = _port(parts.netloc, shown) or (443 if parts.scheme == "https" else 80)
-    if parts.scheme != "https" and not (parts.scheme == "http" and stand_in and is_loopback(host)):
+    if parts.scheme != "https" and not (parts.scheme == "http" and stand_in and is_loopback(name)):
         raise SourceRefused(
             f"{parts.scheme or 'no scheme'}://{name[:80]} is not fetched: files come by https only"
         )
+    host = _host(name)
+    port = _port(parts.netloc, shown) or (443 if parts.scheme == "https" else 80)
     path = parts.path or "/"
     if any(_steps_out(unquote(part)) for part in path.split("/")):
         raise SourceRefused(f"the path {path[:80]!r} steps out of its folder")

@@ -58,6 +58,12 @@ def test_a_hostile_redirect_is_refused(url: str) -> None:
         checked_target(url, PUBLIC)
 
 
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "file:a.bin", "ftp://a.example/", "data:,a"])
+def test_a_redirect_by_another_scheme_is_refused_for_that(url: str) -> None:
+    with pytest.raises(SourceRefused, match=f"^{url.partition(':')[0]}:.* by https only"):
+        checked_target(url, PUBLIC)
+
+
 @pytest.mark.parametrize("path", ["team/APP*1*v1/a b.bin", "/team/APP*1*v1/a b.bin"])
 def test_a_path_that_is_a_whole_url_leads_where_host_and_path_would(path: str) -> None:
     for host, allowed in ((GOOD, PUBLIC), ("http://127.0.0.1:8080", STAND_IN)):
