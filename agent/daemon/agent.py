@@ -440,7 +440,7 @@ class OutboxDelivery:
         else:  # what waits may still be delivered: this comes first
             status.since = self._full_since = self._full_since or now
             status.phase, status.trouble = Phase.TROUBLE, str(full)
-            status.hint = self._concern.pasteable(full.hint)
+            status.hint = self._concern.pasteable(full.hint) or None
         status.state = row_of(status, now).state
         next_try: dict[str, datetime] = {}
         for lane in failing:

@@ -17,6 +17,8 @@ from agent.config.profile import OutboxSettings
 from agent.daemon.agent import OutboxDelivery
 from agent.daemon.snapshot import OutboxStatus
 from agent.daemon.status import StatusRegistry
+from agent.errors import AgentError
+from agent.outbox.store import Store
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -91,7 +93,9 @@ async def test_a_reload_serves_the_page_as_the_profile_then_has_it(
         assert await agent.stop() == 0
 
 
-async def test_a_full_disk_is_told_with_its_time_and_a_command_for_this_profile(tmp_path: Path):
+async def test_a_full_disk_is_told_with_its_time_and_a_command_for_this_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     clock = Clock(1e9)
     registry = StatusRegistry(clock=clock)
     registry.profile = "bench"
@@ -106,6 +110,9 @@ async def test_a_full_disk_is_told_with_its_time_and_a_command_for_this_profile(
         status, _ = await delivery.status(registry.now())
         assert status.since == found
         assert "outbox.min_free_bytes NUMBER --profile bench`" in str(status.hint)
+        monkeypatch.setattr(Store, "disk_trouble", lambda _: AgentError("cannot be written"))
+        status, _ = await delivery.status(registry.now())
+        assert (status.trouble, status.hint) == ("cannot be written", None)
     finally:
         await delivery.stop()
         delivery.close()
