@@ -15,13 +15,14 @@ HIDDEN = "[secret]"
 MIN_LENGTH = 4
 
 # A text without any of these has no such shape, which is sooner seen.
-_SIGNS = ("eyJ", "earer ", "asic ", "oat_", "pin-value=", " PRIVATE KEY-----")
+_SIGNS = ("eyJ", "earer ", "asic ", "oat_", "pin-value=", "://", " PRIVATE KEY-----")
 _SHAPES = (
     r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*)?"  # a JWT, whole or cut
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
     r"|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
     r"|\boat_[A-Za-z0-9_-]+"
     r"|(?<=pin-value=)[^&\s'\"]+"  # of a PKCS #11 URI
+    r"|(?<=://)[^/\s@]*:[^/\s@]*(?=@)"  # user and password in a URL, as of a proxy
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )
 

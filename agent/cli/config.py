@@ -18,6 +18,7 @@ from agent.cli.framework.command import (
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
 from agent.errors import UsageError
+from agent.redact import redact
 
 
 @click.group(cls=AgentGroup, name="config")
@@ -42,7 +43,8 @@ def show(session: Session, key: str | None, everything: bool) -> None:
 
     configuration = session.loaded
     values = [
-        (name, value, configuration.origins[name])
+        # A proxy's URL may have a password in it.
+        (name, redact(value) if isinstance(value, str) else value, configuration.origins[name])
         for name, value in leaves(configuration.profile)
         if key is None or name == key or name.startswith(f"{key}.")
     ]

@@ -34,6 +34,7 @@ def nothing_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
         "cut eyJhbGciOiJFUzI1NiJ9.eyJzdWIi",
         "-----BEGIN PRIVATE KEY-----\nabcdef0123\n-----END PRIVATE KEY-----",
         "-----BEGIN EC PRIVATE KEY-----\nabcdef0123 (cut)",
+        "the proxy http://me:abcdef@proxy.example:3128",
     ],
 )
 def test_what_is_or_looks_like_a_secret_is_hidden(text: str) -> None:

@@ -60,6 +60,13 @@ async def test_a_profile_that_is_chosen_before_it_is_there_is_told_how_it_is_mad
     assert (await cellagent("config", "set", "profile", "lab")).err == ""
 
 
+async def test_the_password_in_a_proxy_s_url_is_not_shown(private_home: Path) -> None:
+    await cellagent("config", "set", "hosts.proxy", "http://me:canary-word@127.0.0.1:3128")
+    for words in (("hosts.proxy",), ("hosts.proxy", "--json"), ()):
+        shown = await cellagent("config", "show", *words)
+        assert ("canary" in shown.out, "@127.0.0.1:3128" in shown.out) == (False, True)
+
+
 async def test_profiles_are_listed_and_one_is_chosen(private_home: Path) -> None:
     await cellagent("config", "set", "kit.baud", "1000000", "--profile", "lab")
     assert (await cellagent("config", "use", "lab")).code == 0
