@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from agent.http.library import httpx
 _NOT_YET_VALID, _EXPIRED, _SELF_SIGNED = 9, 10, 18
 _WRONG_NAME = {62, 64}
 _TRUST = "`cellagent config set hosts.ca_file FILE` trusts the authority in FILE"
+_PROXY_VARIABLES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+"""Those that other tools read, in their order."""
 _PROXY = (
     "the proxy is hosts.proxy of the profile: `cellagent config unset hosts.proxy` goes without"
 )
@@ -52,7 +55,11 @@ def own_errors(place: str, proxy: str = "") -> Iterator[None]:
 
 
 def _about(proxy: str) -> str:
-    return f"; {_PROXY}" if proxy else ""
+    if proxy:
+        return f"; {_PROXY}"
+    variable = next(filter(os.environ.get, _PROXY_VARIABLES), "")
+    command = f'`cellagent config set hosts.proxy "${variable}"`'
+    return f"; {variable} is not read: {command} goes by that proxy" if variable else ""
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -198,6 +198,16 @@ async def test_cookies_are_not_kept_and_the_environment_is_not_asked(
     assert b"cookie" not in seen[0].lower()
 
 
+async def test_a_proxy_of_the_environment_is_named_where_the_way_without_it_fails(
+    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:canary-word@proxy.example:3128")
+    with pytest.raises(Unreachable, match="cannot be resolved") as unknown:
+        await get(transport, "https://no-such-host.invalid")
+    assert '`cellagent config set hosts.proxy "$HTTPS_PROXY"`' in unknown.value.hint
+    assert "canary" not in unknown.value.hint
+
+
 async def test_a_proxy_is_named_where_it_is_what_fails() -> None:
     dead = HttpTransport(proxy="http://user:word@127.0.0.1:1")
     with pytest.raises(NothingListens) as refused:
