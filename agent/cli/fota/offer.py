@@ -5,14 +5,14 @@ from pathlib import Path
 import click
 
 from agent.cli.framework.command import agent_command, emit_or_say, note
-from agent.cli.framework.file_type import FILE
+from agent.cli.framework.file_type import WHOLE_FILE
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.errors import UsageError
 
 
 @agent_command("cellagent fota offer build/zephyr/app_update.bin --tag bench")
-@click.argument("image", type=FILE)
+@click.argument("image", type=WHOLE_FILE)
 @click.option("--version", metavar="V", help="Its version; else that of an MCUboot image's header.")
 @click.option(
     "--device", "devices", multiple=True, metavar="ID", help="For this device; repeatable."

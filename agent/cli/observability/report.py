@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 import click
 
 from agent.cli.framework.command import ProfileGroup, note
-from agent.cli.framework.file_type import FILE
+from agent.cli.framework.file_type import WHOLE_FILE
 from agent.cli.framework.saved_text import whole_text
 from agent.errors import AgentError, UsageError
 from agent.json_value import JSONValue
@@ -188,7 +188,7 @@ async def chunks(session: Session, source: BinaryIO, device_serial: str, only_qu
 
 
 @command.command(epilog="Example: cellagent report coredump crash.bin --device-serial kit-1")
-@click.argument("path", metavar="FILE", type=FILE)
+@click.argument("path", metavar="FILE", type=WHOLE_FILE)
 @_identity
 @_QUEUE
 @_AGAIN
@@ -255,7 +255,7 @@ def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> Devi
     epilog="Example: cellagent report file zephyr.elf --kind symbols --software-type main "
     "--software-version 1.0.0"
 )
-@click.argument("path", metavar="FILE", type=FILE)
+@click.argument("path", metavar="FILE", type=WHOLE_FILE)
 @click.option("--kind", type=click.Choice(["symbols", "ota", "bugreport"]), required=True)
 @_identity
 @click.option("--gzip", "compress", is_flag=True, help="Send it compressed.")

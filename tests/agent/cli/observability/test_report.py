@@ -98,3 +98,21 @@ async def test_a_dump_whose_name_is_no_utf_8_is_sent_under_its_name_escaped(onli
     assert "crash-\\xff\\xe9.bin" in said
     code, (told,), _ = await cellagent("report", "file", "--kind", "bugreport", str(path))
     assert (code, told["uploaded"]) == (0, "crash-\\xff\\xe9.bin")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pipe that has a name")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "coredump", "FILE", *IDENTITY),
+        ("report", "file", "FILE", "--kind", "bugreport"),
+        ("fota", "offer", "FILE", "--tag", "bench"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+async def test_what_is_read_twice_is_no_pipe_and_no_device(offline, tmp_path, words):
+    os.mkfifo(tmp_path / "pipe")
+    for file in (os.devnull, str(tmp_path / "pipe")):
+        given = [file if word == "FILE" else word for word in words]
+        code, (told,), _ = await cellagent(*given)
+        assert (code, "a pipe or a device" in told["error"]["message"]) == (2, True)
