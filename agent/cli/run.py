@@ -15,6 +15,7 @@ import click
 
 from agent.cli import EXIT_INTERRUPTED
 from agent.cli.framework.command import agent_command, discard_output, emit, emit_or_say
+from agent.cli.framework.logs import log_of_the_agent, takes_more
 from agent.cli.framework.session import Session
 from agent.cli.framework.signals import HANG_UP, handle_signals
 from agent.cli.page import DEFAULT_LISTEN, page_settings, served_page, show_link
@@ -55,7 +56,6 @@ def command(
     if print_unit or print_udev:
         _print(session, "unit" if print_unit else "rule")
         return None
-    from agent.cli.framework.logs import log_of_the_agent
 
     page_settings(session.loaded, listen)  # what it lacks is told before anything is opened
     log_of_the_agent(session.verbosity)  # before the event loop, which logs already
@@ -160,10 +160,13 @@ async def _emit_changes(agent: Agent) -> None:
 
 
 def _emit_new(agent: Agent, before: dict[tuple[str, str], tuple[str, str | None]]) -> None:
-    """Print a line for each concern whose state is not the one in `before`, and put it there."""
+    """Print a line for each concern whose state is not the one in `before`, and put it there.
+
+    What nobody reads now is left for a later change: the agent must not wait for a reader.
+    """
     for each in list(agent.registry.concerns):
         now = (each.phase.value, each.status.trouble)
-        if before.get((each.kit, each.name)) != now:
+        if before.get((each.kit, each.name)) != now and takes_more(sys.stdout):
             before[each.kit, each.name] = now
             emit(
                 {

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import select
 import shutil
 import sys
+from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
+from typing import TextIO
 
 from agent.cli.framework.safe_text import drawing, printable
 from agent.cli.framework.terminal import colours, wrapped
@@ -43,7 +47,7 @@ def log_of_the_agent(verbosity: int) -> None:
     from agent.daemon.log_lines import RepeatedLines
     from agent.daemon.supervisor import add_log_context
 
-    handler = logging.StreamHandler(drawing(sys.stderr))
+    handler = _Unhindered(drawing(sys.stderr))
     handler.setFormatter(_ForPeople() if sys.stderr.isatty() else _Json())
     if verbosity == 0:
         handler.addFilter(RepeatedLines())
@@ -58,6 +62,45 @@ def log_of_the_agent(verbosity: int) -> None:
         logging.getLogger(name).setLevel(quiet)
     for name in ("httpx", "httpcore", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def takes_more(stream: TextIO, wait_s: float = 0.0) -> bool:
+    """Return whether a line can be written at once: a pipe may not be read, a terminal stopped."""
+    if sys.platform == "win32":  # there only sockets tell
+        return True
+    try:
+        return bool(select.select([], [stream.fileno()], [], wait_s)[1])
+    except (OSError, ValueError):  # it tells what is wrong when it is written to
+        return True
+
+
+class _Unhindered(logging.StreamHandler[TextIO]):
+    """Keeps the lines for which it would have to wait: the whole agent would stand still.
+
+    They are written before a later one, or at the end; of many the newest are kept.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines: deque[str] = deque(maxlen=1000)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line, and those that were kept."""
+        try:
+            self._lines.append(self.format(record) + self.terminator)
+            self._write()
+        except Exception:  # noqa: BLE001 - as every handler does
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Write what was kept; called at the end of the process."""
+        with suppress(OSError, ValueError):
+            self._write(1.0)
+
+    def _write(self, wait_s: float = 0.0) -> None:
+        while self._lines and takes_more(sys.stderr, wait_s):
+            self.stream.write(self._lines.popleft())
+            self.stream.flush()
 
 
 class _ForPeople(RedactingFormatter):

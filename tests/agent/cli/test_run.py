@@ -8,13 +8,15 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from command_line import completed
 
 from agent.cli.framework.session import Session
-from agent.cli.run import _agent, _configure
+from agent.cli.run import _agent, _configure, _emit_new
 from agent.config import Configuration
 from agent.config.kits import kits_of
 from agent.config.write import set_value
@@ -83,3 +85,27 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
         gc.collect()
         assert not lost
         assert "no longer printed: [Errno 32]" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there only sockets tell")
+def test_a_program_that_reads_no_further_line_does_not_stop_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = StatusRegistry()
+    registry.add_concern(LinkStatus, "left").set_well()
+    reads, writes = os.pipe()
+    for end in (reads, writes):
+        os.set_blocking(end, False)  # so that a write that would wait fails
+    with os.fdopen(writes, "w") as stream, os.fdopen(reads, "rb", buffering=0) as reader:
+        monkeypatch.setattr("sys.stdout", stream)
+        with suppress(BlockingIOError):
+            while os.write(writes, b"x" * 512):
+                pass
+        agent = cast("daemon.Agent", SimpleNamespace(registry=registry))
+        told: dict[tuple[str, str], tuple[str, str | None]] = {}
+        _emit_new(agent, told)
+        assert told == {}
+        while reader.read(1 << 20):
+            pass
+        _emit_new(agent, told)
+        assert json.loads(reader.readline())["state"] == "well"

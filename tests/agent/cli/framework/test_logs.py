@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -107,3 +110,28 @@ def test_a_person_sees_time_kit_and_concern_in_lines_that_fit(
     first = first.replace("\x1b[33m!\x1b[m", "!")
     assert rest[-1].strip() == "try: plug it in again"
     assert max(map(len, [first, *rest])) <= 60
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there only sockets tell")
+def test_a_log_that_nobody_reads_is_kept_and_hinders_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads, writes = os.pipe()
+    for end in (reads, writes):
+        os.set_blocking(end, False)  # so that a write that would wait fails
+    said = [f"line {number} {'x' * 1000}" for number in range(300)]
+    told = bytearray()
+    with os.fdopen(writes, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        log_of_the_agent(1)
+        log = logging.getLogger("test")
+        for line in said:
+            log.info(line)
+        for _ in range(20):
+            with suppress(BlockingIOError):
+                while chunk := os.read(reads, 65536):
+                    told += chunk
+            log.info("read on")
+    os.close(reads)
+    messages = [json.loads(line)["message"] for line in told.splitlines()]
+    assert [message for message in messages if message != "read on"] == said
