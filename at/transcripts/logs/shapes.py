@@ -71,7 +71,8 @@ def _whole(line: str) -> re.Pattern[str]:
 def _after(mark: str) -> re.Pattern[str]:
     """Return the pattern of a mark and what follows, which some tools write in quotes."""
     quote = r"(?P<quote>'|\"(?=AT|[+%#\\<]|OK|ERROR)|)"
-    return _whole(rf"(?:{mark})\s?{quote}(?P<text>.*?)(?P=quote)\s*")
+    text = r"(?P<text>(?:.*?\S)??|(?<=['\"]).*?)"  # else each of many blanks might be the last ones
+    return _whole(rf"(?:{mark})\s?{quote}{text}(?P=quote)\s*")
 
 
 _TOOL = r"(?:modem|serial|uart\d?|at)\s*"

@@ -496,6 +496,13 @@ def test_a_line_without_an_end_comes_in_pieces() -> None:
     assert max(len(line.text) for line in lines) <= 16_384
 
 
+def test_each_of_many_blanks_is_looked_at_once() -> None:
+    """By the square of their number these would take minutes, beyond the limit of a test."""
+    text = f"AT+X{' ' * 200_000}="
+    read = read_log(f"Command: AT\nResponse: OK\nCommand: {text}\nResponse: ERROR\n".encode())
+    assert [line.text for line in read.lines] == ["AT", "OK", text, "ERROR"]
+
+
 def test_a_stray_quote_keeps_no_more_than_a_key_is_long() -> None:
     data = b'AT+CGMR\n+NAME: "open\n' + b"text\n" * 5_000
     lines = list(read_lines(io.BufferedReader(io.BytesIO(data))))
