@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import socket
@@ -310,7 +311,16 @@ def ledger_of(
     station = configuration.profile.provisioning.station or socket.gethostname()
     if before_change is None:
         return open_ledger(address, station, password=password, writes=False)
-    return open_ledger(address, station, password=password, before_change=before_change)
+    return open_ledger(
+        address, station, password=password, before_change=before_change, on_new=_tell_new
+    )
+
+
+def _tell_new(ledger: str) -> None:
+    """Say what is known by this alone: a mount is lost, or the profile is another one."""
+    logging.getLogger(__name__).warning(
+        "the ledger is new, and knows the key of no board: %s", ledger
+    )
 
 
 def ledger_address(configuration: Configuration) -> tuple[str, str]:

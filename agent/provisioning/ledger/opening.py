@@ -1,6 +1,5 @@
 """Opens a ledger: checks its address, its permissions, and the version of its tables."""
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,8 +15,6 @@ from agent.provisioning.ledger.backend import Database, DatabaseFailed
 from agent.provisioning.ledger.ledger import Ledger
 from agent.provisioning.ledger.sqlite import SqliteDatabase
 
-_log = logging.getLogger(__name__)
-
 
 class LedgerError(AgentError):
     """The ledger cannot be opened."""
@@ -31,6 +28,10 @@ def _utc_now() -> datetime:
 
 def _at_once() -> None:
     """Wait for nothing."""
+
+
+def _untold(_named: str) -> None:
+    """Tell nobody."""
 
 
 class Migration(Struct, frozen=True):
@@ -53,14 +54,15 @@ def open_ledger(
     writes: bool = True,
     now: Callable[[], datetime] = _utc_now,
     before_change: Callable[[], object] = _at_once,
+    on_new: Callable[[str], object] = _untold,
 ) -> Ledger:
     """Open the ledger at `address`, a path (SQLite) or a postgresql:// URL without a password.
 
     `writes` False opens it to be read: nothing of it changes, and older tables are read by a copy
     (see LedgerReader.older). Else a file of an older version is migrated, after a copy beside it;
     an older server is not. `before_change`, which may wait or raise, is called before tables are
-    made or migrated, and before a file is made and locked. Raises LedgerError, LedgerHeld,
-    UsageError.
+    made or migrated, and before a file is made and locked; `on_new`, with the ledger's name for
+    people, once its first tables are made. Raises LedgerError, LedgerHeld, UsageError.
     """
     opening = _opened(address, password, writes=writes, before_change=before_change)
     with opening as (database, named):
@@ -75,8 +77,8 @@ def open_ledger(
                 )
             before_change()
             _migrate(database, found)
-            if found is None:  # a mount is lost, or the profile is another one
-                _log.warning("the ledger is new, and knows the key of no board: %s", named)
+            if found is None:
+                on_new(named)
         return Ledger(database, station, now)
 
 

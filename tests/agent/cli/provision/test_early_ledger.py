@@ -40,7 +40,7 @@ async def test_a_shared_ledger_is_open_before_the_command_has_checked_what_is_as
 
 
 async def test_the_tables_of_a_new_ledger_are_made_once_the_command_has_checked_what_is_asked(
-    tmp_path: Path, ledger: str
+    tmp_path: Path, ledger: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_value("provisioning.ledger", ledger or str(tmp_path / "new.sqlite"), profile="new")
     with early_ledger(load("new")) as early:
@@ -48,6 +48,7 @@ async def test_the_tables_of_a_new_ledger_are_made_once_the_command_has_checked_
         assert not early.is_open
     await early.opened()
     early.close()
+    assert "the ledger is new, and knows the key of no board" in caplog.text
 
 
 @pytest.mark.parametrize(

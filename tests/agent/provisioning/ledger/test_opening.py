@@ -18,6 +18,7 @@ from agent.provisioning.ledger import (
     RunRecord,
     StepRecord,
     backend,
+    open_ledger,
     opening,
 )
 from agent.provisioning.ledger.reader import OF_THE_KEY
@@ -31,16 +32,12 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> N
     assert path.read_bytes() == b"not a database, " * 100
 
 
-def test_a_ledger_is_new_once_and_that_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_ledger_is_new_once_and_that_is_told(tmp_path: Path) -> None:
     """A mount that is lost, or another home, would be known by it alone."""
-    path = tmp_path / "ledger.sqlite"
-    for told in (True, False):
-        opened(str(path)).close()
-        new = [f"the ledger is new, and knows the key of no board: {path}"]
-        assert caplog.messages == (new if told else [])
-        caplog.clear()
+    path, told = str(tmp_path / "ledger.sqlite"), list[str]()
+    for _ in range(2):
+        open_ledger(path, "one", on_new=told.append).close()
+    assert told == [path]
 
 
 def test_a_ledger_from_the_future_is_refused(tmp_path: Path) -> None:
