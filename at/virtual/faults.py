@@ -132,17 +132,11 @@ class Faults:
     def switch_on(self, entry: str) -> None:
         """Switch a fault on, NAME or NAME=ARG. Raises OptionError."""
         name, given, argument = entry.partition("=")
-        fault = FAULTS.get(name)
-        if fault is None:
-            near = get_close_matches(name, FAULTS, n=1, cutoff=0.0)[0]
-            raise OptionError(
-                f"no such fault: {name!r}; the nearest is {near}",
-                hint=f"did you mean {near!r}? `--fault help` lists all",
-            )
-        self._on[name] = _argument(name, fault, argument if given else None)
+        self._on[name] = _argument(name, _known(name), argument if given else None)
 
     def switch_off(self, name: str) -> None:
-        """Switch a fault off, if it is on."""
+        """Switch a fault off, if it is on. Raises OptionError."""
+        _known(name)
         self._on.pop(name, None)
 
     def __contains__(self, name: str) -> bool:
@@ -164,6 +158,18 @@ class Faults:
     def text(self, name: str) -> str:
         """Return the argument of a fault that takes a text."""
         return str(self._on[name])
+
+
+def _known(name: str) -> Fault:
+    """Return the fault of a name. Raises OptionError."""
+    fault = FAULTS.get(name)
+    if fault is None:
+        near = get_close_matches(name, FAULTS, n=1, cutoff=0.0)[0]
+        raise OptionError(
+            f"no such fault: {name!r}; the nearest is {near}",
+            hint=f"did you mean {near!r}? `--fault help` lists all",
+        )
+    return fault
 
 
 def _argument(name: str, fault: Fault, argument: str | None) -> float | str:

@@ -246,9 +246,9 @@ def test_a_notice_that_came_before_one_that_was_waited_for_is_not_lost(
     assert "1 passed" in project.run()
 
 
-def test_cable_power_and_place_are_at_hand(project: UserProject, tmp_path: Path) -> None:
+def test_cable_power_faults_and_place_are_at_hand(project: UserProject, tmp_path: Path) -> None:
     shutil.copy(SUITES / "acts.py", project.folder / "test_it.py")
-    assert "3 passed" in project.run()
+    assert "4 passed" in project.run()
     project.write("test_it.py", "def test_it(kit):\n    kit.power_cycle()\n")
     with served(tmp_path) as kit:
         command = f"touch {project.folder}/{{action}}"

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 import serial
+
+from at.virtual.options import OptionError
 
 
 def revision(port):
@@ -26,6 +29,15 @@ def test_the_power(kit, kit_port, console):
     assert b"+CFUN: 0" in revision(kit_port)
     kit.power_cycle()
     assert b"+CFUN: 0" in revision(kit_port)
+
+
+def test_a_fault(kit, modem_sync):
+    kit.fault("temperature=80")
+    assert modem_sync.execute("AT%XTEMP?").lines == ("%XTEMP: 80",)
+    with pytest.raises(OptionError, match="no such fault: 'temprature'"):
+        kit.mend("temprature")
+    kit.mend("temperature")
+    assert modem_sync.execute("AT%XTEMP?").lines != ("%XTEMP: 80",)
 
 
 def test_a_place(kit, modem_sync):
