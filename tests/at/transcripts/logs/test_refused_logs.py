@@ -1,0 +1,89 @@
+"""What is no log of a modem is refused by its name, with a way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from at.protocol.errors import TranscriptError
+from at.transcripts.logs.reader import read_log
+from at.transcripts.logs.shapes import FOREIGN
+
+OTHERS = (
+    (
+        "Particle Device OS",
+        "0000004532 [comm.protocol] INFO: Secure connection\n0000004583 [system] INFO: Up\n",
+    ),
+    (
+        "Particle Device OS",
+        (
+            "[2026-02-10 21:41:58.630] 0000033386 [ncp.at] TRACE: > AT+CEREG?\n"
+            "[2026-02-10 21:41:58.640] 0000033390 [ncp.at] TRACE: < +CEREG: 2,2\n+CEREG: 2\n"
+        ),
+    ),
+    (
+        "Particle Device OS",
+        (
+            '    20.853 AT send      11 "AT+CREG=2\\r\\n"\n'
+            '    20.858 AT read OK    6 "\\r\\nOK\\r\\n"\n'
+        ),
+    ),
+    ("Mbed OS", "[DBG ][main]: starting\n[INFO][main]: connected\n"),
+    (
+        "Mbed OS",
+        (
+            "[00030546ms][INFO][CELL]: AT TX ( 7): AT+CGMR\n"
+            "[00030610ms][INFO][CELL]: AT TX ( 1): <cr>\n"
+        ),
+    ),
+    ("Arduino", "10:22:33.123 -> Starting...\n10:22:33.456 -> Temperature: 23.1\n"),
+    ("Arduino", "Initializing modem...\n[13290] ### TinyGSM Version: 0.10.9\n"),
+    ("Arduino", "ets Jun  8 2016 00:22:57\r\n\r\nrst:0x1 (POWERON_RESET),boot:0x13\r\n"),
+    ("ESP-IDF", "I (29) boot: ESP-IDF v4.4 2nd stage bootloader\nI (58) boot: chip revision: 3\n"),
+    ("Zephyr shell", "uart:~$ kernel version\nZephyr version 3.5.0\nuart:~$ \n"),
+    ("Zephyr shell", "[00:00:00.250,000] <inf> app: up\nuart:~$ help\nPlease press Tab\n"),
+    ("a table without a heading", "10:00:01.0,TX,AT+CGMR\n10:00:02.0,RX,OK\n"),
+    ("a table without a heading", "| AT+CGMR | OK |\n"),
+    ("a dump in hex", "TX: 41 54 2B 43 46 55 4E 3F 0D 0A\nRX: 4F 4B 0D 0A\n"),
+    ("a dump in hex", "00000000: 4154 2b43 4655 4e3f 0d0a  AT+CFUN?..\n"),
+    ("a dump in hex", "0000000 5441 432b 5546 3f4e 0a0d\n000000a\n"),
+    ("JSON", '{"a": 1}\n'),
+    ("JSON", '{"dir":"tx","data":"AT+CGMR"}\n'),
+    ("HTML or XML", "<!doctype html>\n<html>\n"),
+    ("binary data", "\x7fELF\x01\x02\x03" + "".join(map(chr, range(128)))),
+)
+
+
+@pytest.mark.parametrize(("name", "log"), OTHERS)
+def test_what_is_no_log_of_a_modem_is_refused_by_its_name(name: str, log: str) -> None:
+    with pytest.raises(TranscriptError, match=f"looks like {name}") as refused:
+        read_log(log.encode())
+    assert "put TX: before what was sent" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("printed", "reads"),
+    [("MC:gPIBMTE4aQ==:", "capture chunks LOG"), ("#CD:BEGIN#", "capture coredump LOG")],
+)
+def test_what_a_console_holds_is_refused_with_the_command_that_reads_it(
+    printed: str, reads: str
+) -> None:
+    log = f"uart:~$ export\nuart:~$ {printed}\nuart:~$ kernel version\nuart:~$ \n"
+    with pytest.raises(TranscriptError, match="looks like Zephyr shell") as refused:
+        read_log(log.encode())
+    assert f"`cellagent {reads}" in refused.value.hint
+
+
+def test_each_kind_that_is_refused_has_an_example() -> None:
+    unused = [kind.name for kind in FOREIGN if not any(map(kind.name.startswith, dict(OTHERS)))]
+    assert unused == []
+
+
+@pytest.mark.parametrize("log", [b"", b"\n\n", b"Hello\nworld\n", b"TX: hello\nRX: world\n"])
+def test_what_names_nothing_is_refused_with_the_shapes_that_are_read(log: bytes) -> None:
+    with pytest.raises(TranscriptError, match="no line that was sent or received"):
+        read_log(log)
+
+
+def test_a_command_in_a_form_that_is_not_known_is_refused_by_its_line() -> None:
+    with pytest.raises(TranscriptError, match="line 2 holds an AT command, but in no form"):
+        read_log(b"It began so:\n[COM3 OUT] AT+CFUN?\n[COM3 IN] OK\n")
