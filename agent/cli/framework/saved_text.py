@@ -45,7 +45,10 @@ def whole_text(source: IO[bytes], name: str) -> bytes:
     """
     text = source.read(_ENDLESS + 1)
     if len(text) > _ENDLESS:
-        raise UsageError(f"{name}: over {_ENDLESS >> 20} MiB, or without end")
+        raise UsageError(
+            f"{name}: over {_ENDLESS >> 20} MiB, or without end",
+            hint="name a file that holds the text alone",
+        )
     return b"".join(saved_text([text]))
 
 
