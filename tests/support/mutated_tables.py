@@ -82,6 +82,8 @@ def run(table: Table, tests: Path, *, sample: bool = False) -> tuple[str, list[s
     hypothesis.settings.register_profile(
         "mutated",
         database=None,
+        derandomize=True,
+        max_examples=30,
         deadline=None,
         phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
         suppress_health_check=list(hypothesis.HealthCheck),

@@ -29,6 +29,7 @@ OPENED = ("--phases", "examples,fuzzing")
 CHAINS = ("--phases", "stateful", "--max-examples", "20")
 DEVICE_CLOUD = "/v1/openapi.json"
 LEGACY_LOCATION = "^/v1/location/(?!history|anchors)"
+LOCATION = "^/v1/organizations/.*/location/"  # the very operations, at their newer addresses
 OBSERVABILITY = "/api/v0/openapi.json"
 
 
@@ -79,7 +80,8 @@ async def run(standin: StandIn, document: str, credential: str, folder: Path, *m
     ("credential", "part"),
     [
         ("api_key", ("--exclude-path-regex", "/location/(?!history|anchors)|/long-range/")),
-        ("organization_auth_token", ("--include-path-regex", "/organizations/")),
+        ("organization_auth_token", ("--include-path-regex", "/long-range/")),
+        ("organization_auth_token", ("--include-path-regex", LOCATION, *OPENED)),
         ("service_token", ("--include-path-regex", LEGACY_LOCATION)),
         ("evaluation_token", ("--include-path-regex", LEGACY_LOCATION, *OPENED)),
     ],
@@ -95,7 +97,7 @@ async def test_the_device_cloud_does_as_its_document_says(
 @pytest.mark.parametrize(
     ("credential", "part"),
     [
-        ("user_password", ()),
+        ("user_password", ("--exclude-tag", "project key")),
         ("organization_auth_token", ("--include-tag", "projects")),
         ("project_key", ("--include-tag", "project key")),
     ],
