@@ -2,6 +2,7 @@
 
 import re
 from collections import deque
+from functools import cache
 
 _TOKEN = re.compile(r"\\.|\[\^?.(?:\\.|[^\]\\])*\]|\(\?(?:<?[=!]|:)|\{[\d,]*\}|.")
 _OPTIONAL = re.compile(r"[?*]|\{0")
@@ -45,5 +46,6 @@ def _better(one: set[str], other: set[str]) -> set[str]:
     return max(one, other, key=lambda texts: min(map(_weight, texts), default=(0, 0)))
 
 
+@cache
 def _weight(text: str) -> tuple[int, int]:
     return sum(not sign.isdigit() for sign in text), len(text)

@@ -268,6 +268,11 @@ def _warm() -> None:
     for name in (*own, *_LIBRARIES):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # What is made at its first use, and is the same for each command.
+    for words in sys.modules["at.causes.table"].load().words:
+        words.search("")
+    sys.modules["at.protocol.redaction.command_redaction"].without_secrets("+")
+    sys.modules["agent.config.parse"].profile_from({}, "custom")
     gc.collect()
     gc.freeze()  # a fork copies a page that its collector touches
 
