@@ -78,6 +78,9 @@ class Subscriptions:
 class ProvisioningClient(Protocol):
     """A provisioning session, which waits for the radio to be off or on."""
 
+    is_followed: bool
+    """Whether another begins when it ends."""
+
     def mode_changed(self) -> None:
         """Look at the functional mode and the registration again."""
 

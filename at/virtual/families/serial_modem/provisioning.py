@@ -28,22 +28,27 @@ _HANDLERS = {**credentials.COMMANDS, **keys.COMMANDS}
 
 
 def provision(kit: VirtualKit, request: CommandRequest) -> Reply:
-    """#XNRFPROV: starts a session; one at a time."""
+    """#XNRFPROV: starts a session; while one is open, another that follows it."""
     if request.form is RequestForm.TEST:
         return ok("#XNRFPROV")
     if kit.session.provisioning is not None:
-        return fail()
-    if "provisioning-silent" in kit.faults:
-        return ok()
+        # Its work queue holds one item, which may be queued again while it runs.
+        kit.session.provisioning.is_followed = True
+    elif "provisioning-silent" not in kit.faults:
+        _start(kit)
+    return ok()
+
+
+def _start(kit: VirtualKit) -> None:
     session = kit.session.provisioning = _ProvisioningSession(kit)
     kit.schedule_in_session(kit.delay(_ASKS_S), session.begin)
-    return ok()
 
 
 class _ProvisioningSession:
     """One session, from the OK to its last notice."""
 
     def __init__(self, kit: VirtualKit) -> None:
+        self.is_followed = False
         self._kit = kit
         self._rounds = kit.faults.whole("provisioning-rounds") or 0
         self._after = ""
@@ -84,6 +89,8 @@ class _ProvisioningSession:
         self._then = None
         self._kit.session.provisioning = None
         self._kit.notify(f"#XNRFPROV: {status}")
+        if self.is_followed:
+            _start(self._kit)
 
     # --- commands of the service
 

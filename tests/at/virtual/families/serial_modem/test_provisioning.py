@@ -68,10 +68,16 @@ def test_a_kit_without_a_service_has_nothing_to_do() -> None:
 def test_the_host_turns_the_radio_off_and_on_as_often_as_it_is_asked_to() -> None:
     kit = online(faults=("provisioning-rounds=2",))
     assert ask(kit, "AT#XNRFPROV") == ["OK", "#XNRFPROV: 1"]
-    assert ask(kit, "AT#XNRFPROV") == ["ERROR"]  # one session at a time
     for last in ("#XNRFPROV: 1", "#XNRFPROV: 0"):
         assert ask(kit, "AT+CFUN=4") == ["OK", "#XNRFPROV: 2"]
         assert ask(kit, "AT+CFUN=1") == ["OK", last]
+
+
+def test_a_start_while_a_session_is_open_is_one_more_session_after_it() -> None:
+    kit = switched_on(firmware=SM2)
+    assert ask(kit, "AT#XNRFPROV") == ["OK", "#XNRFPROV: 2"]
+    assert [ask(kit, "AT#XNRFPROV") for _ in range(2)] == [["OK"], ["OK"]]
+    assert ask(kit, "AT+CFUN=1") == ["OK", "#XNRFPROV: 0", "#XNRFPROV: 0"]
 
 
 def test_a_kit_that_is_off_asks_for_the_network_first() -> None:
