@@ -2,7 +2,7 @@
 
 The author of a job or an answer chooses what is fetched from inside our network: an address of
 this machine, the local network or a metadata service is refused. The caller resolves a name with
-`addresses_of`, and connects to the address that was checked here.
+`addresses_of`, and connects to the addresses that were checked here.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def plain_target(url: str, *, stand_in: bool) -> Target:
     )
 
 
-def checked_address(target: Target, addresses: Sequence[str], *, stand_in: bool) -> str:
-    """Return the address to connect to: the first, if every one is public. Raises SourceRefused.
+def checked_addresses(target: Target, addresses: Sequence[str], *, stand_in: bool) -> Sequence[str]:
+    """Return the addresses to connect to, if every one is public. Raises SourceRefused.
 
     All are checked: a name with public and private addresses is an attack, not a service.
     """
@@ -125,7 +125,7 @@ def checked_address(target: Target, addresses: Sequence[str], *, stand_in: bool)
         refusal = address_refusal(text, stand_in=stand_in)
         if refusal:
             raise SourceRefused(f"{target.host} leads to {text}, {refusal}: not fetched")
-    return addresses[0]
+    return addresses
 
 
 def address_refusal(text: str, *, stand_in: bool) -> str:

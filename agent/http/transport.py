@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -96,6 +96,10 @@ class StreamedResponse:
             async for chunk in self._response.aiter_raw():
                 yield chunk
 
+    async def close(self) -> None:
+        """Give the connection back, or close it where the body was not read to its end."""
+        await self._response.aclose()
+
 
 class HttpTransport:
     """A pool of connections that every client of the process may share; close it once."""
@@ -152,16 +156,40 @@ class HttpTransport:
         *,
         headers: Mapping[str, str] | None = None,
         content: bytes | AsyncIterable[bytes] | None = None,
-        address: str = "",
+        addresses: Sequence[str] = ("",),
     ) -> AsyncIterator[StreamedResponse]:
         """Send one request and yield its answer while the body is still coming.
 
         For images and large files: the caller bounds size and whole time, and sees redirects as
-        they are. `address` is the IP address to connect to, already checked by the caller; the
-        name in `url` is still what the certificate must be for.
+        they are. `addresses` are the IP addresses to connect to, already checked by the caller, the
+        next where one takes no connection; the name in `url` is still what the certificate must be
+        for.
         """
         checked_url(url, "URL")
         given = {"user-agent": USER_AGENT, "accept-encoding": "identity", **(headers or {})}
+        for address in addresses:
+            try:
+                stream = await self._sent(method, url, given, content, address)
+                break
+            except errors.Unreachable as error:
+                is_closed = not error.sent and not isinstance(error, errors.Untrusted)
+                if not is_closed or address == addresses[-1]:
+                    raise
+        try:
+            yield stream
+        finally:
+            # Closing reads nothing more, so it needs no deadline of its own.
+            await stream.close()
+
+    async def _sent(
+        self,
+        method: str,
+        url: str,
+        given: dict[str, str],
+        content: bytes | AsyncIterable[bytes] | None,
+        address: str,
+    ) -> StreamedResponse:
+        """Send one request, to `address` where there is one, and return the beginning answer."""
         limits = self.deadlines
         silence = dict.fromkeys(("read", "write"), limits.read_s)
         extensions: dict[str, object] = {
@@ -182,11 +210,7 @@ class HttpTransport:
             # another name must not be used again.
             transport = self._opened(target.scheme == "https", name if address else "")
             response = await transport.handle_async_request(request)
-        try:
-            yield StreamedResponse(response, place, self._proxy_place)
-        finally:
-            # Closing reads nothing more, so it needs no deadline of its own.
-            await response.aclose()
+        return StreamedResponse(response, place, self._proxy_place)
 
     async def close(self) -> None:
         """Close the connections; the transport opens anew when it is used again."""

@@ -125,8 +125,8 @@ async def fetch_pgps(
     try:
         async with asyncio.timeout(deadline_s):
             found = await resolve(target.host, target.port)
-            address = download_targets.checked_address(target, found, stand_in=stand_in)
-            content = await _download(client, target, address, progress)
+            addresses = download_targets.checked_addresses(target, found, stand_in=stand_in)
+            content = await _download(client, target, addresses, progress)
     except TimeoutError as error:
         raise DeadlineExceeded(f"no whole P-GPS file within {deadline_s:g} s") from error
     file = pgps_file.parse_pgps(
@@ -142,10 +142,13 @@ async def fetch_pgps(
 
 
 async def _download(
-    client: HttpClient, target: download_targets.Target, address: str, progress: calls.Progress
+    client: HttpClient,
+    target: download_targets.Target,
+    addresses: Sequence[str],
+    progress: calls.Progress,
 ) -> bytes:
     content = bytearray()
-    async with client.transport.open("GET", target.url, address=address) as stream:
+    async with client.transport.open("GET", target.url, addresses=addresses) as stream:
         if stream.status != 200:
             what = f"{target.host} answered {stream.status} where the P-GPS file is due"
             check_available(what, stream.status, stream.headers, datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Requests to a download host: the address that was checked is the one connected to.
+"""Requests to a download host: only addresses that were checked are connected to.
 
 Redirects are checked again. The transport keeps no cookie, reads no proxy from the environment and
 knows no credential; a connection made for one name is not used for another.
@@ -15,7 +15,7 @@ from agent.errors import Unavailable, UsageError
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.http import Deadlines, HttpTransport, StreamedResponse
-from agent.http.download_targets import SourceRefused, Target, addresses_of, checked_address
+from agent.http.download_targets import SourceRefused, Target, addresses_of, checked_addresses
 from agent.http.transport import REDIRECTS
 
 MAX_DOWNLOAD_REDIRECTS = 5
@@ -62,9 +62,11 @@ class DownloadConnection:
         Raises SourceRefused, DownloadInterrupted. The body is read by `pieces`.
         """
         for _ in range(MAX_DOWNLOAD_REDIRECTS + 1):
-            address = await self._address(target)
+            addresses = await self._addresses(target)
             with _own_errors(target):
-                asked = self._transport.open("GET", target.url, headers=headers, address=address)
+                asked = self._transport.open(
+                    "GET", target.url, headers=headers, addresses=addresses
+                )
                 stream = await asked.__aenter__()
             try:
                 if stream.status not in REDIRECTS:
@@ -75,11 +77,11 @@ class DownloadConnection:
                 await asked.__aexit__(None, None, None)
         raise SourceRefused(f"{target.host} redirects more than {MAX_DOWNLOAD_REDIRECTS} times")
 
-    async def _address(self, target: Target) -> str:
+    async def _addresses(self, target: Target) -> Sequence[str]:
         if self._network.proxy:
-            return ""
+            return [""]
         addresses = await self._network.resolve(target.host, target.port)
-        return checked_address(target, addresses, stand_in=self._network.hosts.stand_in)
+        return checked_addresses(target, addresses, stand_in=self._network.hosts.stand_in)
 
     def _next(self, target: Target, location: str) -> Target:
         if not location:

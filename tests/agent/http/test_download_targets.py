@@ -9,7 +9,7 @@ from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.http.download_targets import (
     SourceRefused,
     address_refusal,
-    checked_address,
+    checked_addresses,
     is_loopback_url,
 )
 
@@ -20,18 +20,19 @@ PUBLIC = AllowedHosts(hosts=("firmware.example.com", "bundles.example.com:8443")
 def test_an_address_inside_is_refused_whatever_name_led_to_it(address: str) -> None:
     target = checked_target("https://firmware.example.com/a", PUBLIC)
     with pytest.raises(SourceRefused):
-        checked_address(target, ["93.184.215.14", address], stand_in=False)
+        checked_addresses(target, ["93.184.215.14", address], stand_in=False)
     with pytest.raises(SourceRefused):
-        checked_address(target, [address], stand_in=False)
+        checked_addresses(target, [address], stand_in=False)
 
 
 def test_a_public_address_is_taken() -> None:
     target = checked_target("https://firmware.example.com/a", PUBLIC)
-    assert checked_address(target, ["93.184.215.14", "2600::1"], stand_in=False) == "93.184.215.14"
+    both = ["93.184.215.14", "2600::1"]
+    assert checked_addresses(target, both, stand_in=False) == both
     with pytest.raises(SourceRefused):
-        checked_address(target, [], stand_in=False)
+        checked_addresses(target, [], stand_in=False)
     with pytest.raises(SourceRefused):
-        checked_address(target, ["93.184.215.14"], stand_in=True)
+        checked_addresses(target, ["93.184.215.14"], stand_in=True)
 
 
 @pytest.mark.parametrize(

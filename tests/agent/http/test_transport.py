@@ -320,8 +320,9 @@ async def test_tls_is_verified_and_an_own_ca_file_is_possible(tmp_path: Path) ->
             await get(trusting, url.replace("127.0.0.1", "localhost"))
         # The address that was checked is connected to, under the name of the URL.
         port = url.rpartition(":")[2]
+        named = f"https://files.example:{port}"
         with pytest.raises(Unreachable, match="certificate is for another name"):
-            async with trusting.open("GET", f"https://files.example:{port}", address="127.0.0.1"):
+            async with trusting.open("GET", named, addresses=["127.0.0.1"]):
                 pass
         await trusting.close()
         await wary.close()
@@ -386,7 +387,7 @@ async def test_an_address_that_was_checked_is_the_one_that_is_connected_to(
     async with serving(handler) as url:
         port = url.rpartition(":")[2]
         async with transport.open(
-            "GET", f"http://localhost:{port}/x", address="127.0.0.1"
+            "GET", f"http://localhost:{port}/x", addresses=["127.0.0.1"]
         ) as stream:
             assert b"".join([chunk async for chunk in stream.chunks()]) == b"ok"
     assert seen == [b"called"]

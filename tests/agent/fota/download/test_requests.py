@@ -9,6 +9,7 @@ from manual_clock import ManualClock
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.downloader import Downloader, DownloadRequest
+from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.download.requests import DownloadNetwork
 from agent.http.download_targets import SourceRefused
 
@@ -47,6 +48,20 @@ async def test_the_address_that_was_checked_is_the_one_connected_to(tmp_path: Pa
         await loader.close()
         assert server.requests[0]["host"] == f"localhost:{server.port}"
     assert asked == ["localhost"]
+
+
+async def test_the_next_address_is_tried_where_one_takes_no_connection(tmp_path: Path) -> None:
+    async def two(host: str, port: int) -> list[str]:
+        return ["::1", "127.0.0.1"]  # a service that listens on IPv4 alone
+
+    async with file_server(CONTENT) as server:
+        loader = Downloader(DownloadNetwork(STAND_IN, resolve=two), clock=ManualClock())
+        target = checked_target(f"http://localhost:{server.port}/a", STAND_IN)
+        done = await loader.fetch(wanted(server, tmp_path, target=target))
+        assert done.size_bytes == len(CONTENT)
+    with pytest.raises(DownloadInterrupted, match=r"localhost:\d+ \(127\.0\.0\.1\): nothing"):
+        await loader.probe_size(target)
+    await loader.close()
 
 
 async def test_a_name_that_leads_inside_is_not_connected_to(tmp_path: Path) -> None:
