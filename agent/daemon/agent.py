@@ -46,7 +46,7 @@ from agent.errors import AgentError, UsageError
 from agent.http import HttpClient
 from agent.outbox.delivery_loop import Delivery, Sender
 from agent.outbox.delivery_requests import ServiceSender
-from agent.outbox.items import unnamed
+from agent.outbox.items import COUNTS, unnamed
 from agent.outbox.outbox import Outbox, since_boot
 from agent.tasks import cancel_and_wait, first_of
 from agent.wiring.chunks_by_kit import ChunksByKit
@@ -413,7 +413,7 @@ class OutboxDelivery:
             waiting=totals.waiting,
             parked=totals.parked,
             bytes=totals.bytes,
-            counts=totals.counts,
+            counts=dict.fromkeys(COUNTS, 0) | totals.counts,
             oldest=datetime.fromisoformat(oldest[0].captured) if oldest else None,
         )
         failing = [

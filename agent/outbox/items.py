@@ -206,6 +206,12 @@ class ListedItem(msgspec.Struct, frozen=True):
     """Why it is parked; None while it waits."""
 
 
+COUNTS = (
+    *("delivered", "duplicates", "expired", "dropped"),
+    *("refused", "salvaged", "unreadable", "damaged_files"),
+)
+
+
 class OutboxTotals(msgspec.Struct, frozen=True):
     """How full the outbox is, and what has become of all items it ever accepted."""
 
@@ -214,4 +220,4 @@ class OutboxTotals(msgspec.Struct, frozen=True):
     bytes: int
     """Of all bodies."""
     counts: dict[str, int]
-    """delivered, duplicates, expired, dropped, refused, salvaged, unreadable, damaged_files."""
+    """By the names in COUNTS; none where nothing came to it yet."""

@@ -127,6 +127,8 @@ async def test_the_metrics_say_what_became_of_the_outbox(tmp_path: Path, cloud):
         await agent.until_status(lambda status: status["outbox"]["counts"].get("delivered") == 1)
         told = metrics(port)
     assert 'cellagent_fact{concern="outbox",fact="delivered",kit=""} 1.0' in told
+    # From the beginning: of a count that appears with its first value nobody sees the rise.
+    assert 'cellagent_fact{concern="outbox",fact="unreadable",kit=""} 0.0' in told
     assert 'cellagent_well{concern="link",kit="kit"} 0.0' in told
 
 
