@@ -39,9 +39,11 @@ class UploadSource:
 
 @contextmanager
 def file_source(path: Path, *, compress: bool = False) -> Iterator[UploadSource]:
-    """Open `path`; with `compress` a gzipped copy of it. Raises AgentError."""
+    """Open `path`; with `compress` a gzipped copy of it. Raises AgentError, so if it is empty."""
     try:
         with path.open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                raise errors.UsageError(f"{path} is empty: did its build end?")
             if not compress:
                 yield _source(file, sent_name(path), gzipped=False)
                 return

@@ -32,6 +32,13 @@ async def test_a_file_of_a_build_is_uploaded(online, tmp_path):
     assert code == 2
 
 
+async def test_an_empty_file_is_not_uploaded(online, report):
+    report.write_bytes(b"")
+    for more in ([], ["--gzip"]):
+        code, (told,), _ = await cellagent(*BUG_REPORT, str(report), *more)
+        assert (code, told["error"]["message"]) == (2, f"{report} is empty: did its build end?")
+
+
 @pytest.mark.contract("O5.3", "O5.6")
 async def test_a_file_that_is_there_is_not_sent_again_unless_asked_to(online, report):
     _, (first,), _ = await cellagent(*BUG_REPORT, str(report))
