@@ -53,6 +53,14 @@ async def _status(session: Session) -> int:
 
 
 async def _watch(session: Session) -> int:
+    from agent.cli.framework.signals import reader_left
+    from agent.tasks import first_of
+
+    await first_of(_show_changes(session), reader_left())
+    return 0
+
+
+async def _show_changes(session: Session) -> None:
     from agent.daemon.control.client import open_request
     from agent.daemon.control.protocol import StatusAnswer, WatchRequest
     from agent.daemon.control.socket import control_socket_of

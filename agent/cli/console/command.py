@@ -89,6 +89,8 @@ class _ConsoleOptions:
 async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptions) -> None:
     from agent.cli.console.sinks import FileSink, device_identity, outbox_sink
     from agent.cli.console.sources import AgentSource, ConsoleSource, PortSource, TypedLines
+    from agent.cli.framework.signals import reader_left
+    from agent.tasks import first_of
     from agent.wiring.forwarding import StoreThenShow
 
     kit = session.kit
@@ -124,7 +126,7 @@ async def _console(session: Session, window: ConsoleWindow, given: _ConsoleOptio
             _note_unused_options(window.note, given)
         try:
             async with asyncio.timeout(given.seconds):
-                await source.run()
+                await first_of(source.run(), reader_left())
         except TimeoutError:
             pass
         finally:

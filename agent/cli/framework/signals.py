@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -57,6 +58,22 @@ async def cancel_on_signal(work: Coroutine[None, None, int | None]) -> int | Non
         if not received:
             raise
         return 128 + received[0]
+
+
+async def reader_left() -> None:
+    """Wait until nobody reads standard output any more. Raises BrokenPipeError; never, of no pipe.
+
+    For a command that may write nothing for long: only a write would tell.
+    """
+    loop, output, left = asyncio.get_running_loop(), sys.stdout.fileno(), asyncio.Event()
+    if sys.platform != "win32" and stat.S_ISFIFO(os.fstat(output).st_mode):
+        loop.add_reader(output, left.set)
+    try:
+        await left.wait()
+        raise BrokenPipeError
+    finally:
+        with suppress(NotImplementedError):
+            loop.remove_reader(output)
 
 
 @contextmanager

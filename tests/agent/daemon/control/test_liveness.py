@@ -95,6 +95,27 @@ async def test_a_window_says_that_the_agent_is_stopped_and_that_it_answers_again
         await shown.until("answers again")
 
 
+@pytest.mark.parametrize("words", [("status", "--watch", "--json"), ("console", "--json")])
+async def test_a_command_ends_as_soon_as_its_reader_has_gone(
+    agent: RunningAgent, words: tuple[str, ...]
+) -> None:
+    reads, writes = os.pipe()
+    command = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent", *words),
+        env={**os.environ, **agent.environment},
+        stdout=writes,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(writes)
+    if words[0] == "console":  # nothing is printed until the kit says something
+        assert command.stderr is not None
+        await command.stderr.readuntil(b"Ctrl-C ends")
+    else:
+        await asyncio.to_thread(os.read, reads, 1)
+    os.close(reads)
+    assert await asyncio.wait_for(command.wait(), PATIENCE_S) == 0
+
+
 async def test_who_borrows_the_modem_is_told_why_it_answers_no_more(agent: RunningAgent) -> None:
     borrower = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "agent", "modem", "term"),
