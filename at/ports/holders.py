@@ -122,7 +122,8 @@ def _way_out(holder: str) -> str:
         return "close that program"
     if process[1] == str(os.getpid()):
         return "the port was opened under another of its names: name it once"
-    return f"close that program: `kill {process[1]}` ends it"
+    # It may be a station, whose run of a tray has more ports than this one.
+    return f"wait until it is done, or close that program: `kill {process[1]}` ends all its work"
 
 
 def holder_of(device: str, proc: Path = Path("/proc")) -> str:
