@@ -146,6 +146,7 @@ def _config(app: ASGIApp, cloud: Cloud) -> connections.ServerConfig:
     return connections.ServerConfig(
         app,
         tls=lambda: _next_context(cloud),
+        clock=cloud.clock,
         log_config=None,
         backlog=connections.ACCEPTED_AT_ONCE,
         lifespan="off",

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from agent.standin.clock import Clock
 from agent.standin.jwt import private_pem
 
 _OTHER_HOST = "elsewhere.invalid"
@@ -71,13 +73,17 @@ _RESERVE = 4 * ACCEPTED_AT_ONCE + 32
 
 
 class ServerConfig(uvicorn.Config):
-    """The settings of uvicorn; `tls` returns the TLS settings of a new connection, if any."""
+    """The settings of uvicorn; `tls` returns the TLS settings of a new connection, if any.
+
+    The answers say the time of `clock`, by which tokens and Retry-After are.
+    """
 
     def __init__(
-        self, app: ASGIApp, tls: Callable[[], ssl.SSLContext | None], **settings: Any
+        self, app: ASGIApp, tls: Callable[[], ssl.SSLContext | None], clock: Clock, **settings: Any
     ) -> None:
-        super().__init__(app, http=Connection, **settings)
+        super().__init__(app, http=Connection, date_header=False, **settings)
         self.tls = tls
+        self.clock = clock
 
 
 class Server(uvicorn.Server):
@@ -101,11 +107,8 @@ class Server(uvicorn.Server):
         yield
 
     async def main_loop(self) -> None:
-        """Renew the date of the answers each second."""
-        while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await self._ending.wait()
+        """Serve until the end is called for."""
+        await self._ending.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         """Listen no more, and wait for the answers in progress; `force_exit` ends the wait."""
@@ -171,6 +174,9 @@ class Connection(H11Protocol):
         """Record the activity, and handle what the client sent."""
         self.last_activity_s = time.monotonic()
         if self._early is None:
+            now_s = cast("ServerConfig", self.config).clock.time()
+            date = formatdate(now_s, usegmt=True).encode()
+            self.server_state.default_headers = [(b"date", date)]
             super().data_received(data)
         else:
             self._early += data

@@ -252,10 +252,13 @@ async def test_every_form_of_retry_after(standin: StandIn, form: str, header: st
 
 
 async def test_retry_after_may_be_a_date_of_the_stand_in_s_clock(standin: StandIn) -> None:
+    standin.clock.advance(86400)
     standin.clock.freeze()
     set_faults(standin.cloud, ["too-many-requests=date:90"])
-    until = parsedate_to_datetime((await get(standin)).headers["Retry-After"])
+    headers = (await get(standin)).headers
+    until, said = (parsedate_to_datetime(headers[name]) for name in ("Retry-After", "Date"))
     assert 88 < (until - standin.clock.now()).total_seconds() <= 90
+    assert (until - said).total_seconds() == 90, "a client reckons from the Date of the answer"
 
 
 async def test_pages_arrays_and_redirects(standin: StandIn) -> None:

@@ -49,7 +49,7 @@ async def test_a_token_of_a_key_that_was_just_registered_is_not_refused_for_its_
     standin: StandIn, tmp_path: Path
 ) -> None:
     tray = Tray(tmp_path)
-    standin.clock.advance(7200)  # beyond the life of its tokens
+    set_faults(standin.cloud, ["server-error=401*9@GET /v1/devices/*"])
     async with station_of(standin, tmp_path) as station:
         outcomes = [(await provision(station, tray, 1))[0] for _ in range(2)]
     for outcome in outcomes:
