@@ -47,7 +47,10 @@ class FolderUnusable(AgentError):
         if nearest == state_dir():
             hint = "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written"
             first = next(one for one in within if os.access(one, os.F_OK))
-            if _is_closed_by_its_owner(first):
+            if _is_read_only(first):
+                shown = shlex.join(["findmnt", "-T", str(first)])
+                hint = f"`{shown}` shows it: mount it to be written; or {hint}"
+            elif _is_closed_by_its_owner(first):
                 hint = f"`{shlex.join(['chmod', 'u+rwx', str(first)])}`; or {hint}"
             if "CELLAGENT_STATE_DIR" in os.environ:
                 hint += "; `unset CELLAGENT_STATE_DIR` returns to the usual one"
@@ -57,8 +60,12 @@ class FolderUnusable(AgentError):
 def _is_closed_by_its_owner(folder: Path) -> bool:
     if sys.platform == "win32" or not folder.is_dir() or _writable(folder):
         return False
-    is_own = folder.stat().st_uid == os.getuid()
-    return is_own and not os.statvfs(folder).f_flag & os.ST_RDONLY
+    return folder.stat().st_uid == os.getuid()
+
+
+def _is_read_only(folder: Path) -> bool:
+    """Return whether nobody may write there, as on a disk that failed."""
+    return sys.platform != "win32" and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
 def _writable(folder: Path) -> bool:
@@ -189,6 +196,8 @@ def make_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise FolderUnusable(f"{folder} is no folder", folder)
     if not _writable(folder):
+        if _is_read_only(folder):
+            raise FolderUnusable(f"the file system of {folder} is read-only", folder)
         raise FolderUnusable(f"this user may not write to the folder {folder}", folder)
 
 

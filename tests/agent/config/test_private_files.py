@@ -4,8 +4,10 @@ import errno
 import json
 import os
 import stat
+import sys
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_line import cellagent
@@ -71,6 +73,18 @@ def test_a_folder_that_may_not_be_written_to_is_named(
     monkeypatch.setattr(os, "access", lambda *_: False)  # root, in CI, may write anywhere
     with pytest.raises(FolderUnusable, match="may not write"):
         make_private_folder(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="reads statvfs")
+def test_a_disk_that_became_read_only_is_not_put_down_to_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("CELLAGENT_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(os, "access", lambda _path, mode: mode == os.F_OK)
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_RDONLY))
+    with pytest.raises(FolderUnusable, match=f"the file system of {tmp_path} is read") as raised:
+        make_private_folder(tmp_path)
+    assert raised.value.hint.startswith(f"`findmnt -T {tmp_path}` shows it: mount it to be")
 
 
 @pytest.mark.parametrize("words", [("outbox", "list"), ("status",), ("reload",)], ids=" ".join)
