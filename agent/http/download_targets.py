@@ -115,7 +115,9 @@ def plain_target(url: str, *, stand_in: bool) -> Target:
 
 
 def checked_addresses(target: Target, addresses: Sequence[str], *, stand_in: bool) -> Sequence[str]:
-    """Return the addresses to connect to, if every one is public. Raises SourceRefused.
+    """Return the addresses to try: the first of IPv6 and of IPv4, in their order.
+
+    Raises SourceRefused where any is not public.
 
     All are checked: a name with public and private addresses is an attack, not a service.
     """
@@ -125,7 +127,10 @@ def checked_addresses(target: Target, addresses: Sequence[str], *, stand_in: boo
         refusal = address_refusal(text, stand_in=stand_in)
         if refusal:
             raise SourceRefused(f"{target.host} leads to {text}, {refusal}: not fetched")
-    return addresses
+    first: dict[bool, str] = {}
+    for text in addresses:
+        first.setdefault(":" in text, text)
+    return list(first.values())
 
 
 def address_refusal(text: str, *, stand_in: bool) -> str:

@@ -27,8 +27,9 @@ def test_an_address_inside_is_refused_whatever_name_led_to_it(address: str) -> N
 
 def test_a_public_address_is_taken() -> None:
     target = checked_target("https://firmware.example.com/a", PUBLIC)
-    both = ["93.184.215.14", "2600::1"]
-    assert checked_addresses(target, both, stand_in=False) == both
+    found = ["2600::1", "2600::2", "93.184.215.14", "93.184.215.15"]
+    tried = checked_addresses(target, found, stand_in=False)
+    assert tried == ["2600::1", "93.184.215.14"], "no time for all of a large host"
     with pytest.raises(SourceRefused):
         checked_addresses(target, [], stand_in=False)
     with pytest.raises(SourceRefused):
