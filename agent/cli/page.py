@@ -65,15 +65,19 @@ def served_page(
     running: RunningBench | None = None,
     *,
     control: bool = False,
+    chosen_by: str = "--page",
 ) -> AbstractAsyncContextManager[ServedPage]:
-    """Return what serves the page while it is entered; `running` is the bench of this process."""
+    """Return what serves the page while it is entered; `running` is the bench of this process.
+
+    `chosen_by` is the option, or the command, that names another address.
+    """
     from agent.cli.provision.bench_options import ledger_of
     from agent.page.server import serving
     from agent.page.views import Subject
 
     read = partial(ledger_of, configuration)
     subject = Subject(configuration.name, read, running, control)
-    return serving(settings, configuration.state_dir, subject)
+    return serving(settings, configuration.state_dir, subject, chosen_by)
 
 
 @contextlib.asynccontextmanager
@@ -120,7 +124,7 @@ async def _page(session: Session, configuration: Configuration, settings: PageSe
     if link := await _link_of(control_socket_of(*of_profile)) or bench:
         show_link(session, link, bench=bench)
         return
-    async with served_page(configuration, settings) as page:
+    async with served_page(configuration, settings, chosen_by="--listen") as page:
         show_link(session, page.link())
         if not sys.stdin.isatty():
             await asyncio.Event().wait()

@@ -129,7 +129,12 @@ class _PageBeside:
 
     async def _open(self, configuration: Configuration, settings: PageSettings) -> None:
         if settings.listen:
-            page = await self._stack.enter_async_context(served_page(configuration, settings))
+            # A reload, which has no such option, takes over the address of the profile alone.
+            of_profile = "cellagent config set page.listen"
+            serves = served_page(
+                configuration, settings, chosen_by=of_profile if self._listen is None else "--page"
+            )
+            page = await self._stack.enter_async_context(serves)
             self._agent.page_link = page.link
             _log.info("the page is at %s; a link to it: `cellagent page`", page.url)
 

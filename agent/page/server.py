@@ -146,11 +146,12 @@ class ServedPage:
 
 @contextlib.asynccontextmanager
 async def serving(
-    settings: PageSettings, state_dir: Path, subject: Subject
+    settings: PageSettings, state_dir: Path, subject: Subject, chosen_by: str
 ) -> AsyncIterator[ServedPage]:
     """Serve the page of a profile's agent and bench until the block ends.
 
-    Raises UsageError where the address cannot be listened on, RefusedByRule, ConfigError.
+    `chosen_by` is the option, or the command, that names another address. Raises UsageError where
+    this one cannot be listened on, RefusedByRule, ConfigError.
     """
     host, port = host_and_port(settings.listen, "page.listen")
     names = _certificate_names(settings)
@@ -160,7 +161,7 @@ async def serving(
             hint="listen on 127.0.0.1, or `cellagent config set page.certificate_file FILE`",
         )
     require_certificate(settings)
-    listening = _listen(host, port)
+    listening = _listen(host, port, chosen_by)
     with contextlib.closing(listening):
         port = listening.getsockname()[1]
         scheme = "https" if names else "http"
@@ -322,7 +323,7 @@ def _config(app: Guard, settings: PageSettings) -> uvicorn.Config:
     )
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, chosen_by: str) -> socket.socket:
     """Return a listening socket. Raises UsageError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # IPPROTO_TCP is explicit: without it asyncio does not take an accepted connection for TCP.
@@ -336,7 +337,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.close()
         raise UsageError(
             f"the page cannot be served at {host}:{port}: {error.strerror}",
-            hint="`--page 127.0.0.1:0` takes a free port",
+            hint=f"`{chosen_by} 127.0.0.1:0` takes a free port",
         ) from error
     return listening
 

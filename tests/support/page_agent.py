@@ -97,7 +97,7 @@ async def page_of(
 ) -> AsyncIterator[ServedPage]:
     """Serve the page of that agent, and of a bench whose ledger is in the same folder."""
     subject = Subject("lab", partial(ledger_in, state_dir, writes=False), running, control)
-    async with serving(settings, state_dir, subject) as page:
+    async with serving(settings, state_dir, subject, "--page") as page:
         yield page
 
 

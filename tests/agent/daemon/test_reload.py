@@ -104,6 +104,27 @@ async def test_a_profile_that_names_no_kit_any_more_is_refused_with_a_way_out(
     assert "Traceback" not in line
 
 
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [
+        (("reload",), "config set page.listen 127.0.0.1:0 --profile bench"),
+        (("page",), "page --listen 127.0.0.1:0"),
+    ],
+)
+async def test_the_way_out_of_a_taken_place_of_the_page_can_be_pasted(
+    tmp_path: Path, cloud, words: tuple[str, ...], way: str
+):
+    pytest.importorskip("starlette", reason="pip install 'cellagent[page]'")
+    kits = {"kit": kit_keys(tmp_path)}
+    where = write_profile(tmp_path, cloud, kits)
+    async with agent_on(where) as agent:
+        with taken_port() as taken:
+            page = f'[profiles.bench.page]\nlisten = "127.0.0.1:{taken}"\n'
+            write_profile(tmp_path, cloud, kits, page)
+            refused = await agent.run(*words)
+        assert (refused.code, f"`cellagent {way}`" in refused.err) == (2, True), refused.err
+
+
 async def test_a_reload_that_is_refused_for_its_folder_keeps_the_kits(tmp_path: Path, cloud):
     where = write_profile(tmp_path, cloud, {"kit": kit_keys(tmp_path)})
     async with agent_on(where) as agent:
