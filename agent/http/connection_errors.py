@@ -22,6 +22,11 @@ _PROXY = (
     "the proxy is hosts.proxy of the profile: `cellagent config unset hosts.proxy` goes without"
 )
 
+_LOG_IN = (
+    "it wants a user and a password, or others: `cellagent config set hosts.proxy URL`, which has "
+    "them as http://USER:PASSWORD@HOST:PORT"
+)
+
 
 @contextmanager
 def own_errors(place: str, proxy: str = "") -> Iterator[None]:
@@ -88,8 +93,10 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
                 sent=False,
             )
     if isinstance(error, httpx.ProxyError):
+        wants_user = str(error).startswith("407 ")
+        hint = f"{_LOG_IN}; {_PROXY}" if wants_user else _PROXY
         return errors.Unreachable(
-            f"the proxy {proxy} does not connect to {place}: {error}", hint=_PROXY, sent=False
+            f"the proxy {proxy} does not connect to {place}: {error}", hint=hint, sent=False
         )
     far, way = (f"the proxy {proxy}", f" on the way to {place}") if proxy else (place, "")
     for cause in causes:

@@ -223,8 +223,11 @@ async def test_a_proxy_is_named_where_it_is_what_fails() -> None:
         await get(lost, "https://api.example")
     async with serving(answering(b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n")) as url:
         wary = HttpTransport(proxy=url)
-        with pytest.raises(Unreachable, match=r"does not connect to api\.example:443: 407 Who"):
+        with pytest.raises(
+            Unreachable, match=r"does not connect to api\.example:443: 407 Who"
+        ) as unknown:
             await get(wary, "https://api.example")
+        assert unknown.value.hint.startswith("it wants a user and a password, or others: `cellage")
         await wary.close()
 
 
