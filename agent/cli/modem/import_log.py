@@ -24,11 +24,13 @@ def command(session: Session, log: str, output: str | None, keep_identity: bool)
     becomes a made-up one that still decodes.
     """
     from agent.config.private_files import new_private
+    from agent.observability.coredumps.recognise import refuse_compressed
     from at.transcripts.importer import import_log
     from at.transcripts.transcript import format_transcript, read_session
 
     with nullcontext(sys.stdin.buffer) if log == "-" else Path(log).open("rb") as source:
         data = read_session(source)
+    refuse_compressed(data, source.name)
     imported = import_log(data, keep_identity=keep_identity)
     steps = len(imported.transcript.steps)
     text = format_transcript(imported.transcript)

@@ -42,9 +42,11 @@ async def command(session: Session, log: str | None) -> None:
     thing to do.
     """
     if log is not None:
+        from agent.observability.coredumps.recognise import refuse_compressed
         from at.causes.diagnosis import causes_of_log
 
         with _opened(log) as file:
+            refuse_compressed(file.peek(), log)
             causes, origin = causes_of_log(file), "standard input" if log == "-" else log
     else:
         from at.causes.live import causes_of_modem

@@ -16,6 +16,8 @@ _COMPRESSED = {
     b"\xfd7zXZ\0": "xz -d",
     b"\x04\x22\x4d\x18": "lz4 -d",
     b"BZh": "bzip2 -d",
+    _ZIP: "unzip",
+    b"7z\xbc\xaf\x27\x1c": "7z x",
 }
 """First bytes -> the command that decompresses the file."""
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import subprocess
 import sys
+import zipfile
 
+import pytest
 from signed_tokens import IDENTITY, OTHER, attest
 
 from agent.config.write import set_value
@@ -36,6 +41,23 @@ def test_a_captured_file_is_decoded_as_its_bytes_on_standard_input_are(tmp_path)
     for encoding in ("utf-8-sig", "utf-16"):  # of Notepad, of PowerShell
         saved = capture.read_text().encode(encoding)
         assert cellagent("modem", "decode", stdin=saved).stdout == done.stdout
+
+
+@pytest.mark.parametrize("verb", ["decode", "import", "why"])
+def test_a_packed_log_is_refused_with_what_unpacks_it(verb, tmp_path):
+    log = b"AT+CFUN?\r\n+CFUN: 1\r\nOK\r\n"
+    with zipfile.ZipFile(tmp_path / "log.zip", "w") as file:
+        file.writestr("log.txt", log)
+    packed = {
+        "gunzip": gzip.compress(log),
+        "xz -d": lzma.compress(log),
+        "bzip2 -d": bz2.compress(log),
+        "unzip": (tmp_path / "log.zip").read_bytes(),
+    }
+    for program, data in packed.items():
+        done = cellagent("modem", verb, "-", stdin=data)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert f"undo that first: {program}".encode() in done.stderr
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
