@@ -1,7 +1,7 @@
 """Takes what was sent and received out of the dumps in hex of a kit's own log. Pure.
 
-Zephyr's log has them where firmware dumps what goes over a port, as Serial Modem and the drivers of
-modems do.
+Zephyr's log and that of ESP-IDF have them where firmware dumps what goes over a port, as Serial
+Modem and the drivers of modems do.
 """
 
 import re
@@ -13,6 +13,11 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 """The line above a dump, which says its direction as the firmware sees it."""
+_LABELLED_ROW = re.compile(
+    r"(?P<head>(?:.*\s)?[EWIDV] \(\d+\) )(?:(?P<out>uart-tx)|uart-rx): 0x[0-9a-f]+ {3}",
+    re.IGNORECASE,
+)
+"""How esp_modem begins each row: with the direction, and no line above it."""
 _ROW = re.compile(r"(?:.*\s)?\s{2}(?P<bytes>(?:[0-9a-f]{2} {1,2}){1,16}) *\|.*", re.IGNORECASE)
 
 
@@ -25,12 +30,16 @@ def without_dumps(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, st
     begin = 0
     dumped = bytearray()
     for number, line in numbered:
-        if label and (row := _ROW.fullmatch(line)):
+        row = _ROW.fullmatch(line)
+        own = _LABELLED_ROW.match(line) if row else None
+        if row and label and (own is None or own["out"] == label["out"]):
             dumped += bytes.fromhex(row["bytes"])
             continue
         yield from _marked(label, begin, dumped)
         dumped.clear()
-        label, begin = _LABEL.fullmatch(line), number
+        label, begin = own or _LABEL.fullmatch(line), number
+        if row and own:
+            dumped += bytes.fromhex(row["bytes"])
         if label is None:
             yield number, line
     yield from _marked(label, begin, dumped)

@@ -129,6 +129,11 @@ SHAPES = (
         _whole(rf"(?:{_PROMPT}|(?=slm AT))(?P<text>.*)"),
         Rest.RECEIVED,
     ),
+    Shape(
+        "command_lib: Token: {AT+X}",
+        _whole(r"(?:Token: \{|Response: )(?P<text>AT.*?)\}?"),
+        _whole(r"(?:Token: \{|Response: )(?P<text>.*?)\}?"),
+    ),
     Shape("发→◇AT / 收←◆OK", _whole(r"发→◇(?P<text>.*?)□?"), _whole(r"收←◆(?P<text>.*)")),
     Shape(
         "--> 'AT<CR>'",
@@ -161,7 +166,10 @@ LEADS = (
     re.compile(rf"(?:{_PROMPT}\s*)+(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),
     # Python's logging: the level, the name of the logger.
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
-    re.compile(r"[EWIDV] \((?P<millis>\d{1,10})\) (?=[\w.-]+: \[?[TR]X\b)"),  # of an ESP32
+    re.compile(  # of an ESP32
+        r"[EWIDV] \((?P<millis>\d{1,10})\) (?:(?=[\w.-]+: \[?[TR]X\b|[<>] )|command_lib: )"
+    ),
+    re.compile(r"(?:DEBUG +- |D: |PYTEST: )+(?:DEVICE|DEBUG:[\w.]+:#): ?"),  # twister's
     re.compile(r"(?:\[[\w./:-]+\]|[\w./-]+:|USART\d?|UART\d?)\s+(?=\[?[TR]X\b)"),
     # The port.
     re.compile(r"(?P<bracket>\[)?(?:/dev/[\w./-]+|COM\d{1,3})(?(bracket)\]):?\s+(?=\S)"),
@@ -201,7 +209,9 @@ FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*)\s*")
 """What a forum, an issue or a terminal sets around a log: no line of it."""
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
 SPELT_END = re.compile(
-    r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+", re.IGNORECASE
+    r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+"
+    r"|(?-i:^(?:(?:CR)+LF)+|(?:(?:CR)+LF)+(?=$|[+%#]|AT|OK|ERROR))",  # RealTerm's
+    re.IGNORECASE,
 )
 GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
 """A final result whose line end was lost before the next command; a program's print before it."""

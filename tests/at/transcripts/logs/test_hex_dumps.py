@@ -73,3 +73,25 @@ def test_what_is_no_dump_stays(lines: list[str]) -> None:
     kept = [line for _, line in without_dumps(enumerate(lines))]
     assert [line for line in kept if line == "OK"] == [line for line in lines if line == "OK"]
     assert len(kept) <= len(lines)
+
+
+def test_a_dump_of_esp_modem_says_its_direction_in_each_row() -> None:
+    rows = (
+        ("38820", "tx", "41 54 2b 43 45 52 45 47  3f 0d", "AT+CEREG?."),
+        ("39120", "rx", "0d 0a 2b 43 45 52 45 47  3a 20 30 2c 33 0d 0a 0d", "..+CEREG: 0,3..."),
+        ("39120", "rx", "0a 4f 4b 0d 0a", ".OK.."),
+        ("39200", "tx", "41 54 0d", "AT."),
+        ("39220", "rx", "0d 0a 4f 4b 0d 0a", "..OK.."),
+    )
+    log = "I (312) uart: queue free spaces: 256\n" + "".join(
+        f"\x1b[0;32mD ({at}) uart-{way}: 0x3f419c18   {pairs:<49} |{text}|\x1b[0m\n"
+        for at, way, pairs, text in rows
+    )
+    lines = [line for line in read_log(log.encode()).lines if line.side is not Side.LOG]
+    assert [(line.side, line.text, line.at_s) for line in lines] == [
+        (SENT, "AT+CEREG?", 38.82),
+        (RECEIVED, "+CEREG: 0,3", 39.12),
+        (RECEIVED, "OK", 39.12),
+        (SENT, "AT", 39.2),
+        (RECEIVED, "OK", 39.22),
+    ]

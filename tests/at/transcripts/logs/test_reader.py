@@ -129,6 +129,16 @@ MARKED = {
     ),
     "a word in Chinese": log_of("[10:00:01.250]发→◇{}□", "[10:00:01.500]收←◆{}"),
     "columns between pipes": log_of("18.957|main|app|I|TX: {}␊", "18.960|main|app|I|RX: {}␊"),
+    "RealTerm's marks": log_of("{}CR", "CRLF{}CRLF").replace("CR\n", "CRCRLF\n"),
+    "esp_modem": log_of(
+        "V (1234) command_lib: Token: {{{}}}", "V (1250) command_lib: Token: {{{}}}\n"
+    ),
+    "twister": log_of("D: DEVICE: {}", "D: DEVICE: {}"),
+    "twister's shell": log_of("DEBUG   - DEVICE: uart:~$ at {}", "DEBUG   - DEVICE: {}"),
+    "twister's harness": log_of(
+        "DEBUG   - PYTEST: DEBUG:twister_harness.device.device_adapter:#: uart:~$ at {}",
+        "DEBUG   - PYTEST: DEBUG:twister_harness.device.device_adapter:#: {}",
+    ),
     "an ESP32 that is the host": log_of("I (1234) modem: TX: {}", "I (1250) modem: RX: {}"),
     "defmt": log_of("0.125000 DEBUG > {}", "0.250000 DEBUG < {}"),
     "a UART's name": log_of("UART1 TX: {}", "UART1 RX: {}"),
