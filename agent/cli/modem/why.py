@@ -18,7 +18,7 @@ from agent.cli.framework.terminal import show_progress, waiting, wrapped
 from at.transport.base import labelled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
 
     from _typeshed import WriteableBuffer
 
@@ -33,7 +33,7 @@ _COMMAND = re.compile(r"`[^`]+`")
 
 @agent_command("cellagent modem why --port /dev/ttyACM0")
 @click.argument("log", metavar="[LOG|-]", type=FILE_OR_INPUT, required=False)
-async def command(session: Session, log: str | None) -> None:
+def command(session: Session, log: str | None) -> Coroutine[None, None, None] | None:
     """Say why the kit is not on the network, or does not do what was asked of it.
 
     Without LOG the kit is asked: that changes no setting and takes up to 15 seconds. With LOG a
@@ -41,18 +41,27 @@ async def command(session: Session, log: str | None) -> None:
     opened. Causes come best first: each says how sure it is, the line that it rests on, and one
     thing to do.
     """
-    if log is not None:
-        from agent.observability.coredumps.recognise import refuse_compressed
-        from at.causes.diagnosis import causes_of_log
+    if log is None:
+        return _ask(session)
+    # Without an event loop, in which a signal would wait for the one who writes into a pipe.
+    from agent.observability.coredumps.recognise import refuse_compressed
+    from at.causes.diagnosis import causes_of_log
 
-        with _opened(log) as file:
-            refuse_compressed(file.peek(), log)
-            causes, origin = causes_of_log(file), "standard input" if log == "-" else log
-    else:
-        from at.causes.live import causes_of_modem
+    with _opened(log) as file:
+        refuse_compressed(file.peek(), log)
+        _tell(causes_of_log(file), "standard input" if log == "-" else log, session)
+    return None
 
-        async with session.modem() as modem, waiting("asking the modem what it does", session):
-            causes, origin = await causes_of_modem(modem), modem.name
+
+async def _ask(session: Session) -> None:
+    from at.causes.live import causes_of_modem
+
+    async with session.modem() as modem, waiting("asking the modem what it does", session):
+        causes, origin = await causes_of_modem(modem), modem.name
+    _tell(causes, origin, session)
+
+
+def _tell(causes: Sequence[Cause], origin: str, session: Session) -> None:
     if session.json:
         emit({"causes": as_objects(causes, session)})
     else:

@@ -150,3 +150,18 @@ async def test_a_command_that_is_stopped_half_way_puts_back_what_it_raised(numbe
     assert b"AT+CEREG=5\r" in kit_end.received
     kit.receive(b"AT+CEREG?\rAT+CMEE?\r", now=2.0)
     assert kit.data_to_send().split() == [b"+CEREG:", b"1,3", b"OK", b"+CMEE:", b"0", b"OK"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such pipes")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, -15), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_wait_for_who_writes_the_log(number: int, code: int) -> None:
+    call = [sys.executable, "-m", "agent", "modem", "why", "-"]
+    with subprocess.Popen(
+        call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as reading:
+        assert reading.stdin
+        # It reads once a pipe that holds more than a pipe does was taken from.
+        reading.stdin.write(b"AT\nOK\n" * 40000)
+        reading.stdin.flush()
+        reading.send_signal(number)
+        assert reading.wait(30) == code
