@@ -40,6 +40,8 @@ class Payloads:
         self.phase = Phase.COMMANDS
         self._before_message: str | None = None
         """What stands before the message that follows, a log's stamp perhaps; None: none does."""
+        self._lines: int | None = None
+        """How many of a message that was read have come: a text has line ends of its own."""
         self._command = b""
         """The command whose message may come back as an echo, up to its final result."""
 
@@ -90,9 +92,17 @@ class Payloads:
             return line
         if announced := _ANNOUNCES_MESSAGE.search(text):
             self._before_message = _any_digits(text[: announced.start()])
+            self._lines = 0 if announced[0].upper().startswith("+CMG") else None
         elif self._is_message(text):
-            stamp, self._before_message = self._before_message or "", None
-            return _without_message(line, text[len(stamp) :])
+            message = text[len(self._before_message or "") :].strip()
+            is_pdu = self._lines == 0 and _HEX.fullmatch(message.encode("latin-1"))
+            if self._lines is None or is_pdu:
+                self._before_message = None
+            else:
+                self._lines += 1
+                if self._lines > 1 and name_before_colon(message):
+                    return line  # a notice
+            return _without_message(line, message)
         elif self._command and not name and self._may_be_echo(line):
             return _without_message(line, text)
         return line

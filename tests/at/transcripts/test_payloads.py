@@ -212,3 +212,23 @@ def test_a_session_of_any_bytes_loses_none_unless_a_payload_or_secret_is_named(
     for direction in (SENT, RECEIVED):
         data = b"".join(data for way, data in session if way is direction)
         assert b"".join(s.data for s in steps if s.direction is direction) == data
+
+
+@pytest.mark.parametrize("stamp", [b"", b"[10:00:00.5] "])
+def test_no_line_of_a_message_that_was_read_is_recorded(stamp: bytes) -> None:
+    lines = (
+        b'+CMGL: 1,"REC READ","12",,"25/01/01,10:00:00+04"',
+        *(b"Your code:", CANARY, b"good for " + CANARY),
+        b"+CSCON: 1",
+        CANARY,
+        b'+CMGL: 2,"REC READ","12",,"25/01/01,10:00:00+04"',
+        CANARY,
+        b"OK",
+        b"+CSCON: 0",
+    )
+    answer = b"".join(stamp + line + b"\r\n" for line in lines)
+    steps = recorded((SENT, b'AT+CMGL="ALL"\r'), (RECEIVED, answer))
+    received = b"".join(step.data for step in steps)
+    assert CANARY not in received
+    assert received.count(b"{redacted:message}") == 2  # and what looks like hex keeps its shape
+    assert received.count(b"+CSCON") == 2
