@@ -45,6 +45,9 @@ _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
 """What stands in each line with a command, an answer, a notice or a result."""
 _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 """A part of a sentence, before a command."""
+_SEARCHED = 500
+"""Characters that are searched for words at once: some patterns take the square of them."""
+_PIECES = re.compile(rf".{{1,{_SEARCHED}}}(?:\s|$)|.{{1,{_SEARCHED}}}")
 _CONNECTION = frozenset({"+CGATT", "+CGACT"})
 _KEY_COMMANDS = frozenset(
     {
@@ -257,10 +260,11 @@ class Evidence:
     # --- facts
 
     def _search_words(self, line: str) -> None:
-        for words in self._table.words.of(line):
-            if match := words.search(line):
-                told = _told(words, match)
-                self._facts.note(words.fact.replace("{}", str(told)), told)
+        for piece in _PIECES.findall(line) if len(line) > _SEARCHED else [line]:
+            for words in self._table.words.of(piece):
+                if match := words.search(piece):
+                    told = _told(words, match)
+                    self._facts.note(words.fact.replace("{}", str(told)), told)
 
     def _set_all(self, name: str, values: Mapping[str, object]) -> None:
         if name == "%XBANDLOCK":

@@ -149,7 +149,8 @@ def _failures(common: Mapping[str, str], kinds: Iterable[_Failure]) -> Iterator[
         unless = common["unless"]
         if not kind.get("server"):
             unless += f"|{_word(common['servers'])}"
-        line = f"^(?!.*(?:{unless})).*(?:{failed}.*{about}|{about}.*{failed})"
+        both = f"(?=.*{failed})(?=.*{about})"  # else each of many words might be the first one
+        line = f"^(?!.*(?:{unless})){both}.*(?:{failed}.*{about}|{about}.*{failed})"
         words = kind["says"], kind["next"], "the words of the log"
         yield _row(kind["cause"], "possible", [{LINE: line}], *words, kind["until"])
 

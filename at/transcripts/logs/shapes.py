@@ -210,7 +210,7 @@ FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*)\s*")
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
 SPELT_END = re.compile(
     r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+"
-    r"|(?-i:^(?:(?:CR)+LF)+|(?:(?:CR)+LF)+(?=$|[+%#]|AT|OK|ERROR))",  # RealTerm's
+    r"|(?-i:^(?:(?:CR)+LF)+|(?<!CR)(?:(?:CR)+LF)+(?=$|[+%#]|AT|OK|ERROR))",  # RealTerm's
     re.IGNORECASE,
 )
 GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")

@@ -286,3 +286,11 @@ def test_a_list_of_forbidden_networks_that_was_emptied_forbids_none() -> None:
     emptied = f'AT+CRSM=214,28539,0,0,12,"{"F" * 24}"\n+CRSM: 144,0,""\nOK\n'
     assert "plmn-forbidden" in {one.cause for one in causes_of_log(filled.encode())}
     assert "plmn-forbidden" not in {one.cause for one in causes_of_log((filled + emptied).encode())}
+
+
+@pytest.mark.parametrize("words", ["error fail ", "no response to ", "certificate verif ", "CR"])
+def test_a_long_line_of_words_takes_no_more_than_its_length(words: str) -> None:
+    """By the square of its length, or the cube, these would take hours."""
+    line = words * (16_000 // len(words))
+    log = f"AT\nOK\n{line}+CME ERROR: 10 \n" + f"{line}\n" * 20
+    assert causes_of_log(log.encode())[0].cause == "sim-missing"
