@@ -108,6 +108,9 @@ SHAPES = (
     Shape("modem >> / modem <<", _after(_TOOL + ">>"), _after(_TOOL + "<<")),
     Shape("modem << / modem >>", _after(_TOOL + "<<"), _after(_TOOL + ">>")),
     Shape("AT> / AT<", _after("AT>(?!>)"), _after("AT<(?!<)")),
+    Shape(
+        "AT -> / AT <-", _after("AT ->"), _after("AT <-"), _whole(r"└─ (?P<text>.*)"), Rest.BY_LOOK
+    ),
     Shape("b'AT\\r'", rest=Rest.LITERALS),
     Shape("TX: / RX:", _word(OUT), _word(IN)),
     Shape("Host: / Modem:", _word(_over(_HOST, _MODEM)), _word(_over(_MODEM, _HOST))),
