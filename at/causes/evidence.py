@@ -45,6 +45,11 @@ _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
 """What stands in each line with a command, an answer, a notice or a result."""
 _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 """A part of a sentence, before a command."""
+_NEXT_EXCHANGE = re.compile(
+    r"(?:(?<=\bOK)|(?<=\bERROR)|(?<=ERROR: \d)|(?<=ERROR: \d\d)|(?<=ERROR: \d\d\d))\s+"
+    r"(?=[^\"]{0,40}?AT[+%#]|\w+:~\$)"
+)
+"""What is left of the line end before a command where a forum or a mail lost them all."""
 _SEARCHED = 500
 """Characters that are searched for words at once: some patterns take the square of them."""
 _PIECES = re.compile(rf".{{1,{_SEARCHED}}}(?:\s|$)|.{{1,{_SEARCHED}}}")
@@ -86,7 +91,13 @@ class Evidence:
         for offset, (shown, line) in enumerate(lines):
             self._facts.line, self._facts.number = shown.strip(), number + offset
             self._facts.order += 1
-            self._read(line, whole if offset == 0 else line)
+            exchanges = _NEXT_EXCHANGE.split(line)
+            if len(exchanges) == 1:
+                self._read(line, whole if offset == 0 else line)
+                continue
+            for exchange in exchanges:
+                self._facts.line = exchange
+                self._read(exchange, exchange)
 
     def facts(self) -> Mapping[str, Fact]:
         """Return the facts of what was added so far, with those that follow from several."""
