@@ -130,6 +130,7 @@ MARKED = {
     "a word in Chinese": log_of("[10:00:01.250]发→◇{}□", "[10:00:01.500]收←◆{}"),
     "columns between pipes": log_of("18.957|main|app|I|TX: {}␊", "18.960|main|app|I|RX: {}␊"),
     "nrf-modem": log_of("1.25 TRACE AT -> {}", "1.5 TRACE AT <- {}"),
+    "levels, then arrows": log_of("DEBUG   -> {}", "DEBUG   <- {}"),
     "RealTerm's marks": log_of("{}CR", "CRLF{}CRLF").replace("CR\n", "CRCRLF\n"),
     "esp_modem": log_of(
         "V (1234) command_lib: Token: {{{}}}", "V (1250) command_lib: Token: {{{}}}\n"
