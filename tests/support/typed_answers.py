@@ -104,7 +104,7 @@ ANSWERS: dict[str, tuple[str, ...]] = {
     "AT%CMNG=1": (f'%CMNG: 7,0,"{_SHA}"', f'%CMNG: 16842753,1,"{_SHA}"'),
     "AT%CMNG=2,7,0": (f'%CMNG: 7,0,"{_SHA}","abc"',),
     "AT#XSMVER": ('#XSMVER: "v2.0.0","3.4.0","custom"',),
-    "AT#XSLMVER": ('#XSLMVER: "3.1.1","3.1.1"',),
+    "AT#XSLMVER": ('#XSLMVER: "3.1.1","3.1.0"',),
     "AT#XUUID": (f"#XUUID: {_UUID}",),
     "AT#XMODEMRESET": ("#XMODEMRESET: 0",),
     "AT#XFOTA=7": ("#XFOTA: 2621440,2621440",),

@@ -45,6 +45,17 @@ class SerialModemVersion(Record, frozen=True):
         return f"Serial Modem {self.git_describe} (SDK {self.ncs}{customer})"
 
 
+class OldSerialModemVersion(Record, frozen=True):
+    """Answer of #XSLMVER: the SDK, the modem library, and the customer's own version.
+
+    The first firmwares told a bare number alone: "#XSLMVER: 1.2".
+    """
+
+    ncs: str
+    libmodem: str | None = None
+    customer: str | None = None
+
+
 class ModemResetResult(Record, frozen=True):
     """Answer of #XMODEMRESET: `step` 0 is success; the modem is then in functional mode 0."""
 
@@ -77,8 +88,15 @@ class ReadSerialModemVersion(Command[SerialModemVersion], frozen=True):
 
 
 @at_command("AT#XSLMVER")
-class ReadOldSerialModemVersion(ReadSerialModemVersion, frozen=True):
-    """AT#XSLMVER, the name before the firmware was renamed."""
+class ReadOldSerialModemVersion(Command[OldSerialModemVersion], frozen=True):
+    """AT#XSLMVER: the firmware before it was renamed, which was released with the SDK."""
+
+    def read(self, fields: Fields) -> OldSerialModemVersion:
+        """Return the version, in either form."""
+        if not fields.peek().quoted:
+            return OldSerialModemVersion(fields.text("ncs"))
+        texts = fields.quoted("ncs"), fields.quoted("libmodem")
+        return OldSerialModemVersion(*texts, fields.optional_quoted("customer"))
 
 
 @at_command("AT#XUUID")

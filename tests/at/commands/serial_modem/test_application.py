@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from answers import assert_fields, notice_of, notice_value, value_of
 
-from at.commands.serial_modem.application import SerialModemVersion
+from at.commands.serial_modem.application import (
+    OldSerialModemVersion,
+    ReadOldSerialModemVersion,
+    SerialModemVersion,
+)
 from at.protocol.notices import Malformed
 
 
@@ -54,3 +58,20 @@ def test_a_malformed_notice_is_refused_whole(line):
 )
 def test_the_generation_is_that_of_the_tag(text, major):
     assert SerialModemVersion(text, "3.4.0").major == major
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ("1.2", OldSerialModemVersion("1.2")),
+        (
+            '"2.5.2","2.5.0-lte-5ccd2d4dd54c"',
+            OldSerialModemVersion("2.5.2", "2.5.0-lte-5ccd2d4dd54c"),
+        ),
+        ('"3.0.1","3.0.1","kit 7"', OldSerialModemVersion("3.0.1", "3.0.1", "kit 7")),
+    ],
+)
+def test_the_firmware_of_before_the_new_name_tells_its_sdk(
+    answer: str, version: OldSerialModemVersion
+) -> None:
+    assert ReadOldSerialModemVersion().parse([f"#XSLMVER: {answer}"]) == version
