@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from agent.errors import AgentError
+from agent.errors import AgentError, UsageError
 from agent.redact import redact
 from agent.testing.virtual_source import VirtualSource
 from at.virtual.radio_world import Coordinates
@@ -84,6 +84,11 @@ class Kit:
 
     def move_to(self, latitude: float, longitude: float) -> None:
         """Carry it to a place, in degrees: it hears the cells of that place."""
+        if not (abs(latitude) <= 90 and abs(longitude) <= 180):
+            raise UsageError(
+                f"no place on Earth: latitude {latitude}, longitude {longitude}",
+                hint="degrees, such as `kit.move_to(59.9, 10.7)`",
+            )
 
         def moved(kit: VirtualKit) -> None:
             kit.position_hook = Coordinates(latitude, longitude)

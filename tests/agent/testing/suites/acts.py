@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import serial
 
+from agent.errors import UsageError
 from at.virtual.options import OptionError
 
 
@@ -42,6 +43,9 @@ def test_a_fault(kit, modem_sync):
 
 def test_a_place(kit, modem_sync):
     before = modem_sync.execute("AT+CESQ").lines
+    with pytest.raises(UsageError, match="no place on Earth"):
+        kit.move_to(10.7, 599)
+    assert modem_sync.execute("AT+CESQ").lines == before
     kit.move_to(59.9, 10.7)
     kit.notify("+CEREG: 2")
     assert modem_sync.notice("+CEREG") == "+CEREG: 2"
