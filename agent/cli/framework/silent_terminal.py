@@ -15,8 +15,9 @@ def typed_secret(prompt: str) -> str:
     """Ask for a secret at the terminal; Ctrl-D is no answer, ""."""
     import getpass
 
-    with ended_by_ctrl_c(), silent_terminal(lines=True), contextlib.suppress(EOFError):
-        return getpass.getpass(printable(prompt))
+    prompt = printable(prompt)
+    with ended_by_ctrl_c(), silent_terminal(prompt), contextlib.suppress(EOFError):
+        return getpass.getpass(prompt)
     return ""
 
 
@@ -26,12 +27,12 @@ def in_foreground() -> bool:
 
 
 @contextlib.contextmanager
-def silent_terminal(*, lines: bool) -> Iterator[None]:
+def silent_terminal(prompt: str = "") -> Iterator[None]:
     """Have the terminal of standard input not show what is typed; give it back in the end.
 
-    Without `lines` it gives each character at once. Shells differ in the modes that they leave a
-    terminal with once Ctrl-Z stopped a job, and when it goes on: it is given back before, and taken
-    again after.
+    Without a `prompt`, which is shown again with `fg`, it gives each character at once.
+    Shells differ in the modes that they leave a terminal with once Ctrl-Z stopped a job, and when
+    it goes on: it is given back before, and taken again after.
     """
     if sys.platform == "win32":
         yield
@@ -42,7 +43,7 @@ def silent_terminal(*, lines: bool) -> Iterator[None]:
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     silent = termios.tcgetattr(terminal)
-    silent[3] &= ~(termios.ECHO if lines else termios.ECHO | termios.ICANON)
+    silent[3] &= ~(termios.ECHO if prompt else termios.ECHO | termios.ICANON)
 
     def stop(*_: object) -> None:
         with contextlib.suppress(termios.error):
@@ -51,6 +52,8 @@ def silent_terminal(*, lines: bool) -> Iterator[None]:
         signal.raise_signal(signal.SIGTSTP)  # without a shell that could go on with us: nothing
         signal.signal(signal.SIGTSTP, stop)
         take()
+        with contextlib.suppress(OSError):  # the terminal was closed
+            os.write(terminal, prompt.encode())
 
     def take(*_: object) -> None:
         with contextlib.suppress(termios.error, OSError):  # the terminal was closed

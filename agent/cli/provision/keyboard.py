@@ -27,7 +27,7 @@ class Keyboard:
 
     def __enter__(self) -> Keyboard:
         self._restore = (
-            silent_terminal(lines=False)  # the table stands there
+            silent_terminal()  # the table stands there
             if self.reads and self._is_terminal
             else contextlib.nullcontext()
         )

@@ -75,6 +75,7 @@ def test_a_secret_is_not_shown_after_a_stop_and_the_shell_has_its_terminal(typis
     stopped, _, ended = typist.screen.partition(b"goes on")
     assert b" echo " in stopped
     assert b" echo " in ended
+    assert b"api_key: " in ended
     secrets = private_text(str(secrets_file(config_file())))
     assert ('"hidden"' in secrets, "cut" in secrets) == (True, False)
 
