@@ -21,7 +21,7 @@ class VirtualSource(KitSource):
     def __init__(self, wish: KitWish, entry: KitEntry, thread: LoopThread) -> None:
         super().__init__(thread)
         # Of another model, what the entry says of its own does not hold.
-        if wish.model and wish.model != entry.model:
+        if wish.model and wish.model.lower() != entry.model.lower():
             entry = KitEntry(model=wish.model)
         options = VirtualOptions(
             model=entry.model,

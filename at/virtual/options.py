@@ -93,7 +93,7 @@ class VirtualOptions:
             return self._of_serial_modem(named[1]).completed()
         # A firmware's name implies the chip, where no chip is named.
         implied = next((name for name in ("nrf9160", MODULE) if name in self.firmware), "nrf9161")
-        name = self.model or implied
+        name = self.model.lower() or implied  # nRF9160 is Nordic's own spelling
         _check_choice("model", name, MODELS)
         is_module = name == MODULE
         dialect = self.dialect or (MODULE if is_module else DIALECTS[0])

@@ -15,7 +15,7 @@ def test_where_it_comes_from(modem_sync, record_property):
     print("it is", modem_sync.execute("AT+CGMM").lines[0])
 
 
-@pytest.mark.kit(source="virtual", model="nrf9160")
+@pytest.mark.kit(source="virtual", model="nRF9160")
 def test_named_by_a_mark(modem_sync):
     assert modem_sync.execute("AT+CGMM").lines == ("nRF9160-SICA",)
 """

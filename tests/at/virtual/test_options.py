@@ -50,6 +50,7 @@ def test_an_option_that_no_kit_has_is_refused(wrong: dict[str, str]) -> None:
     [
         ({}, "nrf9161", "mfw_nrf91x1_2.0.4"),
         ({"firmware": "mfw_nrf9160_1.3.5"}, "nrf9160", "mfw_nrf9160_1.3.5"),
+        ({"model": "nRF9160"}, "nrf9160", "mfw_nrf9160_1.3.7"),
         ({"model": "nrf9151", "firmware": "2.0.2"}, "nrf9151", "mfw_nrf91x1_2.0.2"),
     ],
 )
