@@ -3,7 +3,7 @@
 import contextlib
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from agent.cli.framework.command import OfflineGroup, emit, note, say
+from agent.cli.framework.command import OfflineGroup, completing, emit, note, say
 from agent.cli.framework.session import Session
 from agent.config.temporary_folder import temporary_folder
 from agent.config.urls import host_and_port, is_loopback
@@ -58,6 +58,12 @@ def write_standin_profile(name: str, ready: dict[str, Any], *, file: Path | None
     )
 
 
+def _faults() -> Iterable[str]:
+    from agent.standin.fault_kinds import FAULTS
+
+    return FAULTS
+
+
 @click.group(cls=OfflineGroup, name="cloud")
 def command() -> None:
     """Simulate both services, on loopback: no account, no internet."""
@@ -94,6 +100,7 @@ def command() -> None:
     "faults",
     multiple=True,
     metavar="NAME[=ARG][*TIMES][@ROUTE]",
+    shell_complete=completing(_faults),
     help="Inject faults from the start, such as `latency=2@/v1/*`; `--fault help` explains them.",
 )
 @click.option(

@@ -7,7 +7,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from functools import partial
 from typing import Any, ClassVar, TextIO
 
@@ -30,22 +30,27 @@ _OBJECTS = 2000
 """A command that lasts so long collects garbage after so many new objects, as Python 3.14 does."""
 
 
-def complete_profile(_ctx: click.Context, _of: click.Parameter, typed: str) -> list[str]:
-    """Return the names of profiles that begin so."""
+def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    """Return what a shell asks for the words that go on from what is typed: those of `names`."""
+    return lambda _ctx, _of, typed: [name for name in names() if name.startswith(typed)]
+
+
+def _profiles() -> list[str]:
     from agent.config.load import profile_names, read_config
     from agent.config.paths import config_file
 
-    return [name for name in profile_names(read_config(config_file())) if name.startswith(typed)]
+    return profile_names(read_config(config_file()))
 
 
-def complete_key(_ctx: click.Context, _of: click.Parameter, typed: str) -> list[str]:
-    """Return the keys of a profile, and the secrets, that begin so."""
+def _keys() -> list[str]:
     from agent.config.parse import all_keys
     from agent.config.secrets import SECRETS
 
-    return [name for name in [*all_keys(), *SECRETS] if name.startswith(typed)]
+    return [*all_keys(), *SECRETS]
 
 
+complete_profile = completing(_profiles)
+complete_key = completing(_keys)
 _common = partial(click.Option, expose_value=False, callback=_store)
 
 

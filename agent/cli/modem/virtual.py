@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent.cli.framework.command import OfflineCommand, agent_command, emit, emit_or_say, say
+from agent.cli.framework.command import (
+    OfflineCommand,
+    agent_command,
+    completing,
+    emit,
+    emit_or_say,
+    say,
+)
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import UsageError
-from at.virtual.options import OptionError, VirtualOptions
+from at.virtual.options import MODELS, OptionError, VirtualOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agent.cli.framework.session import Session
     from at.virtual.kit import VirtualKit
 
@@ -59,6 +68,12 @@ def _port_further(address: str, distance: int) -> str:
     return f"{host}:{int(port) + distance}" if colon and further else address
 
 
+def _faults() -> Iterable[str]:
+    from at.virtual.faults import FAULTS
+
+    return FAULTS
+
+
 @agent_command("cellagent modem virtual --pty /tmp/kit -- picocom /tmp/kit", OfflineCommand)
 @click.option("--pty", metavar="PATH", help="Serve on a terminal; PATH becomes a link to it.")
 @click.option("--tcp", metavar="HOST:PORT", help="Serve on TCP; port 0 takes any that is free.")
@@ -66,7 +81,11 @@ def _port_further(address: str, distance: int) -> str:
 @click.option("--companion", metavar="PATH", help="A terminal for an ESP-AT that scans Wi-Fi.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines connect.")
 @click.option(
-    "--model", default="", metavar="MODEL", help="nrf9160, nrf9161 (usual), nrf9151 or nrf93m1."
+    "--model",
+    default="",
+    metavar="MODEL",
+    shell_complete=completing(lambda: MODELS),
+    help="nrf9160, nrf9161 (usual), nrf9151 or nrf93m1.",
 )
 @click.option(
     "--firmware", default="", metavar="V", help="1.3.7, mfw_nrf9160_1.3.7, serial-modem-2.0.0."
@@ -78,7 +97,14 @@ def _port_further(address: str, distance: int) -> str:
 @click.option("--uuid", default="", metavar="UUID", help="The device's; else made from the IMEI.")
 @click.option("--dialect", default="", metavar="NAME", help="The docs list them by model.")
 @click.option("--terminator", default="cr", metavar="NAME", help="cr (usual), lf, crlf or null.")
-@click.option("--fault", "faults", multiple=True, metavar="NAME[=ARG]", help="help lists them.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME[=ARG]",
+    shell_complete=completing(_faults),
+    help="help lists them.",
+)
 @click.option("--state", metavar="FILE", help="Keep the kit's flash in FILE (0600).")
 @click.option(
     "--identity-key",

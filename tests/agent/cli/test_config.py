@@ -124,9 +124,12 @@ async def test_a_mistyped_command_is_answered_with_the_nearest(typed: str, meant
         ("cellagent ports --profile s", 3, ["standin"]),
         ("cellagent config unset kit.ba", 3, ["kit.baud"]),
         ("cellagent config set api", 3, ["api_key"]),
+        ("cellagent modem virtual --model nrf91", 4, ["nrf9160", "nrf9161", "nrf9151"]),
+        ("cellagent modem virtual --fault sim-p", 4, ["sim-pin", "sim-puk"]),
+        ("cellagent cloud serve --fault tls", 4, ["tls-wrong-certificate"]),
     ],
 )
-async def test_profiles_and_keys_are_completed(
+async def test_names_that_are_known_are_completed(
     private_home: Path, line: str, word: int, found: list[str]
 ) -> None:
     await cellagent("config", "set", "kit.baud", "1000000", "--profile", "lab")
