@@ -34,6 +34,10 @@ _PRIVATE_KEY = re.compile(
 )
 # A chunk of observability data, which may hold a core dump: Serial Modem leaves it out, too.
 _CHUNK = re.compile(r"\bMC:[A-Za-z0-9+/]{4,}={0,2}(:?)")
+# A Wi-Fi network's name and password, which its shell takes in any order, by options or places.
+_WIFI = re.compile(
+    r"\b(wifi (?:connect|cred add|ap enable)|wifi_cred add) +(?=[\"'-]|\S+ +[0-9])[^\r\n\0]+"
+)
 
 _SIGN = re.compile("[+%#]")
 _LINE_ENDS = "\r\n\0"
@@ -96,6 +100,8 @@ def without_secrets_as_it_stands(text: str) -> str:
         text = _FETCHED.sub(_without_queries, text)
     if "MC:" in text:
         text = _CHUNK.sub(r"MC:{redacted:chunk}\1", text)
+    if "wifi" in text:
+        text = _WIFI.sub(r"\1 {redacted:password}", text)
     match = _names().search(text) if _SIGN.search(text) else None
     if match is None:
         return _without_damaged(text)
