@@ -49,7 +49,7 @@ def command(
         runs = Listing(ledger, RunRecord, RecordFilter()).every()
         made = report(runs, since=since, by=by if by != "reason" else None)
     if session.json:
-        emit(made.to_json())
+        emit(made.to_json() | {"by": by})
     elif made.total.boards or made.failures:
         _show(made, failures_alone=by == "reason")
     elif since is not None:

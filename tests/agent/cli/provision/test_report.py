@@ -36,6 +36,8 @@ def test_a_slot_without_a_name_is_the_place_or_the_port() -> None:
 def test_failures_alone_and_a_period_without_a_run() -> None:
     alone = completed("provision", "report", "--by", "reason").stdout.splitlines()
     assert [line.split()[0] for line in alone if line] == ["failed", "no-answer", "old-firmware"]
+    made = json.loads(completed("provision", "report", "--by", "reason", "--json").stdout)
+    assert (made["by"], made["groups"]) == ("reason", [])
     assert "no run is recorded since" in completed("provision", "report", "--since", "1h").stderr
 
 
