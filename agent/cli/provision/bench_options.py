@@ -373,8 +373,9 @@ def _ca_chain(file: str) -> str:
         return ""
     path = Path(file).expanduser()
     try:
-        # The line ends count: the modem's digest is over the exact bytes.
-        chain = read_plain(path, "the CA chain").decode("ascii")
+        # The modem's digest is over the exact bytes: with line ends of one kind, a chain that an
+        # editor or a checkout on Windows saved is the same one.
+        chain = read_plain(path, "the CA chain").decode("ascii").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"the CA chain {path} is no PEM text") from error
     if "PRIVATE KEY" in chain:

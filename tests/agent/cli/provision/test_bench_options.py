@@ -182,6 +182,17 @@ async def test_a_claim_says_that_the_service_knows_no_key_yet(
     assert "the service gets no key" in done.err
 
 
+async def test_a_chain_that_was_saved_with_other_line_ends_is_the_same(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as kits:
+        done = await run(*ports(kits))
+        (tmp_path / "chain.pem").write_bytes(CA_CHAIN.replace("\n", "\r\n").encode())
+        again = await run(*ports(kits))
+    assert [done.lines[0]["outcome"], again.lines[0]["outcome"]] == ["done", "unchanged"]
+
+
 async def test_a_bench_without_a_service_needs_nothing_of_one(
     standin: StandIn, tmp_path: Path
 ) -> None:
