@@ -170,6 +170,7 @@ def work_order(
     """Return what is recorded with each run: what was said, else what the profile says."""
     from agent.provisioning.ledger import WorkOrder
 
+    f"{operator}{lot}{product}".encode()  # refused here, and not by the ledger at each board
     section = settings.profile.provisioning
     return WorkOrder(
         operator,

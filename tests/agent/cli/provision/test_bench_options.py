@@ -193,6 +193,16 @@ async def test_a_chain_that_was_saved_with_other_line_ends_is_the_same(
     assert [done.lines[0]["outcome"], again.lines[0]["outcome"]] == ["done", "unchanged"]
 
 
+async def test_a_lot_that_is_no_text_is_named_before_a_board_is_touched(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray_profile(standin, tmp_path)
+    with tray(tmp_path, 1) as kits:
+        refused = await run(*ports(kits), "--lot", "caf\udce9")
+    assert refused.code == 2, refused.out
+    assert "is no text in UTF-8" in refused.lines[0]["error"]["message"]
+
+
 async def test_a_bench_without_a_service_needs_nothing_of_one(
     standin: StandIn, tmp_path: Path
 ) -> None:
