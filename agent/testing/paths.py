@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     import pytest
 
 TRANSCRIPT = "session.transcript"
-_UNFIT = re.compile(r"[^\w.\[\]=,+-]+")
+_UNFIT = re.compile(r"[^\w.\[\]=,+-]")
 
 
 def transcript_of(item: pytest.Item) -> Path:
@@ -31,8 +32,9 @@ def folder_of(item: pytest.Item) -> Path | None:
 
 
 def file_name(nodeid: str) -> str:
-    """Return a test's id, or the end of it, as the name of a file."""
-    return _UNFIT.sub("_", nodeid.replace("::", "."))
+    """Return a test's id, or the end of it, as the name of a file of its own."""
+    # As in URLs: two tests never have one file, though their parameters are AT#XPING and AT%XPING.
+    return _UNFIT.sub(lambda unfit: quote(unfit[0], safe=""), nodeid.replace("::", "."))
 
 
 def clear(folder: Path) -> None:

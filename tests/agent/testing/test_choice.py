@@ -132,6 +132,24 @@ def test_each_mode_records_and_replays_as_the_table_of_the_page_says(
         assert is_ours is (name in recorded), name
 
 
+ALIKE = """
+import pytest
+
+
+@pytest.mark.parametrize("command", ["AT+CGMM", "AT%XTEMP?", "AT#XTEMP?"])
+def test_it(modem_sync, command):
+    modem_sync.execute(command)
+"""
+
+
+def test_tests_that_differ_in_signs_alone_have_recordings_of_their_own(
+    project: UserProject,
+) -> None:
+    project.write("test_it.py", ALIKE)
+    assert "3 passed" in project.run("--cellagent-kit=record")
+    assert "3 passed" in project.run("--cellagent-kit=replay")
+
+
 def test_a_transcript_by_hand_is_not_recorded_over(project: UserProject) -> None:
     test = "import pytest\n@pytest.mark.kit(source='replay')\n" + OF_MODES.split("\n\n")[1]
     project.write("test_it.py", test)
