@@ -494,6 +494,19 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
             until_text(driver, "EMM 15")
 
 
+async def test_who_reads_the_page_in_the_dark_prints_it_in_black(
+    agent: FakeAgent, tmp_path: Path, driver: WebDriver
+) -> None:
+    def printed(page: ServedPage) -> str:
+        enter(driver, page)
+        driver.execute_script("document.documentElement.dataset.theme = 'dark'")
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        return str(driver.execute_script("return getComputedStyle(document.body).color"))
+
+    async with page_of(tmp_path) as page:
+        assert await looked(printed, page) == "rgb(20, 24, 28)"
+
+
 async def test_a_chart_is_saved_as_a_picture(
     agent: FakeAgent, tmp_path: Path, driver: WebDriver
 ) -> None:
