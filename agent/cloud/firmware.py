@@ -11,6 +11,7 @@ from typing import ClassVar
 import msgspec
 
 from agent.call import Call, Request, Response, Scheme
+from agent.cloud.conventions import missing
 from agent.errors import BadAnswer, UsageError
 
 # In the manifest of a bundle, as the service documents it.
@@ -99,3 +100,7 @@ class CreateJob(Call[str]):
     def parse(self, response: Response) -> str:
         """Return the id of the job."""
         return response.decode(_Created).job_id
+
+    def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
+        """Return where devices are listed."""
+        return missing(status)
