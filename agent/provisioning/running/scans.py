@@ -131,6 +131,8 @@ class Scans:
         """Return why a label is not taken, "" where it is."""
         if not text.isprintable():
             return "no label: it holds what cannot be printed"
+        if "\ufffd" in text:  # in place of bytes: other labels would read the same
+            return "no label: the scanner sends no UTF-8"
         if len(text) > LONGEST_LABEL:
             return f"no label: it is longer than {LONGEST_LABEL} characters"
         if self._pattern is not None and not self._pattern.fullmatch(text):

@@ -169,6 +169,7 @@ def test_a_board_that_comes_does_not_change_whose_label_is_awaited() -> None:
         ("L1234x", "no label"),
         ("Z9", "no slot of this tray"),
         ("L\x1b[2J", "cannot be printed"),
+        ("caf\ufffd", "no UTF-8"),
         ("L" * 65, "longer than 64"),
     ],
 )
