@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
+
+from agent.page.server import ServedPage
 
 PATIENCE_S = 60.0
 _PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
@@ -83,6 +86,19 @@ def person(driver: WebDriver) -> Iterator[None]:
     finally:
         driver.switch_to.window(before)
         driver.browser.remove_user_context(context)
+
+
+async def looked(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do what blocks in a thread: the page is served by this loop."""
+    return await asyncio.to_thread(work, *arguments)
+
+
+def enter(driver: WebDriver, page: ServedPage, path: str = "/kits") -> None:
+    """Open a link, then a view; forget what was logged before."""
+    resize(driver, 1280)
+    driver.get(page.link())
+    driver.get(page.url + path)
+    driver.get_log("browser")
 
 
 def resize(driver: WebDriver, width: int, height: int = 900) -> None:

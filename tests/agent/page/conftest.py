@@ -1,11 +1,14 @@
-"""One browser for all tests of a worker, and in it a person of its own for each."""
+"""One browser for all tests of a worker, in it a person of its own for each, and an agent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from browsers import browser, person
+from page_agent import FakeAgent
+from page_kits import six
 from selenium.webdriver.chrome.webdriver import WebDriver
 
 
@@ -27,3 +30,13 @@ def driver(chromium: WebDriver) -> Iterator[WebDriver]:
     """Return a browser that nobody has used."""
     with person(chromium):
         yield chromium
+
+
+@pytest.fixture
+async def agent(tmp_path: Path) -> AsyncIterator[FakeAgent]:
+    """Return an agent that has six kits."""
+    running = FakeAgent(tmp_path)
+    running.tell(six())
+    await running.start()
+    yield running
+    await running.stop()

@@ -8,11 +8,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,7 +21,9 @@ from browsers import (
     assert_nothing_wider,
     browser,
     complaints,
+    enter,
     first_paint,
+    looked,
     needs_axe,
     needs_chromium,
     prefer,
@@ -35,6 +35,7 @@ from browsers import (
 from page_agent import FakeAgent, page_of
 from page_bench import morning
 from page_fleet import fleet
+from page_kits import many
 from PIL import Image
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.keys import Keys
@@ -43,100 +44,11 @@ from statuses import NOW, kit, status
 
 from agent.config.profile import PageSettings
 from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK
-from agent.daemon.snapshot import (
-    AgentStatus,
-    Cell,
-    ConsoleStatus,
-    Crash,
-    FotaStatus,
-    KitStatus,
-    LastPosition,
-    LikelyCause,
-    LocationStatus,
-    Place,
-    Reading,
-    State,
-)
+from agent.daemon.snapshot import KitStatus, Reading, State
 from agent.page.feed import AgentFeed
 from agent.page.server import ServedPage
 
 pytestmark = [needs_chromium, pytest.mark.timeout(300)]
-HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\x1b[31m\u202e"
-CAUSE = LikelyCause(
-    "emm-15",
-    "certain",
-    "The network denies registration: no suitable cells in tracking area (EMM 15).",
-    '+CEREG: 3,"0901","02024721",7,0,15',
-    "Ask the SIM's provider whether LTE-M is in its plan here.",
-)
-
-
-def heard(name: str, level: int, **link: Any) -> KitStatus:
-    """Return a kit with an hour of readings around a level, a cell and a position."""
-    history = [
-        Reading(
-            NOW - timedelta(minutes=minute),
-            rsrp_dbm=level + (minute * 7) % 5,
-            snr_db=(level + 110) / 2 + minute % 3,
-            supply_mv=3710,
-            temperature_c=24,
-        )
-        for minute in range(50, -1, -1)
-    ]
-    cell = Cell(plmn="00101", phys_cell_id=247, earfcn=6400, band=20)
-    facts = {"model": "nRF9161", "firmware": "mfw_nrf91x1_2.0.4", "registration": 1, **link}
-    one = kit(name, reading=history[-1], history=history, cell=cell, **facts)
-    place = one.concern(LocationStatus)
-    at = NOW - timedelta(minutes=9)
-    place.position = LastPosition(at.isoformat(), "Wi-Fi", 63.42, 10.39, 22, None, 0, 7, [], [])
-    place.track = [Place(63.42 + n * 1e-4, 10.39 - n * n * 3e-5) for n in range(4, -1, -1)]
-    return one
-
-
-def six() -> AgentStatus:
-    """Return one kit of each state, and one that crashed."""
-    early = NOW - timedelta(minutes=38)
-    denied = heard("dock-3", -97, state=State.TROUBLE, since=early, cause=CAUSE, registration=3)
-    crashed = heard("lift-4", -118, state=State.WELL)
-    crashed.state = State.ATTENTION
-    console = crashed.concern(ConsoleStatus)
-    console.state, console.faults = State.ATTENTION, 3
-    console.crash = Crash(NOW - timedelta(minutes=2), "hard fault in sensor_fetch", "0x0002f41e")
-    working = heard("gate-2", -86)
-    fota = working.concern(FotaStatus)
-    working.state = fota.state = State.WORKING
-    fota.stage, fota.done, fota.total, fota.proof = "download", 412_000, 676_000, "size-checked"
-    lent = kit("left", state=State.UNKNOWN, busy_with="lent to west flash (PID 8123)")
-    return status(denied, kit("yard-1", state=State.TROUBLE), crashed, lent, working,
-                  heard("right", -78))  # fmt: skip
-
-
-def many() -> AgentStatus:
-    """Return 64 kits of every state."""
-    states = list(State)
-    return status(*(kit(f"slot-{n:02}", state=states[n % 5]) for n in range(64)))
-
-
-@pytest.fixture
-async def agent(tmp_path: Path) -> AsyncIterator[FakeAgent]:
-    running = FakeAgent(tmp_path)
-    running.tell(six())
-    await running.start()
-    yield running
-    await running.stop()
-
-
-async def looked(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do what blocks in a thread: the page is served by this loop."""
-    return await asyncio.to_thread(work, *arguments)
-
-
-def enter(driver: WebDriver, page: ServedPage, path: str = "/kits") -> None:
-    """Open a link, then a view; forget what was logged before."""
-    resize(driver, 1280)
-    driver.get(page.link())
-    driver.get(page.url + path)
-    driver.get_log("browser")
 
 
 @needs_axe
@@ -245,33 +157,6 @@ async def test_a_stream_that_is_silent_is_not_live_and_is_asked_again(
         await looked(look, page)
 
 
-async def test_what_a_kit_prints_or_is_called_is_shown_and_does_nothing(
-    agent: FakeAgent, tmp_path: Path, driver: WebDriver
-) -> None:
-    bad = kit("a", state=State.TROUBLE, model=HOSTILE, firmware=HOSTILE)
-    bad.concerns[0].trouble = HOSTILE
-    agent.tell(status(bad))
-
-    def look(page: ServedPage) -> None:
-        enter(driver, page, "/kits/a")
-        until_text(driver, "BIG")
-        until_text(driver, "<script>document.title='owned'</script>")
-        until_text(driver, "a line of 10000003 characters")
-        assert (
-            driver.execute_script("return document.querySelectorAll('main script, main img')") == []
-        )
-        assert driver.title == "a: trouble · cellagent"
-        assert complaints(driver) == []
-        driver.get(f"{page.url}/kits")
-        until_text(driver, "<img src=x onerror=alert(1)>␛[31m⟨U+202E⟩")
-        assert complaints(driver) == []
-
-    agent.print(HOSTILE)
-    agent.print("BIG" + "x" * 10_000_000)
-    async with page_of(tmp_path) as page:
-        await looked(look, page)
-
-
 async def test_the_page_is_walked_by_keys_alone(
     agent: FakeAgent, tmp_path: Path, driver: WebDriver
 ) -> None:
@@ -373,57 +258,6 @@ async def test_two_browsers_see_a_change_and_the_agent_end_and_come_back(
             for each in (driver, other):
                 await looked(until, each, "document.getElementById('gone').hidden")
                 await looked(until_text, each, "Live")
-
-
-async def test_a_console_is_followed_and_a_pause_loses_nothing(
-    agent: FakeAgent, tmp_path: Path, driver: WebDriver
-) -> None:
-    async with page_of(tmp_path) as page:
-        await looked(enter, driver, page, "/kits/right")
-        agent.print("first")
-        await looked(until_text, driver, "first")
-        await looked(driver.execute_script, "document.getElementById('pause').click()")
-        agent.print("second")
-        await looked(until_text, driver, "2 lines kept")
-        assert "second" not in await looked(driver.execute_script, _LINES)
-        await looked(driver.execute_script, "document.getElementById('pause').click()")
-        await looked(until_text, driver, "second")
-
-
-async def test_what_a_console_shows_is_copied_and_a_moment_is_opened_by_keys(
-    agent: FakeAgent, tmp_path: Path, driver: WebDriver
-) -> None:
-    around = "document.querySelector('#around h2 time')?.dateTime"
-
-    def look(page: ServedPage) -> None:
-        enter(driver, page, "/kits/right")
-        until_text(driver, "error: two")
-        driver.find_element("id", "copy").click()
-        until_text(driver, "Copied 2 lines")
-        until(driver, "document.getElementById('copy').innerText === 'Copy'")
-        field = driver.find_element("css selector", "#console input")
-        field.send_keys(Keys.CONTROL + "v")
-        pasted = until(driver, "document.querySelector('#console input').value")
-        assert re.fullmatch(r"[0-9:]{8} one ?[0-9:]{8} error: two ?", pasted), pasted
-        field.clear()
-        press = driver.find_element("tag name", "body").send_keys
-        press(Keys.ARROW_LEFT)
-        opened = until(driver, around)
-        assert driver.execute_script("return location.hash") == "#around"
-        driver.find_element("tag name", "body").send_keys(Keys.ARROW_LEFT)
-        until(driver, f"{around} < {opened!r}")
-        driver.find_element("tag name", "body").send_keys(Keys.ARROW_RIGHT)
-        until(driver, f"{around} === {opened!r}")
-        assert complaints(driver) == []
-
-    for text in ("one", "error: two"):
-        agent.print(text)
-    agent.happen(DECISIONS, "console: the kit crashed")
-    async with page_of(tmp_path) as page:
-        await looked(look, page)
-
-
-_LINES = "return document.getElementById('lines').innerText"
 
 
 @pytest.mark.parametrize(("name", "path"), [("kits", "/kits"), ("kit", "/kits/lift-4")])
