@@ -26,7 +26,7 @@ from agent.fota.download.requests import DownloadNetwork
 from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.verification import NotProven, TrustPolicy, check_level, load_public_key, prove
-from agent.http.download_targets import SourceRefused, Target, checked_address
+from agent.http.download_targets import SourceRefused, Target, checked_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +113,7 @@ def hostile() -> Iterator[Row]:
 
 
 def _resolved(target: Target, address: str) -> None:
-    checked_address(target, [address], stand_in=False)
+    checked_addresses(target, [address], stand_in=False)
 
 
 async def offered(times: int) -> Row:
