@@ -208,8 +208,8 @@ def _listed(python: Path, wheel: Path) -> list[Path]:
         ROOT / "pyproject.toml",
     ]
     # Not validated here, where it is not whole yet and takes half a minute: a test does it.
-    written = ["--output-reproducible", "--no-validate", "--of", "JSON", "-o", bill]
-    subprocess.run([*command, *written], check=True)
+    command += ["--output-reproducible", "--no-validate", "--of", "JSON", "-o", bill]
+    subprocess.run(command, check=True)
     said = json.loads(bill.read_text())
     said["metadata"]["component"]["version"] = version  # pyproject.toml only says where it stands
     needed = _needed(next((python.parent.parent / "lib").glob("python*/site-packages")))
