@@ -193,7 +193,7 @@ async def test_predictions_come_from_the_other_host_with_no_credential(
     url, more = opened[-1]
     assert url.startswith(standin.urls["downloads"])
     assert more.get("headers") is None
-    assert more["address"] == "127.0.0.1"
+    assert more["addresses"] == ["127.0.0.1"]
 
 
 @pytest.mark.contract("D8.2")

@@ -12,6 +12,8 @@ import pytest
 from served_kit import served
 from user_project import UserProject
 
+from agent.testing.paths import file_name
+
 SUITES = Path(__file__).parent / "suites"
 
 
@@ -291,7 +293,7 @@ def test_thirty_tests_run_unchanged_on_all_three_and_tell_every_byte_that_matter
     changed: dict[str, tuple[str, str]] = {}  # of each test that is run again, file and line
     for turn in range(80):
         name = draw.choice(names)
-        file = re.sub(r"[^\w.\[\]=,+-]+", "_", name) + ".transcript"
+        file = file_name(name) + ".transcript"
         text = (folder / "test_suite" / file).read_text()
         place = draw.randrange(len(text))
         other = draw.choice([sign for sign in "\n !<>09AZz{" if sign != text[place]])
