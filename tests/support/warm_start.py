@@ -246,8 +246,10 @@ def _become(request: dict[str, Any], streams: list[int]) -> None:
 
 def _text(number: int, before: Any, mode: str) -> io.TextIOWrapper:
     """A standard stream as the interpreter makes it."""
+    buffer = open(number, mode, closefd=False)  # noqa: SIM115 - it stays open
+    buffer.raw.name = before.name
     return io.TextIOWrapper(
-        open(number, mode, closefd=False),
+        buffer,
         encoding=before.encoding,
         errors=before.errors,
         newline="\n",
