@@ -1,5 +1,6 @@
 """Recognises the kind of a core dump by its first bytes. Pure."""
 
+import shlex
 from typing import BinaryIO
 
 from agent.errors import UsageError
@@ -49,4 +50,5 @@ def refuse_compressed(head: bytes, name: str) -> None:
     """Raise UsageError when a file that begins with `head` is compressed."""
     for magic, program in _COMPRESSED.items():
         if head.startswith(magic):
-            raise UsageError(f"{name}: it is compressed", hint=f"undo that first: {program}")
+            command = program if name in {"-", "<stdin>"} else f"{program} {shlex.quote(name)}"
+            raise UsageError(f"{name}: it is compressed", hint=f"undo that first: `{command}`")

@@ -43,7 +43,8 @@ def file_source(path: Path, *, compress: bool = False) -> Iterator[UploadSource]
     try:
         with path.open("rb") as file:
             if not os.fstat(file.fileno()).st_size:
-                raise errors.UsageError(f"{path} is empty: did its build end?")
+                hint = "name the file that the build made, once it has ended well"
+                raise errors.UsageError(f"{path} is empty", hint=hint)
             if not compress:
                 yield _source(file, sent_name(path), gzipped=False)
                 return

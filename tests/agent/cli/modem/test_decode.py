@@ -57,7 +57,10 @@ def test_a_packed_log_is_refused_with_what_unpacks_it(verb, tmp_path):
     for program, data in packed.items():
         done = cellagent("modem", verb, "-", stdin=data)
         assert (done.returncode, done.stdout) == (2, b"")
-        assert f"undo that first: {program}".encode() in done.stderr
+        assert f"undo that first: `{program}`".encode() in done.stderr
+        (tmp_path / "a log").write_bytes(data)
+        done = cellagent("modem", verb, str(tmp_path / "a log"))
+        assert f"undo that first: `{program} '{tmp_path}/a log'`".encode() in done.stderr
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

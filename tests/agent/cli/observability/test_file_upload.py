@@ -36,7 +36,8 @@ async def test_an_empty_file_is_not_uploaded(online, report):
     report.write_bytes(b"")
     for more in ([], ["--gzip"]):
         code, (told,), _ = await cellagent(*BUG_REPORT, str(report), *more)
-        assert (code, told["error"]["message"]) == (2, f"{report} is empty: did its build end?")
+        assert (code, told["error"]["message"]) == (2, f"{report} is empty")
+        assert "once it has ended well" in told["error"]["try"]
 
 
 @pytest.mark.contract("O5.3", "O5.6")
