@@ -24,7 +24,7 @@ def trial(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=100,
+        timeout=280,
         check=False,
     )
 
@@ -57,6 +57,7 @@ def test_every_fault_that_a_module_counts_is_one_of_the_list() -> None:
             assert known[name].soak == module.group(1)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "name",
     [
