@@ -107,7 +107,8 @@ def test_whatever_happens_to_the_station_a_rerun_finishes_the_tray(
         assert fault.deviations(fault.on(trial, board=5)) == []
         fault.repair(trial)
         again = trial.run()
-        assert again.code == 0, again
+        assert [line for line in again.by_port.values() if line["exit"]] == []
+        assert again.code == 0, again.errors
         assert trial.wrongs(SIXTEEN) == []
         assert set(more_writes(trial).values()) <= ({0, 2} if fault.orphans else {0})
 
