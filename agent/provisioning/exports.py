@@ -70,6 +70,11 @@ def label_line(record: BoardRecord) -> str:
     return _csv([[neutral(cell) for cell in cells]])
 
 
+def _cells(line: str) -> list[str]:
+    """Return the cells of one line: a spreadsheet may have put other ones into quotes."""
+    return next(csv.reader([line]), [])
+
+
 def write_qr(record: BoardRecord, folder: Path) -> Path:
     """Write DEVICE_ID.png, a QR code of the device id, into `folder`; return its path."""
     import segno
@@ -107,7 +112,7 @@ class Labels:
     def write(self, record: BoardRecord) -> None:
         """Write a board's label, unless its line is there already. Raises AgentError."""
         line = label_line(record)
-        if line in self._written.splitlines(keepends=True):
+        if _cells(line) in map(_cells, self._written.splitlines()):
             return
         try:
             write_qr(record, self._folder)

@@ -78,8 +78,10 @@ def test_a_board_that_is_checked_again_gets_no_second_label(tmp_path: Path) -> N
         (b"\xef\xbb\xbf{heading}{line}", b""),
         (b"{heading}a,b,M\xfcller,,\n", b"{line}"),
         (b"{heading}a,b,c,,", b"\n{line}"),
+        (b'{heading}"nrf-350457791234567","350457791234567","A1","",""\r\n', b""),
+        (b'{heading}a,"b,c,,\n{line}', b""),
     ],
-    ids=["byte order mark", "Windows-1252", "cut off"],
+    ids=["byte order mark", "Windows-1252", "cut off", "quoted", "unpaired quote"],
 )
 def test_labels_go_on_in_a_file_that_was_saved_by_a_spreadsheet_or_cut_off(
     tmp_path: Path, former: bytes, gets: bytes
