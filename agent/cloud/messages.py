@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agent.call import Request, Response, StatusCall
-from agent.cloud.conventions import USER_OR_DEVICE, ListCall, Page, device_path, read_page, text_in
+from agent.cloud.conventions import (
+    USER_OR_DEVICE,
+    ListCall,
+    Page,
+    device_path,
+    missing,
+    read_page,
+    text_in,
+)
 from agent.cloud.device import read_time
 from agent.errors import BadAnswer, UsageError
 from agent.json_value import JSONValue
@@ -29,6 +37,10 @@ class SendMessage(StatusCall):
     def serves(self) -> str:
         """Return the device in whose name it is sent."""
         return self.device_id
+
+    def advice(self, status: int, code: int | None) -> str:  # noqa: ARG002 - the base's
+        """Return where devices are listed."""
+        return missing(status)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from cloud_calls import listed
 from agent.call import Response
 from agent.cloud import DeviceCloud
 from agent.cloud.messages import ListMessages
-from agent.errors import UsageError
+from agent.errors import NotFound, UsageError
 from agent.standin.device_cloud import seed
 
 
@@ -21,6 +21,14 @@ async def test_messages_are_sent_and_listed(cloud: DeviceCloud) -> None:
     assert message.received_at is not None
     with pytest.raises(UsageError, match="no time zone"):
         await listed(cloud.messages(start=datetime(2026, 1, 1)))  # noqa: DTZ001 - the point
+
+
+async def test_an_unknown_device_sends_nothing_and_those_that_are_there_are_named(
+    cloud: DeviceCloud,
+) -> None:
+    with pytest.raises(NotFound) as unknown:
+        await cloud.send_message("nrf-1", {"appId": "TEMP"})
+    assert "`cellagent device list`" in unknown.value.hint
 
 
 @pytest.mark.parametrize("absent", [b"{}", b'{"deviceId":null,"topic":null,"receivedAt":null}'])
