@@ -83,6 +83,8 @@ def usage_hint(wrong: click.UsageError) -> str:
     if isinstance(wrong, click.BadParameter) and (path := _ABSENT.search(wrong.message)):
         return usual_hint(FileNotFoundError(errno.ENOENT, "", path[1]))
     if isinstance(wrong, click.NoSuchOption):
+        if key := _key_of_the_option(wrong):
+            return f"that is set in the profile: `cellagent config set {key} VALUE`"
         near = _near_options(wrong.option_name, wrong.ctx)
     elif isinstance(wrong, click.BadParameter) and isinstance(
         kind := wrong.param and wrong.param.type, click.Choice
@@ -107,6 +109,15 @@ def _options(ctx: click.Context) -> list[str]:
     """Return the long options of this command that its help shows."""
     shown = (each for each in ctx.command.params if isinstance(each, click.Option))
     return [each.opts[-1] for each in shown if not each.hidden and each.opts[-1].startswith("--")]
+
+
+def _key_of_the_option(wrong: click.NoSuchOption) -> str:
+    """Return the key of the profile that this group of commands reads under this name, or ""."""
+    from agent.config.parse import all_keys
+
+    group, word = sys.argv[1], wrong.option_name.lstrip("-").replace("-", "_")
+    named = (key.partition(".") for key in all_keys())
+    return next((f"{of}.{key}" for of, _, key in named if of.startswith(group) and key == word), "")
 
 
 def _near_options(typed: str, ctx: click.Context) -> list[str]:

@@ -118,6 +118,18 @@ async def test_a_mistyped_command_is_answered_with_the_nearest(typed: str, meant
 
 
 @pytest.mark.parametrize(
+    ("typed", "key"),
+    [("provision run --station 3", "provisioning.station"),
+     ("fota pull --allow-downgrade", "fota.allow_downgrade")],
+)  # fmt: skip
+async def test_an_option_that_only_the_profile_has_is_answered_with_its_key(
+    typed: str, key: str
+) -> None:
+    done = await cellagent(*typed.split())
+    assert (done.code, f"`cellagent config set {key} VALUE`" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
     ("line", "word", "found"),
     [
         ("cellagent config use l", 3, ["lab"]),
