@@ -92,7 +92,7 @@ class Planner:
         job = plan.job
         if job is None or not plan.running or not job.version:
             return ""
-        if not same_version(plan.running, job.version):
+        if not same_version(plan.running, job.version, in_full=True):
             return ""
         now = await self.installer.running(job.kind)
         return now.version if now is not None and not now.image_hash else ""

@@ -39,10 +39,11 @@ def parse_version(text: str) -> Version | None:
     return Version((major, minor, revision), build, match["suffix"] or "")
 
 
-def same_version(one: str, other: str) -> bool:
+def same_version(one: str, other: str, *, in_full: bool = False) -> bool:
     """Return whether two texts name one version; a build number counts where both name it.
 
-    A text that holds no version ("nightly") is the same only as itself.
+    A suffix counts where both name one, with `in_full` and in a modem's revision also where one
+    does. A text that holds no version ("nightly") is the same only as itself.
     """
     left, right = one.strip(), other.strip()
     if left.lower() == right.lower():
@@ -50,9 +51,11 @@ def same_version(one: str, other: str) -> bool:
     first, second = parse_version(left), parse_version(right)
     if first is None or second is None or first.core != second.core:
         return False
-    # "2.0.1-rc1" is not "2.0.1-rc2"; a text without suffix is an image header's, which has no
-    # room for one.
-    if first.suffix and second.suffix and first.suffix.lower() != second.suffix.lower():
+    # "2.0.1-rc1" is not "2.0.1-rc2"; a text without suffix may be an image header's, which has no
+    # room for one. The modem's maker tests updates with one from 2.0.4 to "2.0.4-FOTA-TEST".
+    in_full = in_full or "mfw" in {left[:3].lower(), right[:3].lower()}
+    suffixes = {first.suffix.lower(), second.suffix.lower()}
+    if len(suffixes) > 1 and (in_full or "" not in suffixes):
         return False
     return first.build is None or second.build is None or first.build == second.build
 

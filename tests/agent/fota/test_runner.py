@@ -115,6 +115,13 @@ async def test_a_version_that_already_runs_is_not_installed_again(tmp_path: Path
     assert not here.kit.installed
 
 
+async def test_a_candidate_of_a_version_is_not_taken_for_the_version(tmp_path: Path) -> None:
+    (tmp_path / "kit.json").write_text('{"version": "v2.0.1-rc1", "hash": ""}')
+    async with scene(tmp_path) as here:
+        result = await here.pull(hashes=False)
+    assert (result.status, len(here.kit.installed)) == (JobStatus.SUCCEEDED, 1)
+
+
 async def test_a_host_out_of_reach_is_left_for_later_and_the_bytes_are_kept(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         here.server.faults = [Fault(cut_after=70_000), Fault(refuse=True), Fault(refuse=True)]

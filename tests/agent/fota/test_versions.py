@@ -25,6 +25,9 @@ NUMBERS = st.integers(0, 65535)
         ("mfw_nrf9160_1.3.6", "mfw_nrf9160_1.3.6", True),
         ("mfw_nrf9160_1.3.6", "1.3.6", True),
         ("mfw_nrf9160_1.3.6", "mfw_nrf9160_1.3.5", False),
+        ("mfw_nrf9160_1.3.6", "mfw_nrf9160_1.3.6-FOTA-TEST", False),
+        ("mfw_nrf9160_1.3.6-FOTA-TEST", "1.3.6-fota-test", True),
+        ("mfw_nrf9160_1.3.6-FOTA-TEST", "1.3.6", False),
         ("v1.0.0-3-gabcdef0", "v1.0.0-3-gabcdef0", True),
     ],
 )
