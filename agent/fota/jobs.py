@@ -21,6 +21,7 @@ from at.protocol.state_machine import Transitions
 
 MAX_IMAGE_BYTES = 1 << 30
 """No image of this family is near it; a larger declared size is a mistake or an attack."""
+_DELTA = re.compile(r"_update_from_(\d[\w.-]*?)_to_\d[^/]*$", re.ASCII)
 DETAIL_LIMIT = 250
 """Characters of a status detail: enough for two sentences."""
 
@@ -192,7 +193,14 @@ def read_job(job_id: str, document: Mapping[str, JSONValue]) -> Job:
         bundle_id=_optional(document, "bundleId"),
         sha256=_digest(document),
         signature=_signature(document),
+        delta_from=delta_from(firmware_type, paths[0]),
     )
+
+
+def delta_from(kind: FirmwareType, file: str) -> str:
+    """Return the version that a modem's delta leads from, as its maker names the file, or ""."""
+    found = _DELTA.search(file)
+    return found[1] if found and kind is FirmwareType.MODEM else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,20 @@ counted here, by the ids of their results in the journal.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agent.errors import BadAnswer, RefusedByRule
-from agent.fota.jobs import Execution, FirmwareType, Job, JobStatus, MalformedJob, read_job
+from agent.fota.jobs import (
+    Execution,
+    FirmwareType,
+    Job,
+    JobStatus,
+    MalformedJob,
+    delta_from,
+    read_job,
+)
 from agent.fota.journal import JobResult
 from agent.fota.versions import same_version
 from agent.json_value import JSONValue
@@ -29,8 +36,6 @@ WAITS = (timedelta(days=1), timedelta(days=3))
 
 # No job of the device cloud has a "/" in its id.
 _PREFIX, _BY_KIT = "release/", "kit/"
-# The maker's name for the file of a modem delta.
-_DELTA = re.compile(r"_update_from_(?P<before>\d+(?:\.\d+)+)_to_\d+(?:\.\d+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,6 @@ def read_offered(job_id: str, document: Mapping[str, JSONValue]) -> Job:
         raise MalformedJob("the release is for no type of firmware") from None
     if is_by_kit(job_id):
         return Job(job_id=job_id, kind=kind, host="", paths=(), size_bytes=0)
-    found = _DELTA.search(_text(document, "filename"))
     return Job(
         job_id=job_id,
         kind=kind,
@@ -140,7 +144,7 @@ def read_offered(job_id: str, document: Mapping[str, JSONValue]) -> Job:
         size_bytes=0,
         version=_text(document, "version"),
         md5=_text(document, "md5"),
-        delta_from=found["before"] if found and kind is FirmwareType.MODEM else "",
+        delta_from=delta_from(kind, _text(document, "filename")),
     )
 
 

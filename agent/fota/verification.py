@@ -304,8 +304,9 @@ def check_downgrade(job: Job, version: str, running: str, trust: TrustPolicy) ->
 
 
 def check_delta(job: Job, running: str) -> None:
-    """Raise NotProven for a delta that leads from another version than the running one."""
-    if job.delta_from and running and not same_version(job.delta_from, running):
+    """Raise NotProven for a delta from another version than runs, unless that is the job's."""
+    fits = job.delta_from, job.version
+    if job.delta_from and running and not any(same_version(one, running) for one in fits):
         raise NotProven(f"the delta leads from {job.delta_from}, and {running} runs")
 
 

@@ -70,6 +70,20 @@ def test_a_size_is_a_number_or_a_text_of_its_digits(size: object) -> None:
     assert read_job(execution(fileSize=size)).size_bytes == 385068
 
 
+@pytest.mark.parametrize(
+    ("file", "before"),
+    [
+        ("mfw_nrf91x1_update_from_2.0.2_to_2.0.4.bin", "2.0.2"),
+        ("mfw_nrf91x1_update_from_2.0.4-FOTA-TEST_to_2.0.4.bin", "2.0.4-FOTA-TEST"),
+        ("mfw_nrf91x1_2.0.4.bin", ""),
+    ],
+)
+def test_the_file_of_a_modem_delta_tells_where_it_leads_from(file: str, before: str) -> None:
+    path = f"t/MODEM*1*mfw_nrf91x1_2.0.4/{file}"
+    assert read_job(execution(firmwareType="MODEM", path=path)).delta_from == before
+    assert not read_job(execution(path=path)).delta_from
+
+
 def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
     job = read_job(execution(firmwareType="BOOT", path="t/s0.bin t/s1.bin"))
     assert job.paths == ("t/s0.bin", "t/s1.bin")

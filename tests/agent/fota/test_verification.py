@@ -222,12 +222,14 @@ def test_the_md5_of_a_release_shows_a_modem_image_intact_and_no_more(tmp_path: P
         ("2.0.2", "mfw_nrf91x1_2.0.2", True),
         ("2.0.1", "mfw_nrf91x1_2.0.2", False),
         ("", "mfw_nrf91x1_2.0.2", True),
+        ("2.0.1", "mfw_nrf91x1_2.0.4", True),  # nothing is left to do
         ("2.0.1", "", True),  # the modem itself refuses a delta from another
     ],
 )
 def test_a_delta_leads_from_the_version_that_runs(
     tmp_path: Path, delta_from: str, running: str, fits: bool
 ) -> None:
-    job = replace(job_for(signed_image(tmp_path), FirmwareType.MODEM), delta_from=delta_from)
+    job = job_for(signed_image(tmp_path), FirmwareType.MODEM)
+    job = replace(job, version="mfw_nrf91x1_2.0.4", delta_from=delta_from)
     with nullcontext() if fits else pytest.raises(NotProven, match=r"leads from 2\.0\.1, and"):
         check_delta(job, running)
