@@ -167,9 +167,9 @@ def _require_due(what: str, tries: Sequence[JobResult], now: datetime) -> None:
     text = f"{what} was tried at {last.at}: {last.status.value}: {last.detail}"
     if len(tries) > len(WAITS):
         raise ReleaseNotKept(f"{text}; after {len(tries)} tries it is left", hint=TRY_AGAIN)
-    due = datetime.fromisoformat(last.at) + WAITS[len(tries) - 1]
-    if now < due:
-        when = due.isoformat(timespec="seconds")
+    at, wait = datetime.fromisoformat(last.at), WAITS[len(tries) - 1]
+    if abs(now - at) < wait:  # one far in the future was dated by a clock that was wrong
+        when = (at + wait).isoformat(timespec="seconds")
         raise ReleaseNotKept(f"{text}; it is tried again from {when}", hint=TRY_AGAIN)
 
 

@@ -131,6 +131,10 @@ def test_a_release_that_the_kit_did_not_keep_is_tried_three_times_at_growing_int
     assert offered(results=tried, again=True) is not None
 
 
+def test_a_try_that_was_dated_years_ahead_does_not_put_the_next_off_for_years() -> None:
+    assert offered(results=[ended(offered(), JobStatus.FAILED, -1000)]) is not None
+
+
 def test_tries_of_another_file_or_version_and_cancelled_ones_do_not_count() -> None:
     first = offered()
     same = [ended(first, JobStatus.FAILED, 0.1)]
