@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import msgspec
 
-from agent.call import Call, Request, Response, Scheme
-from agent.cloud.conventions import missing
+from agent.call import Call, Request, Response, Scheme, StatusCall
+from agent.cloud.conventions import missing, path_segment
 from agent.errors import BadAnswer, UsageError
 
 # In the manifest of a bundle, as the service documents it.
@@ -70,6 +70,19 @@ class UploadFirmware(Call[str]):
         if not bundle_id:
             raise BadAnswer("the service names no file of the bundle that was sent")
         return bundle_id
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFirmware(StatusCall):
+    """Delete a bundle, which no job offers."""
+
+    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+
+    bundle_id: str
+
+    def request(self) -> Request:
+        """Return the DELETE."""
+        return Request("DELETE", f"/v1/firmwares/{path_segment(self.bundle_id, 'a bundle id')}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """`cellagent fota offer`: an image to devices, by a bundle and a job at the device cloud."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -8,7 +9,7 @@ from agent.cli.framework.command import agent_command, emit_or_say, note
 from agent.cli.framework.file_type import WHOLE_FILE
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
-from agent.errors import UsageError
+from agent.errors import AgentError, ServiceRefusal, UsageError
 
 
 @agent_command("cellagent fota offer build/zephyr/app_update.bin --tag bench")
@@ -37,7 +38,7 @@ async def offer(
     Without --device and --tag the job is for the kit in use: `kit.device_id` of the profile, or
     what its modem says it is. `fota pull` or a running agent then carries it out.
     """
-    from agent.cloud.firmware import CreateJob, UploadFirmware, bundle
+    from agent.cloud.firmware import CreateJob, DeleteFirmware, UploadFirmware, bundle
 
     if devices and tags:
         raise UsageError("a job is for devices or for tags, not for both")
@@ -47,7 +48,13 @@ async def offer(
         packed = bundle(content, told, name=name or image.name, file_type=file_type)
         bundle_id = await client.send(UploadFirmware(packed))
         note(f"uploaded {len(content):,} bytes as {bundle_id}")
-        job_id = await client.send(CreateJob(bundle_id, devices, tags))
+        try:
+            job_id = await client.send(CreateJob(bundle_id, devices, tags))
+        except ServiceRefusal:
+            with suppress(AgentError):  # the refusal is what is told
+                await client.send(DeleteFirmware(bundle_id))
+                note(f"{bundle_id} was deleted again")
+            raise
     whom = ", ".join(devices) or "tag " + ", ".join(tags)
     emit_or_say(
         session,
