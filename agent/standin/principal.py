@@ -82,7 +82,7 @@ def identify(request: Request, cloud: Cloud) -> Principal:
     scheme, _, value = header.partition(" ")
     if scheme.lower() == "basic":
         return _by_basic(value, cloud)
-    if scheme != "Bearer" or not value or value != value.strip():
+    if scheme.lower() != "bearer" or not value or value != value.strip():
         return nobody("the Authorization header is not `Bearer <credential>`")
     return by_bearer(value, cloud)
 

@@ -76,3 +76,6 @@ async def test_a_credential_of_the_wrong_kind_is_refused(standin: StandIn) -> No
     for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Bearer  x"}):
         answer = await standin.client.get("/v1/devices", headers=headers)
         assert answer.status_code == 401
+    # RFC 9110, 11.1: the scheme is told whatever its case.
+    headers = {"Authorization": f"bearer {standin.credentials['api_key']}"}
+    assert (await standin.client.get("/v1/devices", headers=headers)).status_code == 200
