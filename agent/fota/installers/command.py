@@ -16,6 +16,7 @@ import sys
 from dataclasses import dataclass
 
 from agent import programs
+from agent.errors import ConfigError
 from agent.fota.installers import base
 from agent.fota.jobs import MODEM_TYPES, FirmwareType, Job
 from at.driver.modem import Modem
@@ -40,11 +41,14 @@ class CommandInstaller:
     port: str = ""
 
     async def check(self, job: Job) -> str:  # noqa: ARG002 - the seam's
-        """Return why the program cannot be used for it, "" where it can."""
-        if not self.command or not any(PLACEHOLDER in word for word in self.command):
-            return f"fota.command names no place for the image ({PLACEHOLDER})"
-        if shutil.which(self.command[0]) is None:
-            return f"fota.command: there is no program {self.command[0]}"
+        """Return "": no job is rejected for a program that is not there. Raises ConfigError."""
+        wrong = ""
+        if not any(PLACEHOLDER in word for word in self.command):
+            wrong = f"fota.command names no place for the image ({PLACEHOLDER})"
+        elif shutil.which(self.command[0]) is None:
+            wrong = f"fota.command: there is no program {self.command[0]} that could be run"
+        if wrong:
+            raise ConfigError(wrong, hint="`cellagent config show fota.command` shows it")
         return ""
 
     async def running(self, kind: FirmwareType) -> base.RunningVersion | None:

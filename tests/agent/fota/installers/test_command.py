@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent import programs
+from agent.errors import ConfigError
 from agent.fota.installers import base
 from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.command import CommandInstaller
@@ -99,10 +100,11 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
         (("/no/such/program", "{image}"), "no program /no/such/program"),
     ],
 )
-async def test_what_cannot_work_is_refused_before_the_download(
+async def test_what_cannot_work_is_told_before_the_download_and_rejects_no_job(
     words: tuple[str, ...], reason: str
 ) -> None:
-    assert reason in await CommandInstaller(words, 1, None).check(JOB)
+    with pytest.raises(ConfigError, match=reason):
+        await CommandInstaller(words, 1, None).check(JOB)
 
 
 async def test_the_kits_own_word_goes_before_the_programs(
