@@ -79,7 +79,6 @@ def baud_rate(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 COMMANDS = {
     "#XSMVER": shows(_version),
-    "#XSLMVER": shows(_version),
     "#XUUID": shows(lambda kit: f"#XUUID: {kit.saved.uuid}"),
     "#XRESET": only(reset, RequestForm.RUN),
     "#XMODEMRESET": only(modem_reset, RequestForm.RUN),

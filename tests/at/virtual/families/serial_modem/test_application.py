@@ -22,6 +22,7 @@ def test_the_first_generation_knows_nothing_of_the_second() -> None:
     second = switched_on(firmware="serial-modem-2.0.0")
     assert ask(first, "AT#XSMVER") == ['#XSMVER: "v1.0.0","3.1.1"', "OK"]
     assert ask(second, "AT#XSMVER") == ['#XSMVER: "v2.0.0","3.4.0"', "OK"]
+    assert ask(second, "AT#XSLMVER") == ["ERROR"]  # its name before it was Serial Modem
     listed = [set(ask(kit, "AT#XCLAC")) for kit in (first, second)]
     new = listed[1] - listed[0]
     assert {"AT#XNRFPROV", "AT#XTRACE", "AT#XNRFCLOUDFOTA"} <= new
