@@ -1,5 +1,6 @@
 """`cellagent fota offer`: an image to devices, by a bundle and a job at the device cloud."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +11,13 @@ from agent.cli.framework.file_type import WHOLE_FILE
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.errors import AgentError, ServiceRefusal, UsageError
+
+_OF_A_BUILD = {
+    rb"PK\x03\x04": "an archive",
+    rb"\x7fELF": "an ELF file",
+    rb":[0-9A-Fa-f]{10}": "in Intel HEX",
+}
+"""How the files begin that a build leaves beside the image."""
 
 
 @agent_command("cellagent fota offer build/zephyr/app_update.bin --tag bench")
@@ -68,6 +76,15 @@ def _read(image: Path, version: str | None) -> tuple[bytes, str]:
     """Return the bytes of an image and its version. Raises UsageError."""
     from agent.fota.versions import same_version
 
+    with image.open("rb") as file:
+        head = file.read(12)
+    for start, what in _OF_A_BUILD.items():
+        if re.match(start, head):
+            raise UsageError(
+                f"{image} is {what}, which no boot loader takes",
+                hint="offer the .bin that imgtool signed: an archive of the build, "
+                "dfu_application.zip, holds it, and beside it is zephyr.signed.bin",
+            )
     found = _version_of(image, version)
     if version and not same_version(version, found):
         note(

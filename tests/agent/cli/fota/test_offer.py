@@ -80,6 +80,17 @@ async def test_for_a_device_that_is_not_in_service_it_says_where_those_are_that_
     assert not [one for one in left.json()["items"] if one["version"] == "2.0.1"]
 
 
+@pytest.mark.usefixtures("kits")
+@pytest.mark.parametrize("begins", [b"PK\x03\x04", b"\x7fELF\x01", b":10C0000000100020"])
+async def test_what_a_build_leaves_beside_the_image_is_not_offered(
+    tmp_path: Path, begins: bytes
+) -> None:
+    file = tmp_path / "dfu_application.zip"
+    file.write_bytes(begins + bytes(5000))
+    done = await cellagent("fota", "offer", str(file), "--version", "2.0.1")
+    assert (done.code, "offer the .bin that imgtool signed" in done.err) == (2, True), done.err
+
+
 async def test_the_version_of_a_signed_image_is_its_own_and_may_be_told(
     kits: Any, tmp_path: Path
 ) -> None:
