@@ -86,6 +86,14 @@ LedgerAddress = Annotated[
 PlaceToListen = Annotated[
     str, msgspec.Meta(pattern=r"^([^\s/]*:[0-9]{1,5})?$", description="HOST:PORT as 127.0.0.1:9464")
 ]
+LoopbackPlace = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^((localhost|127(\.[0-9]{1,3}){3}|\[::1\])?:[0-9]{1,5})?$",
+        description="HOST:PORT of loopback as 127.0.0.1:9464: a proxy with a password may show it "
+        "to other machines",
+    ),
+]
 SecurityTag = Annotated[
     int, msgspec.Meta(ge=0, le=2**31 - 1, description="a number from 0 to 2147483647")
 ]
@@ -398,7 +406,7 @@ class ProvisioningSettings(Section, frozen=True):
 class MetricsSettings(Section, frozen=True):
     """Prometheus metrics, on loopback."""
 
-    listen: PlaceToListen = ""
+    listen: LoopbackPlace = ""
     """HOST:PORT of loopback; "" serves none. Example: 127.0.0.1:9464"""
 
 

@@ -64,6 +64,7 @@ def test_setting_a_value_keeps_comments_and_order(file: Path) -> None:
         ),
         ("provisioning.security_tag", "-1", "provisioning.security_tag"),
         ("metrics.listen", "9464", "metrics.listen"),
+        ("metrics.listen", "0.0.0.0:9464", "metrics.listen"),
         ("location.interval_s", "1e400", "location.interval_s"),
         ("location.interval_s", "20 parsecs", "no number"),
         ("outbox.min_free_bytes", "-1", "outbox.min_free_bytes"),
@@ -92,7 +93,7 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(
         ("fota.quiet_hours", "6:00-16:00"),
         ("provisioning.ledger", "boards.sqlite"),
         ("provisioning.ledger", "postgresql+psycopg://bench@db/boards?sslmode=verify-full"),
-        ("metrics.listen", "[::1]:9464"),
+        *(("metrics.listen", host + ":9464") for host in ("[::1]", "127.0.0.1", "localhost", "")),
         ("location.interval_s", "20 min"),
     ],
 )  # fmt: skip
