@@ -147,8 +147,8 @@ class Schedule:
         self._lanes: dict[Lane, LaneRecord] = {}
         self._busy: set[str] = set()
         self._blocked_until = 0.0
-        self.blocked = ""
-        """Why nothing at all is sent; "" while it is."""
+        self.blocked: BaseException | None = None
+        """Why nothing at all is sent; None while it is."""
 
     def ready(self, lanes: Mapping[Lane, bool], now: float) -> list[Lane]:
         """Return the lanes that may send now: at most one of each device that is not sending."""
@@ -223,7 +223,7 @@ class Schedule:
         record.error = None
         record.divided = max(0, record.divided - len(fresh))
         record.max_items = min(record.max_items * 2, _UNBOUNDED)
-        self.blocked, self._blocked_until = "", 0.0
+        self.blocked, self._blocked_until = None, 0.0
         if was_failing:
             self.service_is_back()
 
@@ -259,7 +259,7 @@ class Schedule:
         if kind is FailureKind.SMALLER:
             record.max_items = max(1, items // 2)
         elif kind is FailureKind.BLOCKED:
-            self.blocked = str(error)
+            self.blocked = error
             self._blocked_until = now + _BLOCKED_WAIT_S
         elif kind not in TRIES or not messages or self._tries_left(record, kind, messages):
             _wait(record, error, now=now, jitter=jitter)

@@ -87,10 +87,10 @@ async def flush(session: Session, outbox: Outbox) -> tuple[Delivery, int]:
 
 def raise_trouble(delivery: Delivery) -> None:
     """Raise CredentialError, Unavailable or AgentError if something keeps items waiting."""
-    if delivery.schedule.blocked:
+    if (blocked := delivery.schedule.blocked) is not None:
+        advice = getattr(blocked, "hint", "") or "put it right"
         raise CredentialError(
-            delivery.schedule.blocked,
-            hint="what was queued is kept: put it right, then `cellagent outbox flush`",
+            str(blocked), hint=f"what was queued is kept: {advice}; then `cellagent outbox flush`"
         )
     for lane in delivery.schedule.trouble().values():
         if isinstance(lane.error, ServiceRefusal):

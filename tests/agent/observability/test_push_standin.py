@@ -189,5 +189,5 @@ async def test_a_wrong_key_stops_the_sender_and_keeps_everything(cloud, box, tmp
     async with HttpClient(HttpTransport(), hosts, wrong) as client:
         delivery = Delivery(box, ServiceSender(client))
         await delivery.flush()
-    assert "403" in delivery.schedule.blocked
+    assert "403" in str(delivery.schedule.blocked)
     assert box.transact(lambda store: store.totals()).waiting == 1

@@ -26,6 +26,8 @@ async def test_a_wrong_key_is_exit_5_and_loses_nothing(online, monkeypatch):
     monkeypatch.setenv("CELLAGENT_PROJECT_KEY", "0" * 32)
     code, lines, _ = await cellagent("report", "event", *IDENTITY, "--metric", "a=1")
     assert (code, lines[0]["waiting"]) == (5, 1)
+    advice = lines[-1]["error"]["try"]
+    assert "set CELLAGENT_PROJECT_KEY to a valid one; then `cellagent outbox flush" in advice
 
 
 async def test_while_the_agent_holds_the_outbox_items_are_left_for_it(offline, tmp_path):
