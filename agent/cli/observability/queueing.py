@@ -88,9 +88,10 @@ async def flush(session: Session, outbox: Outbox) -> tuple[Delivery, int]:
 def raise_trouble(delivery: Delivery) -> None:
     """Raise CredentialError, Unavailable or AgentError if something keeps items waiting."""
     if (blocked := delivery.schedule.blocked) is not None:
-        advice = getattr(blocked, "hint", "") or "put it right"
         raise CredentialError(
-            str(blocked), hint=f"what was queued is kept: {advice}; then `cellagent outbox flush`"
+            str(blocked),
+            hint=f"what was queued is kept: {_advice(blocked) or 'put it right'}; then "
+            "`cellagent outbox flush`",
         )
     for lane in delivery.schedule.trouble().values():
         if isinstance(lane.error, ServiceRefusal):
@@ -99,10 +100,18 @@ def raise_trouble(delivery: Delivery) -> None:
                 hint="it is kept, as the service may be wrong: `cellagent outbox flush` tries "
                 "again, `cellagent outbox drop` removes it",
             )
+        kept = "it is kept on disk: `cellagent outbox flush`, or `cellagent run`, tries again"
         raise Unavailable(
             f"queued, not delivered: {lane.error}",
-            hint="it is kept on disk: `cellagent outbox flush`, or `cellagent run`, tries again",
+            hint="; ".join(filter(None, [_advice(lane.error), kept])),
         )
+
+
+def _advice(error: BaseException) -> str:
+    from agent.cli.framework.hints import usual_hint  # only a failure pays for it
+
+    own = getattr(error, "hint", "")
+    return own or (usual_hint(error) if isinstance(error, Exception) else "")
 
 
 def _show(session: Session, counts: dict[str, object]) -> None:

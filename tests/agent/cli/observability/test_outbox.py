@@ -16,6 +16,7 @@ async def test_what_cannot_be_sent_is_kept_and_listed_and_sent_later(offline, st
     assert code == 6
     assert lines[0]["waiting"] == 1
     assert lines[1]["error"]["exit"] == 6
+    assert "the address is hosts." in lines[1]["error"]["try"]
     code, (item, _), _ = await cellagent("outbox", "list")
     assert (code, item["kind"], item["device"]) == (0, "event", "kit-1")
     heading, row, summary = completed("outbox", "list").stdout.splitlines()
