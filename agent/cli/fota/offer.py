@@ -10,7 +10,7 @@ from agent.cli.framework.command import agent_command, emit_or_say, note
 from agent.cli.framework.file_type import WHOLE_FILE
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
-from agent.errors import AgentError, ServiceRefusal, UsageError
+from agent.errors import AgentError, NotFound, ServiceRefusal, UsageError
 
 _OF_A_BUILD = {
     rb"PK\x03\x04": "an archive",
@@ -46,6 +46,8 @@ async def offer(
     Without --device and --tag the job is for the kit in use: `kit.device_id` of the profile, or
     what its modem says it is. `fota pull` or a running agent then carries it out.
     """
+    from agent.cloud.conventions import missing
+    from agent.cloud.device_reads import Filter, ListDevices
     from agent.cloud.firmware import CreateJob, DeleteFirmware, UploadFirmware, bundle
 
     if devices and tags:
@@ -53,6 +55,9 @@ async def offer(
     content, told = _read(image, version)
     devices = devices if devices or tags else (await _kit_in_use(session),)
     async with session.client() as client:
+        for tag in tags:  # a job for a tag that nobody has is taken, and does nothing
+            if not (await client.send(ListDevices(Filter(tags=(tag,)), page_limit=1))).items:
+                raise NotFound(f"no device has the tag {tag}", hint=missing(404))
         packed = bundle(content, told, name=name or image.name, file_type=file_type)
         bundle_id = await client.send(UploadFirmware(packed))
         note(f"uploaded {len(content):,} bytes as {bundle_id}")

@@ -69,12 +69,13 @@ async def test_an_image_is_offered_to_whom_the_command_names(
         assert firmware["fileSize"] == image.stat().st_size
 
 
+@pytest.mark.parametrize("whom", [("--device", "new-kit"), ("--tag", "bench", "--tag", "bensch")])
 async def test_for_a_device_that_is_not_in_service_it_says_where_those_are_that_are(
-    kits: Any, tmp_path: Path
+    kits: Any, tmp_path: Path, whom: tuple[str, ...]
 ) -> None:
     image = tmp_path / "app.bin"
     image.write_bytes(mcuboot_image((2, 0, 1), 5000))
-    done = await cellagent("fota", "offer", str(image), "--device", "new-kit")
+    done = await cellagent("fota", "offer", str(image), *whom)
     assert (done.code, "try: `cellagent device list" in done.err) == (1, True), done.err
     left = await kits.client.get("/v1/firmwares", headers=kits.bearer("api_key"))
     assert not [one for one in left.json()["items"] if one["version"] == "2.0.1"]
