@@ -174,7 +174,10 @@ def read_job(job_id: str, document: Mapping[str, JSONValue]) -> Job:
     try:
         firmware_type = FirmwareType(kind)
     except ValueError:
-        raise MalformedJob(f"the firmware type {_quoted(kind)} is not known here") from None
+        what = (
+            "names no firmwareType" if kind is None else f"is for {_quoted(kind)}, not known here"
+        )
+        raise MalformedJob(f"the job {what}") from None
     host, path = document.get("host"), document.get("path")
     if not isinstance(host, str) or not host.strip():
         raise MalformedJob("the job names no host to download from")
@@ -182,7 +185,7 @@ def read_job(job_id: str, document: Mapping[str, JSONValue]) -> Job:
         raise MalformedJob("the job names no path to download from")
     paths = tuple(path.strip().split(" "))
     if "" in paths or len(paths) > (2 if firmware_type is FirmwareType.BOOT else 1):
-        raise MalformedJob(f"the path of a {firmware_type.value} job names {len(paths)} files")
+        raise MalformedJob(f"the path of this {firmware_type.value} job names {len(paths)} files")
     return Job(
         job_id=job_id,
         kind=firmware_type,
@@ -293,7 +296,7 @@ def _size(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise MalformedJob(f"the job's fileSize is {_quoted(value)}, not a number of bytes")
     if not 0 < value <= MAX_IMAGE_BYTES:
-        raise MalformedJob(f"the job's fileSize of {value} bytes is no size of an image")
+        raise MalformedJob(f"the job's fileSize of {_quoted(value)} bytes is no size of an image")
     return value
 
 

@@ -92,8 +92,8 @@ def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"firmwareType": "TOASTER"}, "'TOASTER' is not known"),
-        ({"firmwareType": None}, "missing"),
+        ({"firmwareType": "TOASTER"}, "is for 'TOASTER', not known here"),
+        ({"firmwareType": None}, "names no firmwareType"),
         ({"firmwareType": ["APP"]}, "not known"),
         ({"host": None}, "no host"),
         ({"host": 5}, "no host"),
@@ -110,6 +110,7 @@ def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
         ({"fileSize": 0}, "no size"),
         ({"fileSize": -1}, "no size"),
         ({"fileSize": 1 << 40}, "no size"),
+        ({"fileSize": 1e300}, "of [0-9]{40} bytes is no size"),
         ({"fileSize": 1.5}, "not a number"),
         ({"version": {"a": 1}}, "version"),
         ({"version": "1\n2"}, "version"),
