@@ -17,8 +17,9 @@ from agent.retry import check_available
 OVERLAP_BYTES = 4096
 """Bytes requested twice where no strong ETag ties the parts together."""
 
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)", re.ASCII)
-_UNSATISFIED = re.compile(r"bytes \*/(\d{1,19})", re.ASCII)
+# RFC 9110, 14.1: the unit is told whatever its case.
+_CONTENT_RANGE = re.compile(r"(?i:bytes) (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)", re.ASCII)
+_UNSATISFIED = re.compile(r"(?i:bytes) \*/(\d{1,19})", re.ASCII)
 
 
 class DownloadError(AgentError):

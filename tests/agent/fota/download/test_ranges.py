@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from download_server import Fault, file_server
 
-from agent.fota.download.ranges import DownloadInterrupted
+from agent.fota.download.ranges import DownloadInterrupted, PartialFile, read_range_answer
 
 if TYPE_CHECKING:
     pass
@@ -38,6 +39,12 @@ async def test_a_server_that_ignores_if_range_is_seen_through(tmp_path: Path) ->
         found = await fetched(server, tmp_path, etag='"old"')
     assert found.sha256 == server.sha256
     assert is_whole(tmp_path)
+
+
+def test_the_unit_of_a_range_is_told_whatever_its_case() -> None:
+    headers, held = {"content-range": "Bytes 5-9/10"}, PartialFile(5, '"a"')
+    body = read_range_answer(206, headers, held, 10, datetime.now(UTC))
+    assert (body.start, body.end) == (5, 10)
 
 
 async def test_200_instead_of_206_starts_over(tmp_path: Path) -> None:
