@@ -61,6 +61,7 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
     The last line of `--since` is {"cursor": N}: give N to the next `--since`. Whoever was stopped
     half-way gives the `change` of the last line that it has kept.
     """
+    from agent.cloud import public_keys
     from agent.provisioning.ledger import BoardRecord
     from agent.provisioning.ledger.listing import Listing, RecordFilter
 
@@ -82,9 +83,16 @@ def command(session: Session, form: str | None, cursor: int | None, **wanted: ob
                 Listing(ledger, BoardRecord, msgspec.convert(wanted, RecordFilter)).every(),
                 settings,
             )
+        rows = 0
         for line in lines:
             sys.stdout.write(line)
+            rows += 1
         sys.stdout.flush()
+    if form == "bulk" and rows > public_keys.MOST_ROWS:
+        note(
+            f"{rows:,} rows: the service takes {public_keys.MOST_ROWS:,} of them at a time; --lot, "
+            "--station and --outcome choose some"
+        )
 
 
 def _changes(ledger: LedgerReader, cursor: int) -> Iterator[str]:

@@ -11,7 +11,9 @@ import pytest
 from command_line import completed
 from ledgers import UUID, older_ledger, opened
 
+from agent.cli.provision import export
 from agent.config.paths import state_dir
+from agent.provisioning import exports
 from agent.provisioning.record_columns import BOARD
 
 
@@ -40,6 +42,22 @@ def test_an_export_holds_the_boards_of_one_outcome_in_each_form() -> None:
     for form in ("bulk", "nordic"):
         done = completed("provision", "export", "--as", form)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("two_boards")
+@pytest.mark.parametrize(("rows", "is_too_many"), [(1000, False), (1001, True)])
+def test_more_rows_than_the_service_takes_at_a_time_are_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    rows: int,
+    is_too_many: bool,
+) -> None:
+    given = ["x\n"] * rows
+    monkeypatch.setattr(exports, "for_bulk_onboarding", lambda *_, **__: given)
+    export.command.main(["--as", "bulk"], standalone_mode=False)
+    told = capsys.readouterr()
+    assert told.out == "".join(given)
+    assert ("1,001 rows: the service takes 1,000 of them" in told.err) is is_too_many
 
 
 @pytest.mark.usefixtures("two_boards")
