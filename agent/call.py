@@ -4,8 +4,6 @@ Each operation of a service is a `Call`; the client (`agent.http`)
 chooses the credential, sends, retries and turns refusals into errors, in one place for all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum

@@ -31,8 +31,6 @@ AgentError                  1  it failed
     └── ServerTrouble          5xx
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from at.protocol import errors as at

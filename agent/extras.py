@@ -1,7 +1,5 @@
 """What a base installation lacks: the extras, and the error that names the missing one."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 from agent.errors import UsageError

@@ -1,7 +1,5 @@
 """The type of a value that may be any JSON."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:

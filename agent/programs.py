@@ -1,7 +1,5 @@
 """Programs of the user's, run beside ours: what they print, bounded, and how they are ended."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -5,8 +5,6 @@ a private key is hidden even if it was never registered, and so are the secret p
 commands and answers (at.protocol.redaction.secret_parameters).
 """
 
-from __future__ import annotations
-
 import re
 
 HIDDEN = "[secret]"

@@ -1,7 +1,5 @@
 """When a call is sent again, and how long to wait before that or a next round. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

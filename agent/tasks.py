@@ -1,7 +1,5 @@
 """Several tasks at once, and waits that an event ends early."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """Tokens that are sent as they were issued: one class a kind, its warnings and advice as data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

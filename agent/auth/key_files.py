@@ -1,7 +1,5 @@
 """Tokens signed with key files: of a device (D10.3), and of the services (D10.4)."""
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping

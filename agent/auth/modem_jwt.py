@@ -1,7 +1,5 @@
 """The device's own token, made by its modem (clauses D10.3, D10.5)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Protocol

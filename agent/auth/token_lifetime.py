@@ -1,7 +1,5 @@
 """Keeps a short-lived token (clause D10.2) and has it made anew before it ends; a device's own."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from abc import abstractmethod

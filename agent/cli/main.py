@@ -1,7 +1,5 @@
 """The entry of the command line. `--version` alone is answered before anything is imported."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

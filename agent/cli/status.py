@@ -1,7 +1,5 @@
 """`cellagent status`: what the running agent does and how its kits are."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Facts: the service's released command line tool. The answer tells where the result is.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The kits of a profile, and what two of them may not share."""
 
-from __future__ import annotations
-
 import shlex
 
 from agent.config.profile import KitSettings, Profile

@@ -1,7 +1,5 @@
 """Loads a configuration: flags take precedence over environment, file, built-in, default."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import tomllib

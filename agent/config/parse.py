@@ -1,7 +1,5 @@
 """Reads a profile from TOML tables, and names its keys: an error names the nearest one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import get_args, get_origin, get_type_hints

@@ -1,7 +1,5 @@
 """Paths of the configuration, the secrets and the state; the environment may name others."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """PKCS #11 URIs (RFC 7512): they name a private key, its token, and a file with the PIN. Pure."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import unquote_to_bytes
 

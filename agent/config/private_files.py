@@ -7,8 +7,6 @@ modem's state (`at.virtual.state`), recordings (`at.transcripts.recorder`) and l
 (`at.ports.process_lock`), since `at` imports nothing of the agent, and the stand-in's files.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shlex

@@ -5,8 +5,6 @@ Secrets have no key here: they come from the environment, a 0600 file, systemd c
 keyring (`agent.config.secrets`).
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """A project of an organization, whose calls have paths of their own (clause D8.5)."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 from msgspec import Struct

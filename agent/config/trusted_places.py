@@ -4,8 +4,6 @@ A place is trusted where this user or the system owns it, and nobody else may wr
 put another in its place. The system is whoever owns "/": root, or in a container its stand-in.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Checks which URLs may be used, and addresses to listen on. Pure."""
 
-from __future__ import annotations
-
 import re
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import SplitResult, urlsplit

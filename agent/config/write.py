@@ -1,7 +1,5 @@
 """Changes the configuration and the secrets file; comments and other keys are kept."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path

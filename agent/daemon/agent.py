@@ -1,7 +1,5 @@
 """The whole agent: its kits, one outbox, one delivery; started, reloaded, stopped."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

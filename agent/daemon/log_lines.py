@@ -4,8 +4,6 @@ A line that is like one before, but for numbers, is told in full once an hour; i
 times more without its advice, and then only counted.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import time

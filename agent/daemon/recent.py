@@ -4,8 +4,6 @@ Kept from the start of the agent on, whether or not somebody looks, within bound
 without secrets; whoever writes moments to a file takes identities out as well.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence

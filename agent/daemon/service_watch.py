@@ -1,7 +1,5 @@
 """Notices that a service answers again, so that what waits for it does not wait for its turn."""
 
-from __future__ import annotations
-
 import asyncio
 
 from agent.call import Host

@@ -4,8 +4,6 @@ A concern's struct holds its state and its facts. A new fact is one line here: a
 default, which is left out of the JSON until the fact is known; metrics show every number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum

@@ -4,8 +4,6 @@ The rows stand in the order of their weight; the first that holds gives state, w
 A new state of affairs is a row here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

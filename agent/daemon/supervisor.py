@@ -1,7 +1,5 @@
 """Restarts the task of a concern when it fails, with back-off, under the concern's log context."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import random

@@ -4,8 +4,6 @@ systemd kills an agent whose event loop stalls for longer than its watchdog allo
 reports a stall before that, so that the event of it is on disk.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

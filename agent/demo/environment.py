@@ -1,7 +1,5 @@
 """The environment of the demonstration: a virtual kit on its ports, a stand-in cloud, a profile."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,7 +1,5 @@
 """The image that the demonstration installs."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 

@@ -4,8 +4,6 @@ The author of a job chooses what is fetched from inside our network. So the host
 profile's list, besides the rule for every download (`agent.http.download_targets`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Downloads the image of a job, proves it, and records the proof in the journal."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from agent.fota import verification

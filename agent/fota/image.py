@@ -5,8 +5,6 @@ one brings pydantic and 190 ms to a check that every update needs, and the extra
 is held against the other in the tests. Memory does not grow with the image.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import struct

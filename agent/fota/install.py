@@ -1,7 +1,5 @@
 """Installs a proven image, reads back the running version, and confirms it."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from agent.errors import AgentError

@@ -1,7 +1,5 @@
 """How far the open job of a kit has come: the states of its journal. Pure."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from at.protocol.state_machine import Transitions

@@ -5,8 +5,6 @@ vendor's REST client. The agent reports IN_PROGRESS, never DOWNLOADING: an execu
 is no longer handed out, so a crash would lose it.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ and the last results, so that a job that is offered again is not installed again
 lets one process at a time work on a kit's jobs.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Finds the state of a kit before an update, and puts it back after the update's restarts."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

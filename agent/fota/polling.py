@@ -1,7 +1,5 @@
 """Polls for jobs: at an interval with jitter, and not in quiet hours."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta

@@ -9,8 +9,6 @@ device sends next; and one that the kit did not keep is offered again and again.
 counted here, by the ids of their results in the journal.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

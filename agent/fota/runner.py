@@ -4,8 +4,6 @@ Each step is in the journal before it is done, so `UpdateRunner.pull` may be cal
 kill anywhere and goes on from there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Versions as jobs, images and kits write them: their grammar, equality and order. Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ to no host are here (192.0.0.9 and .10, 2001:1::1 to ::3, identifiers in 2001:20
 192.0.0.0/24 and 2001::/23; AS112 and AMT are not. Addresses that wrap one of IPv4 are judged by it.
 """
 
-from __future__ import annotations
-
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 _Address = IPv4Address | IPv6Address

@@ -1,7 +1,5 @@
 """Turns the errors of httpx into those of this package: what failed, why, and what helps."""
 
-from __future__ import annotations
-
 import os
 import socket
 import ssl

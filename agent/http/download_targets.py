@@ -5,8 +5,6 @@ this machine, the local network or a metadata service is refused. The caller res
 `addresses_of`, and connects to the addresses that were checked here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import re

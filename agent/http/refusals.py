@@ -1,7 +1,5 @@
 """Turns an HTTP refusal into the exception that says why and what to try. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import datetime

@@ -4,8 +4,6 @@ It knows no credential: headers are arguments, for one request only. It follows 
 where one leads, keeps no cookie, reads no environment.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import zlib

@@ -1,7 +1,5 @@
 """Deduplication: finds the message of each chunk, and items that were added before."""
 
-from __future__ import annotations
-
 from hashlib import blake2b, sha256
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """The delivery loop: one task, one request in flight per device, waits that `wake` ends."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -1,7 +1,5 @@
 """Sends the items of the outbox, each kind by its call; what a failure means for the items."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ It is read whole in one transaction, and then has another name. A start that is 
 reads it again: each item bears the mark of where it came from, so none comes twice.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -4,8 +4,6 @@ A frame counts only at its own offset, and its CRC begins with the name of the o
 item's body is no frame. What an earlier segment left in a file is one, of that segment.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Sequence
 from enum import IntEnum

@@ -5,8 +5,6 @@ item of the outbox when `hand_off` returns. `collect` adds its items to the outb
 removes the file: if a crash comes in between, the items' keys show the second copy as duplicates.
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 import time

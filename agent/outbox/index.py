@@ -4,8 +4,6 @@ It is what a scan of the segments gives, at each start. One thread at a time use
 transaction changes is written by `commit`, and forgotten by `reload`.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The items of the outbox, new and stored, their states, and its summaries and errors."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field

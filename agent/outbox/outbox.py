@@ -1,7 +1,5 @@
 """The outbox: one folder, one process, one transaction at a time; callers wait for the sync."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys

@@ -8,8 +8,6 @@ The order of deletion; deleted items are counted as `expired` or `dropped`:
 Below `min_free_bytes` of free disk nothing more is accepted (`refused`); stored items stay.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

@@ -1,7 +1,5 @@
 """What is written in the frames of an outbox, and what is read of its segments."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path

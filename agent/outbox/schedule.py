@@ -10,8 +10,6 @@ the lane waits, then tries its oldest message again, so that little is overtaken
 back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum

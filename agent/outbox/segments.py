@@ -6,8 +6,6 @@ filled there is room for notes of what was delivered; a file of which nothing wa
 ready next, or its space is free.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -5,8 +5,6 @@ with a key in the state folder, so that a page stays open while the agent is sta
 need a second token: a link has it behind its #, which no browser sends, and the script keeps it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

@@ -1,7 +1,5 @@
 """The tray as it lies on the table: what each slot is at, and which of them needs a hand."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence

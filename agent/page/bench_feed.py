@@ -1,7 +1,5 @@
 """What the page knows of the bench: the tray of a run in this process, and the ledger's report."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

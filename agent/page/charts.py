@@ -4,8 +4,6 @@ Lines are stretched with their picture, texts are not: an inner picture has the 
 units are the whole height.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Of states that follow each other quickly only the last is kept: a reader gets the newest, no queue.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """One kit opened: its state, what to do, the signal of the last hour, its console."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

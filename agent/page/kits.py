@@ -1,7 +1,5 @@
 """The kits, the worst first: a card for each of a few, a row for each of many."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Text of a kit, a network or a file can so be given anywhere: it is shown, and gives no orders.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable
 

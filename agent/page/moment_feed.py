@@ -1,7 +1,5 @@
 """What happened to one kit lately, as the agent keeps it and as it comes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the bench has made, from the ledger: yield, cycle times, failures, and the newest runs."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter

@@ -1,7 +1,5 @@
 """One kit's last hour as lanes on one time axis, a moment of it, and its recording as a file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

@@ -4,8 +4,6 @@ The first paint has all parts in their places. From then on the browser is sent 
 changed and puts them where those of the same id are: what is shown is made in one place only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Values in the words of the page: numbers with units, times, ages, shapes of states."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from agent.daemon.snapshot import State

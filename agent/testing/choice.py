@@ -1,7 +1,5 @@
 """Where a test's kit comes from, as a switch says it: no test names it. Pure."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """An event loop in a thread of its own: kits and cloud go on while a plain test waits."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

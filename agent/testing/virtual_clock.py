@@ -5,8 +5,6 @@ are file descriptors but the loop's own (sockets, serial ports, child processes)
 executor: while one is awaited, time passes as it does everywhere.
 """
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 import time

@@ -4,8 +4,6 @@
 and none is kept there that could not be sent. Events and core dumps go over the host's network.
 """
 
-from __future__ import annotations
-
 import asyncio
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """Which secrets of a profile the services accept: each tried alone, by a call that only reads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

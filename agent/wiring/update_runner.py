@@ -4,8 +4,6 @@ Its jobs come from the sources that the profile names (`update_sources`). The pr
 where an image may come from, what it must prove, and how it gets onto the kit.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Where updates come from: the device cloud's jobs, the observability service's releases."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 

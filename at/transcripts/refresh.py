@@ -4,8 +4,6 @@ Both are aligned, command by command and then line by line: a new line that fits
 its rules, takes its place. Pure.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

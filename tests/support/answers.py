@@ -1,7 +1,5 @@
 """Answers and notices read through the catalogue, as JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from at.commands.catalog import command_of

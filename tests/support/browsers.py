@@ -1,7 +1,5 @@
 """Chromium without a window, driven by selenium and Debian's chromedriver, on loopback alone."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

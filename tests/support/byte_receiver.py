@@ -1,7 +1,5 @@
 """The receiving end of a transport, for tests."""
 
-from __future__ import annotations
-
 import asyncio
 
 

@@ -4,8 +4,6 @@ The bench opens `link`. What it types goes to the kit's own terminal, and back; 
 powered whatever happens to the cable.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Boards claimed in a ledger that every board of a run shares, and what is asked in one message."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Clients of the stand-in's device cloud."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs `cellagent` in a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

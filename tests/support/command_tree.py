@@ -1,7 +1,5 @@
 """The commands of the program, by their words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import click

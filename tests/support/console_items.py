@@ -1,7 +1,5 @@
 """What the console reader makes of printed bytes."""
 
-from __future__ import annotations
-
 from zephyr_dumps import arch, header, memory
 
 from agent.console.line_classifier import ConsoleItem, ConsoleReader

@@ -6,8 +6,6 @@
 Both of its outputs are read as one, line by line; waits end with what is waited for.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -4,8 +4,6 @@ Counted is the time of the process that ran a test, and of the processes that it
 the time on a clock it hardly depends on what else a machine does.
 """
 
-from __future__ import annotations
-
 import resource
 import time
 from collections.abc import Generator

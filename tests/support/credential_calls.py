@@ -1,7 +1,5 @@
 """Calls, keys and a modem that signs tokens, for the tests of credentials."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

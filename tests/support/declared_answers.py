@@ -1,7 +1,5 @@
 """Hold each answer of the stand-in to what its own document says of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

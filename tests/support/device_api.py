@@ -1,7 +1,5 @@
 """The made-up devices of the stand-in, and the device cloud as their owner sees it."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote
 

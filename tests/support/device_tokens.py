@@ -1,7 +1,5 @@
 """JWTs of devices, made without a library, and uploads of the keys that verify them."""
 
-from __future__ import annotations
-
 import base64
 import json
 

@@ -1,7 +1,5 @@
 """ELF files made by hand from the format's description: a firmware with symbols, a Linux core."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

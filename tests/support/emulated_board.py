@@ -4,8 +4,6 @@ Flash outlives `power_cycle`, which stops the processor wherever it is, also bet
 of a swap. The image carries a hash and no signature, so that other versions of it are made here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """One call of each kind, with parameters that make a request."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from agent.call import Call

@@ -1,7 +1,5 @@
 """A PostgreSQL that is far away: a proxy before its socket, which counts the round trips."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile

@@ -3,8 +3,6 @@
 `edge` is called before and after each thing that leaves the agent; it may end the process there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

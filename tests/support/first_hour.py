@@ -4,8 +4,6 @@ Each part of a world gives names that the rows of `tests/first_hour.toml` use in
 give what a person can do about its fault, as `!words`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """FOTA at the stand-in, as users and devices call it."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -6,8 +6,6 @@ costs no new interpreter. Prints one JSON object with the counts.
     python tests/support/fota_kills.py --random 40 --seed 1
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

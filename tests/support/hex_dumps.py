@@ -1,7 +1,5 @@
 """The styles in which programs print bytes in hex."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """A modem on TCP whose answers, notices and log lines are full of what orders a terminal about."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socketserver

@@ -1,7 +1,5 @@
 """Jobs, redirects and addresses that must lead to no fetch. Written by hand."""
 
-from __future__ import annotations
-
 GOOD = "firmware.example.com"
 
 _SCHEMES = [

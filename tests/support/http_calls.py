@@ -1,7 +1,5 @@
 """A call and a client whose service answers as a test says."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Installations of the built wheel that have some of the packages of this one, and no others."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

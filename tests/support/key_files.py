@@ -1,7 +1,5 @@
 """Public keys and certificates for tests: made anew, good for a day, and for nothing else."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 from cryptography import x509

@@ -4,8 +4,6 @@ A fault is prepared before the run, or injected once the ledger says that a step
 the repair, a rerun with the options of `rerun` must end with a board that is done.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

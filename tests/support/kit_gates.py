@@ -1,7 +1,5 @@
 """Firmware gates and verdicts of kits that a test does not have."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from at.firmware_gate import FirmwareVerdict, firmware_verdict

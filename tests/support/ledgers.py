@@ -1,7 +1,5 @@
 """Ledgers as tests open them: two boards, one time, a run that begins; and those of old."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Sequence

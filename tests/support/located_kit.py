@@ -1,7 +1,5 @@
 """A registered virtual kit at a known place, and a profile of the stand-in for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Scans of the made-up radio world, and the paths of location."""
 
-from __future__ import annotations
-
 from at.virtual.radio_world import Coordinates, load_world
 
 CURRENT = "/v1/organizations/{}/projects/{}/location/{}"

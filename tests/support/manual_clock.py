@@ -1,7 +1,5 @@
 """A clock that the test moves; waiting on it takes no time."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Archives as a Linux device uploads them, written by hand from the published form."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

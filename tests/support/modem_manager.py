@@ -1,7 +1,5 @@
 """A ModemManager of one modem on a private D-Bus, as far as its list of ports goes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

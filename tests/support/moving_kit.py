@@ -5,8 +5,6 @@ async with moving_kit(tmp_path) as kit:
     Companion(str(kit.companion)); open_modem(str(kit.port))
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

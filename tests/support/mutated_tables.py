@@ -4,8 +4,6 @@
 one test must fail each time. A row whose removal no test notices is one that no test reaches.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from enum import Enum

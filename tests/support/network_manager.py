@@ -1,7 +1,5 @@
 """A private D-Bus daemon with NetworkManager's mock on it, started and ended by the test."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Tools that know their hosts, released and unmodified, and the proxy that is the internet."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Calling the observability half of the stand-in from tests, as each kind of caller would."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from typing import Any

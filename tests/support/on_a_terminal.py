@@ -1,7 +1,5 @@
 """Runs a program on a pseudo-terminal, and returns what a terminal would be told."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """OpenSSL as an independent judge: it shares no code with us but its primitives."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

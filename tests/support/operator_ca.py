@@ -1,7 +1,5 @@
 """A CA of an operator, made for a test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path

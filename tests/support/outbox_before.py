@@ -1,7 +1,5 @@
 """Writes an outbox in the format before: one SQLite file."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import zlib

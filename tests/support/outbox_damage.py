@@ -4,8 +4,6 @@ What must be kept is found without the code under test: an item whose frame stan
 at its place of some file.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An outbox on a clock that the test moves, and chunks to put into it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

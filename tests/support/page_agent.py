@@ -1,7 +1,5 @@
 """An agent as the page sees it: a control socket that answers with made-up statuses and lines."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """A bench as the page sees it: a tray in every state, and a ledger with the runs of a morning."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta

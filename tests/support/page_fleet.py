@@ -5,8 +5,6 @@
 Each kit is served by one process; the agent is started by who uses it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Kits as the page shows them: one of each state, and a fleet."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

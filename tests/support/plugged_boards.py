@@ -1,7 +1,5 @@
 """Boards as a bench's tray sees them: where they are plugged in, and how their runs ended."""
 
-from __future__ import annotations
-
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.running.outcome import Outcome
 

@@ -3,8 +3,6 @@
 Time is the test's: a wait moves the clock, and nothing sleeps.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A PostgreSQL cluster of a test's own, in a temporary folder, on a socket there alone."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

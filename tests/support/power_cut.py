@@ -4,8 +4,6 @@ A kill proves nothing about power: the system still writes what the process hand
 process is traced (strace), and each cut keeps what was synced and a random part of the rest.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import shutil

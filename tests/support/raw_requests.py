@@ -1,7 +1,5 @@
 """Requests that no HTTP library sends: over a bare socket, in pieces."""
 
-from __future__ import annotations
-
 import asyncio
 from urllib.parse import urlsplit
 

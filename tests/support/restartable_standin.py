@@ -1,7 +1,5 @@
 """The stand-in cloud in a process of its own: killed, started again where it was, told to fail."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The run-length coder of a device, for tests: the agent only ever expands."""
 
-from __future__ import annotations
-
 from agent.observability.ingest.chunk_codec import encode_varint
 
 

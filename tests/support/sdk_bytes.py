@@ -1,7 +1,5 @@
 """What the device SDK puts on the wire, written out by hand for tests: chunks, messages, dumps."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

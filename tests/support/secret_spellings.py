@@ -1,7 +1,5 @@
 """Every command and answer that carries a secret, and the ways in which one may be written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 CANARY = "c0ffee5ec2e7"

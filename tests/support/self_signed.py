@@ -1,7 +1,5 @@
 """A certificate of a name that signs itself, and its key: for what serves over TLS."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 

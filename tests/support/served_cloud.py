@@ -1,7 +1,5 @@
 """The stand-in in a process of its own, and memfault-cli, as it was released, that talks to it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A virtual modem in a process of its own, and released tools that are run on it, unmodified."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

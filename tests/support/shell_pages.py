@@ -7,8 +7,6 @@ block that begins with the mark `# needs …` is for who has what it names, and 
 other block that begins with `# ` and the name of a file is saved under it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

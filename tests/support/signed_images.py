@@ -1,7 +1,5 @@
 """Images as MCUboot's own signer makes them. The keys are made per run and guard nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from functools import cache

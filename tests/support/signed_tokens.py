@@ -1,7 +1,5 @@
 """Answers of %KEYGEN and %ATTESTTOKEN, made with keys of this run."""
 
-from __future__ import annotations
-
 import hashlib
 from base64 import urlsafe_b64encode
 

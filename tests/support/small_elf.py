@@ -1,7 +1,5 @@
 """A small ELF file written by hand: an ARM program with debug information and a build id."""
 
-from __future__ import annotations
-
 import struct
 
 BUILD_ID = bytes(range(20))

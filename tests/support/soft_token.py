@@ -3,8 +3,6 @@
 Skips where SoftHSM or the extra is not installed, with the command that would help.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -13,8 +13,6 @@
 `devices=N` a fleet, `state=PATH` a file, `faults=[…]` as `--fault` takes them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

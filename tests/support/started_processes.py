@@ -3,8 +3,6 @@
 A test that fails in the middle need not clean up; one that passes and leaves a process is told.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -5,8 +5,6 @@ note in the ledger, a request to the service. The virtual modem dies with the pr
 (the state file) stays: power is pulled from board and host at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

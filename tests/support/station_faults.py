@@ -4,8 +4,6 @@ Each is injected once a step of a board stands in the ledger. Every board that t
 then end as the fault says; after the repair, a rerun must end with a tray that is done.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass

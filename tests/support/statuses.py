@@ -1,7 +1,5 @@
 """Made-up statuses of an agent and its kits, for what shows them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

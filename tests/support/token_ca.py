@@ -1,7 +1,5 @@
 """One CA twice: its key on a SoftHSM token, and in the file that it was imported from."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A tray of virtual kits, each in a process of its own, for the bench as an operator runs it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

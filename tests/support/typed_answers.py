@@ -1,7 +1,5 @@
 """A right answer to each command that a type reads, and a right line of each typed notice."""
 
-from __future__ import annotations
-
 _SHA = "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD"
 _UUID = "56495254-8f0b-c5c9-e65b-36ed0cf0f295"
 _CELL = '"020247C1","00101","0901"'

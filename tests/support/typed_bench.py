@@ -1,7 +1,5 @@
 """`provision run --watch` at a terminal: a scanner types there, and the screen is read."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Somebody at a program of others, which runs on a pseudo-terminal."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

@@ -1,7 +1,5 @@
 """A project of another person's that tests with the plugin: a folder, and its own pytest."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`cellagent modem virtual` as a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A virtual modem whose clock the test moves, and the lines that it prints."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A tray of virtual boards, a station with a real CA and the stand-in, and a run of both."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime

@@ -8,8 +8,6 @@ started as ever: other programs, another locale, other settings of the interpret
 function to call before.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes

@@ -1,7 +1,5 @@
 """Zephyr core dumps as a kit prints them, made by hand from the format's description."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

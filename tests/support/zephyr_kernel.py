@@ -3,8 +3,6 @@
 Made by hand from the description of the kernel's debug table; the places are our own choice.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

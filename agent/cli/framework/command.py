@@ -1,7 +1,5 @@
 """The base of every command: common options, output for people and programs, exit codes."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os

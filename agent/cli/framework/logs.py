@@ -1,7 +1,5 @@
 """The log of a running command or agent: on standard error, redacted."""
 
-from __future__ import annotations
-
 import json
 import logging
 import select

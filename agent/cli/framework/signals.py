@@ -1,7 +1,5 @@
 """Signals: what ends a command, and a program that a command runs beside itself."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """A terminal that does not show what is typed at it: secrets, and the keys of a bench."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

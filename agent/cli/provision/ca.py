@@ -1,7 +1,5 @@
 """`cellagent provision ca create`: makes a CA for a bench."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shlex import quote

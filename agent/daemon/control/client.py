@@ -1,7 +1,5 @@
 """Requests of commands to the running agent, over its control socket."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -3,8 +3,6 @@
 To the window go the lines of `agent.console.line_classifier` as they come, and notices.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 

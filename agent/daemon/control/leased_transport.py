@@ -1,7 +1,5 @@
 """Kits that a running agent holds, and a lease of one's modem as a transport."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from dataclasses import dataclass

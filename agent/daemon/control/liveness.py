@@ -1,7 +1,5 @@
 """Whether an agent answers at all: a stopped or hung one is told from one that is slow."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import struct

@@ -8,8 +8,6 @@ A request must be understood whole: what an older agent would leave out may be w
 answer a field that this side does not know is left out; what it needs must be there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -3,8 +3,6 @@
 What is said is in `agent.daemon.control.protocol`; what a request does is its caller's.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import secrets

@@ -4,8 +4,6 @@ What is said is in `agent.daemon.control.protocol`. A hold, a lease and a window
 (`agent.daemon.control.console`) end when the connection does.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Protocol

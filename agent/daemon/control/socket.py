@@ -1,7 +1,5 @@
 """Address of the control socket: a path in the state folder, or a loopback port with a token."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The connection to a kit's modem: the first contact, then looks at it until it is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -3,8 +3,6 @@
 Chunks and core dumps go to the outbox; every item goes to the windows that watch.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

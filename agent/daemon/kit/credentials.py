@@ -1,7 +1,5 @@
 """The credentials in a kit's security tag: known once they were seen, told when they vanish."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 

@@ -4,8 +4,6 @@ Events come from the status registry; the observability service gets them as tra
 component of its own, on the kit's device.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter, deque

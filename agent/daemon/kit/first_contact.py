@@ -1,7 +1,5 @@
 """First contact with a kit: its identity, the firmware gate, what it lacks and what to try."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One port that the agent holds for a concern, except while it is released to a program."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

@@ -1,7 +1,5 @@
 """Decides when a modem that is off is turned on again: `kit.keep_online`. Pure; time is given."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto

@@ -1,7 +1,5 @@
 """One kit: its link, console, events, positions and updates, wired together."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress

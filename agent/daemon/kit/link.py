@@ -5,8 +5,6 @@ agent release them, too: an installer one port, a hold all of them. A lease give
 the modem, while the agent keeps the port open.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """The kit's position at an interval: stored with time and sources, reported when it changed."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A kit that takes its provisioning commands: the agent is its host, and says how that ended."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 Nothing here uses the radio: the modem is asked for what it knows already, and not while it sleeps.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

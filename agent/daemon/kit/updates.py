@@ -1,7 +1,5 @@
 """The kit's updates: polled for at an interval, resumed when the kit comes back."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ RFC 9110 clauses 13.1.5 (If-Range) and 14 (Range). A strong ETag makes the serve
 mix two files. Without one, the last bytes at hand are requested again and compared.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

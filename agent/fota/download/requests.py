@@ -4,8 +4,6 @@ Redirects are checked again. The transport keeps no cookie, reads no proxy from 
 knows no credential; a connection made for one name is not used for another.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass

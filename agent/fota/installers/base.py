@@ -1,7 +1,5 @@
 """The interface of an installer, and how to tell that what it installed runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

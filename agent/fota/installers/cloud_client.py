@@ -4,8 +4,6 @@
 answered at once, and the rest comes as notices.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -6,8 +6,6 @@ the kit; what then runs is read back from the kit all the same. The program has 
 the kit does not tell over AT (a boot loader, another application): it prints "version: X".
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -6,8 +6,6 @@ during an exchange is passed on (`overheard`). MCUboot swaps an image back at th
 was not confirmed after its trial; that is seen, and reported.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -4,8 +4,6 @@ A full modem image is not offered: it takes the kit into a bootloader mode, and 
 cut for it is not public. A bootloader is not offered: no command tells which one runs.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 

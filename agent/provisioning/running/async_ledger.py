@@ -1,7 +1,5 @@
 """The ledger for many tasks: their changes go together, in one thread, one call after the other."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

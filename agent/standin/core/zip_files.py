@@ -1,7 +1,5 @@
 """Zip files from outside: each member bounded, and every defect of the file as one error."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 import zlib

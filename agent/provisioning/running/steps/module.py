@@ -1,7 +1,5 @@
 """The steps of an nRF93M1 that call the service: it brings a token, and no key is made for it."""
 
-from __future__ import annotations
-
 from agent.errors import NotFound
 from agent.provisioning.boards.board import uninterrupted
 from agent.provisioning.ca.certificates import key_fingerprint

@@ -1,7 +1,5 @@
 """Registers boards in an organization's project, with an organization auth token."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from agent.call import Call, Scheme

@@ -1,7 +1,5 @@
 """Claimed devices of the provisioning service, and the commands that they are given (D10.8)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
