@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -205,7 +204,7 @@ async def in_this_process(folder: Path, boards: int, first: int) -> tuple[float,
         16842753, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
         registration=RegistrationMethod.NONE, prove=False,
     )  # fmt: skip
-    station = Station(goal, ledger, None, authority, folder / "keys", lambda: datetime.now(UTC))
+    station = Station(goal, ledger, None, authority, folder / "keys")
     imeis = [f"0044019{first + index:07}" for index in range(boards)]
     kits = {imei: VirtualTransport(imei=imei) for imei in imeis}
 

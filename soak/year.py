@@ -11,6 +11,7 @@ import random
 import sys
 import tempfile
 import tracemalloc
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,6 @@ from agent.fota.journal import JobResult, Journal, OpenJob, journal_folder
 from agent.outbox import ItemKind, NewItem, Outbox, OutboxFull
 from agent.outbox.delivery_loop import Delivery
 from agent.tasks import cancel_and_wait, wait_for_event
-from agent.wiring.forwarding import utc_now
 from at.protocol.errors import LinkLost
 
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ class Year:
         while True:
             await asyncio.sleep(3600)
             position: dict[str, object] = {
-                "at": utc_now().isoformat(), "lat": self.dice.random(), "lon": self.dice.random(),
+                "at": datetime.now(UTC).isoformat(),
+                "lat": self.dice.random(), "lon": self.dice.random(),
                 "uncertainty_m": 25, "sources": ["cells", "wifi"], "cells": 3, "access_points": 9,
             }  # fmt: skip
             store.append_position(position)
@@ -214,7 +215,10 @@ class Year:
         journal.advance(JobEvent.CONFIRM)
         journal.close(
             JobResult(
-                job_id=job, status=JobStatus.SUCCEEDED, detail="it runs", at=utc_now().isoformat()
+                job_id=job,
+                status=JobStatus.SUCCEEDED,
+                detail="it runs",
+                at=datetime.now(UTC).isoformat(),
             )
         )
         journal.delivered(job)

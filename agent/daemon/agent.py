@@ -48,7 +48,7 @@ from agent.outbox.items import COUNTS, unnamed
 from agent.outbox.outbox import Outbox, since_boot
 from agent.tasks import cancel_and_wait, first_of
 from agent.wiring.chunks_by_kit import ChunksByKit
-from agent.wiring.forwarding import outbox_folder, utc_now
+from agent.wiring.forwarding import outbox_folder
 from agent.wiring.service_client import connect
 from at.driver.modem import Modem
 from at.ports.usb import same_port
@@ -340,7 +340,7 @@ class Agent:
     def _on_stall(self, text: str) -> None:
         """Log a stall of the event loop and put its event on disk; called in another thread."""
         self._housekeeping.log(logging.WARNING, text)
-        event = AgentEvent(AgentEventKind.WATCHDOG, utc_now(), text)
+        event = AgentEvent(AgentEventKind.WATCHDOG, datetime.now(UTC), text)
         for kit in list(self.kits.values()):
             try:
                 kit.events.keep_at_once(event)

@@ -238,14 +238,8 @@ class Demonstration:
         ledger = AsyncLedger(lambda: open_ledger(str(settings.state_dir / "ledger.sqlite"), "demo"))
         try:
             async with connect(settings) as client:
-                station = Station(
-                    goal,
-                    ledger,
-                    Registrar(client, method),
-                    None,
-                    settings.state_dir / "keys",
-                    lambda: datetime.now(UTC),
-                )
+                registrar = Registrar(client, method)
+                station = Station(goal, ledger, registrar, None, settings.state_dir / "keys")
                 location = BoardLocation("", "", "demo", settings.profile.kit.port)
                 outcomes = run_boards([location], station, open_board, lambda *_step: None)
                 [outcome] = [one async for one in outcomes]

@@ -58,10 +58,6 @@ class _Prepared:
     content: bytes | None
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _tell_nobody(_what: str, _status: int, _seconds: float) -> None:
     """Is told of each request of a client of which nobody wants to know."""
 
@@ -93,7 +89,7 @@ class HttpClient:
         *,
         kit_gate: KitGate = refuse_any_kit,
         retries: RetryPolicy = DEFAULT_RETRIES,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         addresses: Mapping[Host, str] | None = None,
         project_paths: Mapping[str, str] | None = None,
         jitter: Callable[[], float] = random.random,

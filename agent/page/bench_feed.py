@@ -5,12 +5,11 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
 from agent.errors import AgentError
-from agent.page.feed import utc_now
 from agent.provisioning.ledger import Ledger, RunRecord
 from agent.provisioning.ledger.listing import Listing, RecordFilter
 from agent.provisioning.report import Report, report
@@ -87,7 +86,7 @@ class LedgerFeed:
         self,
         open_ledger: Callable[[], Ledger],
         on_change: Callable[[], None],
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.lost_at: datetime | None = None
         """Since when it cannot be read; None while it can."""

@@ -4,7 +4,6 @@ Of states that follow each other quickly only the last is kept: a reader gets th
 """
 
 import asyncio
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -19,17 +18,10 @@ RETRY_S = 1.0
 """Seconds between two tries to reach an agent that is not there."""
 
 
-def utc_now() -> datetime:
-    """Return the time."""
-    return datetime.now(UTC)
-
-
 class AgentFeed:
     """What is known of the agent: its newest status, and since when it is not heard."""
 
-    def __init__(
-        self, control_socket: ControlSocket, now: Callable[[], datetime] = utc_now
-    ) -> None:
+    def __init__(self, control_socket: ControlSocket) -> None:
         self.status: AgentStatus | None = None
         """The newest; with all states unknown while the agent is not heard. None: never heard."""
         self.lost_at: datetime | None = None
@@ -38,7 +30,6 @@ class AgentFeed:
         """Why it is not heard."""
         self.next_change = asyncio.Event()
         """Set at the next change; another one stands here from then on."""
-        self.now = now
         self._socket = control_socket
         self._kits: dict[str, KitStatus] = {}
 
@@ -67,7 +58,7 @@ class AgentFeed:
 
     def _lose(self, error: AgentError) -> None:
         if self.lost_at is None or self.trouble != str(error):
-            self.lost_at, self.trouble = self.lost_at or self.now(), str(error)
+            self.lost_at, self.trouble = self.lost_at or datetime.now(UTC), str(error)
             if self.status is not None:
                 self.status = _unheard(self.status)
             self.notify_changed()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -244,8 +244,3 @@ def trace_reason(reason: int) -> int:
         if reason in numbers:
             return number
     return SECURITY_VIOLATION if reason >= 37 else HARD_FAULT
-
-
-def utc_now() -> datetime:
-    """Return the time of this host, aware, in UTC."""
-    return datetime.now(UTC)

@@ -12,7 +12,6 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -106,7 +105,7 @@ class StationFolder(Struct, frozen=True):
             await ledger.opened()
             async with HttpClient(HttpTransport(), hosts, keyring) as client:
                 registrar: Any = Instrumented(Registrar(client, GOAL.registration), edge)
-                yield Station(GOAL, ledger, registrar, authority, self.folder / "keys", now)
+                yield Station(GOAL, ledger, registrar, authority, self.folder / "keys")
         finally:
             ledger.close()
 
@@ -132,10 +131,6 @@ class StationFolder(Struct, frozen=True):
             return await run_board(
                 location, station, lambda _location: self.open(board, edge), lambda *_: None
             )
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 class KillAt:

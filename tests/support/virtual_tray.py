@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -35,10 +34,6 @@ TAG = 16842753
 CA_CHAIN = "-----BEGIN CERTIFICATE-----\nTEST ONLY\n-----END CERTIFICATE-----\n"
 GOAL = Goal(TAG, CA_CHAIN, certificate=CertificateSource.OPERATOR_CA,
             registration=RegistrationMethod.ONBOARD, set_clock=True)  # fmt: skip
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 class PowerPulled(BaseException):
@@ -97,7 +92,7 @@ async def station_of(
         async with HttpClient(HttpTransport(), hosts, keyring) as client:
             await ledger.opened()
             registrar = Registrar(client, goal.registration, commands=goal.takes_commands)
-            yield Station(goal, ledger, registrar, authority, folder / "keys", now)
+            yield Station(goal, ledger, registrar, authority, folder / "keys")
     finally:
         ledger.close()
 

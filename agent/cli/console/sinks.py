@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ async def outbox_sink(
     from agent.cli.observability.queueing import open_outbox
     from agent.outbox.delivery_loop import Delivery
     from agent.outbox.delivery_requests import ServiceSender
-    from agent.wiring.forwarding import Forwarder, utc_now
+    from agent.wiring.forwarding import Forwarder
 
     if not names.sender:
         raise UsageError(
@@ -77,7 +78,7 @@ async def outbox_sink(
             work = [asyncio.create_task(each) for each in (delivery.run(), forwarder.run())]
 
             async def store(items: Sequence[ConsoleItem]) -> None:
-                await forwarder.forward(items, utc_now())
+                await forwarder.forward(items, datetime.now(UTC))
 
             try:
                 yield store

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,9 +142,8 @@ def command(
             registrar,
             authority,
             settings.state_dir / "keys",
-            _now,
-            work_order(settings, operator, lot, product),
-            frozenset(relabel),
+            order=work_order(settings, operator, lot, product),
+            relabel=frozenset(relabel),
         )
         tray = bench_options.tray_of(given, settings.profile.provisioning, locations)
         wanted = Wanted(tray, watch, scan, quiet, _labels_in(labels), page, page_control)
@@ -356,7 +354,3 @@ async def _check_clock(station: Station) -> None:
                 ahead_s = await station.registrar.host_clock_ahead_s(station.now)
     if doubt := check_clock_for_certificates(ahead_s):
         note(doubt)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

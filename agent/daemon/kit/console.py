@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import msgspec
@@ -31,7 +31,7 @@ from agent.errors import AgentError
 from agent.observability.ingest.device_identity import IdentityTracker
 from agent.outbox import Outbox, OutboxFull
 from agent.tasks import first_of
-from agent.wiring.forwarding import Forwarder, StoreThenShow, utc_now
+from agent.wiring.forwarding import Forwarder, StoreThenShow
 from at.driver.stream import Stream
 from at.protocol.errors import LinkLost
 from at.protocol.line.framing import Log
@@ -253,7 +253,7 @@ class KitConsole:
         await self._way.handle(items, partial(self._show, publish_plain))
 
     async def _store(self, items: Sequence[ConsoleItem]) -> None:
-        await self._forwarder.forward(items, utc_now())
+        await self._forwarder.forward(items, datetime.now(UTC))
         if any(isinstance(item, Reboot) for item in items):
             await self._store_events()
 
@@ -300,7 +300,7 @@ class KitConsole:
 def _crash_so_far(text: FaultText, crash: Crash | None) -> Crash:
     """Return a crash with what one more line of its report says."""
     if text.first or crash is None:
-        crash = Crash(utc_now(), text.what)
+        crash = Crash(datetime.now(UTC), text.what)
     return Crash(
         crash.at,
         crash.what,
@@ -311,7 +311,7 @@ def _crash_so_far(text: FaultText, crash: Crash | None) -> Crash:
 
 def _crash_with_dump(item: CapturedDump, crash: Crash | None) -> Crash:
     """Return the crash that a dump is of: the one whose report has just come, or another."""
-    now = utc_now()
+    now = datetime.now(UTC)
     if crash is None or now - crash.at > _REPORT_AND_DUMP:
         crash = Crash(now, f"a core dump, {item.dump.status.value}")
     frame = frame_registers(registers(item.dump, item.data)).get("pc")

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import agent
 from agent.auth.credential import Keyring
@@ -24,7 +24,6 @@ from agent.observability.ingest.events import heartbeat, trace
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.redact import redact
 from agent.tasks import first_of
-from agent.wiring.forwarding import utc_now
 
 SOFTWARE_TYPE = "cellagent"
 """The component that these events come from: beside the kit's own, on the same device."""
@@ -67,7 +66,7 @@ class KitEvents:
     def add(self, event: AgentEvent) -> None:
         """Add an event to those that `run` stores. Neither waits nor fails."""
         # The outbox remembers keys for that long: a repeated older event would be stored twice.
-        too_old = (utc_now() - event.at).total_seconds() >= self._max_age_s
+        too_old = (datetime.now(UTC) - event.at).total_seconds() >= self._max_age_s
         if self._is_on and not too_old:
             self._add_item(event.kind, event_item(event, self._names, self.concern.kit))
 
@@ -141,7 +140,7 @@ class KitEvents:
         while True:
             left_s = self._counted_from + interval_s - self._clock()
             await asyncio.sleep(max(0.0, left_s))
-            item = heartbeat_item(self._metrics(), self._names, self.concern.kit, utc_now())
+            item = heartbeat_item(self._metrics(), self._names, self.concern.kit, datetime.now(UTC))
             self._add_item(None, item)
 
     def _metrics(self) -> dict[str, float]:

@@ -5,10 +5,10 @@ Nothing here uses the radio: the modem is asked for what it knows already, and n
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from agent.daemon.snapshot import HISTORY, Cell, Reading
-from agent.wiring.forwarding import utc_now
 from at.commands.device_status import ReadSupply, ReadTemperature
 from at.commands.power_saving import SleepNotice
 from at.commands.signal import Monitor, ReadMonitor
@@ -53,7 +53,7 @@ class KitReadings:
         supply = await _told(modem, ReadSupply())
         temperature = await _told(modem, ReadTemperature())
         reading = Reading(
-            utc_now(),
+            datetime.now(UTC),
             rsrp_dbm=None if monitor is None else monitor.rsrp_dbm,
             snr_db=None if monitor is None else monitor.snr_db,
             supply_mv=None if supply is None else supply.vbat_mv,

@@ -22,10 +22,6 @@ class LedgerError(AgentError):
     kind = "ledger"
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _at_once() -> None:
     """Wait for nothing."""
 
@@ -52,7 +48,7 @@ def open_ledger(
     *,
     password: str = "",
     writes: bool = True,
-    now: Callable[[], datetime] = _utc_now,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
     before_change: Callable[[], object] = _at_once,
     on_new: Callable[[str], object] = _untold,
 ) -> Ledger:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,7 +82,7 @@ class Station(Struct):
     registrar: Registrar | None
     device_ca: DeviceCa | None
     key_folder: Path
-    now: Callable[[], datetime]
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     order: WorkOrder = field(default_factory=WorkOrder)
     relabel: frozenset[str] = frozenset()
 

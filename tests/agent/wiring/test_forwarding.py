@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from zephyr_dumps import arch, header, memory, printed
 from agent.config.profile import OutboxSettings
 from agent.console.line_classifier import ConsoleReader, LineClassifier
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
-from agent.wiring.forwarding import Forwarder, trace_reason, utc_now
+from agent.wiring.forwarding import Forwarder, trace_reason
 from at.virtual.console import export_lines
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8
@@ -35,7 +35,7 @@ async def test_a_message_has_one_sender_also_if_another_name_is_learned_in_its_m
     known = ["kit"]
     forwarder = Forwarder(outbox, IdentityTracker(lambda: PartialIdentity(known[-1])))
     for line in [*export_lines(MESSAGE), *export_lines(MESSAGE[::-1])]:
-        await forwarder.forward(LineClassifier().classify(line.encode()), utc_now())
+        await forwarder.forward(LineClassifier().classify(line.encode()), datetime.now(UTC))
         known.append("its-uuid")
     found = [item.device for item in outbox.transact(lambda store: store.list_items())]
     count = len(export_lines(MESSAGE))
@@ -47,7 +47,7 @@ async def test_a_dump_that_waited_for_the_disk_keeps_the_time_at_which_it_was_he
     outbox: OutboxOnFullDisk,
 ):
     forwarder = Forwarder(outbox, names(), on_failure=lambda _error: None)
-    heard = utc_now() - timedelta(hours=2)
+    heard = datetime.now(UTC) - timedelta(hours=2)
     outbox.full = True
     dump = printed(header() + arch() + memory(0x20000000, bytes(100)))
     await forwarder.forward(ConsoleReader().receive(dump), heard)

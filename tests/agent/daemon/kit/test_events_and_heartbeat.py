@@ -29,7 +29,6 @@ from agent.daemon.watchdog import StallDetector
 from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.outbox.items import Selection
 from agent.redact import hide
-from agent.wiring.forwarding import utc_now
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -118,7 +117,7 @@ async def test_what_happens_is_on_disk_at_once_with_the_time_it_happened(bench: 
 
 
 async def test_what_is_told_again_after_a_restart_is_one_event(bench: Bench):
-    at = utc_now() - timedelta(hours=1)
+    at = datetime.now(UTC) - timedelta(hours=1)
     for _ in range(3):
         bench.start()
         running = bench.supervised()
@@ -143,7 +142,7 @@ def test_each_happening_is_one_event_whatever_comes_between(steps, tmp_path_fact
 
 async def play(steps: list[str], folder: Path) -> None:
     """Play a life of the agent, which tells the ends of jobs again after each start."""
-    bench, began = Bench(folder), utc_now()
+    bench, began = Bench(folder), datetime.now(UTC)
     told, on_disk, in_memory = set[str](), set[str](), set[str]()
     jobs = dict[str, datetime]()
     running = bench.supervised()
@@ -186,7 +185,7 @@ async def play(steps: list[str], folder: Path) -> None:
 async def test_what_the_outbox_has_forgotten_by_now_is_not_told_anew(bench: Bench):
     running = bench.supervised()
     await bench.until_phase(Phase.WELL)
-    at = utc_now() - timedelta(seconds=OutboxSettings().max_age_s + 1)
+    at = datetime.now(UTC) - timedelta(seconds=OutboxSettings().max_age_s + 1)
     bench.link.publish(AgentEventKind.FOTA_FAILED, "j: FAILED", at=at, key="j")
     bench.link.publish(AgentEventKind.LINK_LOST, "away")
     await bench.until_fact("link_lost_count", 1)
@@ -278,7 +277,7 @@ async def test_a_loop_that_stands_still_is_told_once_while_it_does_and_where(ben
 
     def report(text: str) -> None:
         told.append(text)
-        bench.events.keep_at_once(AgentEvent(AgentEventKind.WATCHDOG, utc_now(), text))
+        bench.events.keep_at_once(AgentEvent(AgentEventKind.WATCHDOG, datetime.now(UTC), text))
         tells.set()
 
     def clock() -> float:

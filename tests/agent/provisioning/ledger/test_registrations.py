@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from ledgers import registrations_of
 from msgspec.structs import replace
-from virtual_tray import now
 
 from agent.auth.credential import Keyring
 from agent.errors import Unauthorized, Unreachable
@@ -118,7 +117,7 @@ class Bench:
             async with HttpClient(HttpTransport(), {}, Keyring([])) as client:
                 registrar = ModelRegistrar(client, goal.registration)
                 object.__setattr__(registrar, "service", self.service)
-                station = Station(goal, ledger, registrar, None, self.folder / "keys", now)
+                station = Station(goal, ledger, registrar, None, self.folder / "keys")
                 place = BoardLocation("", "", "", str(board))
                 outcome = await run_board(place, station, self.open, lambda *_: None)
             self._learn(await ledger.opened())
