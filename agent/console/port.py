@@ -101,7 +101,7 @@ async def own_port(kit: KitSettings) -> str:
     if others and kit.port.startswith("serial:"):
         device, _ = await asyncio.to_thread(resolve, kit.port)
         others = [port for port in others if port != device]
-    prints = await asyncio.gather(*(prints_text(port, kit.baud, _ignore) for port in others))
+    prints = await asyncio.gather(*(prints_text(port, kit.baud, lambda _: None) for port in others))
     return next((port for port, printed in zip(others, prints, strict=True) if printed), "")
 
 
@@ -137,7 +137,3 @@ async def prints_text(port: str, baud: int, note: Callable[[str], None]) -> bool
     finally:
         await transport.close()
     return False
-
-
-def _ignore(_text: str) -> None:
-    pass

@@ -58,10 +58,6 @@ class _Prepared:
     content: bytes | None
 
 
-def _tell_nobody(_what: str, _status: int, _seconds: float) -> None:
-    """Is told of each request of a client of which nobody wants to know."""
-
-
 async def refuse_any_kit() -> None:
     """Refuse: the gate of a client that was given no kit."""
     raise FirmwareRefused(
@@ -94,7 +90,7 @@ class HttpClient:
         project_paths: Mapping[str, str] | None = None,
         jitter: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        on_exchange: OnExchange = _tell_nobody,
+        on_exchange: OnExchange = lambda *_: None,
     ) -> None:
         self.transport = transport
         self.keyring = keyring or Keyring()
@@ -121,7 +117,7 @@ class HttpClient:
         await self.transport.close()
 
     def acting_as(
-        self, *credentials: Credential, kit_gate: KitGate, on_exchange: OnExchange = _tell_nobody
+        self, *credentials: Credential, kit_gate: KitGate, on_exchange: OnExchange = lambda *_: None
     ) -> HttpClient:
         """Return a client for a kit, with these credentials in place of others of their kinds."""
         client = copy.copy(self)

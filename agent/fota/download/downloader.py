@@ -88,10 +88,6 @@ class LoopClock:
         await asyncio.sleep(seconds)
 
 
-def _ignore(_first: object, _second: object = None) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
     """One file to download: its URL, its path, its size in bytes, and callbacks."""
@@ -105,9 +101,9 @@ class DownloadRequest:
     """Of the bytes that are there already."""
     join_loosely: bool = True
     """Whether parts may be joined without a strong ETag, since the whole is proven later."""
-    on_etag: Callable[[str], None] = _ignore
+    on_etag: Callable[[str], None] = lambda _: None
     """Called before the first byte is written, with the ETag of the server's file."""
-    on_progress: Callable[[int, int], None] = _ignore
+    on_progress: Callable[[int, int], None] = lambda *_: None
     """Called with how many bytes are there, of how many."""
     at_each_tenth: Callable[[], Awaitable[None]] | None = None
     """Awaited after each 10 %; what it raises ends the download, the bytes are kept."""

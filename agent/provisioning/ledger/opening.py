@@ -22,14 +22,6 @@ class LedgerError(AgentError):
     kind = "ledger"
 
 
-def _at_once() -> None:
-    """Wait for nothing."""
-
-
-def _untold(_named: str) -> None:
-    """Tell nobody."""
-
-
 class Migration(Struct, frozen=True):
     """What was done to a ledger: its version before (None: it was empty) and now.
 
@@ -49,8 +41,8 @@ def open_ledger(
     password: str = "",
     writes: bool = True,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    before_change: Callable[[], object] = _at_once,
-    on_new: Callable[[str], object] = _untold,
+    before_change: Callable[[], object] = lambda: None,
+    on_new: Callable[[str], object] = lambda _: None,
 ) -> Ledger:
     """Open the ledger at `address`, a path (SQLite) or a postgresql:// URL without a password.
 
@@ -124,7 +116,7 @@ def _is_shared(address: str) -> bool:
 
 @contextmanager
 def _opened(
-    address: str, password: str, *, writes: bool, before_change: Callable[[], object] = _at_once
+    address: str, password: str, *, writes: bool, before_change: Callable[[], object] = lambda: None
 ) -> Iterator[tuple[Database, str]]:
     """Open a database, which has a name for people, and close it where the block raises.
 
