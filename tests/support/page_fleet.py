@@ -1,6 +1,6 @@
 """A fleet of virtual kits with faults, for the page: something to see of every state.
 
-    with fleet(folder) as served: served.agent["CELLAGENT_CONFIG"] …
+    with fleet(folder) as served, served.agent("--page", "127.0.0.1:0"): …
 
 Each kit is served by one process; the agent is started by who uses it.
 """
@@ -10,10 +10,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from running_agent import write_profile
 
 KITS = {
     "dock-3": ("--fault", "denied=15"),
@@ -27,12 +29,13 @@ KITS = {
 IN_SERVICE = ("gate-2", "right")
 """Those that the services know."""
 
+_ALWAYS_ONLINE = '[profiles.bench.kit]\nkeep_online = "always"\nsettle_s = 0.0'
+
 
 @dataclass
 class Fleet:
     environment: dict[str, str]
     """For the agent and for commands beside it."""
-    folder: Path
 
     @contextlib.contextmanager
     def agent(self, *words: str) -> Iterator[subprocess.Popen[str]]:
@@ -42,50 +45,25 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def fleet(folder: Path, kits: Mapping[str, Sequence[str]] = KITS) -> Iterator[Fleet]:
+def fleet(folder: Path) -> Iterator[Fleet]:
     """Serve a stand-in and kits; write their profile."""
     with contextlib.ExitStack() as stack:
         _, cloud = stack.enter_context(_started("cloud", "serve"))
-        keys = {"yard-1": {"port": str(folder / "yard-1")}}
-        for name, options in kits.items():
+        for name, options in KITS.items():
             pty = ("--instant", "--pty", str(folder / name))
             stack.enter_context(_started("modem", "virtual", *pty, *options))
-            keys[name] = {"port": str(folder / name)}
-        config = folder / "config.toml"
-        config.write_text(_profile(cloud, keys))
-        credentials = cloud["credentials"]
-        environment = {
-            "CELLAGENT_CONFIG": str(config),
-            "CELLAGENT_STATE_DIR": str(folder / "state"),
-            "CELLAGENT_API_KEY": credentials["api_key"],
-            "CELLAGENT_ORG_TOKEN": credentials["organization_auth_token"],
-            "CELLAGENT_PROJECT_KEY": credentials["project_key"],
-        }
-        if in_service := [str(folder / name) for name in IN_SERVICE if name in kits]:
-            # Registered is enough: the proof wants a network, which the agent turns on later.
-            words = ("provision", "run", *in_service, "--registration", "onboard")
-            subprocess.run(
-                [sys.executable, "-m", "agent", *words],
-                env={**os.environ, **environment},
-                capture_output=True,
-                check=False,
-            )
-        yield Fleet(environment, folder)
-
-
-def _profile(cloud: Mapping[str, Any], kits: Mapping[str, Mapping[str, str]]) -> str:
-    hosts = {name: url for name, url in cloud["urls"].items() if name != "downloads"}
-    lines = [
-        'profile = "lab"\n[profiles.lab]\nbase = "standin"\n[profiles.lab.hosts]',
-        *(f"{name} = {json.dumps(url)}" for name, url in hosts.items()),
-        f"[profiles.lab.account]\norganization = {json.dumps(cloud['organization'])}",
-        f"project = {json.dumps(cloud['project'])}",
-    ]
-    lines.append('[profiles.lab.kit]\nkeep_online = "always"\nsettle_s = 0.0')
-    for name, values in kits.items():
-        lines.append(f"[profiles.lab.kits.{name}]")
-        lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-    return "\n".join(lines)
+        kits = {name: {"port": str(folder / name)} for name in ("yard-1", *KITS)}
+        environment = write_profile(folder, cloud, kits, _ALWAYS_ONLINE)
+        # Registered is enough: the proof wants a network, which the agent turns on later.
+        in_service = [str(folder / name) for name in IN_SERVICE]
+        words = ("provision", "run", *in_service, "--registration", "onboard")
+        subprocess.run(
+            [sys.executable, "-m", "agent", *words],
+            env={**os.environ, **environment},
+            capture_output=True,
+            check=False,
+        )
+        yield Fleet(environment)
 
 
 @contextlib.contextmanager
