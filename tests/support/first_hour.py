@@ -16,15 +16,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from full_disk import can_mount
+from self_signed import self_signed
 from served_kit import launched
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -231,31 +228,15 @@ class _Answer(BaseHTTPRequestHandler):
 
 def _tls(world: World, kind: str) -> None:
     """A server with a certificate that is signed by itself and `expired`, `early` or not right."""
-    key = ec.generate_private_key(ec.SECP256R1())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trusted = world.folder / "ca.pem"
+    own, trusted = world.folder / "server.pem", world.folder / "ca.pem"
 
     def issue(kind: str) -> None:
-        days = {"expired": (-9, -1), "early": (1, 9)}.get(kind, (-1, 9))
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-        begin, end = (datetime.now(UTC) + timedelta(days=day) for day in days)
-        made = (
-            x509.CertificateBuilder().subject_name(name).issuer_name(name)
-            .public_key(key.public_key()).serial_number(x509.random_serial_number())
-            .not_valid_before(begin).not_valid_after(end)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-            .sign(key, hashes.SHA256())
-        )  # fmt: skip
-        pem = made.public_bytes(serialization.Encoding.PEM)
-        private = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        (world.folder / "server.pem").write_bytes(pem + private)
-        trusted.write_bytes(pem)
-        context.load_cert_chain(world.folder / "server.pem")
+        begin, end = {"expired": (-9, -1), "early": (1, 9)}.get(kind, (-1, 9))
+        pem = self_signed("localhost", "", begin_days=begin, end_days=end)
+        own.write_bytes(pem)
+        trusted.write_bytes(pem[pem.index(b"-----BEGIN CERTIFICATE") :])
+        context.load_cert_chain(own)
 
     issue(kind)
     server = HTTPServer(("127.0.0.1", 0), _Answer)

@@ -6,7 +6,7 @@ async with moving_kit(tmp_path) as kit:
 """
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,19 +39,30 @@ def path() -> list[tuple[float, float]]:
 
 
 @contextlib.asynccontextmanager
-async def moving_kit(folder: Path, **options: Any) -> AsyncIterator[MovingKit]:
-    """Serve the kit until the block ends; `options` are fields of `VirtualOptions`."""
-    modem = make_modem(VirtualOptions(**{"instant": True, **options}))
-    runner = ModemRunner(modem)
-    port, companion = folder / "at", folder / "companion"
+async def kit_on(
+    port: Path,
+    companion: Path,
+    options: VirtualOptions,
+    receives: Callable[[ModemRunner], Callable[[bytes], None]] = lambda kit: kit.receive,
+) -> AsyncIterator[ModemRunner]:
+    """Serve a virtual kit on two terminals; `receives` returns what takes the bytes sent to it."""
+    runner = ModemRunner(make_modem(options))
     with (
-        contextlib.closing(PtyServer(port, runner.receive)) as own,
+        contextlib.closing(PtyServer(port, receives(runner))) as own,
         contextlib.closing(PtyServer(companion, runner.receive_companion)) as other,
     ):
         runner.attach(Port.AT, own.send)
         runner.companion_sends = other.send
         runner.start()
         try:
-            yield MovingKit(port, companion, modem)
+            yield runner
         finally:
             runner.stop()
+
+
+@contextlib.asynccontextmanager
+async def moving_kit(folder: Path, **options: Any) -> AsyncIterator[MovingKit]:
+    """Serve the kit until the block ends; `options` are fields of `VirtualOptions`."""
+    port, companion = folder / "at", folder / "companion"
+    async with kit_on(port, companion, VirtualOptions(**{"instant": True, **options})) as runner:
+        yield MovingKit(port, companion, runner.modem)

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from command_line import Done, cellagent
+from moving_kit import kit_on
 
-from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
-from at.virtual.server.pty import PtyServer
-from at.virtual.server.runner import ModemRunner, make_modem
+from at.virtual.server.runner import ModemRunner
 
 PATIENCE_S = 90.0
 _served: list[Served] = []
@@ -87,32 +86,12 @@ async def virtual_kit(folder: Path, name: str = "kit", *options: str) -> Served:
     )
 
 
-@contextlib.asynccontextmanager
-async def kit_to_crash(
-    folder: Path,
-    *faults: str,
-    name: str = "kit",
-    imei: str = "",
-    firmware: str = "",
-    receives: Callable[[ModemRunner], Callable[[bytes], None]] = lambda kit: kit.receive,
-) -> AsyncIterator[ModemRunner]:
-    """Serve a virtual kit on FOLDER/NAME in this loop: `crash()` crashes it when it is heard.
-
-    `receives` returns what takes the bytes that are sent to it.
-    """
+def kit_to_crash(
+    folder: Path, *faults: str, name: str = "kit", imei: str = "", firmware: str = "", **served: Any
+) -> contextlib.AbstractAsyncContextManager[ModemRunner]:
+    """Serve a virtual kit on FOLDER/NAME in this loop: `crash()` crashes it when it is heard."""
     options = VirtualOptions(instant=True, faults=faults, imei=imei, firmware=firmware)
-    runner = ModemRunner(make_modem(options))
-    port = PtyServer(folder / name, receives(runner))
-    companion = PtyServer(folder / f"{name}-wifi", runner.receive_companion)
-    runner.attach(Port.AT, port.send)
-    runner.companion_sends = companion.send
-    runner.start()
-    try:
-        yield runner
-    finally:
-        runner.stop()
-        port.close()
-        companion.close()
+    return kit_on(folder / name, folder / f"{name}-wifi", options, **served)
 
 
 def write_profile(
