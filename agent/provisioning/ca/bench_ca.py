@@ -12,24 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.config.private_files import write_private
 from agent.errors import AgentError, UsageError
-from agent.provisioning.ca.certificates import BACKDATED, name_of, pem_of
+from agent.provisioning.ca.certificates import BACKDATED, name_of, pem_of, unsigned_certificate
 
 if TYPE_CHECKING:
     from agent.config.pkcs11_uri import Pkcs11Uri
     from agent.provisioning.ca.token import AskPin
-
-_SIGNS = {"key_cert_sign", "crl_sign"}
-_USES = (
-    "digital_signature",
-    "content_commitment",
-    "key_encipherment",
-    "data_encipherment",
-    "key_agreement",
-    "key_cert_sign",
-    "crl_sign",
-    "encipher_only",
-    "decipher_only",
-)
 
 
 def ca_certificate(
@@ -39,20 +26,9 @@ def ca_certificate(
 
     RFC 5280, 4.2.1: CA:TRUE with a path length of 0, keyCertSign and cRLSign, all critical.
     """
-    usage = x509.KeyUsage(**{use: use in _SIGNS for use in _USES})
-    return (
-        x509.CertificateBuilder()
-        .subject_name(name_of(name))
-        .issuer_name(name_of(name))
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
-        .not_valid_after(now + life)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
+    begin, end, uses = now - BACKDATED, now + life, ("key_cert_sign", "crl_sign")
+    made = unsigned_certificate(key.public_key(), name, begin, end, uses, is_ca=True)
+    return made.issuer_name(name_of(name)).sign(key, hashes.SHA256())
 
 
 def create_ca(

@@ -1,6 +1,7 @@
 """Contents of a board's certificate, for every signer; keys as PEM text, and host key files."""
 
 import hashlib
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -17,11 +18,30 @@ from agent.errors import AgentError, ConfigError, RefusedByRule
 BACKDATED = timedelta(days=1)
 """A certificate begins so much before it is made: the clock that judges it may be behind."""
 
+_USES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
+    *("key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
+
 
 def client_certificate(
     public_key: ec.EllipticCurvePublicKey, common_name: str, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     """Return a client certificate for a board's key, without issuer and signature."""
+    uses = ("digital_signature", "key_agreement")
+    return unsigned_certificate(public_key, common_name, begin, end, uses)
+
+
+def unsigned_certificate(
+    public_key: ec.EllipticCurvePublicKey,
+    common_name: str,
+    begin: datetime,
+    end: datetime,
+    uses: Collection[str],
+    *,
+    is_ca: bool = False,
+) -> x509.CertificateBuilder:
+    """Return a certificate without issuer and signature; `uses` are the bits of its key usage."""
     return (
         x509.CertificateBuilder()
         .subject_name(name_of(common_name))
@@ -29,22 +49,11 @@ def client_certificate(
         .serial_number(x509.random_serial_number())
         .not_valid_before(begin)
         .not_valid_after(end)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
         .add_extension(
-            x509.KeyUsage(
-                digital_signature=True,
-                content_commitment=False,
-                key_encipherment=False,
-                data_encipherment=False,
-                key_agreement=True,
-                key_cert_sign=False,
-                crl_sign=False,
-                encipher_only=False,
-                decipher_only=False,
-            ),
-            critical=True,
+            x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True
         )
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+        .add_extension(x509.KeyUsage(**{use: use in uses for use in _USES}), critical=True)
     )
 
 
