@@ -113,10 +113,7 @@ class Fields:
 
     def integer(self, name: str, low: int | None = None, high: int | None = None) -> int:
         """Return an integer of `low`..`high`."""
-        number = self.optional_integer(name, low, high)
-        if number is None:
-            raise self.fail(name, "is missing")
-        return number
+        return self._present(name, self.optional_integer(name, low, high))
 
     def optional_integer(
         self, name: str, low: int | None = None, high: int | None = None
@@ -141,10 +138,7 @@ class Fields:
 
     def text(self, name: str) -> str:
         """Return a text, in quotes or bare."""
-        text = self.optional_text(name)
-        if text is None:
-            raise self.fail(name, "is missing")
-        return text
+        return self._present(name, self.optional_text(name))
 
     def optional_text(self, name: str) -> str | None:
         """Return a text, in quotes or bare, None where it is absent."""
@@ -155,10 +149,7 @@ class Fields:
 
     def quoted(self, name: str) -> str:
         """Return a text that must be in quotes."""
-        text = self.optional_quoted(name)
-        if text is None:
-            raise self.fail(name, "is missing")
-        return text
+        return self._present(name, self.optional_quoted(name))
 
     def optional_quoted(self, name: str) -> str | None:
         """Return a text that must be in quotes, None where it is absent."""
@@ -171,10 +162,7 @@ class Fields:
 
     def hexadecimal(self, name: str, digits: int | None = None) -> str:
         """Return hex digits as text, in quotes or bare, at most `digits` of them."""
-        text = self.optional_hexadecimal(name, digits)
-        if text is None:
-            raise self.fail(name, "is missing")
-        return text
+        return self._present(name, self.optional_hexadecimal(name, digits))
 
     def optional_hexadecimal(self, name: str, digits: int | None = None) -> str | None:
         """Return hex digits as `hexadecimal` does, None where they are absent or "" in quotes."""
@@ -237,6 +225,11 @@ class Fields:
         self.skip_empty()
         if self.left > 0:
             raise self.fail(f"parameter {self._at + 1}", "is one too many")
+
+    def _present(self, name: str, value: T | None) -> T:
+        if value is None:
+            raise self.fail(name, "is missing")
+        return value
 
 
 def single_line(lines: Sequence[str], name: str) -> str:
