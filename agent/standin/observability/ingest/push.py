@@ -61,15 +61,10 @@ def accepted_response(context: RequestContext, status: str = "SUCCESS") -> JSON:
 
 async def push_coredump(context: RequestContext) -> Response:
     """Store a core dump that is the request's body, or the first file of a form."""
-    headers = context.headers
-    data = decode_content(context.raw, headers.get("content-encoding"), MAX_COREDUMP)
+    data = decode_content(context.raw, context.headers.get("content-encoding"), MAX_COREDUMP)
     media = context.media_type
     if media == "multipart/form-data":
-        try:
-            parts = split_parts(data, boundary_of(headers["content-type"]))
-        except BadMultipart as error:
-            raise invalid(str(error)) from error
-        files = [part for part in parts if part.is_file]
+        files = [part for part in _parts(context, data) if part.is_file]
         if not files:
             raise invalid("no part of the form is a file")
         data = files[0].content
@@ -132,10 +127,7 @@ async def _push_chunks(context: RequestContext) -> Response:
         raise ObservabilityRefused(411, "Content-Length is needed")
     data, encoding, media = context.raw, headers.get("content-encoding"), context.media_type
     if media == "multipart/mixed":
-        try:
-            parts = split_parts(data, boundary_of(headers["content-type"]))
-        except BadMultipart as error:
-            raise invalid(str(error)) from error
+        parts = _parts(context, data)
         chunks = [decode_content(part.content, encoding, MAX_CHUNK) for part in parts]
     elif media == OCTETS:
         chunks = [decode_content(data, encoding, MAX_CHUNK)]
@@ -223,6 +215,13 @@ def _part(raw: bytes) -> Part:
     if empty_line is None:
         raise BadMultipart("a part has no empty line between head and content")
     return Part(raw[: empty_line.start()].decode("latin-1").strip(), raw[empty_line.end() :])
+
+
+def _parts(context: RequestContext, body: bytes) -> list[Part]:
+    try:
+        return split_parts(body, boundary_of(context.headers["content-type"]))
+    except BadMultipart as error:
+        raise invalid(str(error)) from error
 
 
 OPERATIONS = (
