@@ -9,7 +9,7 @@ from functools import partial
 from agent.daemon.recent import CONSOLE, Moment, RecentMoments
 from agent.daemon.snapshot import FotaStatus, KitStatus, LinkStatus, LocationStatus, Reading
 from agent.page import charts, kits, timeline
-from agent.page.markup import Child, Html, tag
+from agent.page.markup import Child, Html, table, tag
 from agent.page.moment_feed import MomentFeed
 from agent.page.view import Painted, View
 from agent.page.words import age, iso, metres, moment, number, state_word
@@ -155,16 +155,11 @@ _COLUMNS = ("rsrp_dbm", "snr_db", "supply_mv", "temperature_c")
 
 def _table(history: Sequence[Reading]) -> Html:
     heading = ("Time", "RSRP dBm", "SNR dB", "Supply mV", "Modem °C")
-    rows = [
-        tag(
-            "tr",
-            tag("td", moment(each.at)),
-            [tag("td", number(getattr(each, name))) for name in _COLUMNS],
-        )
+    rows = (
+        [moment(each.at), *(number(getattr(each, name)) for name in _COLUMNS)]
         for each in reversed(history)
-    ]
-    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in heading]))
-    return tag("table", head, tag("tbody", rows))
+    )
+    return table(heading, rows)
 
 
 def signal_csv(kit: KitStatus) -> str:
@@ -198,18 +193,13 @@ def _position(kit: KitStatus, now: datetime) -> Html:
 
 def _neighbors(kit: KitStatus) -> Html:
     heard = kit.concern(LocationStatus).neighbors
-    rows = [
-        tag("tr", [tag("td", each) for each in (str(one.earfcn), str(one.pci), number(one.rsrp))])
-        for one in heard
-    ]
-    names = ("EARFCN", "PCI", "RSRP dBm")
-    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in names]))
-    table = tag("table", head, tag("tbody", rows))
+    rows = [(one.earfcn, one.pci, number(one.rsrp)) for one in heard]
+    listed = table(("EARFCN", "PCI", "RSRP dBm"), rows)
     none = tag("p", "None heard. The next scan of cells looks for them.", class_="muted")
     return tag(
         "section",
         tag("h2", "Neighbours", tag("span", " of the serving cell", class_="muted")),
-        tag("div", table, class_="scroll", tabindex="0") if rows else none,
+        tag("div", listed, class_="scroll", tabindex="0") if rows else none,
         id="neighbors",
         class_="panel",
     )

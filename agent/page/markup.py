@@ -65,6 +65,13 @@ def tag(name: str, /, *children: Child, **attributes: str | int | float | bool |
     return Html(f"<{name}{words}>{escaped(children)}</{name}>")
 
 
+def table(heading: Iterable[str], rows: Iterable[Iterable[Child]]) -> Html:
+    """Return a table; a column without a name has no heading."""
+    cells = [tag("th", name, scope="col") if name else tag("td") for name in heading]
+    lines = [tag("tr", [tag("td", cell) for cell in row]) for row in rows]
+    return tag("table", tag("thead", tag("tr", cells)), tag("tbody", lines))
+
+
 _SVG_NAMES = {"viewBox", "preserveAspectRatio"}
 
 

@@ -3,12 +3,12 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 
 from agent.page.bench_feed import PERIODS, Records
-from agent.page.markup import Child, Html, tag
+from agent.page.markup import Child, Html, table, tag
 from agent.page.view import Painted, View
 from agent.page.words import command, icon, iso, moment
 from agent.provisioning.exports import neutral
@@ -211,14 +211,11 @@ def runs_csv(records: Records) -> str:
 
 
 def _panel(
-    name: str, title: str, heading: Sequence[str], rows: Iterable[Sequence[Child]], empty: str = ""
+    name: str, title: str, heading: Sequence[str], rows: Sequence[Sequence[Child]], empty: str = ""
 ) -> Html:
-    lines = [tag("tr", [tag("td", cell) for cell in row]) for row in rows]
-    cells = [tag("th", each, scope="col") if each else tag("td") for each in heading]
-    head = tag("thead", tag("tr", cells))
-    table = tag("div", tag("table", head, tag("tbody", lines)), class_="scroll", tabindex="0",
-                role="region", aria_label=title)  # fmt: skip
-    shown = table if lines or not empty else tag("p", empty, class_="muted")
+    listed = tag("div", table(heading, rows), class_="scroll", tabindex="0",
+                 role="region", aria_label=title)  # fmt: skip
+    shown = listed if rows or not empty else tag("p", empty, class_="muted")
     return tag("section", tag("h2", title), shown, id=name, class_="panel")
 
 
