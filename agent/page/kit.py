@@ -21,7 +21,6 @@ _SHOWN = 200
 """Lines of the console in the page; more are in its download."""
 _LANES_S = 5.0
 """The shortest time between two pictures of the lanes."""
-_COLOURS = {"error": "bad", "warning": "attn", "note": "work"}
 
 
 def kit_view(
@@ -276,7 +275,7 @@ def _console(kit: KitStatus, trouble: str, count: int, total: int, match: str, l
 
 
 def _line(name: str, line: Moment) -> Html:
-    colour = _COLOURS.get(line.level, "")
+    colour = timeline.COLOURS.get(line.level, "")
     return tag("div", moment(line.at), " ", tag("span", line.text, class_=colour), id=name)
 
 

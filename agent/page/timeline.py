@@ -15,7 +15,7 @@ _BIN = charts.HOUR / _BINS
 _NEAR = timedelta(seconds=3)
 _MOST_AT_ONCE = 60
 _DECISIONS_SHOWN = 40
-_COLOURS = {"error": "bad", "warning": "attn", "note": "work"}
+COLOURS = {"error": "bad", "warning": "attn", "note": "work"}
 _BAD = {"error", "warning", "critical"}
 
 
@@ -80,7 +80,7 @@ def _row(each: Moment, kit: KitStatus, now: datetime) -> Html:
         "p",
         tag("a", moment(each.at, date=now), href=address),
         " ",
-        tag("span", _words(each), class_=_COLOURS.get(each.level)),
+        tag("span", _words(each), class_=COLOURS.get(each.level)),
     )
 
 
@@ -125,7 +125,7 @@ def _column(recent: RecentMoments, title: str, lane: tuple[str, ...], at: dateti
 def _near(each: Moment, at: datetime) -> Html:
     """Return a moment with its seconds; that second itself is marked."""
     seconds = tag("time", f"{each.at:%S}.{each.at.microsecond // 100_000}", datetime=iso(each.at))
-    words = tag("span", _words(each), class_=_COLOURS.get(each.level))
+    words = tag("span", _words(each), class_=COLOURS.get(each.level))
     return tag("p", seconds, " ", words, class_="then" if iso(each.at) == iso(at) else None)
 
 
