@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import psycopg
 from cable import cables
 from measure import progress
-from station_crashes import TAG, KillAt, StationFolder, forked
+from station_crashes import KillAt, StationFolder, forked
 from tray_trial import Trial, tray_trial
+from virtual_tray import TAG
 
 from agent.provisioning.ledger import open_ledger
 

@@ -29,7 +29,8 @@ from ledgers import boards_of, registrations_of
 from measure import counted
 from msgspec.structs import replace
 from operator_ca import make_ca
-from station_crashes import GOAL, Edge, Instrumented, KillAt, StationFolder, forked
+from station_crashes import Edge, Instrumented, KillAt, StationFolder, forked
+from virtual_tray import GOAL
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard

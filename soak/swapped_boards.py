@@ -15,7 +15,8 @@ from ledgers import boards_of
 from measure import counted
 from msgspec.structs import replace
 from operator_ca import make_ca
-from station_crashes import TAG, Instrumented, StationFolder, forked
+from station_crashes import Instrumented, StationFolder, forked
+from virtual_tray import TAG
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.ledger import open_ledger

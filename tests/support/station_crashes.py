@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from virtual_tray import GOAL, Tray
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -23,21 +24,14 @@ from agent.call import Host
 from agent.config.secrets import Secret
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.boards.board import BoardLocation
-from agent.provisioning.boards.modem_board import ModemBoard
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.ledger import Ledger, open_ledger
-from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.async_ledger import AsyncLedger, Work
 from agent.provisioning.running.batch import run_board
 from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.steps.registrar import Registrar
-from at.driver.modem import Modem
-from at.virtual.transport import VirtualTransport
 
-TAG = 16842753
-GOAL = Goal(TAG, "TEST ONLY\n", certificate=CertificateSource.OPERATOR_CA,
-            registration=RegistrationMethod.ONBOARD, set_clock=True)  # fmt: skip
 T = TypeVar("T")
 Edge = Callable[[], None]
 
@@ -112,24 +106,19 @@ class StationFolder(Struct, frozen=True):
     def state(self, board: int) -> Path:
         return self.folder / f"board{board}.json"
 
+    def location(self, board: int) -> BoardLocation:
+        return BoardLocation("", f"1-{board}", "", f"board{board}")
+
     @asynccontextmanager
     async def open(self, board: int, edge: Edge = lambda: None) -> AsyncIterator[Any]:
-        transport = VirtualTransport(
-            statefile=str(self.state(board)), imei=f"0044010{board:07}", instant=True
-        )
-        modem = Modem(transport)
-        await modem.open()
-        try:
-            yield Instrumented(ModemBoard(modem), edge)
-        finally:
-            await modem.close()
+        async with Tray(self.folder).open(self.location(board)) as opened:
+            yield Instrumented(opened, edge)
 
     async def provision(self, board: int, edge: Edge = lambda: None) -> Outcome:
         """Provision one board in this process."""
         async with self.means(edge) as station:
-            location = BoardLocation("", f"1-{board}", "", f"board{board}")
             return await run_board(
-                location, station, lambda _location: self.open(board, edge), lambda *_: None
+                self.location(board), station, lambda _: self.open(board, edge), lambda *_: None
             )
 
 

@@ -58,7 +58,7 @@ class Tray:
     def transport(self, port: str) -> VirtualTransport:
         index = int(port.removeprefix("board"))
         return VirtualTransport(
-            statefile=str(self.folder / f"{port}.json"), imei=f"0044010000{index:04}", instant=True,
+            statefile=str(self.folder / f"{port}.json"), imei=f"0044010{index:07}", instant=True,
             **self.options,
         )  # fmt: skip
 
