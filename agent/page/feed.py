@@ -4,6 +4,7 @@ Of states that follow each other quickly only the last is kept: a reader gets th
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -21,7 +22,9 @@ RETRY_S = 1.0
 class AgentFeed:
     """What is known of the agent: its newest status, and since when it is not heard."""
 
-    def __init__(self, control_socket: ControlSocket) -> None:
+    def __init__(
+        self, control_socket: ControlSocket, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self.status: AgentStatus | None = None
         """The newest; with all states unknown while the agent is not heard. None: never heard."""
         self.lost_at: datetime | None = None
@@ -30,6 +33,7 @@ class AgentFeed:
         """Why it is not heard."""
         self.next_change = asyncio.Event()
         """Set at the next change; another one stands here from then on."""
+        self.now = now
         self._socket = control_socket
         self._kits: dict[str, KitStatus] = {}
 
@@ -58,7 +62,7 @@ class AgentFeed:
 
     def _lose(self, error: AgentError) -> None:
         if self.lost_at is None or self.trouble != str(error):
-            self.lost_at, self.trouble = self.lost_at or datetime.now(UTC), str(error)
+            self.lost_at, self.trouble = self.lost_at or self.now(), str(error)
             if self.status is not None:
                 self.status = _unheard(self.status)
             self.notify_changed()

@@ -91,7 +91,7 @@ class Views:
 
     def live(self, path: str) -> tuple[Html, Html]:
         """Return whether what is shown at an address is live, for the header and as a bar."""
-        now = datetime.now(UTC)
+        now = self._feed.now()
         if path.startswith("/kits"):
             return live(now, self._feed.lost_at, self._feed.trouble)
         ledger = self._ledger_feed()
@@ -146,7 +146,7 @@ class Views:
     def view(self, path: str, query: Mapping[str, str]) -> View:
         """Return the view of an address. Raises Unknown."""
         # Who looks at the same address at the same time is shown the same one.
-        moment = self.next_change, int(datetime.now(UTC).timestamp())
+        moment = self.next_change, int(self._feed.now().timestamp())
         if moment != self._shown_at:
             self._shown_at = moment
             self._shown.clear()
@@ -167,13 +167,13 @@ class Views:
         if path == "/kits":
             chosen = query.get("state", ""), query.get("density", "")
             return kits.kits_view(
-                status, datetime.now(UTC), self._painted, state=chosen[0], density=chosen[1]
+                status, self._feed.now(), self._painted, state=chosen[0], density=chosen[1]
             )
         opened = self._kit(name)
         return kit.kit_view(
             opened,
             self._moments(opened.name),
-            datetime.now(UTC),
+            self._feed.now(),
             self._painted,
             match=query.get("match", "")[:_LONGEST_FILTER],
             level=query.get("level", ""),
@@ -204,7 +204,7 @@ class Views:
             case "signal.csv":
                 return kit.signal_csv(opened)
             case "signal.svg":
-                return charts.signal_file(opened.concern(LinkStatus).history, datetime.now(UTC))
+                return charts.signal_file(opened.concern(LinkStatus).history, self._feed.now())
             case "recording.txt":
                 return timeline.recording(opened, moments.recent, *_stretch(query))
             case _:
@@ -214,7 +214,7 @@ class Views:
         from agent.page import bench, report
 
         period = _period(query) if path == "/report" else "today"
-        records, now = self._ledger_feed().records(period), datetime.now(UTC)
+        records, now = self._ledger_feed().records(period), self._feed.now()
         if path == "/report":
             return report.report_view(records, period, now, self._painted)
         return bench.bench_view(self.running, records, now, self._painted, control=self.control)
@@ -224,7 +224,7 @@ class Views:
         if self._ledger is None:
             from agent.page.bench_feed import LedgerFeed
 
-            self._ledger = LedgerFeed(self._open_ledger, self.wake)
+            self._ledger = LedgerFeed(self._open_ledger, self.wake, self._feed.now)
             self._reading = asyncio.ensure_future(self._ledger.run())
         return self._ledger
 
