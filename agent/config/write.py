@@ -171,13 +171,10 @@ def _edit(file: Path, keys: list[str], value: object) -> None:
         table = table[section]
         if not isinstance(table, MutableMapping):
             raise ConfigError(f"{file}: {'.'.join(keys[: depth + 1])} is not a table")
-    there_now = table.get(last)
     if value is None:
         table.pop(last, None)
-    elif isinstance(value, Mapping) and isinstance(there_now, MutableMapping):
-        _update(there_now, value)
     else:
-        table[last] = value
+        _update(table, {last: value})
     write_private(file, tomlkit.dumps(document).encode("utf-8"))
 
 
