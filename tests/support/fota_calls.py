@@ -4,10 +4,10 @@ import io
 import json
 import zipfile
 
+from device_api import GATEWAY, GENERIC, Api
 from standin import StandIn
 
-DEVICE = "nrf-352656109000002"
-OTHER = "nrf-352656109000001"
+DEVICE, OTHER = GENERIC, GATEWAY
 IMAGE = bytes(range(256)) * 40
 
 
@@ -29,10 +29,8 @@ def bundle(
     return packed.getvalue()
 
 
-async def call(standin: StandIn, method: str, path: str, *, headers: dict | None = None, **given):
-    return await standin.client.request(
-        method, "/v1" + path, headers=standin.bearer("api_key") | (headers or {}), **given
-    )
+async def call(standin: StandIn, method: str, path: str, **given):
+    return await Api(standin).call(method, path, **given)
 
 
 async def upload(standin: StandIn, content: bytes) -> str:

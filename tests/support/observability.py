@@ -116,7 +116,7 @@ async def push(standin: StandIn, body: object):
 
 async def push_events(standin: StandIn, *events: dict) -> None:
     """Push events that are accepted."""
-    answer = await with_project_key(standin)("POST", "/api/v0/events", "ingress", json=list(events))
+    answer = await push(standin, list(events))
     assert answer.status_code == 202, answer.text
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import json
-import zipfile
 from typing import TYPE_CHECKING
 
+import fota_calls
+from device_api import Api
 from running_agent import kit_keys, write_profile
 from signed_images import public_pem, signing_key
 
@@ -40,45 +39,23 @@ def device_profile(
 async def onboard_device(standin: StandIn) -> None:
     """Make the device known to the device cloud."""
     row = f'{DEVICE},,,APP|MODEM,"{public_pem(signing_key("ecdsa")).decode()}"\n'
-    headers = {**standin.bearer("api_key"), "content-type": "text/csv"}
-    await standin.client.post("/v1/devices", content=row.encode(), headers=headers)
+    api, headers = Api(standin), {"content-type": "text/csv"}
+    await api.call("POST", "/devices", content=row.encode(), headers=headers)
     async with asyncio.timeout(60):
-        while True:
-            found = await standin.client.get(
-                f"/v1/devices/{DEVICE}", headers=standin.bearer("api_key")
-            )
-            if found.status_code == 200:
-                return
+        while (await api.call("GET", f"/devices/{DEVICE}")).status_code != 200:
+            pass
 
 
 async def offer_update(
     standin: StandIn, image: bytes, version: str, kind: str = "application"
 ) -> str:
     """Upload a bundle and offer it to the device; return the job's id."""
-    manifest = {
-        "name": "test",
-        "fwversion": version,
-        "format-version": 1,
-        "files": [{"file": "update.bin", "type": kind, "size": len(image)}],
-    }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("update.bin", image)
-        archive.writestr("manifest.json", json.dumps(manifest))
-    headers = standin.bearer("api_key")
-    made = await standin.client.post(
-        "/v1/firmwares",
-        content=packed.getvalue(),
-        headers={**headers, "content-type": "application/zip"},
-    )
-    bundle = made.json()["uris"][0].split("/")[-2]
-    body = {"bundleId": bundle, "deviceIds": [DEVICE]}
-    made = await standin.client.post("/v1/fota-jobs", json=body, headers=headers)
-    return str(made.json()["jobId"])
+    packed = fota_calls.bundle(kind, version, {"update.bin": image})
+    bundle = await fota_calls.upload(standin, packed)
+    return await fota_calls.job(standin, bundle, deviceIds=[DEVICE])
 
 
 async def job_status(standin: StandIn, job_id: str) -> str:
     """Return the state that the device cloud has for a job."""
-    path = f"/v1/fota-job-executions/{DEVICE}/{job_id}"
-    found = await standin.client.get(path, headers=standin.bearer("api_key"))
-    return str(found.json()["status"])
+    found = await Api(standin).get(f"/fota-job-executions/{DEVICE}/{job_id}")
+    return str(found["status"])
