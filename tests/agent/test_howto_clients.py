@@ -24,14 +24,7 @@ BLOCKS = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text(encoding="utf-
 
 async def test_every_example_runs(standin: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     standin.cloud.settings.discover_s = 0
-    ready = {
-        "urls": standin.urls,
-        "organization": standin.organization,
-        "project": standin.project,
-        "team_id": standin.team_id,
-        "credentials": standin.credentials,
-    }
-    write_standin_profile("sim", ready)
+    write_standin_profile("sim", standin.ready)
     set_default_profile("sim")
     public = ec.generate_private_key(ec.SECP256R1()).public_key()
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

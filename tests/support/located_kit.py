@@ -29,13 +29,6 @@ class LocatedKit:
 
 def use_profile_with_companion(standin: StandIn, folder: Path) -> None:
     """Write the profile of the stand-in, with the companion of the kit in `folder`."""
-    ready = {
-        "urls": standin.urls,
-        "organization": standin.organization,
-        "project": standin.project,
-        "team_id": standin.team_id,
-        "credentials": standin.credentials,
-    }
-    write_standin_profile("sim", ready)
+    write_standin_profile("sim", standin.ready)
     set_default_profile("sim")
     set_value("kit.companion_port", str(folder / "companion"), profile="sim")

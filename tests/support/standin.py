@@ -52,6 +52,17 @@ class StandIn:
     def team_id(self) -> str:
         return self.cloud.team_id
 
+    @property
+    def ready(self) -> dict[str, Any]:
+        """What the ready line of `cloud serve` says."""
+        return {
+            "urls": self.urls,
+            "organization": self.organization,
+            "project": self.project,
+            "team_id": self.team_id,
+            "credentials": self.credentials,
+        }
+
     async def control(self, changes: dict[str, Any], status: int = 200) -> Any:
         """Change the running stand-in over its control endpoint; return the answer."""
         answer = await self.client.post(

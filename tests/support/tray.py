@@ -84,16 +84,7 @@ def registered_keys(standin: StandIn) -> dict[str, str]:
 
 def tray_profile(standin: StandIn, folder: Path, **settings: str) -> None:
     """Write the operator's profile: the stand-in, a CA of his own, a CA chain, slots."""
-    write_standin_profile(
-        PROFILE,
-        {
-            "urls": standin.urls,
-            "organization": standin.organization,
-            "project": standin.project,
-            "team_id": standin.team_id,
-            "credentials": standin.credentials,
-        },
-    )
+    write_standin_profile(PROFILE, standin.ready)
     set_default_profile(PROFILE)
     folder.mkdir(exist_ok=True)
     certificate, key = make_ca(folder)

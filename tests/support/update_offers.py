@@ -26,14 +26,8 @@ def device_profile(
 
     `keys` are further keys of the kit's part.
     """
-    ready = {
-        "urls": standin.urls,
-        "organization": standin.organization,
-        "project": standin.project,
-        "credentials": standin.credentials,
-    }
     kits = {"kit": {**kit_keys(folder), "device_id": DEVICE, **keys}}
-    return write_profile(folder, ready, kits, f"{PREFER_API_KEY}\n{extra}")
+    return write_profile(folder, standin.ready, kits, f"{PREFER_API_KEY}\n{extra}")
 
 
 async def onboard_device(standin: StandIn) -> None:

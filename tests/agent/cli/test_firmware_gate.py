@@ -442,19 +442,13 @@ async def test_an_updater_that_needs_no_modem_asks_one_all_the_same(bench: Bench
 
 async def test_the_running_agent_and_what_goes_through_it_obey_the_gate(bench: Bench) -> None:
     async with moving_kit(bench.folder, firmware=OLD, model="nrf9160") as kit:
-        ready = {
-            "urls": bench.standin.urls,
-            "organization": bench.standin.organization,
-            "project": bench.standin.project,
-            "credentials": bench.standin.credentials,
-        }
         keys = {
             "port": str(kit.port),
             "companion_port": str(kit.companion),
             "device_id": DEVICE,
             "console_port": "none",
         }
-        environment = write_profile(bench.folder, ready, {"kit": keys})
+        environment = write_profile(bench.folder, bench.standin.ready, {"kit": keys})
         async with agent_on({**os.environ, **environment}) as agent:
             await agent.until("kit", "location", "off")
             for words in ("locate", "locate --with wifi", "locate --with ground-fix",

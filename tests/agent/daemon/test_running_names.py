@@ -25,14 +25,8 @@ NAMED_EVENT = b"\x02" + cbor2.dumps({2: 1, 3: 1, 7: "its-own-name", 10: "main", 
 def written(
     folder: Path, standin: Any, *names: str, extra: str = "", **keys: str
 ) -> dict[str, str]:
-    ready = {
-        "urls": standin.urls,
-        "organization": standin.organization,
-        "project": standin.project,
-        "credentials": standin.credentials,
-    }
     kits = {name: {**kit_keys(folder, name), **keys} for name in names or ("kit",)}
-    return write_profile(folder, ready, kits, extra)
+    return write_profile(folder, standin.ready, kits, extra)
 
 
 async def crash(kit: ModemRunner, agent: RunningAgent) -> None:
