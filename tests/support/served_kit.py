@@ -5,10 +5,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from virtual_modem_process import started
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / ".peers" / "bin"
@@ -78,16 +79,7 @@ def launched(folder: Path, *options: str, port: Path | None = None) -> ServedKit
     `folder` keeps its state; `port` is its link, where that is not in the same folder.
     """
     port, state = port or folder / "kit", folder / "kit.state"
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "agent", "modem", "virtual", "--instant"),
-            *("--pty", str(port), "--state", str(state), *options),
-        ],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = started("--pty", str(port), "--state", str(state), *options)
     return ServedKit(port, state, folder, process)
 
 

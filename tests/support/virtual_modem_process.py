@@ -12,16 +12,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@contextmanager
-def modem_virtual(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """Run the command until the block ends; give its process and its ready line."""
-    server = subprocess.Popen(
+def started(*options: str) -> subprocess.Popen[str]:
+    """Start the command; its ready line is on its standard output."""
+    return subprocess.Popen(
         [sys.executable, "-m", "agent", "modem", "virtual", "--instant", *options],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+@contextmanager
+def modem_virtual(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Run the command until the block ends; give its process and its ready line."""
+    server = started(*options)
     assert server.stdout is not None
     try:
         yield server, json.loads(server.stdout.readline())
