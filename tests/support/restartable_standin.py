@@ -6,12 +6,12 @@ import os
 import sqlite3
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from served_cloud import control
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 90
@@ -60,16 +60,7 @@ class RestartableStandIn:
 
     def control(self, **wishes: object) -> None:
         """Switch what `agent.standin.control` names, such as faults."""
-        request = urllib.request.Request(
-            f"{self.ready['urls']['device_cloud']}/control",
-            json.dumps(wishes).encode(),
-            {
-                "Authorization": f"Bearer {self.ready['credentials']['control_token']}",
-                "Content-Type": "application/json",
-            },
-        )
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            assert answer.status == 200
+        control(self.ready, **wishes)
 
     def registered_keys(self) -> dict[str, str]:
         """Return the public key (PEM) of each device, read from its file once it has stopped."""

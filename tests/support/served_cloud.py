@@ -4,7 +4,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +52,18 @@ class ServedCloud:
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
 
-    def control(self, **wish: Any) -> Any:
-        """Change the running stand-in over its control endpoint; return the answer."""
-        bearer = f"Bearer {self.ready['credentials']['control_token']}"
-        with httpx.Client(trust_env=False) as client:
-            answer = client.post(
-                f"{self.url}/control", json=wish, headers={"Authorization": bearer}
-            )
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+    def control(self, **wishes: Any) -> Any:
+        """Change the running stand-in; return the answer."""
+        return control(self.ready, **wishes)
+
+
+def control(ready: Mapping[str, Any], **wishes: Any) -> Any:
+    """Change a running stand-in over its control endpoint; return the answer."""
+    url = f"{ready['urls']['device_cloud']}/control"
+    headers = {"Authorization": f"Bearer {ready['credentials']['control_token']}"}
+    answer = httpx.post(url, json=wishes, headers=headers, timeout=60, trust_env=False)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 @contextlib.contextmanager
