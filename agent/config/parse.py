@@ -65,9 +65,16 @@ def profile_from(table: Mapping[str, object], place: str) -> Profile:
     return profile
 
 
-def leaves(profile: Profile) -> Iterator[tuple[str, object]]:
+def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     """Yield each key of a profile, dotted, with its value, in the order of the schema."""
-    yield from _leaves("", profile)
+    if isinstance(value, Section):
+        for field in value.__struct_fields__:
+            yield from leaves(getattr(value, field), f"{path}.{field}" if path else field)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, f"{path}.{name}")
+    else:
+        yield path, value
 
 
 def set_keys(table: Mapping[str, object], path: str = "") -> Iterator[str]:
@@ -94,17 +101,6 @@ def key_type(key: str) -> object:
     if kind is None or (isinstance(kind, type) and issubclass(kind, Section)):
         raise ConfigError(f"there is no key {key!r}", hint=nearest(key, all_keys(Profile)))
     return kind
-
-
-def _leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
-    if isinstance(value, Section):
-        for field in value.__struct_fields__:
-            yield from _leaves(f"{path}.{field}" if path else field, getattr(value, field))
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _leaves(f"{path}.{name}", inner)
-    else:
-        yield path, value
 
 
 def all_keys(kind: type[Section] = Profile, path: str = "") -> Iterator[str]:
