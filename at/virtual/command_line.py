@@ -166,25 +166,25 @@ class CommandRequest:
         code: int | None = None,
     ) -> int:
         """Return an integer parameter within its range. Raises BadRequest."""
-        value = self.parameters[index] if index < len(self.parameters) else None
-        if value is None:
-            value = default
+        value = self._value(index, default)
         if not isinstance(value, int) or not low <= value <= high:
             raise BadRequest(code)
         return value
 
     def text(self, index: int, default: str | None = None, *, code: int | None = None) -> str:
         """Return a quoted parameter. Raises BadRequest."""
-        value = self.parameters[index] if index < len(self.parameters) else None
-        if value is None:
-            value = default
+        value = self._value(index, default)
         if not isinstance(value, str) or isinstance(value, Bare):
             raise BadRequest(code)
         return value
 
     def given(self, index: int) -> bool:
         """Return whether a parameter is present and not empty."""
-        return index < len(self.parameters) and self.parameters[index] is not None
+        return self._value(index, None) is not None
+
+    def _value(self, index: int, default: Parameter) -> Parameter:
+        value = self.parameters[index] if index < len(self.parameters) else None
+        return default if value is None else value
 
 
 def parse_request(line: str) -> CommandRequest:
