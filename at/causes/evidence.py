@@ -38,7 +38,8 @@ _SETTINGS = frozenset(
 _OF_THE_COMMAND = frozenset({0, 3, 4, 50, 100, "ERROR"})
 """Errors that say something of the command, and nothing of the modem's state."""
 _NOT_FOUND = 513
-_OF_MESSAGES = range(300, 501)
+_SAME_OF_MESSAGES = {310: 10, 311: 11, 312: 5, 313: 13, 314: 14, 315: 15, 316: 12, 331: 30}
+"""Errors of +CMS that are about the SIM or the network, as +CME numbers them; no other one is."""
 _OF_THE_TECHNOLOGY = 15
 """EMM: no suitable cells, of this technology."""
 _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
@@ -163,9 +164,11 @@ class Evidence:
         error: Value = "ERROR"
         if code:
             error = int(code) if code.isdigit() else self._number_of(code)
-            if error not in _OF_THE_COMMAND:
-                of_maker = isinstance(error, int) and error >= 512
-                self._facts.note("error" if of_maker else "cme", error)
+            of_messages = word == "+CMS ERROR" and code.isdigit()
+            known = _SAME_OF_MESSAGES.get(int(code), "ERROR") if of_messages else error
+            if known not in _OF_THE_COMMAND:
+                of_maker = isinstance(known, int) and known >= 512
+                self._facts.note("error" if of_maker else "cme", known)
         deletes = name == "%CMNG" and written.startswith("3")
         if name and not (deletes and error == _NOT_FOUND):  # it is deleted
             if word == "OK":
@@ -178,7 +181,7 @@ class Evidence:
                     self._facts.line, self._facts.number = self._sent_as
                 if "?" not in mark or name not in _SETTINGS | _CONNECTION:  # nothing was to change
                     self._facts.note(f"{name}!", error)
-                refused = f"AT{name}" if error == "ERROR" else f"AT{name}: {_meaning(error)}"
+                refused = f"AT{name}" if error == "ERROR" else f"AT{name}: {_meaning(word, error)}"
                 self._facts.note("command_refused", refused)
                 if name in _KEY_COMMANDS and written:
                     self._facts.note("key_refused", refused)
@@ -354,10 +357,8 @@ class Evidence:
             self._facts.note("band_lock_supported", int(bool(bands & supported)))
 
 
-def _meaning(error: Value) -> str:
-    if not isinstance(error, int):
-        return str(error)
-    return code_name("+CMS ERROR" if error in _OF_MESSAGES else "+CME ERROR", error)
+def _meaning(word: str, error: Value) -> str:
+    return code_name(word, error) if isinstance(error, int) else str(error)
 
 
 def _slot(written: str) -> tuple[str, ...]:

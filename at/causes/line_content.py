@@ -19,8 +19,8 @@ _SENT = re.compile(
 _BARE_AT = re.compile(r"(?:[>\]\"'$:]\s*|^)AT(?:E[01]|I|Z|&F)?[\"'<\]]?(?:$|<|\\[rn])")
 _NAMED = re.compile(r"(?<![\w+%#])(?:AT)?([+%#][A-Z][A-Z0-9_]{1,20}):(?!\s*-)", re.IGNORECASE)
 _NUMBERED = re.compile(
-    r"\+CM[ES] ERROR: *(\d+|[A-Za-z][A-Za-z0-9 -]*)|\bCM[ES] ERROR:? *(?:\((?=[A-Z]))?"
-    r"(\d+|(?<=\()[A-Z][A-Z0-9 ]*)",
+    r"\+CM(?P<kind>[ES]) ERROR: *(?P<told>\d+|[A-Za-z][A-Za-z0-9 -]*)"
+    r"|\bCM(?P<bare>[ES]) ERROR:? *(?:\((?=[A-Z]))?(?P<behind>\d+|(?<=\()[A-Z][A-Z0-9 ]*)",
     re.IGNORECASE,
 )
 _WORDS = (
@@ -46,6 +46,8 @@ def command_in(text: str) -> tuple[str, str]:
 def result_in(text: str, *, behind: bool) -> tuple[str, str] | None:
     """Return the word and the code of a line that ends an answer, None for another line.
 
+    The word is "OK", "ERROR" or, of an error with a code, "+CME ERROR" or "+CMS ERROR".
+
     `behind`: other things of the exchange stand before it on the line.
     """
     if (error := numbered_in(text)) is not None:
@@ -56,9 +58,12 @@ def result_in(text: str, *, behind: bool) -> tuple[str, str] | None:
 
 
 def numbered_in(text: str) -> tuple[str, str] | None:
-    """Return "ERROR" and the code of an error with a number or words, anywhere on a line."""
+    """Return the word of an error, and its number or words, anywhere on a line."""
     error = _NUMBERED.search(text)
-    return None if error is None else ("ERROR", (error[1] or error[2]).strip())
+    if error is None:
+        return None
+    kind = error["kind"] or error["bare"]
+    return f"+CM{kind.upper()} ERROR", (error["told"] or error["behind"]).strip()
 
 
 def values_of(name: str, body: str, pending: str = "") -> dict[str, object] | None:

@@ -278,7 +278,17 @@ def test_a_mode_of_gnss_or_the_card_leaves_a_search_on(mode: int) -> None:
 
 
 def test_a_refused_message_has_the_words_of_its_number() -> None:
-    assert "SIM not inserted" in causes_of_log(b"AT+CMGS=10\n+CMS ERROR: 310\n")[0].says
+    assert "error 41" in causes_of_log(b"AT+CMGS=10\n+CMS ERROR: 41\n")[0].says
+
+
+@pytest.mark.parametrize(
+    ("number", "found"),
+    [(310, "sim-missing"), (316, "sim-puk"), (331, "no-cell"), (513, "nothing-found")]
+    + [(of_the_network, "nothing-found") for of_the_network in (5, 10, 30, 41, 42, 47, 111, 528)],
+)
+def test_the_number_of_an_error_of_messages_is_none_of_the_modem(number: int, found: str) -> None:
+    """TS 24.011 numbers why the network did not take a message, and TS 27.005 goes on from there."""
+    assert _causes(f"+CMS ERROR: {number}") == [found]
 
 
 def test_a_list_of_forbidden_networks_that_was_emptied_forbids_none() -> None:
