@@ -17,6 +17,7 @@ from at.causes.line_content import (
     result_in,
     split_command,
     values_of,
+    without_harmless,
 )
 from at.causes.table import Table, Words
 from at.causes.written_pem import defect_of
@@ -275,8 +276,10 @@ class Evidence:
 
     def _search_words(self, line: str) -> None:
         for piece in _PIECES.findall(line) if len(line) > _SEARCHED else [line]:
-            for words in self._table.words.of(piece):
-                if match := words.search(piece):
+            candidates = [*self._table.words.of(piece)]
+            searched = without_harmless(piece) if candidates else ""
+            for words in candidates:
+                if match := words.search(searched):
                     told = _told(words, match)
                     self._facts.note(words.fact.replace("{}", str(told)), told)
 

@@ -35,6 +35,28 @@ _TAIL = re.compile(
     re.DOTALL,
 )
 
+_NO_ERROR = re.compile(
+    r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret)\b\W{0,3}\b0\b"
+    r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b",
+    re.IGNORECASE,
+)
+_MEASURED = re.compile(
+    r"\btime-?outs?(?: (?:is|set(?: to)?|of|in))?(?: ?[=:])? ?\d+"
+    r"|\b(?:rs(?:si|rp|rq)|si?nr|temp(?:erature)?|lat(?:itude)?|lo?ng?(?:itude)?|alt(?:itude)?)\b"
+    r"\W{0,4}\d+(?:\.\d+)?"
+    r"|\"(?!\w*(?:err|code|stat|rc|re[st]))\w+\": ?-\d+"
+    r"|\[ ?-?\d+(?:\.\d+)?(?:, ?-?\d+(?:\.\d+)?)+ ?\]"
+    r"|-\d+ ?(?:[°%]|(?:C|F|m[AVW]|uA)\b)",
+    re.IGNORECASE,
+)
+_NONE = "\u00b7"
+"""What the table finds where a line said that there was no error."""
+
+
+def without_harmless(text: str) -> str:
+    """Return a line without what is no trouble in it: no error, a limit of time, a measurement."""
+    return _MEASURED.sub(" ", _NO_ERROR.sub(_NONE, text))
+
 
 def command_in(text: str) -> tuple[str, str]:
     """Return the command of a line, "" for none, and what stands behind it."""

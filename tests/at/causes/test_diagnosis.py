@@ -287,7 +287,7 @@ def test_a_refused_message_has_the_words_of_its_number() -> None:
     + [(of_the_network, "nothing-found") for of_the_network in (5, 10, 30, 41, 42, 47, 111, 528)],
 )
 def test_the_number_of_an_error_of_messages_is_none_of_the_modem(number: int, found: str) -> None:
-    """TS 24.011 numbers why the network did not take a message, and TS 27.005 goes on from there."""
+    """TS 24.011 numbers why a network did not take a message, and TS 27.005 goes on from there."""
     assert _causes(f"+CMS ERROR: {number}") == [found]
 
 
