@@ -291,6 +291,13 @@ def test_the_number_of_an_error_of_messages_is_none_of_the_modem(number: int, fo
     assert _causes(f"+CMS ERROR: {number}") == [found]
 
 
+def test_a_level_of_the_supply_that_stands_alone_is_no_certain_loss_of_it() -> None:
+    """It is what AT%XVBATLOWLVL? answers, or a notice, which the modem sends while it is on."""
+    found = causes_of_log(b"%XVBATLOWLVL: 3300\nOK\n")
+    assert [(one.cause, one.certainty) for one in found] == [("supply-low", "possible")]
+    assert "offline" not in found[0].says
+
+
 def test_a_list_of_forbidden_networks_that_was_emptied_forbids_none() -> None:
     filled = 'AT+CRSM=176,28539,0,0,12\n+CRSM: 144,0,"00F110FFFFFFFFFFFFFFFFFF"\nOK\n+CEREG: 2\n'
     emptied = f'AT+CRSM=214,28539,0,0,12,"{"F" * 24}"\n+CRSM: 144,0,""\nOK\n'
