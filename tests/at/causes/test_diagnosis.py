@@ -291,6 +291,10 @@ def test_the_number_of_an_error_of_messages_is_none_of_the_modem(number: int, fo
     assert _causes(f"+CMS ERROR: {number}") == [found]
 
 
+def test_an_update_that_was_not_begun_is_no_modem_that_did_not_start() -> None:
+    assert _causes("<err> fota_download: dfu_target_init error -134") == ["download-failed"]
+
+
 def test_a_level_of_the_supply_that_stands_alone_is_no_certain_loss_of_it() -> None:
     """It is what AT%XVBATLOWLVL? answers, or a notice, which the modem sends while it is on."""
     found = causes_of_log(b"%XVBATLOWLVL: 3300\nOK\n")
