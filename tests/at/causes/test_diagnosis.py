@@ -295,6 +295,11 @@ def test_an_update_that_was_not_begun_is_no_modem_that_did_not_start() -> None:
     assert _causes("<err> fota_download: dfu_target_init error -134") == ["download-failed"]
 
 
+def test_what_firmware_notes_behind_an_answer_is_none_of_it() -> None:
+    mark = "[00:01:37.034,149] <inf> ntn_manager: NTN: AT"
+    assert _causes(f"{mark}> AT+CEREG=5 [CEREG]", f"{mark}< OK [CEREG] dt=7ms") == ["nothing-found"]
+
+
 def test_a_level_of_the_supply_that_stands_alone_is_no_certain_loss_of_it() -> None:
     """It is what AT%XVBATLOWLVL? answers, or a notice, which the modem sends while it is on."""
     found = causes_of_log(b"%XVBATLOWLVL: 3300\nOK\n")
