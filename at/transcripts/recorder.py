@@ -75,6 +75,8 @@ class Recorder:
     def _take_received(self, at_s: float | None) -> list[TranscriptStep]:
         steps: list[TranscriptStep] = []
         while line := self._received.line(quotes=not self._payloads.echoes_message):
+            if self._payloads.phase is Phase.MESSAGE:  # a log has no Ctrl-Z, nor what is given up
+                steps += self._rest(self._sent)
             shown = self._payloads.received(line)
             steps.append(self._received.step(self._cleaned(shown, self._received), at_s))
             steps += self._take_sent(at_s)

@@ -113,6 +113,15 @@ def test_a_transcript_is_imported_with_its_header_and_redacted() -> None:
     assert [step.data for step in made.steps] == [b'AT+CPIN="{redacted:pin}"\r', b"OK\r\n"]
 
 
+@pytest.mark.parametrize("body", ["0001000A81123456" + CANARY, f"{CANARY}\nTX: {CANARY}"])
+def test_a_message_that_a_log_shows_without_its_ctrl_z_is_a_payload(body: str) -> None:
+    log = f"TX: AT+CMGS=20\nRX: >\nTX: {body}\nRX: +CMGS: 3\nRX: OK\nTX: AT\nRX: OK\n"
+    text = format_transcript(import_log(log).transcript)
+    assert CANARY not in text
+    order = ["CMGS=20", "redacted:payload", "+CMGS: 3", "OK", "> AT\n"]
+    assert sorted(order, key=text.index) == order
+
+
 def test_a_log_of_nothing_is_refused() -> None:
     with pytest.raises(TranscriptError, match="no line that was sent or received"):
         import_log("\n\n")
