@@ -17,7 +17,7 @@ from at.protocol.values import Value, name_before_colon, split
 _COMMAND = re.compile(r"AT[ \t]*([+#]\w+)[ \t]*(?:=(.*))?", re.IGNORECASE | re.ASCII | re.DOTALL)
 _ANNOUNCES_MESSAGE = re.compile(r"\+(?:CMT|CDS|CBM|CMGR|CMGL)[ \t]*:", re.IGNORECASE)
 _LOG_LINE = re.compile(r"\[\d\d:\d\d:\d\d", re.ASCII)
-_TAKES_MESSAGE = frozenset({"+CMGS", "+CMGW", "+CMGC"})
+_TAKES_MESSAGE = frozenset({"+CMGS", "+CMGSEX", "+CMGW", "+CMGC"})
 _MESSAGE_END = re.compile(rb"[\x1a\x1b]")
 _DATA_END = re.compile(rb"\+\+\+\r?\n?\Z")
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
@@ -94,7 +94,7 @@ class Payloads:
             self._before_message = _any_digits(text[: announced.start()])
             self._lines = 0 if announced[0].upper().startswith("+CMG") else None
         elif self._is_message(text):
-            message = text[len(self._before_message or "") :].strip()
+            message = text.removeprefix(self._before_of(text)).strip()
             is_pdu = self._lines == 0 and _HEX.fullmatch(message.encode("latin-1"))
             if self._lines is None or is_pdu:
                 self._before_message = None
@@ -110,9 +110,17 @@ class Payloads:
     def _is_message(self, text: str) -> bool:
         """Return whether a line is the one announced: log lines of others may come before it."""
         before = self._before_message
-        if before == "":
-            return _LOG_LINE.match(text) is None
-        return before is not None and _any_digits(text).startswith(before)
+        if before is None:
+            return False
+        # A message in a log of the firmware stands on a line of its own, or as that log's next one.
+        is_stamped = _LOG_LINE.match(text) is not None
+        within_log = not is_stamped and _LOG_LINE.match(before) is not None
+        return not is_stamped if before == "" else within_log or bool(self._before_of(text))
+
+    def _before_of(self, text: str) -> str:
+        """Return what stands before the message in a line, "" if nothing does."""
+        before = self._before_message or ""
+        return text[: len(before)] if _any_digits(text).startswith(before) else ""
 
     def _may_be_echo(self, line: bytes) -> bool:
         return line.strip() not in {self._command, b">"}

@@ -30,6 +30,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("%XSUDO", ("64", SECRET)),
     ("%XSUDO", ("64", SECRET, "17")),
     ("+CMGS", (SECRET,)),
+    ("+CMGSEX", (SECRET, "5")),
     ("+CMGW", (SECRET, "145")),
     ("#XSMS", ("2", SECRET, SECRET)),
     ("#XMQTTCON", ("1", SECRET, SECRET, '"mqtt.example"', "1883")),

@@ -182,6 +182,7 @@ SET: Mapping[str, Rule] = {
     "%XSUDO": _texts("signature"),
     # Payloads of Serial Modem. SM: all of them
     "+CMGS": _texts("message"),
+    "+CMGSEX": _texts("message"),  # of SIMCom
     "+CMGW": _texts("message"),
     "#XSMS": _texts("message"),
     "#XMQTTCON": _mqtt_connect,

@@ -193,6 +193,14 @@ def test_a_message_that_a_log_shows_is_hidden_behind_the_same_stamp() -> None:
     ]
 
 
+@pytest.mark.parametrize("message", [b"07911326" * 3, CANARY + b"!"])
+def test_a_message_that_a_log_shows_on_its_next_line_is_hidden(message: bytes) -> None:
+    notice = b"[00:00:01.000,000] <dbg> at_monitor: +CMT: 24\r\n"
+    steps = recorded((RECEIVED, notice + message + b"\r\n[00:00:02.000,000] <inf> app: beat\r\n"))
+    assert message not in b"".join(step.data for step in steps)
+    assert steps[-1].data == b"[00:00:02.000,000] <inf> app: beat\r\n"
+
+
 def test_a_log_line_before_the_message_that_came_is_not_taken_for_it() -> None:
     log = b"[00:00:01.000,900] <inf> app: beat 12\r\n"
     steps = recorded((RECEIVED, b"+CMT: 24\r\n" + log + CANARY + b"!\r\n"))
