@@ -69,6 +69,19 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((f"+CWJAP{kept}", ('"home"', SECRET)) for kept in ("_CUR", "_DEF")),
     *((f"+CWSAP{kept}", ('"home"', SECRET, "5", "3")) for kept in ("", "_CUR", "_DEF")),
     ("+CWJEAP", ('"home"', "2", SECRET, SECRET, SECRET, "3")),
+    ("+QICSGP", ("1", "1", '"apn"', SECRET, SECRET, "1")),
+    ("+QMTCONN", ("0", '"client"', SECRET, SECRET)),
+    ("+CSTT", ('"apn"', SECRET, SECRET)),
+    ("+CMQTTCONNECT", ("0", '"tcp://mqtt.example:1883"', "60", "1", SECRET, SECRET)),
+    ("+CNCFG", ("0", "1", '"apn"', SECRET, SECRET, "1")),
+    ("+SMCONF", ('"PASSWORD"', SECRET)),
+    ("+HTTPPARA", ('"USERDATA"', SECRET)),
+    ("+SAPBR", ("3", "1", '"PWD"', SECRET)),
+    ("+UAUTHREQ", ("1", "1", SECRET, SECRET)),
+    ("+UPSD", ("0", "3", SECRET)),
+    ("+UHTTP", ("0", "3", SECRET)),
+    ("+UMQTT", ("4", SECRET, SECRET)),
+    ("+KCNXCFG", ("1", '"GPRS"', '"apn"', SECRET, SECRET)),
     ("#XFOTA", ("1", f'"https://files.example/image?token={CANARY}"', "42")),
     ("%HTTPFOTADL", (f'"https://files.example/image?token={CANARY}"',)),
 )
@@ -91,6 +104,7 @@ ANSWERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("#XNRFCLOUDOBSAUTO", ("1", "3600", SECRET)),
     *((f"+CWSAP{kept}", ('"home"', SECRET, "5", "3")) for kept in ("", "_CUR", "_DEF")),
     ("+CWJEAP", ('"home"', "2", SECRET, SECRET, SECRET, "3")),
+    ("+QICSGP", ("1", '"apn"', SECRET, SECRET, "1")),
 )
 
 Spelling = Callable[[str, tuple[str, ...]], str]

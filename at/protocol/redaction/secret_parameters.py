@@ -7,7 +7,8 @@ for one (<pin>), is no secret.
 
 Sources: Serial Modem's own log, which leaves out the text of what is marked SM here; Nordic's
 references of nRF91 and nRF93M1; 3GPP TS 27.007 (+CGAUTH, +CLCK, +CPIN, +CPWD, +CRSM, +CSIM, +CUSD)
-and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW...).
+and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW...); the manuals of Quectel, SIMCom, u-blox and
+Sierra for the logins of their modems, of which `modem import` reads logs, too.
 """
 
 import re
@@ -217,6 +218,21 @@ SET: Mapping[str, Rule] = {
     "+CWSAP_CUR": _WIFI_SERVE,
     "+CWSAP_DEF": _WIFI_SERVE,
     "+CWJEAP": _WIFI_ENTERPRISE,
+    # Modems of other makers
+    "+QICSGP": _places(6, {3: "user", 4: "password"}, texts=(2,)),
+    "+QMTCONN": _places(4, {2: "user", 3: "password"}, texts=(1,)),
+    "+CSTT": _places(3, {1: "user", 2: "password"}, texts=(0,)),
+    "+CMQTTCONNECT": _places(6, {4: "user", 5: "password"}, texts=(1,)),
+    "+CNCFG": _places(6, {3: "user", 4: "password"}, texts=(2,)),
+    "+UAUTHREQ": _places(4, {2: "password", 3: "user"}),
+    "+KCNXCFG": _places(9, dict.fromkeys(range(3, 9), "password"), texts=(1, 2)),
+    # What is set stands before its value: a login, or an address and the like.
+    "+SMCONF": _places(2, {1: "value"}, texts=(0,)),
+    "+HTTPPARA": _places(2, {1: "value"}, texts=(0,)),
+    "+SAPBR": _places(4, {3: "value"}, texts=(2,)),
+    "+UPSD": _places(3, {2: "value"}),
+    "+UHTTP": _places(4, {2: "value", 3: "value"}),
+    "+UMQTT": _places(5, dict.fromkeys(range(1, 5), "value")),
 }
 """Name of a command -> the rule of its set form."""
 
@@ -224,6 +240,7 @@ NOT_DAMAGED = frozenset(
     {
         *("+CMGC", "+CMGD", "+CMGF", "+CMGL", "+CMGR", "+CMTI", "+CDSI", "+CRSL", "+CWLAP"),
         *("+CMMS", "#XNRFCLOUDFOTAAUTO", "#XNRFCLOUDOBSCOREDUMP"),
+        *("+CSTA", "+CSTF", "+SMCONN", "+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC"),
     }
 )
 """Commands without secrets whose names differ by one letter from that of one with them."""
@@ -246,5 +263,6 @@ ANSWER: Mapping[str, Rule] = {
     "+CWSAP_CUR": _WIFI_SERVE,
     "+CWSAP_DEF": _WIFI_SERVE,
     "+CWJEAP": _WIFI_ENTERPRISE,
+    "+QICSGP": _places(5, {2: "user", 3: "password"}, texts=(1,)),
 }
 """Name of an answer or notice -> its rule."""
