@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from secret_spellings import CANARY as SPELLED_SECRET
 from secret_spellings import spelled
 
@@ -27,6 +28,32 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
         if SPELLED_SECRET in redactor.clean(line.encode() + b"\r\n").decode()
     ]
     assert kept == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"wifi: password: {CANARY}",
+        f'app: {{"user":"kit","password":"{CANARY}","port":1}}',
+        f"app: Passwd={CANARY}, retrying",
+        f"app: api_key = {CANARY}",
+        f"sms: PDU: 0691{CANARY}0691",
+        f"app: received sms 0691{CANARY}0691",
+        f"sms: sms_at_cmt: PDU 0691{CANARY}0691",
+    ],
+)
+def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None:
+    said = said.replace("0691", "0" * 12)  # a PDU has 24 digits at least
+    cleaned = Redactor().clean(f"[00:00:01.000,000] <inf> {said}\r\n".encode()).decode()
+    assert CANARY not in cleaned
+    assert cleaned.startswith(f"[00:00:01.000,000] <inf> {said.split()[0]} ")
+
+
+@pytest.mark.parametrize(
+    "said", ["wifi: password accepted", "app: enter the password:", "sms: 3 SMS, PDU mode, 24 s"]
+)
+def test_what_names_a_secret_and_shows_none_stays(said: str) -> None:
+    assert Redactor().clean(said.encode()) == said.encode()
 
 
 def test_what_is_no_secret_stays() -> None:
