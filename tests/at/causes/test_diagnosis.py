@@ -300,6 +300,13 @@ def test_what_firmware_notes_behind_an_answer_is_none_of_it() -> None:
     assert _causes(f"{mark}> AT+CEREG=5 [CEREG]", f"{mark}< OK [CEREG] dt=7ms") == ["nothing-found"]
 
 
+@pytest.mark.parametrize("client", ["Golioth client", "Golioth CoAP client"])
+def test_a_server_that_was_reached_at_last_refuses_no_credential(client: str) -> None:
+    failed = "E (15606) golioth_coap_client: Maybe your PSK-ID or PSK is incorrect?"
+    assert "tls-failed" in _causes(failed)
+    assert "tls-failed" not in _causes(failed, f"I (16860) golioth_main: {client} connected")
+
+
 def test_a_level_of_the_supply_that_stands_alone_is_no_certain_loss_of_it() -> None:
     """It is what AT%XVBATLOWLVL? answers, or a notice, which the modem sends while it is on."""
     found = causes_of_log(b"%XVBATLOWLVL: 3300\nOK\n")
