@@ -307,6 +307,15 @@ def test_a_server_that_was_reached_at_last_refuses_no_credential(client: str) ->
     assert "tls-failed" not in _causes(failed, f"I (16860) golioth_main: {client} connected")
 
 
+def test_a_kit_that_was_switched_off_was_registered() -> None:
+    left = "AT+CEREG?\n+CEREG: 0,1\nOK\nAT+CFUN=0\nOK\n"
+    (off,) = causes_of_log(left.encode())
+    assert (off.cause, off.is_trouble, off.evidence) == ("registered", False, "AT+CFUN=0")
+    assert "was registered" in off.says
+    (on,) = causes_of_log(f"{left}AT+CFUN=1\nOK\n+CEREG: 1\n".encode())
+    assert "is registered" in on.says
+
+
 def test_a_level_of_the_supply_that_stands_alone_is_no_certain_loss_of_it() -> None:
     """It is what AT%XVBATLOWLVL? answers, or a notice, which the modem sends while it is on."""
     found = causes_of_log(b"%XVBATLOWLVL: 3300\nOK\n")
