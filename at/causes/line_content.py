@@ -24,7 +24,7 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 _WORDS = (
-    re.compile(r"\W*(OK|ERROR)(?:\W*$|\s+\[)"),
+    re.compile(r"\W*(OK|ERROR)\W*$"),
     re.compile(r".*(?:\bAT<|<<|\bRX:?|<-|→)\W*(OK|ERROR)(?=$|\W)"),
 )
 _WORD_BEHIND = re.compile(r".*\s(OK|ERROR)\W*$", re.DOTALL)

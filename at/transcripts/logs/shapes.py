@@ -221,10 +221,11 @@ GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
 """A final result whose line end was lost before the next command; a program's print before it."""
 REMARK = re.compile(
     r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
-    r"(?<!\s)\s++(?://|#\s|<-+\s|←|\([\w-]+\.py:\d+\)$).*",
+    r"(?<!\s)\s++(?://|#\s|<-+\s|←|\([\w-]+\.py:\d+\)$"
+    r"|\[[A-Z][^\[\]\"]*\](?: dt=\w+)?$).*",
     re.IGNORECASE | re.DOTALL,
 )
-"""A command or an answer, and what somebody, or pytest, wrote behind it."""
+"""A command or an answer, and what somebody, firmware or pytest wrote behind it."""
 # Several words of one exchange on a line: command, answer, final result.
 WORDS = (
     re.compile(

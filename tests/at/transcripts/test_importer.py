@@ -122,6 +122,12 @@ def test_a_message_that_a_log_shows_without_its_ctrl_z_is_a_payload(body: str) -
     assert sorted(order, key=text.index) == order
 
 
+def test_what_firmware_notes_behind_a_command_and_its_answer_is_none_of_them() -> None:
+    at = "[00:01:37.034,149] <inf> ntn_manager: NTN: AT"
+    made = import_log(f"{at}> AT+CEREG=5 [CEREG]\n{at}< OK [CEREG] dt=7ms\n").transcript
+    assert [step.data for step in made.steps] == [b"AT+CEREG=5\r", b"OK\r\n"]
+
+
 def test_a_log_of_nothing_is_refused() -> None:
     with pytest.raises(TranscriptError, match="no line that was sent or received"):
         import_log("\n\n")
