@@ -316,6 +316,11 @@ def test_a_kit_that_was_switched_off_was_registered() -> None:
     assert "is registered" in on.says
 
 
+def test_an_imei_that_is_not_given_is_none_that_is_missing() -> None:
+    assert _causes("<inf> app: no IMEI override, asking the modem") == ["nothing-found"]
+    assert _causes("<err> app: No IMEI") == _causes("No IMEI found!") == ["no-imei"]
+
+
 def test_a_level_of_the_supply_that_stands_alone_is_no_certain_loss_of_it() -> None:
     """It is what AT%XVBATLOWLVL? answers, or a notice, which the modem sends while it is on."""
     found = causes_of_log(b"%XVBATLOWLVL: 3300\nOK\n")
