@@ -24,6 +24,7 @@ from at.causes.written_pem import defect_of
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
 from at.protocol.error_codes import code_name
+from at.transcripts.logs.shapes import LOST_END
 from at.transcripts.logs.wrapping import STRAIGHT
 
 _TURN_OFF = frozenset(map(str, OFF_MODES))
@@ -47,11 +48,6 @@ _EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
 """What stands in each line with a command, an answer, a notice or a result."""
 _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 """A part of a sentence, before a command."""
-_NEXT_EXCHANGE = re.compile(
-    r"(?:(?<=\bOK)|(?<=\bERROR)|(?<=ERROR: \d)|(?<=ERROR: \d\d)|(?<=ERROR: \d\d\d))\s+"
-    r"(?=[^\"]{0,40}?AT[+%#]|\w+:~\$)"
-)
-"""What is left of the line end before a command where a forum or a mail lost them all."""
 _SEARCHED = 500
 """Characters that are searched for words at once: some patterns take the square of them."""
 _PIECES = re.compile(rf".{{1,{_SEARCHED}}}(?:\s|$)|.{{1,{_SEARCHED}}}")
@@ -93,7 +89,7 @@ class Evidence:
         for offset, (shown, line) in enumerate(lines):
             self._facts.line, self._facts.number = shown.strip(), number + offset
             self._facts.order += 1
-            exchanges = _NEXT_EXCHANGE.split(line)
+            exchanges = LOST_END.split(line)
             if len(exchanges) == 1:
                 self._read(line, whole if offset == 0 else line)
                 continue
