@@ -375,7 +375,7 @@ def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _without_spelt_ends(text: str) -> list[str]:
-    """Return the parts of a line between the line ends that a tool spelt out, [""] if none."""
+    """Return the parts of a line between the ends that a tool spelt out or lost, [""] if none."""
     parts, begin = [], 0
     for match in shapes.SPELT_END.finditer(text):
         quoted = text.count('"', 0, match.start()) % 2 == 1
@@ -383,7 +383,14 @@ def _without_spelt_ends(text: str) -> list[str]:
             parts.append(text[begin : match.start()])
             begin = match.end()
     parts.append(text[begin:])
-    return [part.strip() for part in parts if part.strip()] or [""]
+    exchanges = (one for part in parts for one in _exchanges(part))
+    return [part.strip() for part in exchanges if part.strip()] or [""]
+
+
+def _exchanges(text: str) -> list[str]:
+    """Return the exchanges of a line whose line ends were lost, outside quotes."""
+    parts = shapes.LOST_END.split(text)
+    return [text] if any(part.count('"') % 2 for part in parts) else parts
 
 
 def _steps(transcript: Transcript) -> Iterator[LogLine]:

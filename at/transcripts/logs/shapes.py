@@ -221,9 +221,9 @@ GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
 """A final result whose line end was lost before the next command; a program's print before it."""
 LOST_END = re.compile(
     r"(?:(?<=\bOK)|(?<=\bERROR)|(?<=ERROR: \d)|(?<=ERROR: \d\d)|(?<=ERROR: \d\d\d))\s+"
-    r"(?=[^\"]{0,40}?AT[+%#]|\w+:~\$)"
+    r"(?=[^\"]{0,40}?AT[+%#]|\w+:~\$|[+%#][A-Z]\w*: )"
 )
-"""What is left of the line end before a command where a forum or a mail lost them all."""
+"""What is left of a line end, before a command or a notice, where a forum or a mail lost them."""
 REMARK = re.compile(
     r"((?:AT(?:[+%#&*^]\w|\b)|[+%#*^][A-Z]\w*:|(?:OK|ERROR)\b)(?:[^\"]|\"[^\"]*\")*?)"
     r"(?<!\s)\s++(?://|#\s|<-+\s|←|\([\w-]+\.py:\d+\)$"

@@ -128,6 +128,23 @@ def test_what_firmware_notes_behind_a_command_and_its_answer_is_none_of_them() -
     assert [step.data for step in made.steps] == [b"AT+CEREG=5\r", b"OK\r\n"]
 
 
+def test_a_log_that_lost_its_line_ends_is_read_exchange_by_exchange() -> None:
+    log = (
+        'AT+CGSN=1 +CGSN: "352656100000009" OK AT+CMEE=1 OK AT+CFUN=1 +CME ERROR: 514 '
+        'AT+CFUN=1 OK +CEREG: 2,"0901","020A7716",7 +CEREG: 5'
+    )
+    made = import_log(log, keep_identity=True).transcript
+    sent = [step.data for step in made.steps if step.direction is Direction.SENT]
+    assert sent == [b"AT+CGSN=1\r", b"AT+CMEE=1\r", b"AT+CFUN=1\r", b"AT+CFUN=1\r"]
+    received = [step.data for step in made.steps if step.direction is Direction.RECEIVED]
+    assert received[:4] == [
+        b'+CGSN: "352656100000009"\r\n',
+        b"OK\r\n",
+        b"OK\r\n",
+        b"+CME ERROR: 514\r\n",
+    ]
+
+
 def test_a_log_of_nothing_is_refused() -> None:
     with pytest.raises(TranscriptError, match="no line that was sent or received"):
         import_log("\n\n")
