@@ -163,9 +163,11 @@ class Evidence:
             error = int(code) if code.isdigit() else self._number_of(code)
             of_messages = word == "+CMS ERROR" and code.isdigit()
             known = _SAME_OF_MESSAGES.get(int(code), "ERROR") if of_messages else error
-            if known not in _OF_THE_COMMAND:
-                of_maker = isinstance(known, int) and known >= 512
-                self._facts.note("error" if of_maker else "cme", known)
+            of_maker = isinstance(known, int) and known >= 512
+            if of_maker:
+                self._facts.note("error", known)
+            elif known not in _OF_THE_COMMAND and name not in {"%CMNG", *_KEY_COMMANDS}:
+                self._facts.note("cme", known)  # of a credential it is 513 or the like, cut
         deletes = name == "%CMNG" and written.startswith("3")
         if name and not (deletes and error == _NOT_FOUND):  # it is deleted
             if word == "OK":

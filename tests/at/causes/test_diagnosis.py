@@ -321,6 +321,12 @@ def test_an_imei_that_is_not_given_is_none_that_is_missing() -> None:
     assert _causes("<err> app: No IMEI") == _causes("No IMEI found!") == ["no-imei"]
 
 
+@pytest.mark.parametrize("command", ["AT%CMNG=1,5,0", "AT%KEYGEN=5,2,0"])
+def test_a_number_that_was_cut_of_an_error_of_credentials_tells_of_no_lock(command: str) -> None:
+    assert _causes(command, "+CME ERROR: 5") in (["command-refused"], ["key-refused"])
+    assert _causes("AT+CPIN?", "+CME ERROR: 5") == ["sim-locked"]
+
+
 def test_a_level_of_the_supply_that_stands_alone_is_no_certain_loss_of_it() -> None:
     """It is what AT%XVBATLOWLVL? answers, or a notice, which the modem sends while it is on."""
     found = causes_of_log(b"%XVBATLOWLVL: 3300\nOK\n")
