@@ -300,6 +300,22 @@ def test_what_firmware_notes_behind_an_answer_is_none_of_it() -> None:
     assert _causes(f"{mark}> AT+CEREG=5 [CEREG]", f"{mark}< OK [CEREG] dt=7ms") == ["nothing-found"]
 
 
+@pytest.mark.parametrize(
+    "reached",
+    [
+        "aws_iot_sample: AWS_IOT_EVT_CONNECTED",
+        "azure_iot_hub_sample: AZURE_IOT_HUB_EVT_CONNECTED",
+        "net_lwm2m_rd_client: Registration Done (EP='kit')",
+        "nrf_cloud_coap_transport: Authorized",
+        "mflt: Response Complete: Parse Status 0 HTTP Status 202!",
+    ],
+)
+def test_a_server_that_was_reached_at_last_is_reachable(reached: str) -> None:
+    failed = "[00:00:09.000,000] <err> transport: connect failed: -116"
+    assert _causes(failed) == ["server-unreachable"]
+    assert _causes(failed, f"[00:00:39.000,000] <inf> {reached}") == ["nothing-found"]
+
+
 @pytest.mark.parametrize("client", ["Golioth client", "Golioth CoAP client"])
 def test_a_server_that_was_reached_at_last_refuses_no_credential(client: str) -> None:
     failed = "E (15606) golioth_coap_client: Maybe your PSK-ID or PSK is incorrect?"
