@@ -49,3 +49,5 @@ def test_each_block_of_commands_is_typed_or_marked_with_what_it_needs(page: Path
     assert [line for line in (*lines, *indented) if _COMMAND.match(line)] == []
     for wanted in typed(page):
         assert not wanted.command.startswith("#"), f"{page.name}:{wanted.line} is no command"
+        timed = re.match(r"timeout .*&$", wanted.command)
+        assert timed is None, f"{page.name}:{wanted.line} ends before a person has typed the next"
