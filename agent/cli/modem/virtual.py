@@ -18,7 +18,7 @@ from agent.cli.framework.command import (
     say,
 )
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
-from agent.errors import UsageError
+from agent.errors import RefusedByRule, UsageError
 from at.virtual.options import MODELS, OptionError, VirtualOptions
 
 if TYPE_CHECKING:
@@ -230,6 +230,12 @@ def _write_identity_key(kit: VirtualKit, file: Path) -> None:
     from agent.config.private_files import replacing
     from at.virtual.signing import identity_key, public_pem
 
+    # Also who takes the option for one that reads a key, and names that of a real kit.
+    if file.is_file() and not file.read_bytes().startswith(b"-----BEGIN PUBLIC KEY-----"):
+        raise RefusedByRule(
+            f"{file} exists already, and is no public key",
+            hint="nothing is overwritten: name another file, to which the key is written",
+        )
     with replacing(file, private=False) as opened:
         opened.write(public_pem(identity_key(kit)).encode("ascii"))
 

@@ -46,3 +46,16 @@ def test_it_ends_with_the_exit_code_of_the_program_that_it_serves(tmp_path: Path
     assert done.returncode == 7
     assert json.loads(done.stdout)["port"] == str(tmp_path / "kit")
     assert not (tmp_path / "kit").is_symlink()
+
+
+def test_an_identity_key_is_written_over_a_former_one_alone(tmp_path: Path) -> None:
+    """The file of a real kit's key, named by who takes the option for one that reads it, stays."""
+    theirs, ours = tmp_path / "kit.key", tmp_path / "kit.pem"
+    theirs.write_text("-----BEGIN PRIVATE KEY-----\n")
+    for file, code in ((theirs, 4), (ours, 0), (ours, 0)):
+        done = completed(
+            *("modem", "virtual", "--pty", str(tmp_path / "kit"), "--identity-key", str(file)),
+            *("--", "true"),
+        )
+        assert done.returncode == code, done.stderr
+    assert theirs.read_text() == "-----BEGIN PRIVATE KEY-----\n"
