@@ -71,8 +71,19 @@ class CertificateAuthority:
         self.context = cache(self._context)
 
     def write(self, path: Path) -> None:
-        """Write the certificate, for clients that are to trust this CA."""
+        """Write the certificate, for clients that are to trust this CA, over a former one alone.
+
+        Raises ValueError for a file that holds anything else, OSError.
+        """
+        if path.is_file() and not self._is_former(path.read_bytes()):
+            raise ValueError(f"{path} exists already, and is no stand-in's CA: name another file")
         path.write_bytes(self.pem)
+
+    def _is_former(self, pem: bytes) -> bool:
+        try:
+            return x509.load_pem_x509_certificate(pem).subject == self._name
+        except ValueError:
+            return False
 
     def _context(self, host: str) -> ssl.SSLContext:
         """Return the TLS settings of a server called `host`."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from key_files import certificate
 from standin import StandIn, serve
 
 from agent.standin.connect_proxy import connect_proxy
@@ -19,6 +21,23 @@ def test_a_certificate_file_that_cannot_be_written_is_named(tmp_path: Path) -> N
     done = serve("--connect-proxy", "0", "--ca-file", str(tmp_path / "none" / "ca.pem"))
     assert done.returncode == 2
     assert "ca.pem" in done.stderr
+
+
+async def test_the_certificate_is_written_over_a_former_one_alone(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    """A bench's CA lies in `ca.pem`, too."""
+    ca = tmp_path / "ca.pem"
+    theirs = certificate(ec.generate_private_key(ec.SECP256R1())).encode()
+    ca.write_bytes(theirs)
+    with pytest.raises(ValueError, match="exists already"):
+        async with connect_proxy(standin.cloud, 0, ca):
+            pass
+    assert ca.read_bytes() == theirs
+    ca.unlink()
+    for _ in range(2):
+        async with connect_proxy(standin.cloud, 0, ca):
+            pass
 
 
 @pytest.mark.parametrize("fault", [None, "tls-wrong-certificate"])
