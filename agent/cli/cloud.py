@@ -219,13 +219,14 @@ async def _serve(session: Session, given: _ServeOptions) -> int:
         serve = serving(
             cloud, host=given.host, port=given.port, split=given.split, strict=given.strict
         )
-        await _start(opened, serve, address)
+        await _start(opened, serve, address, "--listen 127.0.0.1:0")
         ready = ready_line(cloud, keys)
         if given.connect_proxy is not None and given.ca_file is not None:
             from agent.standin.connect_proxy import connect_proxy
 
             proxy = connect_proxy(cloud, given.connect_proxy, given.ca_file, given.connect_hosts)
-            port = await _start(opened, proxy, f"127.0.0.1:{given.connect_proxy}")
+            address = f"127.0.0.1:{given.connect_proxy}"
+            port = await _start(opened, proxy, address, "--connect-proxy 0")
             note(f"proxy for unmodified tools: HTTPS_PROXY=http://127.0.0.1:{port}")
         environment = _profile(given, ready, temporary)
         if session.json or not sys.stdout.isatty():
@@ -273,16 +274,19 @@ async def _start(
     opened: contextlib.AsyncExitStack,
     serving: contextlib.AbstractAsyncContextManager[_T],
     address: str,
+    any_port: str,
 ) -> _T:
-    """Start a server that ends with `opened`. Raises UsageError if it cannot listen."""
+    """Start a server that ends with `opened`; the option `any_port` takes another address.
+
+    Raises UsageError if it cannot listen.
+    """
     try:
         return await opened.enter_async_context(serving)
     except OSError as error:
         if error.filename is not None:
             raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
         raise UsageError(
-            f"cannot listen on {address}: {error.strerror}",
-            hint="`--listen 127.0.0.1:0` takes a free port",
+            f"cannot listen on {address}: {error.strerror}", hint=f"`{any_port}` takes a free port"
         ) from error
     except ValueError as error:
         raise UsageError(str(error)) from error

@@ -115,7 +115,6 @@ async def connect_proxy(
     """
     hosts = {**PUBLIC_HOSTS, **_extra_hosts(extra_hosts)}
     authority = CertificateAuthority()
-    authority.write(ca_file)
     cloud.allowed_hosts |= set(hosts)
     connections: set[asyncio.Task[None]] = set()
 
@@ -136,6 +135,7 @@ async def connect_proxy(
 
     server = await asyncio.start_server(serve, "127.0.0.1", port, limit=_HEAD_LIMIT)
     try:
+        authority.write(ca_file)  # not before: whoever has the port has its CA there, too
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()

@@ -40,6 +40,18 @@ async def test_the_certificate_is_written_over_a_former_one_alone(
             pass
 
 
+async def test_a_second_proxy_on_the_port_says_how_to_take_another_and_leaves_the_ca(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    ca = tmp_path / "ca.pem"
+    async with connect_proxy(standin.cloud, 0, ca) as port:
+        first = ca.read_bytes()
+        done = await asyncio.to_thread(serve, "--connect-proxy", str(port), "--ca-file", str(ca))
+        assert done.returncode == 2
+        assert "--connect-proxy 0`" in done.stderr
+        assert ca.read_bytes() == first
+
+
 @pytest.mark.parametrize("fault", [None, "tls-wrong-certificate"])
 async def test_the_proxy_shows_the_wrong_certificate_too(
     standin: StandIn, tmp_path: Path, fault: str | None
