@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import asdict
 
-from agent.cli.framework.command import agent_command, emit, say
+from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import waiting
 from agent.cli.provision import bench_options
+from agent.cli.provision.run_progress import NO_BOARD
 from agent.errors import ResourceUnavailable
 from at.protocol.counts import counted
 
@@ -50,6 +51,8 @@ async def command(session: Session, **values: object) -> int:
             emit(_as_json(board, hint))
         else:
             _show(board, hint)
+    if not boards:
+        note(NO_BOARD)
     if not session.json and len(boards) > 1:
         writes = sum(board.plan.writes for board in boards)
         say(f"{counted(len(boards), 'boards')}, {counted(writes, 'writes')}")

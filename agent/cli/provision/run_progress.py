@@ -42,6 +42,7 @@ def next_step(outcomes: Sequence[Outcome], *, cut_off: bool) -> str:
     return f"{first}, then {again}" if any(one.hint for one in wrong) else again
 
 
+NO_BOARD = "no board was found: `cellagent ports` shows what is plugged in"
 _REFRESHES_PER_S = 4
 
 
@@ -187,7 +188,9 @@ class BenchView:
             words = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
             boards = counted(counts.total(), "boards")
             took = f" in {time.monotonic() - self._began:.1f} s"
-            note(f"{boards}{took}: {words}" if words else "no board was found")
+            waits = any(one.state is not SlotState.EMPTY for one in self._tray.slots.values())
+            none = "no board was begun" if waits else NO_BOARD
+            note(f"{boards}{took}: {words}" if words else none)
             if words and not ok:
                 note(f"next: {next_step(self.outcomes, cut_off=bool(cut_off))}")
         return max([*codes, int(self._unwritten)] if codes else [ResourceUnavailable.exit_code])

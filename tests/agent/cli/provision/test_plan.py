@@ -44,6 +44,7 @@ def test_the_board_is_the_kit_of_the_profile_unless_others_are_named(
         assert json.loads(plan.stdout)["board"]["port"] == planned, plan.stderr
     everything = completed("provision", "plan", "--all", *NO_SERVICE)
     assert (everything.returncode, own in everything.stderr) == (3, False)
+    assert "no board was found: `cellagent ports`" in everything.stderr
     monkeypatch.setenv("CELLAGENT_PORT", other)
     everything = completed("provision", "plan", "--all", *NO_SERVICE)
     assert (everything.returncode, other in everything.stderr) == (3, False)

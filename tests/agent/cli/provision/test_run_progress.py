@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 
 import pytest
-from plugged_boards import place
+from plugged_boards import place, plugged
 
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
-from agent.cli.provision.run_progress import next_step
+from agent.cli.provision.run_progress import BenchView, next_step
 from agent.provisioning.running.outcome import Outcome
+from agent.provisioning.running.tray import Tray
 
 
 def ended(outcome: str, hint: str = "") -> Outcome:
@@ -37,3 +38,14 @@ def test_what_is_allowed_to_one_board_is_not_for_all_that_follow_it_on_its_port(
     scanned = pasteable_hint("`--relabel L`", "", Session(), "/a", {"/b"})
     assert "--watch" in scanned
     assert "--scan" in scanned
+
+
+def test_a_board_that_still_waits_at_the_end_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    tray = Tray()
+    tray.know([place("A1")])
+    view = BenchView(Session(), tray, watches=True)
+    assert view.summary() == 3
+    assert "no board was found: `cellagent ports`" in capsys.readouterr().err
+    tray.look(plugged(place("A1")))
+    assert view.summary() == 3
+    assert capsys.readouterr().err == "no board was begun\n"
