@@ -33,9 +33,11 @@ def write_profile(
 
     `values` are the profile's sections ({"hosts": {"api": ...}, ...}), `secrets` keys of SECRETS.
     Return the file; it and that of the secrets are 0600. Raises ConfigError before anything is
-    written, RefusedByRule where the profile is one for other services: their addresses and secrets
-    would be lost.
+    written, UsageError without a name, RefusedByRule where the profile is one for other services:
+    their addresses and secrets would be lost.
     """
+    if not name:  # whoever is told to use it uses the one of the file, maybe of other services
+        raise UsageError("a profile without a name is used by nobody", hint="name it, as standin")
     file = file or config_file()
     own = profile_table(name, read_config(file), file) or {}
     _require_same_services(name, own, secrets_table(secrets_file(file), name), secrets)

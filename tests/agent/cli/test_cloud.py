@@ -30,6 +30,7 @@ from agent.standin.fault_kinds import FAULTS
         (("--connect-proxy", "0"), "--connect-proxy and --ca-file go together"),
         (("--ca-file", "ca.pem"), "--connect-proxy and --ca-file go together"),
         (("--fault", "no-such-fault"), "--fault help"),
+        (("--write-profile", "", "--", "true"), "a profile without a name"),
         (("--", "no-such-program-of-the-test"), "cannot run no-such-program-of-the-test"),
     ],
 )
