@@ -26,6 +26,7 @@ _COMPRESSED = {
 def recognise(file: BinaryIO) -> FileKind:
     """Return the kind of a core dump. Raises UsageError when it is none."""
     head = file.read(20)
+    name = shlex.quote(str(file.name))
     if head.startswith(DEVICE_MAGIC):
         return FileKind.COREDUMP
     if head.startswith(_ZEPHYR) and head[3:4] == b"\0":
@@ -35,14 +36,15 @@ def recognise(file: BinaryIO) -> FileKind:
             return FileKind.ELF_COREDUMP
         raise UsageError(
             f"{file.name}: an ELF file, but no core dump",
-            hint="symbols are sent with `cellagent report file --kind symbols`",
+            hint=f"symbols are sent with `cellagent report file {name} --kind symbols "
+            "--software-type TYPE --software-version VERSION`",
         )
     if head.startswith(_ZIP):
         return FileKind.MAR
     refuse_compressed(head, file.name)
     raise UsageError(
         f"{file.name}: no core dump of the device SDK, of Zephyr or of Linux",
-        hint="a console log is read with `cellagent capture coredump`",
+        hint=f"a console log is read with `cellagent capture coredump {name} --out core.bin`",
     )
 
 

@@ -14,7 +14,7 @@ from agent.observability.ingest.uploads import FileKind
 
 def named(data: bytes) -> io.BytesIO:
     file = io.BytesIO(data)
-    file.name = "file"
+    file.name = "my file"
     return file
 
 
@@ -33,16 +33,16 @@ def test_a_core_dump_is_known_by_its_first_bytes(data, kind):
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "words", "command"),
     [
-        (b"", "no core dump"),
-        (b"ZEBRA", "no core dump"),
-        (firmware({}), "no core dump"),
-        (b"\x1f\x8b\x08", "compressed"),
-        (b"#CD:BEGIN#", "no core dump"),
+        (b"", "no core dump", "cellagent capture coredump 'my file' --out core.bin"),
+        (b"ZEBRA", "no core dump", "cellagent capture coredump 'my file' --out core.bin"),
+        (firmware({}), "no core dump", "cellagent report file 'my file' --kind symbols"),
+        (b"\x1f\x8b\x08", "compressed", "gunzip 'my file'"),
+        (b"#CD:BEGIN#", "no core dump", "cellagent capture coredump 'my file' --out core.bin"),
     ],
 )
-def test_what_is_no_core_dump_is_refused_with_the_way_on(data, words):
+def test_what_is_no_core_dump_is_refused_with_the_way_on(data, words, command):
     with pytest.raises(UsageError, match=words) as refused:
         recognise(named(data))
-    assert refused.value.hint
+    assert command in refused.value.hint
