@@ -93,12 +93,11 @@ def usage_hint(wrong: click.UsageError) -> str:
     if near:
         return _meant(near[0], wrong.message)
     if isinstance(command, click.Group):
-        if isinstance(wrong, click.NoSuchOption) and (line := _options_last()):
-            return f"options come after the command: `{line}`"
-        return (
-            _meant_elsewhere(wrong, wrong.ctx)
-            or f"it has: {', '.join(command.list_commands(wrong.ctx))}"
-        )
+        has = f"it has: {', '.join(command.list_commands(wrong.ctx))}"
+        if isinstance(wrong, click.NoSuchOption):
+            line = _options_last()
+            return f"options come after the command{f': `{line}`' if line else f'; {has}'}"
+        return _meant_elsewhere(wrong, wrong.ctx) or has
     if isinstance(wrong, click.NoSuchOption):
         return f"it has: {', '.join(_options(wrong.ctx))}"
     example = (command.epilog or "").removeprefix("Example: ")
