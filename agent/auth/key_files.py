@@ -18,7 +18,7 @@ from agent.errors import ConfigError, CredentialError, CredentialMissing
 
 RSA_ADVICE = (
     "the service takes ES256 alone: delete the device, then provision it again with an ES256 "
-    "(P-256) certificate (`cellagent provision`)"
+    "(P-256) certificate (`cellagent provision run`)"
 )
 
 

@@ -68,7 +68,7 @@ TRACE = ResourceKind(
     "traces",
     ResourceLevel.PROJECT,
     _identifier,
-    not_created="traces are made from what devices push: `cellagent report coredump`",
+    not_created="traces are made from what devices push: `cellagent report coredump FILE`",
 )
 ISSUE = ResourceKind("issue", "issues", ResourceLevel.PROJECT, _identifier)
 INSTALL = ResourceKind("install", "installs", ResourceLevel.PROJECT, _identifier)

@@ -28,6 +28,7 @@ from agent.standin.device_cloud import seed
     [
         (("observe", "event", "create", "--field", "a=1"), 2, "report event"),
         (("-v",), 2, "options come after the command; it has: ports, modem"),
+        (("observe", "trace", "create", "--field", "a=1"), 2, "report coredump FILE`"),
         (("observe", "release", "show", "1.2"), 2, "Semantic Version"),
         (("observe", "event", "list", "--filter", "since=2026-01-01"), 2, "not a valid time"),
         (("observe", "cohort", "create"), 2, "no fields"),
