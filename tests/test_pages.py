@@ -51,3 +51,13 @@ def test_each_block_of_commands_is_typed_or_marked_with_what_it_needs(page: Path
         assert not wanted.command.startswith("#"), f"{page.name}:{wanted.line} is no command"
         timed = re.match(r"timeout .*&$", wanted.command)
         assert timed is None, f"{page.name}:{wanted.line} ends before a person has typed the next"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_virtual_board_does_not_come_among_the_real_ones(page: Path) -> None:
+    """But where an agent runs: other windows ask for it, without this shell's variables."""
+    lines = [wanted.command for wanted in typed(page)]
+    agent = any(line.startswith("cellagent run ") for line in lines)
+    provisioned = [n for n, line in enumerate(lines) if line.startswith("cellagent provision run")]
+    if provisioned and not agent:
+        assert "export CELLAGENT_STATE_DIR=$(mktemp -d)" in lines[: provisioned[0]]
