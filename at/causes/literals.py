@@ -9,18 +9,18 @@ _OPTIONAL = re.compile(r"[?*]|\{0")
 _LITERAL = re.compile(r"\\[^0-9A-Za-z]|[^\\.^$\[({+]")
 
 
-def literals_of(pattern: str) -> set[str]:
-    """Return texts in small letters, one of which stands in each line that matches a pattern.
+def literals_of(pattern: str) -> list[set[str]]:
+    """Return sets of texts in small letters: a line that matches holds one of each set.
 
-    None: any line may match it.
+    The set that fewest lines hold one of is the first. Of no set any line may match.
     """
-    return _literals(deque([*_TOKEN.findall(pattern), ")"]))
+    return sorted(_literals(deque([*_TOKEN.findall(pattern), ")"])), key=_shortest, reverse=True)
 
 
-def _literals(tokens: deque[str]) -> set[str]:
-    """Return the texts of a group, whose tokens up to its end are taken."""
-    of_branches: list[set[str]] = []
-    best: set[str] = set()
+def _literals(tokens: deque[str]) -> list[set[str]]:
+    """Return the sets of a group, whose tokens up to its end are taken."""
+    of_branches: list[list[set[str]]] = []
+    needed: list[set[str]] = []
     run = ""
     while True:
         token = tokens.popleft()
@@ -29,21 +29,25 @@ def _literals(tokens: deque[str]) -> set[str]:
         elif token not in {"|", ")"} and _LITERAL.fullmatch(token):
             run += token[-1].lower()
             continue
-        best, run = _better(best, {run} if run else set()), ""
+        needed, run = [*needed, {run}] if run else needed, ""
         if token.startswith("("):
             inner = _literals(tokens)
-            is_needed = token in {"(", "(?:"} and not _OPTIONAL.match(tokens[0])
-            best = _better(best, inner if is_needed else set())
+            is_needed = token in {"(", "(?:", "(?="} and not _OPTIONAL.match(tokens[0])
+            needed += inner if is_needed else []
         elif token in {"|", ")"}:
-            of_branches.append(best)
-            best = set()
+            of_branches.append(needed)
+            needed = []
         if token == ")":
-            return set().union(*of_branches) if all(of_branches) else set()
+            break
+    if len(of_branches) == 1:
+        return of_branches[0]
+    best = [max(sets, key=_shortest, default=set()) for sets in of_branches]
+    return [set().union(*best)] if all(best) else []
 
 
-def _better(one: set[str], other: set[str]) -> set[str]:
-    """Return that of two sets whose shortest text is the longer one; digits count for little."""
-    return max(one, other, key=lambda texts: min(map(_weight, texts), default=(0, 0)))
+def _shortest(texts: set[str]) -> tuple[int, int]:
+    """Return how telling the shortest text is; digits count for little."""
+    return min(map(_weight, texts), default=(0, 0))
 
 
 @cache

@@ -76,9 +76,13 @@ class WordList:
     def __init__(self, words: Iterable[Words]) -> None:
         self._words = tuple(words)
         self._with: dict[str, tuple[int, ...]] = {}
+        self._also: list[list[set[str]]] = []
         for place, one in enumerate(self._words):
-            for literal in literals_of(one.pattern) or {""}:
-                text = literal.translate(_ALIKE)
+            sets = [
+                {text.translate(_ALIKE) for text in texts} for texts in literals_of(one.pattern)
+            ]
+            self._also.append(sets[1:])
+            for text in sets[0] if sets else {""}:
                 self._with[text] = (*self._with.get(text, ()), place)
         self._places = lru_cache(maxsize=1024)(self._places_of)
 
@@ -90,7 +94,12 @@ class WordList:
         return (self._words[place] for place in self._places(line.lower().translate(_ALIKE)))
 
     def _places_of(self, line: str) -> list[int]:
-        return sorted({at for text, places in self._with.items() if text in line for at in places})
+        found = {at for text, places in self._with.items() if text in line for at in places}
+        return sorted(at for at in found if _holds_of_each(line, self._also[at]))
+
+
+def _holds_of_each(line: str, sets: Iterable[set[str]]) -> bool:
+    return all(any(text in line for text in texts) for texts in sets)
 
 
 _OF_THE_MAKER = 512
@@ -149,8 +158,9 @@ def _failures(common: Mapping[str, str], kinds: Iterable[_Failure]) -> Iterator[
         unless = common["unless"]
         if not kind.get("server"):
             unless += f"|{_word(common['servers'])}"
-        both = f"(?=.*{failed})(?=.*{about})"  # else each of many words might be the first one
-        line = f"^(?!.*(?:{unless})){both}.*(?:{failed}.*{about}|{about}.*{failed})"
+        # The rarest first; without these two, each of many words might be the first one.
+        both = f"(?=.*{failed})(?=.*{about})"
+        line = f"^{both}(?!.*(?:{unless})).*(?:{failed}.*{about}|{about}.*{failed})"
         words = kind["says"], kind["next"], "the words of the log"
         yield _row(kind["cause"], "possible", [{LINE: line}], *words, kind["until"])
 

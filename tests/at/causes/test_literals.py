@@ -13,19 +13,21 @@ from at.causes.table import Words, load
 
 
 @pytest.mark.parametrize(
-    ("pattern", "texts"),
+    ("pattern", "sets"),
     [
-        ("Ready", {"ready"}),
-        (r"\+CPIN: ?(?:READY|SIM)", {"+cpin:"}),
-        ("(?:ab|cde)+f?", {"ab", "cde"}),
-        ("(?:abc)?[xyz]*", set()),
-        ("abc|.*", set()),
-        ("(?<!not )fail(?! again)", {"fail"}),
-        ("a{0,3}bcd?", {"bc"}),
+        ("Ready", [{"ready"}]),
+        (r"\+CPIN: ?(?:READY|SIM)", [{"+cpin:"}, {"ready", "sim"}]),
+        ("(?:ab|cde)+f?", [{"ab", "cde"}]),
+        ("(?:abc)?[xyz]*", []),
+        ("abc|.*", []),
+        ("ab.cde|fg", [{"cde", "fg"}]),
+        ("(?<!not )fail(?! again)", [{"fail"}]),
+        ("^(?=.*(?:lost|no))(?=.*server).", [{"server"}, {"lost", "no"}]),
+        ("a{0,3}bcd?", [{"bc"}]),
     ],
 )
-def test_a_pattern_needs_texts(pattern: str, texts: set[str]) -> None:
-    assert literals_of(pattern) == texts
+def test_a_pattern_needs_a_text_of_each_set(pattern: str, sets: list[set[str]]) -> None:
+    assert literals_of(pattern) == sets
 
 
 @given(data=st.data())
