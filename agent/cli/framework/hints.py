@@ -85,6 +85,8 @@ def usage_hint(wrong: click.UsageError) -> str:
     if isinstance(wrong, click.NoSuchOption):
         if key := _key_of_the_option(wrong):
             return f"that is set in the profile: `cellagent config set {key} VALUE`"
+        if line := _without_the_name(wrong):
+            return f"did you mean `{line}`?"
         near = _near_options(wrong.option_name, wrong.ctx)
     elif isinstance(wrong, click.BadParameter) and isinstance(
         kind := wrong.param and wrong.param.type, click.Choice
@@ -119,9 +121,21 @@ def _key_of_the_option(wrong: click.NoSuchOption) -> str:
     return next((f"{of}.{key}" for of, _, key in named if of.startswith(group) and key == word), "")
 
 
+def _without_the_name(wrong: click.NoSuchOption) -> str:
+    """Return the command that was typed without the name of an argument, which has none, or ""."""
+    assert wrong.ctx is not None
+    option = wrong.option_name
+    usage = " ".join(wrong.ctx.command.collect_usage_pieces(wrong.ctx))  # as in [LOG|-]
+    if option.lstrip("-").upper() not in re.findall(r"[A-Z-]+", usage.replace("[OPTIONS]", "")):
+        return ""
+    words = [word.removeprefix(f"{option}=") for word in sys.argv[1:] if word != option]
+    return shlex.join(["cellagent", *words])
+
+
 def _near_options(typed: str, ctx: click.Context) -> list[str]:
     """Return the option that was meant: click compares the dashes, too, which all have."""
-    near = {name.lstrip("-"): name for each in ctx.command.get_params(ctx) for name in each.opts}
+    options = [each for each in ctx.command.get_params(ctx) if isinstance(each, click.Option)]
+    near = {name.lstrip("-"): name for each in options for name in each.opts}
     word = typed.lstrip("-")
     starts = [name for name in near if typed.startswith("--") and word and name.startswith(word)]
     return [near[name] for name in starts[:1] or get_close_matches(word, near, 1, cutoff=NEAR)]
