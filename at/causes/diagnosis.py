@@ -9,8 +9,8 @@ from msgspec import Struct
 from at.causes.evidence import Evidence
 from at.causes.facts import Fact
 from at.causes.table import ABSENT, ANY, LINE, Certainty, Expected, Row, Table, load
-from at.protocol.redaction.command_redaction import without_secrets
 from at.transcripts.logs.reader import read_lines
+from at.transcripts.redaction.redactor import without_logged_secrets
 
 MOST = 5
 _MOST_FAILURES = 2
@@ -93,7 +93,9 @@ def _cause(row: Row, facts: Mapping[str, Fact]) -> Cause | None:
         cause=_FACT.sub(value, row.cause),
         certainty=row.certainty.value,
         says=_FACT.sub(value, row.says),
-        evidence=fact.line if _NO_SECRET.fullmatch(fact.line) else without_secrets(fact.line),
+        evidence=fact.line
+        if _NO_SECRET.fullmatch(fact.line)
+        else without_logged_secrets(fact.line),
         next=row.next,
         number=fact.number,
     )

@@ -30,12 +30,12 @@ _ENDS = "\r\n\0 "
 _HIDDEN = re.compile(r"(?:> ?)?\{redacted:[a-z-]+\}|[>@]")
 _OTHER_LINE = re.compile(r"[\r\0]")  # inside a line: noise, and behind it no rule looks
 _LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
-_BEARER = re.compile(rb"(?i)(authorization: *(?:bearer|basic) +)[^\s\"]+")
+_BEARER = re.compile(r"(?ai)(authorization: *(?:bearer|basic) +)[^\s\"]+")
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
-    rb"(?i)\b(pass(?:word|wd|phrase)|pwd|api[_-]?key)(\"?\s*[:=]\s*\"?)(?!\{redacted)[^\s\",;]+"
+    r"(?ai)\b(pass(?:word|wd|phrase)|pwd|api[_-]?key)(\"?\s*[:=]\s*\"?)(?!\{redacted)[^\s\",;]+"
 )
-_PDU = re.compile(rb"(?i)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
+_PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
 
 
 class Redactor:
@@ -68,16 +68,21 @@ class Redactor:
         return cleaned
 
 
+def without_logged_secrets(text: str) -> str:
+    """Return a line of a log without the secrets of commands and answers, and those it names."""
+    text = without_secrets(text)
+    lowered = text.lower()
+    if "uthorization:" in lowered:
+        text = _BEARER.sub(r"\1{redacted:token}", text)
+    if "pass" in lowered or "pwd" in lowered or "key" in lowered:
+        text = _PASSWORD.sub(r"\1\2{redacted:password}", text)
+    if "sms" in lowered or "pdu" in lowered:
+        text = _PDU.sub(lambda one: one[0].replace(one[1], "0" * len(one[1])), text)
+    return text
+
+
 def _without_secrets(data: bytes) -> bytes:
-    data = without_secrets(data.decode("latin-1")).encode("latin-1")
-    lowered = data.lower()
-    if b"uthorization:" in lowered:
-        data = _BEARER.sub(rb"\1{redacted:token}", data)
-    if b"pass" in lowered or b"pwd" in lowered or b"key" in lowered:
-        data = _PASSWORD.sub(rb"\1\2{redacted:password}", data)
-    if b"sms" in lowered or b"pdu" in lowered:
-        data = _PDU.sub(lambda one: one[0].replace(one[1], b"0" * len(one[1])), data)
-    return data
+    return without_logged_secrets(data.decode("latin-1")).encode("latin-1")
 
 
 class _SecretExchange:

@@ -357,6 +357,12 @@ def test_a_list_of_forbidden_networks_that_was_emptied_forbids_none() -> None:
     assert "plmn-forbidden" not in {one.cause for one in causes_of_log((filled + emptied).encode())}
 
 
+def test_a_line_that_a_cause_rests_on_is_shown_without_the_password_that_it_names() -> None:
+    found = causes_of_log(b"<err> mqtt: connect failed, user: kit, password: hunter22, err -111\n")
+    assert "connect failed" in found[0].evidence
+    assert "hunter22" not in found[0].evidence
+
+
 @pytest.mark.parametrize("words", ["error fail ", "no response to ", "certificate verif ", "CR"])
 def test_a_long_line_of_words_takes_no_more_than_its_length(words: str) -> None:
     """By the square of its length, or the cube, these would take hours."""
