@@ -52,6 +52,12 @@ complete_key = completing(_keys)
 _common = partial(click.Option, expose_value=False, callback=_store)
 
 
+def _store_port(ctx: click.Context, option: click.Parameter, ports: tuple[str, ...]) -> None:
+    if len(set(ports)) > 1:  # the last would be spoken to, and the others left out in silence
+        raise click.UsageError(f"--port names {len(set(ports))} kits: {', '.join(ports)}", ctx)
+    _store(ctx, option, ports[-1] if ports else None)
+
+
 class _WholeExample(click.Command):
     """A command whose help has its example on one line: two would be pasted as two commands."""
 
@@ -84,6 +90,8 @@ class AgentCommand(_WholeExample):
             ),
             _common(
                 ["--port"],
+                multiple=True,
+                callback=_store_port,
                 metavar="PORT",
                 help="/dev/ttyACM0, COM3, serial:NUMBER, tcp://HOST:PORT, virtual:, replay:FILE.",
                 hidden="port" not in self.offers,

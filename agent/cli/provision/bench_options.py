@@ -213,7 +213,7 @@ def board_finder(
     """
     from agent.provisioning.boards.discovery import chosen_boards
 
-    names = given.boards or tuple(filter(None, [session.port]))
+    names = tuple(dict.fromkeys(filter(None, [*given.boards, session.port])))
     if not (names or given.all_kits):  # a flag takes precedence over environment and profile
         port = os.environ.get("CELLAGENT_PORT") or session.profile.kit.port
         names = tuple(filter(None, [port]))

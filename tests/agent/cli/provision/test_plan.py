@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import completed
+from command_line import cellagent, completed
 
 from agent.config.write import set_value
 
@@ -71,3 +71,13 @@ def test_another_number_of_boards_than_expected_is_refused() -> None:
     plan = completed("provision", "plan", "virtual:", *NO_SERVICE, "--expect", "2")
     assert plan.returncode == 4
     assert "1 board found, 2 expected" in plan.stderr
+
+
+async def test_each_port_that_is_named_is_a_board_however_it_is_named(private_home: Path) -> None:
+    """The last one was the only one, and the others were left out in silence."""
+    both = await cellagent("provision", "plan", *NO_SERVICE, "/dev/none1", "--port", "/dev/none2")
+    assert "/dev/none1" in both.out
+    assert "/dev/none2" in both.out
+    twice = await cellagent("provision", "plan", "--port", "/dev/none1", "--port", "/dev/none2")
+    assert (twice.code, twice.out) == (2, "")
+    assert "--port names 2 kits: /dev/none1, /dev/none2" in twice.err
