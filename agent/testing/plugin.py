@@ -311,6 +311,7 @@ def pytest_runtest_makereport(
     bench = item.stash.get(_BENCH, None)
     ours = bench is not None or "cloud" in getattr(item, "fixturenames", ())
     error = call.excinfo.value if call.excinfo is not None else None
+    is_skipped = isinstance(error, pytest.skip.Exception)
     if ours and call.excinfo is not None:
         _rewrite(item, call)
     callspec = getattr(item, "callspec", None)
@@ -318,7 +319,7 @@ def pytest_runtest_makereport(
     if call.when == "call" or (call.when == "setup" and call.excinfo is not None):
         if fault is not None:
             item.user_properties.append((_PROPERTY, fault))
-        _attach(item, failed=call.excinfo is not None)
+        _attach(item, failed=error is not None and not is_skipped)
     report = yield
     if bench is None:
         return report
@@ -328,7 +329,8 @@ def pytest_runtest_makereport(
     elif fault is not None and report.failed and not _is_slip(error):
         report.outcome, report.wasxfail = "skipped", f"does not survive {fault}"
     if report.when == "call":
-        item.stash[_PASSED] = report.passed
+        # What a test asked before it skipped itself is asked on a replay, too.
+        item.stash[_PASSED] = report.passed or is_skipped
         if report.failed and (recorded := bench.recorded_text):
             played = f"{recorded}\n\n{_way_out(item)}"
             report.sections.append(("what was played of the recording", played))

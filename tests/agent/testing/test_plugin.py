@@ -166,6 +166,18 @@ def test_a_failed_test_keeps_no_recording_and_new_ones_are_made_where_they_are_m
     assert "> AT+CGMM" in recording.read_text()
 
 
+def test_a_test_that_skips_itself_by_what_the_kit_says_does_so_on_a_replay(
+    project: UserProject,
+) -> None:
+    asks = 'assert modem_sync.execute("AT+CGMM").ok'
+    project.write(
+        "test_it.py",
+        f"import pytest\n\ndef test_it(modem_sync):\n    {asks}\n    pytest.skip('no 9151')\n",
+    )
+    for kit in ("record", "replay"):
+        assert "1 skipped" in project.run(f"--cellagent-kit={kit}")
+
+
 def test_unrelated_projects_see_nothing_of_it(project: UserProject) -> None:
     project.write("conftest.py", "")
     project.write("test_it.py", "def test_it():\n    pass\n")
