@@ -81,6 +81,7 @@ IN_KIT_NAME: Mapping[str, bool] = {
     # of the demonstration, which plays the user who offers an update
     "UploadFirmware": False,
     "CreateJob": False,
+    "DeleteFirmware": False,
 }
 BASES = {
     "AgnssCall",

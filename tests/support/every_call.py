@@ -21,7 +21,7 @@ from agent.cloud.device_reads import (
     TransformDevice,
     TransformDevices,
 )
-from agent.cloud.firmware import CreateJob, UploadFirmware
+from agent.cloud.firmware import CreateJob, DeleteFirmware, UploadFirmware
 from agent.cloud.fota_jobs import FetchCurrentJob, UpdateJob
 from agent.cloud.messages import ListMessages, SendMessage
 from agent.cloud.openapi import FetchOpenApi
@@ -67,6 +67,7 @@ SCOPE, HERE = Scope("acme", "kits"), ProjectSlugs("acme", "kits")
 CALLS: list[Call[Any]] = [
     UploadFirmware(b"PK"),
     CreateJob("APP*1*v1", ["d"]),
+    DeleteFirmware("APP*1*v1"),
     ListDevices(),
     TransformDevices("id"),
     FetchDevice("d"),

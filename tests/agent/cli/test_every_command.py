@@ -102,6 +102,7 @@ REACHED_BY = {
     "CycleProjectKey": "observe project-key --cycle",
     "CycleUserKey": "observe user-key --cycle",
     "DeleteDevice": "device delete no-such-device --yes",
+    "DeleteFirmware": "fota offer {folder}/public.pem --version 1 --device nowhere",
     "DeleteResource": "observe cohort delete no-such-cohort --yes",
     "DeleteResources": "observe cohort delete 100 101 --yes",
     "DeleteUserKey": "observe user-key --delete --yes",
