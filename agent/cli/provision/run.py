@@ -271,6 +271,8 @@ async def _typing(bench: Bench, scans: Scans | None) -> AsyncIterator[Keyboard]:
                     await bench.scan(typed)
                 elif typed == RETRY:
                     bench.retry()
+            if scans is not None and keyboard.reads:
+                note("the scanner's input has ended: no board gets a label any more; Ctrl-C ends")
 
         listening = asyncio.create_task(listen())
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from contextlib import closing
@@ -190,3 +191,18 @@ def test_a_slot_is_scanned_twice_where_another_key_is_allowed(tmp_path: Path) ->
             scanned(bench, "A1", "not taken: --rekey allows another key: scan A1 once more")
             scanned(bench, "A1", "A1 is tried again")
             bench.end()
+
+
+def test_a_scanner_whose_input_ended_is_told(tmp_path: Path) -> None:
+    with (
+        tray_trial(tmp_path / "tray", range(1)) as trial,
+        subprocess.Popen(
+            [sys.executable, "-m", "agent", "provision", "run", *begun(trial, "--scan")],
+            env=trial.environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        ) as bench,
+    ):  # fmt: skip
+        assert bench.stderr is not None
+        said = next(line for line in bench.stderr if "input has ended" in line)
+        assert "no board gets a label any more" in said
+        bench.send_signal(signal.SIGINT)
+        assert bench.wait(60) == 130
