@@ -11,8 +11,8 @@ import sys
 
 import environment
 
-# Half of the suite's time is waiting: for processes that start, for time limits that are tested.
-PER_CPU = 2
+# Two thirds of a test's time is waiting: for processes that start, for time limits that are tested.
+PER_CPU = 3
 
 _COMPILE = """
 import contextlib, io, pytest
