@@ -1,12 +1,14 @@
 """A tray of virtual boards, a station with a real CA and the stand-in, and a run of both."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from operator_ca import make_ca
-from standin import StandIn
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -28,6 +30,9 @@ from agent.provisioning.running.steps.registrar import Registrar
 from at.driver.modem import Modem
 from at.virtual import signing
 from at.virtual.transport import VirtualTransport
+
+if TYPE_CHECKING:  # in a bench, the module of this name is another one
+    from standin import StandIn
 
 NO_KEYS = IdentityKeys()
 TAG = 16842753
