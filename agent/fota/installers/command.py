@@ -40,13 +40,16 @@ class CommandInstaller:
 
     async def check(self, job: Job) -> str:  # noqa: ARG002 - the seam's
         """Return "": no job is rejected for a program that is not there. Raises ConfigError."""
-        wrong = ""
+        wrong, way_out = "", ""
         if not any(PLACEHOLDER in word for word in self.command):
             wrong = f"fota.command names no place for the image ({PLACEHOLDER})"
+            way_out = f"write {PLACEHOLDER} where the program takes the file"
         elif shutil.which(self.command[0]) is None:
             wrong = f"fota.command: there is no program {self.command[0]} that could be run"
+            way_out = "name it by its whole path, as a service has a PATH of its own"
         if wrong:
-            raise ConfigError(wrong, hint="`cellagent config show fota.command` shows it")
+            hint = f"`cellagent config show fota.command` shows it: {way_out}"
+            raise ConfigError(wrong, hint=hint)
         return ""
 
     async def running(self, kind: FirmwareType) -> base.RunningVersion | None:

@@ -103,8 +103,9 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
 async def test_what_cannot_work_is_told_before_the_download_and_rejects_no_job(
     words: tuple[str, ...], reason: str
 ) -> None:
-    with pytest.raises(ConfigError, match=reason):
+    with pytest.raises(ConfigError, match=reason) as refused:
         await CommandInstaller(words, 1, None).check(JOB)
+    assert ("whole path" if "no program" in reason else "{image}") in refused.value.hint
 
 
 async def test_the_kits_own_word_goes_before_the_programs(
