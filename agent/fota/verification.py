@@ -223,8 +223,8 @@ def prove(path: Path, job: Job, sha256: str, trust: TrustPolicy) -> Proof:
     level = ProofLevel.SIZE_CHECKED
     image: McubootImage | None = None
     if job.kind in MCUBOOT_TYPES or is_mcuboot(path):
-        image = _own_hash(path, job, proven, unproven)
-        if image is not None:
+        image = _own_image(path, job, proven, unproven)
+        if not image.encrypted:
             level = ProofLevel.INTACT
     else:
         unproven.append("version and type, which the image does not state")
@@ -324,21 +324,21 @@ def _check_md5(path: Path, job: Job) -> None:
         raise NotProven(f"the file's MD5 is {found}, the release says {job.md5[:40]}")
 
 
-def _own_hash(path: Path, job: Job, proven: list[str], unproven: list[str]) -> McubootImage | None:
-    """Check the image's own hash and version; return None if it is encrypted."""
+def _own_image(path: Path, job: Job, proven: list[str], unproven: list[str]) -> McubootImage:
+    """Check the image's own version, and its hash unless it is encrypted: its header never is."""
     if job.kind in MODEM_TYPES:
         raise NotProven(f"the file is an MCUboot image, not one for {job.kind.value}")
     try:
         image = read_image(path)
-        if image.encrypted:
-            unproven.append("the image's own hash, which covers what is encrypted")
-            return None
         own = hash_of(path, image.hashed_bytes, image.algorithm)
-        if not hmac.compare_digest(own, image.stated_hash):
-            raise NotProven("the image's own hash does not agree with its content")
     except BadImage as bad:
         raise NotProven(f"no whole image: {bad}") from bad
-    proven.append("the image's own hash")
+    if image.encrypted:
+        unproven.append("the image's own hash, which covers what is encrypted")
+    elif hmac.compare_digest(own, image.stated_hash):
+        proven.append("the image's own hash")
+    else:
+        raise NotProven("the image's own hash does not agree with its content")
     if not job.version:
         unproven.append("the version, which the job does not name")
     elif not same_version(job.version, image.version):

@@ -44,6 +44,7 @@ def signed_image(
     key: Any = None,
     protected: bool = False,
     pure: bool = False,
+    encrypted_to: Any = None,
     sha: str = "auto",
     name: str = "app_update.bin",
 ) -> Path:
@@ -60,7 +61,7 @@ def signed_image(
     )
     with contextlib.redirect_stdout(io.StringIO()):
         image.load(str(plain))
-        image.create(key, "hash", None, user_sha=sha, is_pure=pure)
+        image.create(key, "hash", encrypted_to, user_sha=sha, is_pure=pure)
         image.save(str(path))
     plain.unlink()
     return path

@@ -115,6 +115,21 @@ def test_a_digest_of_the_operator_vouches_for_its_file_only(tmp_path: Path) -> N
         proof_of(path, job_for(path), TrustPolicy(digests=("0" * 64,)))
 
 
+def test_an_encrypted_image_is_known_by_its_hash_and_version_though_they_prove_nothing(
+    tmp_path: Path,
+) -> None:
+    path = signed_image(tmp_path, key=signing_key(), encrypted_to=signing_key("ecdsa", 1))
+    trust = TrustPolicy(digests=(sha(path),))
+    with pytest.raises(NotProven, match="APP must be intact"):
+        proof_of(path, job_for(path))
+    with pytest.raises(NotProven, match=r"the image says version 2\.0\.1\+0, the job 3\.0\.0"):
+        proof_of(path, job_for(path, version="3.0.0"), trust)
+    proof = proof_of(path, job_for(path), trust)
+    assert proof.image_hash == read_image(path).stated_hash.hex()
+    assert (proof.level, proof.version) == (ProofLevel.VERIFIED, "2.0.1+0")
+    assert proof.unproven == ("the image's own hash, which covers what is encrypted",)
+
+
 def test_a_modem_image_may_be_size_checked_and_the_sentence_says_so(tmp_path: Path) -> None:
     path = tmp_path / "delta.bin"
     path.write_bytes(b"\x12" * 100)
