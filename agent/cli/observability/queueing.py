@@ -59,7 +59,13 @@ async def queue_and_send(session: Session, items: Sequence[NewItem], *, only_que
         totals, listed = await outbox.atransact(
             lambda store: (store.totals(), store.list_items(1 << 40))
         )
-    mine = [item for item in listed if item.id in set(receipt.ids)]
+    # The one that a duplicate repeats may still wait here, under another id.
+    repeated = {(one.kind, one.device, len(one.body)) for one in items if receipt.duplicates}
+    mine = [
+        item
+        for item in listed
+        if item.id in set(receipt.ids) or (item.kind, item.device, item.bytes) in repeated
+    ]
     parked = [item.parked for item in mine if item.parked]
     _show(
         session,

@@ -30,6 +30,20 @@ async def test_a_wrong_key_is_exit_5_and_loses_nothing(online, monkeypatch):
     assert "set CELLAGENT_PROJECT_KEY to a valid one; then `cellagent outbox flush" in advice
 
 
+async def test_what_is_reported_again_while_it_waits_is_no_success(online, tmp_path, monkeypatch):
+    monkeypatch.setenv("CELLAGENT_PROJECT_KEY", "0" * 32)
+    dump = tmp_path / "core.bin"
+    dump.write_bytes(b"CORE" + bytes(60))
+    for queued, duplicates in ((1, 0), (0, 1)):
+        code, lines, _ = await cellagent("report", "coredump", str(dump))
+        assert (lines[0]["queued"], lines[0]["duplicates"]) == (queued, duplicates)
+        assert (code, lines[0]["waiting"]) == (5, 1)
+    monkeypatch.setenv("CELLAGENT_PROJECT_KEY", online.credentials["project_key"])
+    for delivered in (1, 0):
+        code, (told,), _ = await cellagent("report", "coredump", str(dump))
+        assert (code, told["duplicates"], told["delivered"]) == (0, 1, delivered)
+
+
 async def test_while_the_agent_holds_the_outbox_items_are_left_for_it(offline, tmp_path):
     folder = Path(os.environ["CELLAGENT_STATE_DIR"]) / "outbox" / "t"
     with Outbox(folder, OutboxSettings(min_free_bytes=0)) as box:
