@@ -81,6 +81,7 @@ class DumpCollector:
         self._data: bytearray | None = None
         self._failed = False
         self._damage = ""
+        self._sound = 0  # bytes before the first damage: those behind it may have moved
         self._dropped = 0
         self._lines = LineEnds()
 
@@ -117,7 +118,7 @@ class DumpCollector:
         """Return the damage if a line without DUMP_MARK belongs to the open dump."""
         if self._data is None or not (match := _DAMAGED_MARK.search(line)):
             return []
-        self._damage = self._damage or "the mark of a line is damaged"
+        self._spoil(len(self._data), "the mark of a line is damaged")
         return [DamagedDumpLine(match[0], "its mark is damaged")]
 
     def restarted(self) -> list[CapturedDump | DamagedDumpLine]:
@@ -137,7 +138,7 @@ class DumpCollector:
     ) -> list[CapturedDump | DamagedDumpLine]:
         digits = _HEX.match(content).group()  # type: ignore[union-attr] # it also matches nothing
         rest = strip_ansi(content[len(digits) :].decode("latin-1")).strip()
-        room = MAX_DUMP - len(data)
+        start, room = len(data), MAX_DUMP - len(data)
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]
         self._lines.add(len(digits) // 2)
         if rest:
@@ -150,8 +151,12 @@ class DumpCollector:
             reason = f"the dump exceeds {MAX_DUMP} bytes"
         else:
             return []
-        self._damage = self._damage or reason
+        self._spoil(start, reason)
         return [DamagedDumpLine(line, reason)]
+
+    def _spoil(self, at: int, reason: str) -> None:
+        if not self._damage:
+            self._damage, self._sound = reason, at
 
     def _finish(self, cut_short: str) -> list[CapturedDump | DamagedDumpLine]:
         data = self._data if self._data is not None else bytearray()
@@ -160,7 +165,12 @@ class DumpCollector:
         if self._failed:
             dump = replace(dump, status=DumpStatus.ERROR, detail="the device could not dump")
         elif self._damage:
-            dump = replace(dump, status=DumpStatus.DAMAGED, detail=self._damage)
+            dump = replace(
+                parse_dump(data[: self._sound]),
+                size=len(data),
+                status=DumpStatus.DAMAGED,
+                detail=self._damage,
+            )
         elif cut_short:
             dump = replace(dump, status=DumpStatus.INCOMPLETE, detail=cut_short)
         elif (

@@ -10,7 +10,8 @@ from zephyr_dumps import header, memory, printed
 
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
 from agent.console.line_classifier import ConsoleReader
-from agent.console.zephyr_coredump import DumpStatus
+from agent.console.zephyr_coredump import DumpStatus, parse_dump
+from agent.console.zephyr_registers import registers
 
 
 def dumps(text: bytes) -> list[CapturedDump]:
@@ -75,6 +76,20 @@ def test_a_dump_whose_lengths_add_up_is_complete_whatever_else_the_kit_dropped()
     assert captured.dump.dropped_messages == 2
     (later,) = dumps(text)[1:] + dumps(b"".join(LINES))
     assert later.dump.dropped_messages == 0
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda line: line[:-3] + b"\n", lambda line: line.replace(b"#CD:", b"#C:")]
+)
+def test_what_stands_behind_a_damaged_line_is_not_read(spoil):
+    lines = printed(DUMP, "", width=16).splitlines(keepends=True)
+    lines[3] = spoil(lines[3])
+    (captured,) = dumps(b"".join(lines))
+    assert (captured.dump.status, captured.dump.size) == (DumpStatus.DAMAGED, len(captured.data))
+    whole = registers(parse_dump(DUMP), DUMP)
+    found = registers(captured.dump, captured.data)
+    assert found == dict(list(whole.items())[: len(found)])
+    assert 0 < len(found) < len(whole)
 
 
 def test_a_new_beginning_ends_the_dump_before_it():
