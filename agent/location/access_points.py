@@ -1,7 +1,7 @@
 """Wi-Fi access points of a scan, and the choice of those that are sent to the service (D8.1)."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -59,13 +59,15 @@ def normalize_mac(text: str) -> str | None:
     return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
 
 
-def select_usable(scan: Iterable[AccessPoint]) -> Selection:
+def select_usable(scan: Sequence[AccessPoint]) -> Selection:
     """Divide a scan into those that are sent and the others. Weak ones are sent: each one helps."""
     usable: dict[str, AccessPoint] = {}
+    # One that hides its name is heard twice: its beacons have none, its answers to probes do.
+    nomap = {normalize_mac(one.bssid) for one in scan if one.ssid.endswith(b"_nomap")}
     left_out: list[tuple[AccessPoint, Exclusion]] = []
     for point in scan:
         bssid = normalize_mac(point.bssid)
-        reason = _reason(point, bssid)
+        reason = _reason(point, bssid) or (Exclusion.NOMAP if bssid in nomap else None)
         if bssid is None or reason is not None:
             left_out.append((point, reason or Exclusion.NOT_A_MAC))
             continue
@@ -90,8 +92,6 @@ def _reason(point: AccessPoint, bssid: str | None) -> Exclusion | None:
         return Exclusion.MULTICAST
     if first & 2:
         return Exclusion.LOCAL
-    if point.ssid.endswith(b"_nomap"):
-        return Exclusion.NOMAP
     if not -128 <= point.rssi_dbm < 0:
         return Exclusion.LEVEL
     return None

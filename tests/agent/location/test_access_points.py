@@ -61,6 +61,17 @@ def test_what_may_not_be_sent_is_left_out_with_its_reason(
     assert select_usable([point]).left_out == ((point, reason),)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_hidden_name_that_asks_to_be_left_out_counts_for_the_beacons_without_it(
+    order: int,
+) -> None:
+    beacon = AccessPoint("40:01:7a:c7:96:90", -60)
+    answer = AccessPoint("40:01:7A:C7:96:90", -62, ssid=b"cafe_nomap")
+    selection = select_usable([beacon, answer][::order])
+    assert selection.usable == ()
+    assert [reason for _, reason in selection.left_out] == [Exclusion.NOMAP] * 2
+
+
 def test_of_two_sightings_the_newer_is_kept() -> None:
     old = AccessPoint("40:01:7a:c7:96:90", -60, age_s=9.0)
     new = AccessPoint("40-01-7A-C7-96-90", -70, age_s=1.0)
