@@ -1,6 +1,7 @@
 """Chunk export lines: `MC:` base64 `:`, anywhere on a line, also several on one line. Pure."""
 
 import base64
+import binascii
 import re
 from dataclasses import dataclass, field
 
@@ -10,7 +11,9 @@ CHUNK_MARK = b"MC:"
 _MARK = re.compile(rb"(?<![A-Za-z])MC:|MC:(?! )")
 _MIN_CHUNK = 3  # a header and a CRC: an empty message
 
-_FIRST_BYTES = (0x08, 0x48, 0x80, 0xC0)  # of a chunk of today's form
+_SINGLE, _FIRST = 0x08, 0x48
+_FIRST_BYTES = (_SINGLE, _FIRST, 0x80, 0xC0)  # of a chunk of today's form
+_SHORTEST_FIRST = 9  # bytes: no device cuts its messages into less
 # A mark with a character missing, changed or cut off by a line end, and an export behind it. The
 # letters of a mark are also base64 digits, so each pattern is tried.
 _DAMAGED_MARKS = [
@@ -18,6 +21,7 @@ _DAMAGED_MARKS = [
     # `ML:` begins a compact log line.
     for mark in (rb"(?:M.?C.:|M[^L]?:|M.C:|.?C:|MC)", rb"MC.", rb"^:?")
 ]
+_NO_MARK = _DAMAGED_MARKS[-1]
 _TAIL = 16  # bytes that may stand behind an export on its line: colours, spaces
 _LONGEST = 1024  # bytes of a line that is searched for a damaged mark
 _BODY = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
@@ -73,9 +77,20 @@ def damaged_mark(line: bytes) -> DamagedChunk | None:
         return None
     for match in (match for mark in _DAMAGED_MARKS for match in mark.finditer(line)):
         read = _decode(line, match.start(1))
-        if isinstance(read, ChunkLine) and read.chunk[0] in _FIRST_BYTES:
+        if (
+            isinstance(read, ChunkLine)
+            and read.chunk[0] in _FIRST_BYTES
+            and not (match.re is _NO_MARK and _is_word(match[1], read.chunk))
+        ):
             return DamagedChunk(match[0], "its mark is damaged")
     return None
+
+
+def _is_word(text: bytes, chunk: bytes) -> bool:
+    """Return whether a line begins with a word that only seems to be a chunk: `CODE:`, `SIM1:`."""
+    if chunk[0] == _SINGLE:
+        return binascii.crc_hqx(chunk[1:-2], 0) != int.from_bytes(chunk[-2:], "little")
+    return chunk[0] == _FIRST and (len(chunk) < _SHORTEST_FIRST or text.isalpha())
 
 
 def _decode(line: bytes, start: int) -> ChunkLine | str:

@@ -86,6 +86,11 @@ def test_an_export_whose_mark_is_damaged_is_not_taken_for_text_alone(line):
         b"FC:AAAA:",
         b"MC",
         b"a:",
+        b"CELL: 1",
+        b"CODE: 5",
+        b"SIM1: ready",
+        b"SCAN: done",
+        b"SERIALNUMBER: 7",
     ],
 )
 def test_text_that_looks_almost_like_an_export_is_text(line):
