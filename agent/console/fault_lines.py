@@ -13,6 +13,10 @@ from dataclasses import dataclass, replace
 
 _FATAL = re.compile(r">>> ZEPHYR FATAL ERROR (\d{1,9}): (.+)")
 _FAULT = re.compile(r"\*{5} (.+?) \*{5}")
+# An application puts asterisks around its name, too.
+_IN_FAULT = re.compile(
+    r"\bfault|exception|error|abort|fail|oops|panic|interrupt|overflow", re.IGNORECASE
+)
 _HEADING = re.compile(
     r"ASSERTION FAIL.*|\bassert(?:ion)? failed\b.*|\bFATAL ERROR: .+|Guru Meditation Error: .+"
     r"|\babort\(\) was called .+|Kernel panic - not syncing.*|Unable to handle kernel .+"
@@ -66,7 +70,7 @@ def read_fault(line: str) -> FaultText | Reboot | None:
     if "***" in line:
         if match := _BANNER.search(line):
             return Reboot(line, match[1])
-        if (match := _FAULT.search(line)) and "boot" not in match[1]:
+        if (match := _FAULT.search(line)) and _IN_FAULT.search(match[1]):
             return FaultText(line, match[1].lower())
     if match := _FATAL.search(line):
         return FaultText(line, match[2], reason=int(match[1]))
