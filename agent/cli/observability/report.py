@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -121,7 +122,9 @@ def _metrics(given: tuple[str, ...]) -> dict[str, JSONValue]:
         if not equals:
             raise UsageError(f"--metric {each!r}: write it as NAME=VALUE")
         metrics[name] = value
-        for kind in (int, float):
+        # An ICCID or a code is no number: that would lose digits, of those that a double has no
+        # room for or of the zeros in front.
+        for kind in () if re.fullmatch("0[0-9]+|[0-9]{16,}", value) else (int, float):
             try:
                 metrics[name] = kind(value)
                 break

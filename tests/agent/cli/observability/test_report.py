@@ -35,6 +35,22 @@ async def test_a_bad_event_is_refused_and_none_of_an_import_is_kept(offline):
     assert summary["summary"]["waiting"] == 0
 
 
+async def test_a_metric_whose_digits_no_number_holds_is_a_text(online):
+    given = ["iccid=89314404000123456789", "old_iccid=8931440400012345678", "code=0042"]
+    given += ["uptime_s=17663", "ratio=0.5", "imei=352656100441776"]
+    options = [word for each in given for word in ("--metric", each)]
+    assert (await cellagent("report", "event", *IDENTITY, *options))[0] == 0
+    _, (event,), _ = await cellagent("observe", "event", "list")
+    assert event["event_info"]["metrics"] == {
+        "iccid": "89314404000123456789",
+        "old_iccid": "8931440400012345678",
+        "code": "0042",
+        "uptime_s": 17663,
+        "ratio": 0.5,
+        "imei": 352656100441776,
+    }
+
+
 async def test_chunks_are_kept_in_order_from_the_file_form_too(offline):
     stored = b"".join(b"CHNK" + len(each).to_bytes(4, "big") + each for each in (b"abc", b"defg"))
     code, (told,), _ = await cellagent(
