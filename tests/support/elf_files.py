@@ -12,10 +12,12 @@ def firmware(
     functions: dict[str, tuple[int, int]],
     build_id: bytes = b"\x01" * 20,
     objects: dict[str, bytes] | None = None,
+    constants: bytes = b".rodata",
 ) -> bytes:
     """Return a 32-bit ARM executable with these functions (address, size) and a build id.
 
-    `objects` are constants by the name of their symbol, one behind the other at DATA.
+    `objects` are constants by the name of their symbol, one behind the other at DATA, in the
+    section `constants`.
     """
     objects = objects or {}
     strings = b"\0" + b"".join(name.encode() + b"\0" for name in [*functions, *objects])
@@ -31,7 +33,7 @@ def firmware(
         place += len(content)
     data = b"".join(objects.values())
     note = struct.pack("<III", 4, len(build_id), 3) + b"GNU\0" + build_id
-    names = b"\0.symtab\0.strtab\0.note.gnu.build-id\0.shstrtab\0.rodata\0"
+    names = b"\0.symtab\0.strtab\0.note.gnu.build-id\0.shstrtab\0" + constants + b"\0"
     parts = [symbols, strings + bytes(-len(strings) % 4), note, names, data]
     starts = [52]
     for part in parts:
@@ -49,7 +51,7 @@ def firmware(
     sections += section(b".strtab", 3, 1)
     sections += section(b".note.gnu.build-id", 7, 2)
     sections += section(b".shstrtab", 3, 3)
-    sections += section(b".rodata", 1, 4, address=DATA)
+    sections += section(constants, 1, 4, address=DATA)
     head = b"\x7fELF\x01\x01\x01" + bytes(9)
     head += struct.pack("<HHIIIIIHHHHHH", 2, ARM, 1, 0, 0, starts[5], 0, 52, 0, 0, 40, 6, 4)
     return head + b"".join(parts) + sections

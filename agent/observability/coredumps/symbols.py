@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,7 +92,11 @@ class ElfSymbols:
                 self.thread_table = thread_table(elf)
                 """The layout of a Zephyr kernel's threads, as `thread_table` returns it."""
                 self._functions = _functions(elf)
-                self._lines = _lines(elf)
+                self._lines: list[tuple[int, int, str, int]] = []
+                # Compressed in a way, or of a version, that pyelftools does not know: it raises
+                # what it does on a damaged file, and functions are known without.
+                with suppress(Exception):
+                    self._lines = _lines(elf)
             # On a damaged file pyelftools raises errors without a common base: its own, those of
             # struct, zlib and seek, IndexError, MemoryError ...
             except Exception as exc:

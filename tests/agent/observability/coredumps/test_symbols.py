@@ -36,6 +36,15 @@ def test_a_damaged_elf_file_is_a_named_error(tmp_path: Path, data: bytes):
         ElfSymbols(path)
 
 
+def test_debug_information_that_cannot_be_read_costs_the_lines_alone(tmp_path: Path):
+    path = tmp_path / "zephyr.elf"
+    unread = {"unread": b"\x20" * 40}
+    path.write_bytes(firmware({"main": (0x1000, 0x40)}, objects=unread, constants=b".debug_info"))
+    symbols = ElfSymbols(path)
+    found = symbols.locate(0x1010)
+    assert (symbols.build_id, found.function, found.line) == ("01" * 20, "main", None)
+
+
 FIRMWARE = firmware({"main": (0x1000, 0x40)}, objects=table())
 
 
