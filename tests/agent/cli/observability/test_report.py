@@ -51,6 +51,16 @@ async def test_a_metric_whose_digits_no_number_holds_is_a_text(online):
     }
 
 
+async def test_a_trace_takes_its_numbers_as_crashes_are_printed(online):
+    trace = ["--reason", "0x9300", "--pc", "0x0003D700", "--lr", "250241"]
+    assert (await cellagent("report", "event", *IDENTITY, *trace))[0] == 0
+    _, (event,), _ = await cellagent("observe", "event", "list")
+    assert event["event_info"] == {"reason": 0x9300, "pc": 0x3D700, "lr": 250241}
+    code, (told,), _ = await cellagent("report", "event", *IDENTITY, "--reason", "9300h")
+    assert code == 2
+    assert "'9300h' is no number such as 37632 or 0x9300" in told["error"]["message"]
+
+
 async def test_chunks_are_kept_in_order_from_the_file_form_too(offline):
     stored = b"".join(b"CHNK" + len(each).to_bytes(4, "big") + each for each in (b"abc", b"defg"))
     code, (told,), _ = await cellagent(
