@@ -15,6 +15,8 @@ MAX_DUMP = 16 * 1024 * 1024
 """Bytes of one dump; a board's whole memory is less."""
 
 _HEX = re.compile(rb"[0-9A-Fa-f]*")
+# What stands behind the digits where a program keeps each line as a JSON text.
+_QUOTED = re.compile(r'(?:\\r|\\n|\\u001[bB]\[[0-9;]*m)*"(?:\s*[]},].*)?', re.DOTALL)
 # A mark of which one character is lost, or is another, and digits behind it.
 _DAMAGED_MARK = re.compile(rb"(?:#C.?:|#.?D:|.?CD:|#CD.?)[0-9A-Fa-f]{10,64}\b")
 _MAX_ENDS = 4096
@@ -141,7 +143,7 @@ class DumpCollector:
         start, room = len(data), MAX_DUMP - len(data)
         data += bytes.fromhex(digits[: len(digits) & ~1].decode())[:room]
         self._lines.add(len(digits) // 2)
-        if rest:
+        if rest and not _QUOTED.fullmatch(rest):
             reason = f"no hex digits: {rest[:20]!r}"
         elif len(digits) & 1:
             reason = f"an odd number of hex digits: {len(digits)}"

@@ -33,6 +33,16 @@ def test_other_lines_and_colours_do_not_break_a_dump():
     assert dumps(text)[0].dump.usable
 
 
+@pytest.mark.parametrize(
+    "end", ['"}', '\\r\\n","stream":"stdout"}', '\\u001b[0m", "level": 3}', '"', '"]']
+)
+def test_a_dump_is_gathered_from_lines_that_are_kept_as_json(end):
+    text = printed(DUMP, '{"log":"E: ').replace(b"\r\n", end.encode() + b"\n")
+    (captured,) = dumps(text)
+    assert captured.dump.usable
+    assert bytes(captured.data) == DUMP
+
+
 LINES = printed(DUMP, "").splitlines(keepends=True)
 
 
