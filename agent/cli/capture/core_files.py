@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from dataclasses import asdict
 from typing import Any, BinaryIO, cast
 
 from agent.cli.capture.zephyr_dumps import format_frame, region
@@ -72,9 +71,7 @@ def _device_core(data: bytes, symbols: ElfSymbols | None) -> dict[str, Any]:
         if shown["elf_matches"] or shown["build_id"] is None:
             found = shown["registers"]
             shown["frames"] = [
-                {"register": name, **asdict(symbols.locate(int(found[name], 16)))}
-                for name in ("pc", "lr")
-                if name in found
+                symbols.frame(name, int(found[name], 16)) for name in ("pc", "lr") if name in found
             ]
     return shown
 
@@ -128,7 +125,7 @@ def _linux_frames(
         found = core.threads[0].registers if core.threads else {}
         shown |= {"elf_matches": True, "module": module.name}
         shown["frames"] = [
-            {"register": name, **asdict(symbols.locate(found[name] - module.bias))}
+            symbols.frame(name, found[name] - module.bias)
             for name in (*linux_core.PROGRAM_COUNTERS, *linux_core.LINKS)
             if name in found and module.holds(found[name])
         ]

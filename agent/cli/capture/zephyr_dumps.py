@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,7 @@ def describe_dump(captured: CapturedDump, symbols: ElfSymbols | None = None) -> 
         # A Zephyr dump does not say which build it comes from: the ELF file cannot be checked.
         shown["elf_build_id"] = symbols.build_id
         shown["frames"] = [
-            {"register": name, **asdict(symbols.locate(address))}
+            symbols.frame(name, address)
             for name, address in frame_registers(found).items()
             if name != "sp"
         ]

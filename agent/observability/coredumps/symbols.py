@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.errors import AgentError
 from agent.extras import require
+from agent.observability.coredumps.linux_core import LINKS
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -102,18 +103,28 @@ class ElfSymbols:
             except Exception as exc:
                 raise AgentError(f"{path} is no ELF file, or is damaged: {exc}") from exc
 
-    def locate(self, address: int) -> SourceLocation:
-        """Return function and line of `address`; the Thumb bit of an ARM address is ignored."""
+    def frame(self, register: str, address: int) -> dict[str, object]:
+        """Return what is known of the address in a register, as a JSON object."""
+        location = self.locate(address, returned_to=register in LINKS)
+        return {"register": register, **asdict(location)}
+
+    def locate(self, address: int, *, returned_to: bool = False) -> SourceLocation:
+        """Return function and line of `address`; the Thumb bit of an ARM address is ignored.
+
+        Of one that a call returns to, those of the call: right behind it begins the next line, and
+        behind the last one of a function, which does not return, the next function.
+        """
         if self.machine == "EM_ARM":
             address &= ~_THUMB_BIT
+        within = address - returned_to
         name, offset = None, None
         for start, size, function in self._functions:
-            if start <= address < start + max(size, 1):
+            if start <= within < start + max(size, 1):
                 name, offset = function, address - start
                 break
         file, line = None, None
         for start, end, row_file, row_line in self._lines:
-            if start <= address < end:
+            if start <= within < end:
                 file, line = row_file, row_line
                 break
         return SourceLocation(address, name, offset, file, line)

@@ -28,6 +28,16 @@ def test_an_address_has_a_function_with_and_without_the_thumb_bit(tmp_path: Path
     assert symbols.locate(0x2008).function is None
 
 
+def test_an_address_that_a_call_returns_to_is_that_of_the_call(tmp_path: Path):
+    path = tmp_path / "zephyr.elf"
+    path.write_bytes(firmware({"ends_in_panic": (0x1000, 0x40), "innocent": (0x1040, 8)}))
+    symbols = ElfSymbols(path)
+    for register, function, offset in (("lr", "ends_in_panic", 0x40), ("pc", "innocent", 0)):
+        found = symbols.frame(register, 0x1041)
+        assert (found["function"], found["offset"]) == (function, offset)
+        assert (found["register"], found["address"]) == (register, 0x1040)
+
+
 @pytest.mark.parametrize("data", [b"", b"no ELF", firmware({"main": (0, 4)})[:100]])
 def test_a_damaged_elf_file_is_a_named_error(tmp_path: Path, data: bytes):
     path = tmp_path / "zephyr.elf"
