@@ -12,14 +12,14 @@ def firmware(
     functions: dict[str, tuple[int, int]],
     build_id: bytes = b"\x01" * 20,
     objects: dict[str, bytes] | None = None,
-    constants: bytes = b".rodata",
+    others: dict[bytes, bytes] | None = None,
 ) -> bytes:
     """Return a 32-bit ARM executable with these functions (address, size) and a build id.
 
-    `objects` are constants by the name of their symbol, one behind the other at DATA, in the
-    section `constants`.
+    `objects` are constants by the name of their symbol, one behind the other at DATA; `others` are
+    further sections.
     """
-    objects = objects or {}
+    objects, others = objects or {}, others or {}
     strings = b"\0" + b"".join(name.encode() + b"\0" for name in [*functions, *objects])
     symbols = bytes(16)
     for name, (address, size) in functions.items():
@@ -33,8 +33,9 @@ def firmware(
         place += len(content)
     data = b"".join(objects.values())
     note = struct.pack("<III", 4, len(build_id), 3) + b"GNU\0" + build_id
-    names = b"\0.symtab\0.strtab\0.note.gnu.build-id\0.shstrtab\0" + constants + b"\0"
-    parts = [symbols, strings + bytes(-len(strings) % 4), note, names, data]
+    names = b"\0.symtab\0.strtab\0.note.gnu.build-id\0.shstrtab\0.rodata\0"
+    names += b"".join(name + b"\0" for name in others)
+    parts = [symbols, strings + bytes(-len(strings) % 4), note, names, data, *others.values()]
     starts = [52]
     for part in parts:
         starts.append(starts[-1] + len(part))
@@ -51,10 +52,34 @@ def firmware(
     sections += section(b".strtab", 3, 1)
     sections += section(b".note.gnu.build-id", 7, 2)
     sections += section(b".shstrtab", 3, 3)
-    sections += section(constants, 1, 4, address=DATA)
+    sections += section(b".rodata", 1, 4, address=DATA)
+    for at, name in enumerate(others, 5):
+        sections += section(name, 1, at)
     head = b"\x7fELF\x01\x01\x01" + bytes(9)
-    head += struct.pack("<HHIIIIIHHHHHH", 2, ARM, 1, 0, 0, starts[5], 0, 52, 0, 0, 40, 6, 4)
+    head += struct.pack(
+        "<HHIIIIIHHHHHH", 2, ARM, 1, 0, 0, starts[-1], 0, 52, 0, 0, 40, 6 + len(others), 4
+    )
     return head + b"".join(parts) + sections
+
+
+def line_tables(*sequences: tuple[int, int, int]) -> dict[bytes, bytes]:
+    """Return the debug sections (DWARF 3) of main.c: of each sequence address, bytes and line."""
+    program = b"".join(
+        struct.pack("<BBBI", 0, 5, 2, address)  # set the address
+        + bytes([3, line - 1, 1, 2, size])  # advance the line, one row, advance the address
+        + bytes([0, 1, 1])  # the sequence ends
+        for address, size, line in sequences
+    )
+    # One byte an instruction, lines -5 to 8 of a special opcode, nine standard opcodes; no folder.
+    head = struct.pack("<BBbBB9B", 1, 1, -5, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1) + b"\0"
+    head += b"main.c\0\0\0\0\0"
+    lines = struct.pack("<HI", 3, len(head)) + head + program
+    unit = struct.pack("<HIBBI", 3, 0, 4, 1, 0)  # of the first abbreviation, its lines at 0
+    return {
+        b".debug_info": struct.pack("<I", len(unit)) + unit,
+        b".debug_abbrev": bytes([1, 0x11, 0, 0x10, 0x06, 0, 0, 0]),
+        b".debug_line": struct.pack("<I", len(lines)) + lines,
+    }
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class ElfSymbols:
                 # Compressed in a way, or of a version, that pyelftools does not know: it raises
                 # what it does on a damaged file, and functions are known without.
                 with suppress(Exception):
-                    self._lines = _lines(elf)
+                    self._lines = _lines(elf, any(not start for start, *_ in self._functions))
             # On a damaged file pyelftools raises errors without a common base: its own, those of
             # struct, zlib and seek, IndexError, MemoryError ...
             except Exception as exc:
@@ -153,8 +153,11 @@ def _functions(elf: ELFFile) -> list[tuple[int, int, str]]:
     ]
 
 
-def _lines(elf: ELFFile) -> list[tuple[int, int, str, int]]:
-    """Return (first address, end, file, line) of every row of the line tables."""
+def _lines(elf: ELFFile, code_at_zero: bool) -> list[tuple[int, int, str, int]]:
+    """Return (first address, end, file, line) of every row of the line tables.
+
+    Those of what the linker left out seem to begin at address 0.
+    """
     rows: list[tuple[int, int, str, int]] = []
     if not elf.has_dwarf_info():
         return rows
@@ -165,12 +168,14 @@ def _lines(elf: ELFFile) -> list[tuple[int, int, str, int]]:
             continue
         files = program["file_entry"]
         first = 0 if program["version"] >= 5 else 1
-        before = None
+        before, left_out = None, False
         for entry in program.get_entries():
             state = entry.state
             if state is None:
                 continue
-            if before is not None and before.address < state.address:
+            if before is None:
+                left_out = state.address == 0 and not code_at_zero
+            elif before.address < state.address and not left_out:
                 index = before.file - first
                 if 0 <= index < len(files):
                     name = files[index].name.decode("utf-8", "backslashreplace")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from elf_files import firmware
+from elf_files import firmware, line_tables
 from hypothesis import example, given
 from hypothesis import strategies as st
 from zephyr_kernel import table
@@ -46,10 +46,21 @@ def test_a_damaged_elf_file_is_a_named_error(tmp_path: Path, data: bytes):
         ElfSymbols(path)
 
 
+def test_a_line_is_that_of_what_the_linker_kept(tmp_path: Path):
+    # What nobody calls is left out of the program; its lines stay, and begin at address 0.
+    tables = line_tables((0, 0x40, 7), (0x10, 0x20, 42))
+    path = tmp_path / "zephyr.elf"
+    path.write_bytes(firmware({"reset": (0x10, 0x20)}, others=tables))
+    found = ElfSymbols(path).locate(0x18)
+    assert (found.function, found.file, found.line) == ("reset", "main.c", 42)
+    path.write_bytes(firmware({"start": (0, 0x40)}, others=tables))
+    assert ElfSymbols(path).locate(0x18).line == 7
+
+
 def test_debug_information_that_cannot_be_read_costs_the_lines_alone(tmp_path: Path):
     path = tmp_path / "zephyr.elf"
-    unread = {"unread": b"\x20" * 40}
-    path.write_bytes(firmware({"main": (0x1000, 0x40)}, objects=unread, constants=b".debug_info"))
+    unread = {b".debug_info": b"\x20" * 40}
+    path.write_bytes(firmware({"main": (0x1000, 0x40)}, others=unread))
     symbols = ElfSymbols(path)
     found = symbols.locate(0x1010)
     assert (symbols.build_id, found.function, found.line) == ("01" * 20, "main", None)
