@@ -39,13 +39,24 @@ def recognise(file: BinaryIO) -> FileKind:
             hint=f"symbols are sent with `cellagent report file {name} --kind symbols "
             "--software-type TYPE --software-version VERSION`",
         )
-    if head.startswith(_ZIP):
+    if head.startswith(_ZIP) and _has_manifest(file):
         return FileKind.MAR
     refuse_compressed(head, file.name)
     raise UsageError(
         f"{file.name}: no core dump of the device SDK, of Zephyr or of Linux",
         hint=f"a console log is read with `cellagent capture coredump {name} --out core.bin`",
     )
+
+
+def _has_manifest(file: BinaryIO) -> bool:
+    """Return whether a ZIP file is an archive of entries, and not a dump that someone packed."""
+    import zipfile  # which no other form needs
+
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return any(name.endswith("manifest.json") for name in archive.namelist())
+    except (zipfile.BadZipFile, OSError, NotImplementedError):
+        return False
 
 
 def refuse_compressed(head: bytes, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 
 import pytest
 from elf_files import firmware, linux_core
@@ -18,6 +19,14 @@ def named(data: bytes) -> io.BytesIO:
     return file
 
 
+def packed(*names: str) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"CORE")
+    return data.getvalue()
+
+
 @pytest.mark.contract("O5.2")
 @pytest.mark.parametrize(
     ("data", "kind"),
@@ -25,7 +34,7 @@ def named(data: bytes) -> io.BytesIO:
         (b"CORE\x02\0\0\0", FileKind.COREDUMP),
         (b"ZE\x02\0\x03\0", FileKind.ZEPHYR_COREDUMP),
         (linux_core(), FileKind.ELF_COREDUMP),
-        (b"PK\x03\x04", FileKind.MAR),
+        (packed("7a/manifest.json", "7a/core.elf.gz"), FileKind.MAR),
     ],
 )
 def test_a_core_dump_is_known_by_its_first_bytes(data, kind):
@@ -39,6 +48,8 @@ def test_a_core_dump_is_known_by_its_first_bytes(data, kind):
         (b"ZEBRA", "no core dump", "cellagent capture coredump 'my file' --out core.bin"),
         (firmware({}), "no core dump", "cellagent report file 'my file' --kind symbols"),
         (b"\x1f\x8b\x08", "compressed", "gunzip 'my file'"),
+        (packed("core.bin"), "compressed", "unzip 'my file'"),
+        (packed("7a/manifest.json")[:40], "compressed", "unzip 'my file'"),
         (b"#CD:BEGIN#", "no core dump", "cellagent capture coredump 'my file' --out core.bin"),
     ],
 )
