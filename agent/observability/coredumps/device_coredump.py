@@ -101,6 +101,17 @@ def parse_device_coredump(data: bytes) -> DeviceCoredump:
     )
 
 
+def damage_of(data: bytes) -> str:
+    """Return why a dump is not whole, "" where it is, or is of a newer version."""
+    try:
+        parse_device_coredump(data)
+    except UnsupportedVersion:
+        pass
+    except ValueError as damage:
+        return str(damage)
+    return ""
+
+
 def _check_frame(data: bytes) -> tuple[int, int]:
     """Check header and footer; return where the blocks end, and the footer's flags."""
     if not data.startswith(MAGIC):

@@ -81,6 +81,16 @@ async def test_what_is_no_core_dump_is_refused(offline, tmp_path):
     assert "no core dump" in told["error"]["message"]
 
 
+@pytest.mark.parametrize(("said", "told"), [(28, ""), (29, "the header says 29 bytes, 28 are")])
+async def test_a_core_dump_that_is_not_whole_is_sent_with_a_word(offline, tmp_path, said, told):
+    path = tmp_path / "core.bin"
+    path.write_bytes(struct.pack("<7I", 0x45524F43, 2, said, 0x504D5544, 0, 0, 0))
+    code, (counts,), noted = await cellagent("report", "coredump", str(path), "--queue")
+    assert (code, counts["queued"]) == (0, 1)
+    assert ("the service may not read it" in noted) == bool(told)
+    assert told in noted
+
+
 async def test_a_name_that_breaks_its_rule_is_refused_also_where_it_is_not_needed(
     offline, tmp_path
 ):
