@@ -289,6 +289,7 @@ async def file(
     The same command run again resumes an interrupted upload, and sends nothing twice.
     """
     from agent.cli.observability.file_upload import upload_file
+    from agent.observability.coredumps.recognise import refuse_without_symbols
     from agent.observability.ingest.device_identity import DeviceIdentity
     from agent.observability.ingest.uploads import FileKind
 
@@ -300,6 +301,9 @@ async def file(
         "ota": "hardware_version software_type software_version",
     }.get(kind, "")
     _require(identity, needed, f"--kind {kind}")
+    if chosen is FileKind.SYMBOLS:
+        with path.open("rb") as opened:
+            refuse_without_symbols(opened)
     # What the kind does not say of a device is not sent either.
     device = None
     if needed:

@@ -1,5 +1,6 @@
 """Recognises the kind of a core dump by its first bytes. Pure."""
 
+import re
 import shlex
 from typing import BinaryIO
 
@@ -46,6 +47,25 @@ def recognise(file: BinaryIO) -> FileKind:
         f"{file.name}: no core dump of the device SDK, of Zephyr or of Linux",
         hint=f"a console log is read with `cellagent capture coredump {name} --out core.bin`",
     )
+
+
+_WITHOUT_SYMBOLS = {
+    rb":[0-9A-Fa-f]{10}": "in Intel HEX",
+    rb"\x3d\xb8\xf3\x96": "an MCUboot image",
+    rb"CORE|ZE.\x00": "a core dump",
+}
+"""How files begin that a build or a crash leaves beside the ELF file."""
+
+
+def refuse_without_symbols(file: BinaryIO) -> None:
+    """Raise UsageError for a file that can hold no symbols, which the service would drop later."""
+    head = file.read(20)
+    found = [what for start, what in _WITHOUT_SYMBOLS.items() if re.match(start, head)]
+    if found or is_core(head):
+        raise UsageError(
+            f"{file.name}: {found[0] if found else 'a core dump'}, which holds no symbols",
+            hint="the ELF file of the same build does: build/zephyr/zephyr.elf",
+        )
 
 
 def _has_manifest(file: BinaryIO) -> bool:

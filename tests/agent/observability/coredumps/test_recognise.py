@@ -9,7 +9,7 @@ import pytest
 from elf_files import firmware, linux_core
 
 from agent.errors import UsageError
-from agent.observability.coredumps.recognise import recognise
+from agent.observability.coredumps.recognise import recognise, refuse_without_symbols
 from agent.observability.ingest.uploads import FileKind
 
 
@@ -57,3 +57,19 @@ def test_what_is_no_core_dump_is_refused_with_the_way_on(data, words, command):
     with pytest.raises(UsageError, match=words) as refused:
         recognise(named(data))
     assert command in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b":020000040000FA\n",
+        b"\x3d\xb8\xf3\x96" + bytes(28),
+        b"CORE\x02\0",
+        b"ZE\x02\0",
+        linux_core(),
+    ],
+)
+def test_what_holds_no_symbols_is_not_sent_as_them(data):
+    with pytest.raises(UsageError, match="holds no symbols"):
+        refuse_without_symbols(named(data))
+    refuse_without_symbols(named(firmware({})))
