@@ -17,7 +17,7 @@ from typing import Any
 from cbor2 import CBORError
 from serial import Serial
 from smp.exceptions import SMPException
-from smp.image_management import ImageState
+from smp.image_management import ImageState, ImageStatesReadResponse
 from smp.os_management import BootloaderInformationReadResponse
 from smpclient import SMPClient
 from smpclient.exceptions import SMPClientException, SMPUploadError
@@ -94,6 +94,22 @@ class _ReadMode(BootloaderInformationRead):
     _Response = _Mode
 
 
+class _Image(ImageState, extra="ignore"):
+    """A slot, to which an application may add what it likes (CONFIG_MCUMGR_GRP_IMG_..._HOOK)."""
+
+
+class _States(ImageStatesReadResponse, extra="ignore"):
+    images: list[_Image]  # type: ignore[assignment] # nobody adds to it
+
+
+class _ReadStates(ImageStatesRead):
+    _Response = _States  # type: ignore[assignment] # its slots say more
+
+
+class _WriteStates(ImageStatesWrite):
+    _Response = _States  # type: ignore[assignment] # as to the request to read
+
+
 async def _ignore(_printed: bytes) -> None:
     pass
 
@@ -161,7 +177,7 @@ class McubootInstaller:
                 if there is None:
                     await _upload(client, package.paths[0].read_bytes(), progress)
                 if there is None or not there.pending:
-                    answer = await client.request(ImageStatesWrite(hash=digest))
+                    answer = await client.request(_WriteStates(hash=digest))
                     if error(answer):
                         raise InstallFailed(f"the kit does not try the image: {_reason(answer)}")
                 # The kit may restart before its answer is out: what it runs is read back anyway.
@@ -181,7 +197,7 @@ class McubootInstaller:
         """
         try:
             async with self._client() as client:
-                answer = await client.request(ImageStatesWrite(confirm=True))
+                answer = await client.request(_WriteStates(confirm=True))
                 if error(answer):
                     raise InstallFailed(f"the kit does not confirm it: {_reason(answer)}")
         except _Silent as silent:
@@ -205,7 +221,7 @@ class McubootInstaller:
 
     async def _images(self) -> list[ImageState]:
         async with self._client() as client:
-            answer = await client.request(ImageStatesRead())
+            answer = await client.request(_ReadStates())
         if error(answer):
             raise _Silent(_reason(answer))
         return list(answer.images)

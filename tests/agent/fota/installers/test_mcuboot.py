@@ -200,6 +200,25 @@ async def test_a_whole_job_over_smp_ends_in_what_was_seen(
         assert cloud.statuses == ["IN_PROGRESS", status]
 
 
+async def test_what_an_application_adds_to_the_state_of_its_slots_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    async with kit(tmp_path) as served:
+        states = served._states
+
+        def more() -> dict[str, Any]:
+            told = states()
+            return {"images": [{**slot, "compressed": False} for slot in told["images"]], "rc": 0}
+
+        served._states = more  # type: ignore[method-assign] # this kit alone
+        installer, new = McubootInstaller(served.port), package(tmp_path)
+        assert await installer.check(new.job) == ""
+        await installer.install(new, lambda *_: None)
+        await read_back(installer, new, before="1.0.0", clock=QuickClock())
+        await installer.confirm(new)
+        assert served.confirmed
+
+
 @pytest.mark.parametrize(
     ("mode", "refused"), [(None, False), (3, False), (1, False), (6, True), (0, True)]
 )
