@@ -332,4 +332,5 @@ def _reason(refusal: object) -> str:
             text = getattr(inner, "name", None) or str(inner)
             reason = getattr(response, "rsn", None)
             return f"{text}: {reason}" if reason else text
-    return str(response)[:120]
+    # smpclient puts the whole answer behind what it says.
+    return str(response).partition(": header=")[0][:120]

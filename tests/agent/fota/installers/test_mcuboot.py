@@ -121,6 +121,14 @@ async def test_an_upload_that_does_not_fit_is_named(tmp_path: Path) -> None:
             await McubootInstaller(served.port).install(package(tmp_path), lambda *_: None)
 
 
+async def test_bytes_that_arrive_as_others_are_told_in_words(tmp_path: Path) -> None:
+    async with kit(tmp_path) as served:
+        take = served._take
+        served._take = lambda body: {**take(body), "match": False}  # type: ignore[method-assign] # this kit alone
+        with pytest.raises(InstallFailed, match=r"server reported mismatched SHA256$"):
+            await McubootInstaller(served.port).install(package(tmp_path), lambda *_: None)
+
+
 async def test_a_line_that_goes_dead_is_a_lost_link_and_the_upload_goes_on_later(
     tmp_path: Path,
 ) -> None:
