@@ -127,6 +127,11 @@ def hash_of(path: Path, size_bytes: int, algorithm: str = "sha256") -> bytes:
     return digest.digest()
 
 
+def has_own_hash(path: Path, image: McubootImage) -> bool:
+    """Return whether the hash that an image states is that of its content. Raises BadImage."""
+    return hash_of(path, image.hashed_bytes, image.algorithm) == image.stated_hash
+
+
 def blocks(path: Path, size_bytes: int) -> Iterator[bytes]:
     """Yield the first `size_bytes` of the file in blocks. Raises BadImage if it is shorter."""
     left = size_bytes

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent.config.private_files import read_plain
 from agent.errors import RefusedByRule, UsageError
-from agent.fota.image import SIGNATURE_TLVS, TLV_SIG_PURE, BadImage, hash_of, is_mcuboot, read_image
+from agent.fota.image import (
+    SIGNATURE_TLVS,
+    TLV_SIG_PURE,
+    BadImage,
+    has_own_hash,
+    hash_of,
+    is_mcuboot,
+    read_image,
+)
 from agent.fota.jobs import MCUBOOT_TYPES, MODEM_TYPES, FirmwareType, Job
 from agent.fota.versions import is_older, same_version
 
@@ -330,12 +338,12 @@ def _own_image(path: Path, job: Job, proven: list[str], unproven: list[str]) -> 
         raise NotProven(f"the file is an MCUboot image, not one for {job.kind.value}")
     try:
         image = read_image(path)
-        own = hash_of(path, image.hashed_bytes, image.algorithm)
+        agrees = has_own_hash(path, image)
     except BadImage as bad:
         raise NotProven(f"no whole image: {bad}") from bad
     if image.encrypted:
         unproven.append("the image's own hash, which covers what is encrypted")
-    elif hmac.compare_digest(own, image.stated_hash):
+    elif agrees:
         proven.append("the image's own hash")
     else:
         raise NotProven("the image's own hash does not agree with its content")

@@ -101,7 +101,7 @@ def _read(image: Path, version: str | None) -> tuple[bytes, str]:
 
 def _version_of(image: Path, told: str | None) -> str:
     """Return the version that an image states, what was told of one that states none."""
-    from agent.fota.image import BadImage, is_mcuboot, read_image
+    from agent.fota.image import BadImage, has_own_hash, is_mcuboot, read_image
 
     if not is_mcuboot(image):
         if told:
@@ -110,10 +110,16 @@ def _version_of(image: Path, told: str | None) -> str:
             f"{image} is no MCUboot image, so its version is not known", hint="`--version 1.2.3`"
         )
     try:
-        version = read_image(image).version
+        read = read_image(image)
+        if not read.encrypted and not has_own_hash(image, read):
+            raise BadImage("its own hash does not agree with its content")
     except BadImage as bad:
-        raise UsageError(f"{image}: {bad}", hint="offer the file as imgtool signed it") from bad
-    return version.removesuffix("+0").replace("+", "-")
+        raise UsageError(
+            f"{image}: {bad}",
+            hint="offer the file as imgtool signed it, without --pad and --confirm: of a build, "
+            "zephyr.signed.bin",
+        ) from bad
+    return read.version.removesuffix("+0").replace("+", "-")
 
 
 async def _kit_in_use(session: Session) -> str:

@@ -107,9 +107,18 @@ async def test_the_version_of_a_signed_image_is_its_own_and_may_be_told(
         (b"x" * 100, (), "so its version is not known"),
         (b"x" * 100, ("--version", "1 2"), "is no version"),
         (mcuboot_image((1, 0, 0), 500)[:-9], (), "ends within"),
+        (mcuboot_image((1, 0, 0), 500).replace(b"demo", b"dem0"), (), "its own hash does not"),
+        (mcuboot_image((1, 0, 0), 500) + bytes(9), (), "9 bytes too many"),
         (b"x", ("--device", "a", "--tag", "b"), "not for both"),
     ],
-    ids=["no version", "a bad version", "a torn image", "devices and tags"],
+    ids=[
+        "no version",
+        "a bad version",
+        "a torn image",
+        "a spoilt image",
+        "a padded image",
+        "devices and tags",
+    ],
 )
 async def test_what_cannot_be_offered_is_told_before_anything_is_sent(
     kits: Any, tmp_path: Path, content: bytes, words: tuple[str, ...], message: str
