@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from at.commands.functional_mode import OFF_MODES
 from at.commands.registration import REGISTERED
+from at.transcripts.logs.reader import seconds_between
 
 Value = int | float | str
 _DENIED = 3
@@ -105,7 +106,7 @@ class Facts(dict[str, Fact]):
             self._searches, self._searching_since = False, None
             self.note("refused", 1)
         elif stat in _TRYING and (stat != 0 or self.is_on):
-            if not self._searches:
+            if not self._searches or self._seconds_searched() < 0:
                 self._searches, self._searching_since = True, self.at_s
         else:
             self._searches, self._searching_since = False, None
@@ -138,4 +139,4 @@ class Facts(dict[str, Fact]):
     def _seconds_searched(self) -> float:
         if self._searching_since is None or self.at_s is None:
             return 0.0
-        return self.at_s - self._searching_since
+        return seconds_between(self._searching_since, self.at_s)

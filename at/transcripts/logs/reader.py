@@ -48,6 +48,7 @@ _LONGEST_QUOTE = 500
 """Lines after which a quote that is open was a stray one."""
 _OF_THE_KIT = {Rest.BY_LOOK, Rest.RECEIVED}
 _BOMS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_DAY_S = 86400
 
 
 class Side(Enum):
@@ -84,6 +85,15 @@ class ReadLog:
     shape: str
     of_the_kit: bool
     header: Mapping[str, str] = field(default_factory=dict)
+
+
+def seconds_between(before_s: float, now_s: float) -> float:
+    """Return the seconds from one time of a log to a later one, also over midnight.
+
+    Less than 0 where the clock began anew, at a restart of the kit, or was put back.
+    """
+    passed_s = now_s - before_s
+    return passed_s + _DAY_S if passed_s < -_DAY_S / 2 else passed_s
 
 
 def read_lines(file: BufferedReader) -> Iterator[LogLine]:

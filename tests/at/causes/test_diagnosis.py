@@ -57,6 +57,22 @@ def test_what_is_left_of_a_date_is_no_dump_in_hex() -> None:
     assert causes_of_log(b"03-02 10:")
 
 
+@pytest.mark.parametrize(
+    "clock",
+    [
+        ("2026-03-02 23:58:31.001 ", "2026-03-03 00:09:31.010 "),
+        ("[00:09:51.001,000] <inf> ", "[00:00:01.100,000] <inf> ", "[00:08:01.010,000] <inf> "),
+    ],
+    ids=["midnight", "a restart"],
+)
+def test_a_search_lasts_as_long_as_the_clock_that_passed_midnight_or_began_anew_says(
+    clock: tuple[str, ...],
+) -> None:
+    lines = [f"{time}modem: +CEREG: 2" for time in clock]
+    lines.append(f"{clock[-1]}modem: +CESQ: 99,99,255,255,255,255")
+    assert causes_of_log("\n".join(lines).encode())[0].cause == "no-cell"
+
+
 def _causes(*lines: str) -> list[str]:
     return [one.cause for one in causes_of_log("\n".join(lines).encode())]
 
