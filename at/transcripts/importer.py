@@ -3,13 +3,12 @@
 import re
 from dataclasses import dataclass
 
-from at.transcripts.logs.reader import LogLine, ReadLog, Side, read_log
+from at.transcripts.logs.reader import LogLine, ReadLog, Side, read_log, seconds_between
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import RECEIVED_END, Direction, TranscriptStep
 from at.transcripts.transcript import Transcript
 
-_HALF_A_DAY_S = 43200
 _ENDS = {Direction.SENT: b"\r", Direction.RECEIVED: RECEIVED_END}
 
 
@@ -66,17 +65,16 @@ def _recorded(lines: list[LogLine], recorder: Recorder) -> list[TranscriptStep]:
 
 
 class _Elapsed:
-    """Turns times of a log into seconds since its first one, also over midnight."""
+    """Turns times of a log into seconds since its first one, which never go back."""
 
     def __init__(self) -> None:
-        self._first: float | None = None
+        self._before: float | None = None
+        self._elapsed_s = 0.0
 
     def since_first(self, at_s: float | None) -> float | None:
         if at_s is None:
             return None
-        if self._first is None:
-            self._first = at_s
-        elapsed = at_s - self._first
-        if elapsed < -_HALF_A_DAY_S:
-            elapsed += 2 * _HALF_A_DAY_S
-        return max(0.0, elapsed)
+        if self._before is not None:
+            self._elapsed_s += max(0.0, seconds_between(self._before, at_s))
+        self._before = at_s
+        return self._elapsed_s

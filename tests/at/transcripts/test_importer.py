@@ -66,6 +66,13 @@ def test_times_begin_with_the_session_and_pass_midnight() -> None:
     assert [step.at_s for step in imported.transcript.steps] == [0.0, 0.75]
 
 
+def test_times_go_on_over_a_second_midnight_and_where_the_clock_begins_anew() -> None:
+    times = ("22:00:00", "02:00:00", "11:00:00", "20:00:00", "05:00:00", "04:00:00", "04:00:01")
+    imported = import_log("".join(f"[{time}] RX: +CEREG: 1\n" for time in times))
+    hours = [round((step.at_s or 0) / 3600, 3) for step in imported.transcript.steps]
+    assert hours == [0, 4, 13, 22, 31, 31, 31]
+
+
 def test_a_final_error_is_no_level_of_a_log() -> None:
     imported = import_log("AT+NOSUCH\nERROR\n")
     assert imported.transcript.steps[1].data == b"ERROR\r\n"
