@@ -206,9 +206,9 @@ def _seconds(match: re.Match[str]) -> float | None:
         return int(named["millis"]) / 1000
     if "hours" not in named:
         return None
-    fraction = float(f"0.{named['fraction'] or '0'}{named['micros'] or ''}")
+    fraction = float(f"0.{named['fraction'] or '0'}{named.get('micros') or ''}")
     hours = int(named["hours"])
-    if half := named["half"]:
+    if half := named.get("half"):
         hours = hours % 12 + 12 * (half == "P")
     whole = hours * 3600 + int(named["minutes"]) * 60 + int(named["seconds"])
     return whole + fraction

@@ -145,9 +145,11 @@ SHAPES = (
     ),
 )
 
+_TIME = r"(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
+_TIME_OF_LOG = rf"{_TIME}(?:\.(?P<fraction>\d{{1,6}}))?"
 CLOCK = re.compile(
     r"\s*[\[(]?(?:(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,]+)?"
-    r"(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
+    rf"{_TIME}"
     r"(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?(?: ?(?P<half>[AP])M\b)?\s*"
     r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?[\])]?\s*"
 )
@@ -187,13 +189,11 @@ LEADS = (
     re.compile(r"<\w{3,7}>\s+(?=\[\d{9,10}\.)"),  # ModemManager's level
     # The system's log: of its priority, its date, the host and the program.
     re.compile(r"<\d{1,3}>(?:1 )?(?=\d{4}-|[A-Z][a-z]{2} )"),
-    re.compile(
-        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})? (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"
-    ),
+    re.compile(rf"[A-Z][a-z]{{2}} [ \d]\d {_TIME_OF_LOG} (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"),
     re.compile(r"[\w.-]+ [\w./-]+(?:\[\d+\]: | (?:\d+|-) \S+ - )"),
     re.compile(
-        r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? \d{4}\] ?"
-    ),  # Tera Term
+        rf"\[?[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d {_TIME_OF_LOG} \d{{4}}\]?:? ?"
+    ),  # Tera Term, C's ctime
     re.compile(
         r"(?P<bracket>\[)?(?:(?P<millis>1\d{12})|(?P<plain>1\d{9}(?:\.\d{1,9})?))(?(bracket)\]):? +"
     ),

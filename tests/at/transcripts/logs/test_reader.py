@@ -270,6 +270,21 @@ def test_a_time_of_half_a_day_is_one_of_the_whole(clock: str, hour: int) -> None
     assert line.at_s == hour * 3600 + 300
 
 
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Nov 28 12:05:00.25 pi lted[612]: ",
+        "<6>Nov 28 12:05:00.25 pi lted: ",
+        "[Sat Nov 28 12:05:00.250 2026] ",
+        "Sat Nov 28 12:05:00.25 2026: ",
+        "Sat Nov 28 12:05:00.25 2026 daemon.notice lted[612]: ",
+    ],
+)
+def test_the_time_of_a_log_that_names_the_month_is_one(lead: str) -> None:
+    (line,) = read_log(f"{lead}TX: AT+CFUN?\n".encode()).lines
+    assert line == LogLine(SENT, "AT+CFUN?", 12 * 3600 + 300.25)
+
+
 def test_a_command_behind_a_result_whose_line_end_was_lost_is_one() -> None:
     lines = read_log(b"AT+CPIN?\n+CPIN: READY\nOKat+cereg?\n+CEREG: 2,3\nERRORAT%XSIM?\n").lines
     assert [(line.side, line.text) for line in lines] == [
