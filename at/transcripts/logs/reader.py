@@ -214,10 +214,15 @@ def _seconds(match: re.Match[str]) -> float | None:
     return whole + fraction
 
 
-def _score(shape: Shape, heads: Iterable[_Head]) -> int:
-    """Return how well a shape explains a log: commands are sent, answers are received."""
-    score, last_sent = 0, ""
-    for side, text in _sides(shape, heads):
+def _score(shape: Shape, heads: Iterable[_Head]) -> tuple[int, bool]:
+    """Return how well a shape explains a log: commands are sent, answers are received.
+
+    Of two that do so equally well it is the one with a mark of a command: the other takes its echo.
+    """
+    score, last_sent, has_marks = 0, "", False
+    for by_mark, marked in (one for head in heads for one in _marked(shape, head)):
+        has_marks |= by_mark is Side.SENT
+        side, text = _by_rest(shape, by_mark, marked)
         is_command = COMMAND.match(text) is not None
         is_answer = NAMED_ANSWER.match(text) is not None or final_result(text) is not None
         if side is Side.SENT:  # a command that firmware logs, too, is one
@@ -226,7 +231,7 @@ def _score(shape: Shape, heads: Iterable[_Head]) -> int:
         elif side is Side.RECEIVED:
             score += is_answer - (is_command and text != last_sent)  # an echo is no fault
             last_sent = "" if is_answer else last_sent
-    return score
+    return score, has_marks
 
 
 def _sides(shape: Shape, heads: Iterable[_Head]) -> Iterator[tuple[Side, str]]:

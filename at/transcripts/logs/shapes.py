@@ -139,6 +139,15 @@ SHAPES = (
     ),
     Shape("发→◇AT / 收←◆OK", _whole(r"发→◇(?P<text>.*?)□?"), _whole(r"收←◆(?P<text>.*)")),
     Shape(
+        "send (AT^M)",
+        _whole(r"send \((?:\\\w)*(?P<text>.*?)(?:\^M)*\)"),
+        _whole(
+            r"(?!(?:abort on|timeout set|expect|report|clear|sent|rcvd|using|script|serial|pppd) "
+            r"|-- |alarm$|failed|(?-i:Connect))(?P<text>.*)"
+        ),
+        _whole("(?P<text>.*)"),
+    ),
+    Shape(
         "--> 'AT<CR>'",
         _whole(r"(?:.*\s)?--> '(?P<text>.*)'\s*"),
         _whole(r"(?:.*\s)?<-- '(?P<text>.*)'\s*"),
@@ -190,7 +199,7 @@ LEADS = (
     # The system's log: of its priority, its date, the host and the program.
     re.compile(r"<\d{1,3}>(?:1 )?(?=\d{4}-|[A-Z][a-z]{2} )"),
     re.compile(rf"[A-Z][a-z]{{2}} [ \d]\d {_TIME_OF_LOG} (?:[\w.-]+ [\w.-]+(?:\[\d+\])?: )?"),
-    re.compile(r"[\w.-]+ [\w./-]+(?:\[\d+\]: | (?:\d+|-) \S+ - )"),
+    re.compile(r"(?:[\w.-]+ ){0,2}[\w./-]+\[\d+\]: |[\w.-]+ [\w./-]+ (?:\d+|-) \S+ - "),
     re.compile(
         rf"\[?[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d {_TIME_OF_LOG} \d{{4}}\]?:? ?"
     ),  # Tera Term, C's ctime

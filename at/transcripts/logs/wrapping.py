@@ -21,6 +21,8 @@ _COLUMNS = {
     "direction": re.compile(r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source", re.IGNORECASE),
     "data": re.compile(r"data|text|message|payload|content|line", re.IGNORECASE),
 }
+_RETURNS = re.compile(r"(?:\^M)+$")
+"""The CR before a line's end, as cat -v and chat show it."""
 _RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
 # As repr() writes them: a text with other escapes was written by something else.
 _INSIDE = r"[^{}\\]|\\(?:[abfnrtv'\"\\]|x[0-9a-fA-F]{{2}})"
@@ -50,7 +52,7 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     does not fit.
     """
     numbered = (
-        (number, _with_commas(_without_html(line.strip("\ufeff\r\n"))))
+        (number, _with_commas(_without_html(_RETURNS.sub("", line.strip("\ufeff\r\n")))))
         for number, line in enumerate(lines, start=1)
         if line.strip("\ufeff \t\r\n") and not FENCE.fullmatch(line)
     )

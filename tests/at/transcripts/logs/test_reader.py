@@ -196,6 +196,12 @@ MARKED = {
         "2026-11-02 10:00:01 [    INFO] TX: {}", "2026-11-02 10:00:01 [   DEBUG] RX: {}"
     ),
     "a host's shell": log_of("uart:~$ > slm {}", "{}"),
+    "pppd's chat": log_of("Nov  2 10:00:01 pi chat[611]: send (\\d{}^M)", "chat[611]: {}^M"),
+    "pppd's chat, by OpenWrt": log_of(
+        "Mon Nov  2 10:00:01 2026 local2.info chat[611]: send ({}^M)",
+        "Nov  2 10:00:02 pi local2.info chat[611]: {}",
+    ),
+    "cat -v": log_of("{}^M", "{}^M"),
     "seconds since the start": log_of("+1.529s > {}", "+1.540s < {}"),
 }
 BYTES = {name: text.encode() for name, text in MARKED.items()}
@@ -283,6 +289,17 @@ def test_a_time_of_half_a_day_is_one_of_the_whole(clock: str, hour: int) -> None
 def test_the_time_of_a_log_that_names_the_month_is_one(lead: str) -> None:
     (line,) = read_log(f"{lead}TX: AT+CFUN?\n".encode()).lines
     assert line == LogLine(SENT, "AT+CFUN?", 12 * 3600 + 300.25)
+
+
+def test_of_chats_own_words_none_is_the_modems() -> None:
+    log = (
+        "abort on (\\nERROR\\r)\nsend (ATD*99#^M)\nexpect (CONNECT)\n^M\nATD*99#^M^M\n"
+        "CONNECT 115200^M\n -- got it\nalarm\nsend (AT^M)\nAT^M\nOK\nConnect: ppp0 <--> tty\n"
+    )
+    lines = read_log(log.encode()).lines
+    assert [line.text for line in lines if line.side is SENT] == ["ATD*99#", "AT"]
+    received = ["ATD*99#", "CONNECT 115200", "AT", "OK"]
+    assert [line.text for line in lines if line.side is RECEIVED] == received
 
 
 def test_a_command_behind_a_result_whose_line_end_was_lost_is_one() -> None:
