@@ -7,8 +7,9 @@ for one (<pin>), is no secret.
 
 Sources: Serial Modem's own log, which leaves out the text of what is marked SM here; Nordic's
 references of nRF91 and nRF93M1; 3GPP TS 27.007 (+CGAUTH, +CLCK, +CPIN, +CPWD, +CRSM, +CSIM, +CUSD)
-and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW...); the manuals of Quectel, SIMCom, u-blox and
-Sierra for the logins of their modems, of which `modem import` reads logs, too.
+and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW...); the manuals of Quectel, SIMCom, u-blox,
+Sierra, Telit, Sequans, Huawei and Qualcomm for the logins of their modems, of which `modem import`
+reads logs, too.
 """
 
 import re
@@ -225,8 +226,17 @@ SET: Mapping[str, Rule] = {
     "+CMQTTCONNECT": _places(6, {4: "user", 5: "password"}, texts=(1,)),
     "+CNCFG": _places(6, {3: "user", 4: "password"}, texts=(2,)),
     "+UAUTHREQ": _places(4, {2: "password", 3: "user"}),
+    "$QCPDPP": _places(4, {2: "password", 3: "user"}),
+    "^AUTHDATA": _places(5, {3: "password", 4: "user"}, texts=(2,)),
+    "#SGACT": _places(4, {2: "user", 3: "password"}),
+    "#FTPOPEN": _places(4, {1: "user", 2: "password"}, texts=(0,)),
+    "#MQCONN": _places(6, {2: "user", 3: "password"}, texts=(1,)),
+    "+SQNSMQTTCFG": _places(5, {2: "user", 3: "password"}, texts=(1,)),
+    "+FTPUN": _places(1, {0: "user"}),
+    "+FTPPW": _places(1, {0: "password"}),
     "+KCNXCFG": _places(9, dict.fromkeys(range(3, 9), "password"), texts=(1, 2)),
     # What is set stands before its value: a login, or an address and the like.
+    "+QFTPCFG": _places(3, {1: "value", 2: "value"}, texts=(0,)),
     "+SMCONF": _places(2, {1: "value"}, texts=(0,)),
     "+HTTPPARA": _places(2, {1: "value"}, texts=(0,)),
     "+SAPBR": _places(4, {3: "value"}, texts=(2,)),
