@@ -55,6 +55,7 @@ _WRITTEN_PHONE = re.compile(
     r"(?![\w-]|[.,:][0-9]|(?: [0-9]+)* ?(?:[mun]?s|bytes?|ticks?|Hz|%)\b)",
     re.ASCII,
 )
+_DIALLED = re.compile(r"(?<!\w)(ATD[TPI]? ?)(\+?[0-9]{7,15})(?![0-9])", re.IGNORECASE)
 _COUNTRIES = "234567"  # with these begin the codes of countries (ITU-T E.212), and so every IMSI
 _QUOTED = re.compile(r'"[^"]*(?:"|\Z)')
 
@@ -91,6 +92,7 @@ class Identifiers:
         text = _UUID.sub(lambda match: self.uuid(match.group()), text)
         text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m[1].lower(), m[3])}", text)
         text = _PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
+        text = _DIALLED.sub(lambda match: match[1] + self.made_up.phone(match[2]), text)
         if typed:
             text = _QUOTED.sub(lambda match: self._numbers(match.group()), text)
         else:

@@ -77,6 +77,7 @@ class IdentityRedactor:
             **{name: {0: names.iccid} for name in _CARD_ANSWERS},
             "+CIMI": {0: names.imsi},
             "+CNUM": {0: names.device_id, 1: names.made_up.phone},
+            "+CLIP": {0: names.made_up.phone},
             "#XNRFCLOUD": {3: names.device_id},
             "#XNRFCLOUDOBSDEVINFO": {0: names.device_id},
             "%DEVICEUUID": {0: names.uuid},

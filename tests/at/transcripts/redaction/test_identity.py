@@ -66,6 +66,8 @@ NAMING = {
         '+CNUM: ,"+4917012345678",145\r\n',
         "[00:00:01.000,000] <inf> app: my number is 4917012345678\r\n",
     ],
+    "a number that is dialled": ["ATD+4917012345678;\r", "ATDT4917012345678;\r"],
+    "a caller that is told": ['+CLIP: "4917012345678",129\r\n'],
     "a caller in a log line": ["[00:00:01.000,000] <inf> sms: from +4917012345678: on\r\n"],
     "a caller in a line of nobody": ["SMS to +4917012345678.\r\n", "phone=+4917012345678\r\n"],
     "a caller in groups": [
