@@ -13,8 +13,8 @@ from at.protocol.dialect import TRAITS, Dialect
 _PROMPT = rf"(?:{TRAITS[Dialect.SHELL].prompt.decode()})+"
 _NAMED = r"[+%#*^][A-Z][A-Z0-9_]*:"
 COMMAND = re.compile(
-    r"AT(?:$|<(?:CR|LF|LN)>|\\[rn]|[␍␊␤]|\s*[+%#&*^][A-Z0-9](?!\S*: command not found)|"
-    r"E[01]|I\d?$|Z\d?$)",
+    r"AT(?:$|<(?:CR|LF|LN)>|\\[rn]|[␍␊␤]|\s*[+%#&*^$][A-Z0-9](?!\S*: command not found)|"
+    r"[EQV][01]|[IZHOAXLM]\d?$|D[TPI]?[\d*#+]|\s*S\d{1,3}[=?])",
     re.IGNORECASE,
 )
 """How a command begins."""
@@ -157,7 +157,7 @@ SHAPES = (
 _TIME = r"(?P<hours>\d{1,2}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
 _TIME_OF_LOG = rf"{_TIME}(?:\.(?P<fraction>\d{{1,6}}))?"
 CLOCK = re.compile(
-    r"\s*[\[(]?(?:(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,]+)?"
+    r"\s*[\[(]?(?:(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}[./]\d{1,2}[./]\d{4})[T ,_]+)?"
     rf"{_TIME}"
     r"(?:[.,:](?P<fraction>\d{1,9})(?:,(?P<micros>\d{3}))?)?(?: ?(?P<half>[AP])M\b)?\s*"
     r"(?:Z(?: \d\d[OE][ +])?|[+-]\d\d:?\d\d)?[\])]?\s*"

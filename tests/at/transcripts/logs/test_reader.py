@@ -269,7 +269,14 @@ def test_the_kits_log_lines_are_told_from_answers_and_keep_their_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("clock", "hour"), [("12:05:00 AM", 0), ("3:05:00 PM", 15), ("12:05:00 PM", 12), ("3:05:00", 3)]
+    ("clock", "hour"),
+    [
+        ("[2026-11-02_12:05:00:000]", 12),
+        ("12:05:00 AM", 0),
+        ("3:05:00 PM", 15),
+        ("12:05:00 PM", 12),
+        ("3:05:00", 3),
+    ],
 )
 def test_a_time_of_half_a_day_is_one_of_the_whole(clock: str, hour: int) -> None:
     (line,) = read_log(f"{clock} TX: AT+CFUN?\n".encode()).lines
@@ -289,6 +296,15 @@ def test_a_time_of_half_a_day_is_one_of_the_whole(clock: str, hour: int) -> None
 def test_the_time_of_a_log_that_names_the_month_is_one(lead: str) -> None:
     (line,) = read_log(f"{lead}TX: AT+CFUN?\n".encode()).lines
     assert line == LogLine(SENT, "AT+CFUN?", 12 * 3600 + 300.25)
+
+
+def test_commands_of_a_modems_first_manual_are_commands() -> None:
+    sent = ["ATS0=0", "AT S7=45 S0=0 L1 V1", "ATV1", "ATDT*99***1#", "ATD+491701;", "ATH", "ATO0"]
+    sent += ["AT$QCPDPP=1,0", "ATX4"]
+    lines = read_log("".join(f"{one}\nOK\n" for one in sent).encode()).lines
+    assert [line.text for line in lines if line.side is SENT] == sent
+    words = b"Attached\nAT command\nat home\nATA: done\nAT\nOK\n"
+    assert [line.text for line in read_log(words).lines if line.side is SENT] == ["AT"]
 
 
 def test_of_chats_own_words_none_is_the_modems() -> None:
