@@ -16,8 +16,9 @@ _PLMN_DIGITS, _ISSUER_DIGITS, _EUICC_ISSUER_DIGITS = 5, 6, 8
 SENT = re.compile(
     rb"00100999[0-9]{7,8}|00000000-0000-4000-8000-[0-9a-f]{12}|device-[0-9]{4,}"
     rb"|89[0-9]{4}99999[0-9]{7,9}|[0-9]{5,6}99999[0-9]{4,5}"
+    rb"|(?<![0-9])\+?(?:99999[0-9]{4,10}|9{7,8})(?![0-9])"
 )
-"""Made-up values that a host may send: IMEI, UUID, device id, card number, IMSI."""
+"""Made-up values that a host may send: IMEI, UUID, device id, card number, IMSI, phone number."""
 _SHORTEST = 9  # what is shorter has no room for a mark and a number: all of it becomes one digit
 _DEVICE = re.compile(r"device-[0-9]{4,}", re.ASCII)
 

@@ -56,6 +56,16 @@ def test_the_first_byte_that_does_not_fit_is_explained() -> None:
     assert "nearest step is line 6" in failure.value.hint
 
 
+@pytest.mark.parametrize(
+    "command", ['AT+CSCA="+447700900123",145', "ATD+447700900123;", "ATD4770090;"]
+)
+def test_a_host_that_has_the_telephone_number_itself_is_answered(command: str) -> None:
+    redacted = Redactor(identity=True).clean(f"{command}\r".encode())
+    assert b"77009" not in redacted
+    playback = Playback(parse_transcript(f"> {redacted.decode().strip()}\n< OK\n"))
+    assert data(playback.sent(f"{command}\r".encode())) == b"OK\r\n"
+
+
 def test_what_comes_after_the_last_step_is_refused() -> None:
     playback = Playback(parse_transcript("> AT\n< OK\n"))
     playback.sent(b"AT\r")
