@@ -38,6 +38,8 @@ class Facts(dict[str, Fact]):
         self._slow = 0
         self._searching_since: float | None = None
         self._searches = False
+        self._starts = True
+        """Whether it has not been registered since it was started or switched on."""
 
     @property
     def is_on(self) -> bool:
@@ -78,6 +80,7 @@ class Facts(dict[str, Fact]):
             count = self.get(_COUNTED[name])
             self.note(_COUNTED[name], int(count.value) + 1 if count else 1)
             if name == "boot":
+                self._starts = True
                 self._note_restart()
         elif name == "crashed":
             self.note("sockets_shut", 1)
@@ -91,7 +94,7 @@ class Facts(dict[str, Fact]):
 
     def _note_status(self, stat: int, before: Value | None) -> None:
         if stat in REGISTERED:
-            if self._seconds_searched() > _SLOW_S:
+            if self._starts and self._seconds_searched() > _SLOW_S:
                 self._slow += 1
                 self.note("slow_searches", self._slow)
             if before not in REGISTERED:
@@ -100,7 +103,7 @@ class Facts(dict[str, Fact]):
             self.note("registered", 1)
             self._note_restart()
             self.note("sim_ready", 1)
-            self._searching_since, self._searches = None, False
+            self._searching_since, self._searches, self._starts = None, False, False
             self.pop("drops", None)
         elif stat == _DENIED:
             self._searches, self._searching_since = False, None
@@ -114,6 +117,7 @@ class Facts(dict[str, Fact]):
     def _note_mode(self, fun: int, *, was_off: bool) -> None:
         self.pop("off_seen", None)
         if fun in OFF_MODES:
+            self._starts = True
             for past in ("rsrp_dbm", "snr_db", "address"):
                 self.pop(past, None)
             if self._searches or "refused" in self:
