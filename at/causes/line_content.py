@@ -37,7 +37,8 @@ _TAIL = re.compile(
 
 _NO_ERROR = re.compile(
     r"\b(?:err(?:or)?s?(?: code)?|errno|rc|ret)\b\W{0,3}\b0\b"
-    r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b",
+    r"|\b(?:no|0|zero|without(?: any)?) (?:err(?:or)?|fail(?:ure)?|failed|lost|time-?out)s?\b"
+    r"|cannot connect to proxy: .*",  # of libqmi, which then starts one
     re.IGNORECASE,
 )
 _MEASURED = re.compile(
