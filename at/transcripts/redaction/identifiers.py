@@ -211,6 +211,10 @@ class Identifiers:
                 return self.made_up.phone(number)
         return number
 
+    def number(self, text: str) -> str:
+        """Return another telephone number; a short one, or a name in its place, stays."""
+        return self.made_up.phone(text) if re.fullmatch(r"\+?[0-9]{7,15}", text) else text
+
     def _phone(self, match: re.Match[str]) -> str:
         digits = re.sub("[^0-9]", "", match.group())
         return _in_groups(self.made_up.phone(f"+{digits}")[1:], match.group())

@@ -77,7 +77,10 @@ class IdentityRedactor:
             **{name: {0: names.iccid} for name in _CARD_ANSWERS},
             "+CIMI": {0: names.imsi},
             "+CNUM": {0: names.device_id, 1: names.made_up.phone},
-            "+CLIP": {0: names.made_up.phone},
+            "+CLIP": {0: names.number},
+            "+CMGR": {1: names.number},
+            "+CMGL": {2: names.number},
+            **{name: {1: names.number, 3: names.device_id} for name in ("+CPBR", "+CPBF")},
             "#XNRFCLOUD": {3: names.device_id},
             "#XNRFCLOUDOBSDEVINFO": {0: names.device_id},
             "%DEVICEUUID": {0: names.uuid},
@@ -94,6 +97,7 @@ class IdentityRedactor:
             "%JWT": {2: names.device_id},
             "%KEYGEN": {3: self._sent_subject},
             "#XMQTTCFG": {0: names.device_id},
+            "+CPBW": {1: names.number, 3: names.device_id},
         }
 
     def clean(self, line: bytes) -> bytes:

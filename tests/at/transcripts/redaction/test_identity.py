@@ -68,6 +68,14 @@ NAMING = {
     ],
     "a number that is dialled": ["ATD+4917012345678;\r", "ATDT4917012345678;\r"],
     "a caller that is told": ['+CLIP: "4917012345678",129\r\n'],
+    "a number in the country's own form": [
+        '+CMGR: "REC READ","017012345678",,"26/03/03,12:00:00+04"\r\n',
+        '+CMGL: 1,"REC READ","017012345678",,"26/03/03,12:00:00+04"\r\n',
+    ],
+    "the book of numbers": [
+        'AT+CPBW=1,"017012345678",129,"Ada Example"\r',
+        '+CPBR: 1,"017012345678",129,"Ada Example"\r\n',
+    ],
     "a caller in a log line": ["[00:00:01.000,000] <inf> sms: from +4917012345678: on\r\n"],
     "a caller in a line of nobody": ["SMS to +4917012345678.\r\n", "phone=+4917012345678\r\n"],
     "a caller in groups": [
