@@ -3,7 +3,14 @@
 import re
 from dataclasses import dataclass
 
-from at.transcripts.logs.reader import LogLine, ReadLog, Side, read_log, seconds_between
+from at.transcripts.logs.reader import (
+    LogLine,
+    ReadLog,
+    Side,
+    begins_exchange,
+    read_log,
+    seconds_between,
+)
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import RECEIVED_END, Direction, TranscriptStep
@@ -58,6 +65,8 @@ def _recorded(lines: list[LogLine], recorder: Recorder) -> list[TranscriptStep]:
         direction = Direction.SENT if line.side is Side.SENT else Direction.RECEIVED
         data = line.text.encode("utf-8", "surrogateescape") + _ENDS[direction]
         is_data = direction is Direction.SENT and recorder.in_data_mode
+        if begins_exchange(line.text) and not is_data:
+            steps += recorder.end_line(direction)  # no secret that was cut goes on with this
         steps += recorder.add(direction, data, elapsed.since_first(line.at_s))
         if line.text.count('"') % 2 and not is_data:
             steps += recorder.end_line(direction)  # the end of the quote was lost

@@ -68,9 +68,11 @@ class Recorder:
         return steps
 
     def end_line(self, direction: Direction) -> list[TranscriptStep]:
-        """Return what is pending of a direction, although its line has no end."""
-        is_sent = direction is Direction.SENT
-        return self._rest(self._sent if is_sent else self._received)
+        """Return what is pending of a direction, although its line or a secret has no end."""
+        stream = self._sent if direction is Direction.SENT else self._received
+        steps = self._rest(stream)
+        stream.show()
+        return steps
 
     def _take_received(self, at_s: float | None) -> list[TranscriptStep]:
         steps: list[TranscriptStep] = []
@@ -167,6 +169,10 @@ class _Stream:
     def skip(self, *, quoted: bool) -> None:
         """Leave out what follows up to the end of the line; `quoted`: a quote is open there."""
         self._skipping, self._quoted = True, quoted
+
+    def show(self) -> None:
+        """Leave out no more."""
+        self._skipping = self._quoted = False
 
     def take(self, length: int) -> bytes:
         taken = bytes(self.pending[:length])

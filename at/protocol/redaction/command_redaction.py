@@ -67,7 +67,10 @@ _ANY = "\1"
 _LONG_NAMES = tuple(name for name in SET if len(name) > 12)
 _WORD = re.compile(r"\b[a-z]{2,}\b")
 # In a sentence, too; but noise may have put all of it before the sign of what is set.
-_FORM_END = r"(?=[ \t]*(?:$|[\r\n\0;])|[,.)\]}>'`](?:\s(?![^\w\r\n]*=)|$)|\"(?:[\r\n]|$))"
+_FORM_END = (
+    r"(?=[ \t]*(?:$|[\r\n\0;])|(?:\\[rn])+(?:[\"']|$)"  # as a shell's or a program's text spells it
+    r"|[,.)\]}>'`](?:\s(?![^\w\r\n]*=)|$)|\"(?:[\r\n]|$))"
+)
 _TEST_FORM = re.compile(r"=[ \t]*\?" + _FORM_END)
 _READ_FORM = re.compile(r"\?" + _FORM_END)
 _RANGES = re.compile(r":[ \t]*\([0-9,\- \t]*\)", re.ASCII)  # of an answer to a test command

@@ -96,6 +96,12 @@ def seconds_between(before_s: float, now_s: float) -> float:
     return passed_s + _DAY_S if passed_s < -_DAY_S / 2 else passed_s
 
 
+def begins_exchange(text: str) -> bool:
+    """Return whether a line is a command, an answer with a name or a final result."""
+    is_answer = NAMED_ANSWER.match(text) is not None or final_result(text) is not None
+    return is_answer or COMMAND.match(text) is not None
+
+
 def read_lines(file: BufferedReader) -> Iterator[LogLine]:
     """Yield the lines of any text, a modem's log or not, as they are read; long ones in pieces.
 

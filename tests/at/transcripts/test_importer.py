@@ -66,6 +66,17 @@ def test_times_begin_with_the_session_and_pass_midnight() -> None:
     assert [step.at_s for step in imported.transcript.steps] == [0.0, 0.75]
 
 
+@pytest.mark.parametrize(
+    "typed",
+    ['echo -e "AT+CPIN?\\r" > /dev/ttyUSB2', 'printf "AT+CPIN=\\"1234\\"\\r" > /dev/ttyUSB2'],
+)
+def test_what_follows_a_command_in_a_shells_quotes_is_imported(typed: str) -> None:
+    made = import_log(f"~$ {typed}\n~$ cat /dev/ttyUSB2\n+CPIN: SIM PIN\nOK\nAT+CFUN?\n+CFUN: 1\n")
+    steps = [step.data.strip() for step in made.transcript.steps]
+    assert b"1234" not in b"".join(steps)
+    assert steps[-4:] == [b"+CPIN: SIM PIN", b"OK", b"AT+CFUN?", b"+CFUN: 1"]
+
+
 def test_times_go_on_over_a_second_midnight_and_where_the_clock_begins_anew() -> None:
     times = ("22:00:00", "02:00:00", "11:00:00", "20:00:00", "05:00:00", "04:00:00", "04:00:01")
     imported = import_log("".join(f"[{time}] RX: +CEREG: 1\n" for time in times))
