@@ -322,11 +322,16 @@ class _Joiner:
         self._payloads = Payloads()
         self._open: dict[Side, tuple[list[str], _Head]] = {}
         """What stands in a quote that is open, by side, and the line on which it begins."""
+        self._received = False
+        """Whether the last line was: one without a mark that has a spelt end goes on with it."""
 
     def lines(self, heads: Iterable[_Head]) -> Iterator[LogLine]:
         """Yield the records, oldest first."""
         for head in heads:
-            for side, text in _marked(self._shape, head):
+            for mark, text in _marked(self._shape, head):
+                goes_on = mark is None and self._received and shapes.ENDS_SPELT.search(text)
+                side = Side.RECEIVED if goes_on else mark
+                self._received = side is Side.RECEIVED
                 for piece, answers in _pieces(side, text):
                     later = Side.RECEIVED if answers else side
                     yield from self._line(later, piece, head)

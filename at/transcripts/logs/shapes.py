@@ -226,6 +226,7 @@ SPELT_END = re.compile(
     r"|(?-i:^(?:(?:CR)+LF)+|(?<!CR)(?:(?:CR)+LF)+(?=$|[+%#]|AT|OK|ERROR))",  # RealTerm's
     re.IGNORECASE,
 )
+ENDS_SPELT = re.compile(rf"(?:{SPELT_END.pattern})$", re.IGNORECASE)
 GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
 """A final result whose line end was lost before the next command; a program's print before it."""
 LOST_END = re.compile(

@@ -184,6 +184,9 @@ MARKED = {
     ),
     "a transcript's steps": log_of("@0.100000 > {}", "@0.200000 < {}"),
     "milliseconds since the start": log_of("1529 ms > {}", "1540 ms < {}"),
+    "a desktop tool that breaks a line behind LF": log_of(
+        "3/3/2026 12:01:02.345 [TX] - {}<CR>", "3/3/2026 12:01:02.395 [RX] - <CR><LF>\n{}<CR><LF>"
+    ),
     "a port": log_of(
         "2026-11-02 10:00:01 /dev/ttyUSB82 {}", "2026-11-02 10:00:01 /dev/ttyUSB82 {}"
     ),
