@@ -27,7 +27,7 @@ _RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
 # As repr() writes them: a text with other escapes was written by something else.
 _INSIDE = r"[^{}\\]|\\(?:[abfnrtv'\"\\]|x[0-9a-fA-F]{{2}})"
 _LITERAL = re.compile(rf"b?(?:'(?:{_INSIDE.format(chr(39))})*'|\"(?:{_INSIDE.format(chr(34))})*\")")
-_BETWEEN = re.compile(rf"(?:\w+\.)*(?P<word>\w+)|(?P<mark>{RIGHT}|{LEFT}|>)|[\s,:()\[\]{{}}]")
+_BETWEEN = re.compile(rf"(?:\w+\.)*(?P<word>\w+)|(?P<mark>{RIGHT}|{LEFT}|>)|[\s,:=()\[\]{{}}]")
 _SPACED = re.compile(r"(_received_command: [+%#][A-Za-z]\w*: ) ([\d\"].*)")
 """What Zephyr's modem_chat logs of an answer: its name, and its fields with blanks between."""
 _SCREEN = 80
@@ -210,7 +210,8 @@ def literals(line: str) -> list[tuple[Direction | None, str]]:
         between = _BETWEEN.match(line, at)
         if between is None:
             return []
-        if word := between["word"] or between["mark"]:
+        word = between["word"] or between["mark"]
+        if word and not word.isdigit():  # else a time, or what strace tells of a call
             direction = direction_of(word)
             if direction is None:
                 return []

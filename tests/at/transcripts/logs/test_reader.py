@@ -187,6 +187,13 @@ MARKED = {
     "a desktop tool that breaks a line behind LF": log_of(
         "3/3/2026 12:01:02.345 [TX] - {}<CR>", "3/3/2026 12:01:02.395 [RX] - <CR><LF>\n{}<CR><LF>"
     ),
+    "Android's log": log_of(
+        "03-03 12:01:02.345  1234  1250 D RILC    : AT> {}",
+        "03-03 12:01:02.395  1234  1250 D RILC    : AT< {}",
+    ),
+    "oFono": log_of("ofonod[123]: Modem: > {}\\r", "ofonod[123]: Modem: < \\r\\n{}\\r\\n"),
+    "strace": log_of("write(3, '{}\\r', 9)    = 9", "read(3, '\\r\\n{}\\r\\n', 256) = 26"),
+    "Python's tuples with times": log_of("(1.5, 'tx', b'{}\\r')", "(1.75, 'rx', b'{}\\r\\n')"),
     "a port": log_of(
         "2026-11-02 10:00:01 /dev/ttyUSB82 {}", "2026-11-02 10:00:01 /dev/ttyUSB82 {}"
     ),
