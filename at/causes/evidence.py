@@ -81,7 +81,7 @@ class Evidence:
 
     def add(self, text: str, number: int, at_s: float | None = None) -> None:
         """Add a line, or a text in quotes over several of them, with its time in seconds."""
-        self._facts.at_s = at_s
+        self._facts.begin_line(at_s)
         whole = text
         if not text.isascii() and "CMNG" not in text:  # there they are a credential's defect
             whole = whole.translate(STRAIGHT)

@@ -10,6 +10,8 @@ Value = int | float | str
 _DENIED = 3
 _TRYING = frozenset({0, 2, 4})
 _LONG_S, _SLOW_S = 60, 120
+_QUICK_S = 90
+"""The modem counts a reset in its first minute (Nordic white paper 42); it starts after the kit."""
 BESIDES_LTE = frozenset({30, 31, 40, 41})
 """The functional modes that turn GNSS or the UICC on and off, and leave LTE as it is."""
 ZEROS = frozenset("0.:")
@@ -33,6 +35,8 @@ class Facts(dict[str, Fact]):
         super().__init__()
         self.line, self.number, self.order = "", 0, 0
         self.at_s: float | None = None
+        self._run: tuple[float, float] | None = None
+        """The first time and the last one since the kit started."""
         self.turns_off = False
         """Whether a command is on its way that switches the modem off."""
         self._slow = 0
@@ -51,6 +55,12 @@ class Facts(dict[str, Fact]):
         """Whether it is known to be off, or on its way; neither this nor `is_on` if not known."""
         fun = self.get("fun")
         return self.turns_off or (fun is not None and fun.value in OFF_MODES)
+
+    def begin_line(self, at_s: float | None) -> None:
+        """Note the time of the line at which the reader is."""
+        self.at_s = at_s
+        if at_s is not None:
+            self._run = (at_s if self._run is None else self._run[0], at_s)
 
     def conclude(self) -> None:
         """Note what follows from several."""
@@ -80,12 +90,20 @@ class Facts(dict[str, Fact]):
             count = self.get(_COUNTED[name])
             self.note(_COUNTED[name], int(count.value) + 1 if count else 1)
             if name == "boot":
-                self._starts = True
+                self._note_boot()
                 self._note_restart()
         elif name == "crashed":
             self.note("sockets_shut", 1)
         elif name == "address":
             self.pop("no_address", None)
+
+    def _note_boot(self) -> None:
+        """Note a start, and how many there were one shortly after the other."""
+        self._starts = True
+        ran_s = seconds_between(*self._run) if self._run else 0.0
+        quick = self.get("quick_boots")
+        self.note("quick_boots", int(quick.value) + 1 if quick and ran_s <= _QUICK_S else 1)
+        self._run = None
 
     def _note_restart(self) -> None:
         """Note that a modem that crashed is back; a socket's error up to here was the crash's."""
@@ -126,6 +144,7 @@ class Facts(dict[str, Fact]):
             if fun == 0:
                 self._slow = 0
                 self.pop("boots", None)
+                self.pop("quick_boots", None)
                 self.pop("slow_searches", None)
         else:
             for past in ("tried", "searched", *(("stat",) if was_off else ())):

@@ -73,6 +73,15 @@ def test_a_search_lasts_as_long_as_the_clock_that_passed_midnight_or_began_anew_
     assert causes_of_log("\n".join(lines).encode())[0].cause == "no-cell"
 
 
+@pytest.mark.parametrize(("ran", "is_loop"), [("00:00:20", True), ("00:05:02", False)])
+def test_a_kit_that_ran_for_minutes_before_each_restart_is_in_no_reset_loop(
+    ran: str, is_loop: bool
+) -> None:
+    start = "*** Booting nRF Connect SDK ***\n[00:00:02.000,000] <inf> app: +CEREG: 2\n"
+    log = f"{start}[{ran}.000,000] <wrn> app: no network yet\n" * 3 + start
+    assert ("reset-loop" in {cause.cause for cause in causes_of_log(log.encode())}) is is_loop
+
+
 def _causes(*lines: str) -> list[str]:
     return [one.cause for one in causes_of_log("\n".join(lines).encode())]
 
