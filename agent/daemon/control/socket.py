@@ -57,9 +57,10 @@ class ControlSocket(Struct, frozen=True):
     async def listen(self, connected: Connected, token: str, *, limit: int) -> asyncio.Server:
         """Listen for this user's own processes, in place of an agent that was killed.
 
-        `token` is what their requests must have where this is no socket; `limit` is the longest
-        line in bytes. Raises OSError.
+        Makes the folder, 0700. `token` is what their requests must have where this is no socket;
+        `limit` is the longest line in bytes. Raises OSError, FolderUnusable.
         """
+        make_private_folder(self.path.parent)
         self.path.unlink(missing_ok=True)
         if sys.platform != "win32" and self.is_socket:
             umask = os.umask(0o177)
@@ -89,9 +90,9 @@ def socket_folder(state_dir: Path) -> Path:
 
 
 def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
-    """Return the control socket of a profile's agent; makes its folder, 0700."""
+    """Return the control socket of a profile's agent. Raises UntrustedPlace, as control_sockets."""
     folder = socket_folder(state_dir)
-    make_private_folder(folder)
+    require_trusted_folder(folder)
     name = quote(profile, safe="").replace(".", "%2E")[:100]
     path = folder / f"{name}.sock"
     if sys.platform == "win32" or len(os.fsencode(path)) > _LONGEST_PATH:
@@ -102,7 +103,7 @@ def control_socket_of(state_dir: Path, profile: str) -> ControlSocket:
 def bench_socket_of(state_dir: Path, profile: str) -> ControlSocket:
     """Return the socket on which a run at the bench of a profile gives links to its page.
 
-    It is not among those of agents; makes its folder, 0700.
+    It is not among those of agents.
     """
     return control_socket_of(state_dir / "bench", profile)
 

@@ -87,9 +87,8 @@ def test_a_disk_that_became_read_only_is_not_put_down_to_the_user(
     assert raised.value.hint.startswith(f"`findmnt -T {tmp_path}` shows it: mount it to be")
 
 
-@pytest.mark.parametrize("words", [("outbox", "list"), ("status",), ("reload",)], ids=" ".join)
-async def test_commands_that_keep_something_say_so(state: Path, words: tuple[str, ...]):
-    done = await cellagent(*words, "--json")
+async def test_a_command_that_keeps_something_says_so(state: Path):
+    done = await cellagent("outbox", "list", "--json")
     assert done.code == 1
     error = json.loads(done.out)["error"]
     assert error["kind"] == "folder-unusable"

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 
 from agent.cli.framework.command import json_line
 from agent.cli.status import lines_of
+from agent.config.paths import state_dir
+from agent.config.private_files import make_private_folder
 from agent.daemon.control import client, protocol
 from agent.daemon.control.client import AgentConnection, AgentRefused, NotRunning, NotUnderstood
 from agent.daemon.control.socket import ControlSocket, control_socket_of
@@ -113,6 +115,13 @@ def test_what_is_recorded_is_understood_and_said_again_as_it_was() -> None:
             assert protocol.encode(notice).decode().strip() == line
 
 
+@pytest.mark.parametrize("words", [["status"], ["reload"], ["hold", "left", "--", "true"]])
+async def test_who_asks_for_an_agent_makes_no_folder_for_one(words: list[str]) -> None:
+    done = await cellagent(*words)
+    assert (done.code, done.err.splitlines()[0]) == (3, "cellagent: the agent does not run")
+    assert not state_dir().exists()
+
+
 @contextlib.asynccontextmanager
 async def peer(line: bytes) -> AsyncIterator[None]:
     """Answer every request with `line`, as an agent of another version could."""
@@ -125,6 +134,7 @@ async def peer(line: bytes) -> AsyncIterator[None]:
         writer.close()
 
     socket = control_socket_of(Path(os.environ["CELLAGENT_STATE_DIR"]), "custom")
+    make_private_folder(socket.path.parent)
     server = await asyncio.start_unix_server(answer, socket.path)
     yield
     server.close()

@@ -22,6 +22,7 @@ from running_agent import (
     write_profile,
 )
 
+from agent.config.private_files import make_private_folder
 from agent.daemon.control import liveness
 from agent.daemon.control.socket import control_socket_of
 
@@ -139,6 +140,7 @@ async def test_who_borrows_the_modem_is_told_why_it_answers_no_more(agent: Runni
 @pytest.mark.parametrize("backlog", [100, 0])
 async def test_an_event_loop_that_is_blocked_is_told(backlog: int) -> None:
     socket = control_socket_of(Path(os.environ["CELLAGENT_STATE_DIR"]), "custom")
+    make_private_folder(socket.path.parent)
     hanging = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", HANGING, str(socket.path), str(backlog)),
         stdout=asyncio.subprocess.PIPE,
@@ -162,6 +164,7 @@ async def test_an_event_loop_that_is_blocked_is_told(backlog: int) -> None:
 
 async def test_an_agent_that_is_slow_is_waited_for() -> None:
     socket = control_socket_of(Path(os.environ["CELLAGENT_STATE_DIR"]), "custom")
+    make_private_folder(socket.path.parent)
     asked = 0
     enough = asyncio.Event()
 
