@@ -164,8 +164,12 @@ async def serve(
     host, port = _address(listen, remote=allow_remote)
     values = {**settings, "host": host, "port": port, "program": program, "faults": faults}
     given = msgspec.convert(values, _ServeOptions)
-    if (given.connect_proxy is None) is not (given.ca_file is None):
-        raise UsageError("--connect-proxy and --ca-file go together")
+    proxy = given.connect_proxy is not None, given.ca_file is not None
+    if not all(proxy) and any((*proxy, given.connect_hosts)):
+        raise UsageError(
+            "--connect-proxy and --ca-file go together, --connect-host only with them",
+            hint="`--connect-proxy 0 --ca-file ca.pem` serves the proxy",
+        )
     return await _serve(session, given)
 
 

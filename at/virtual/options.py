@@ -25,6 +25,7 @@ _SERIAL_MODEM = re.compile(
     r"serial-modem-v?(\d{1,3}\.\d{1,3}\.\d{1,3}(?:[-+][A-Za-z0-9.+-]{1,40})?)", re.ASCII
 )
 _VERSION = re.compile(r"(?:^|[-_])(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?=$|[-_])")
+_NONE = (0, 0, 0)
 
 
 class OptionError(AtError):
@@ -108,6 +109,11 @@ class VirtualOptions:
         firmware = self.firmware or model.firmware
         if firmware[:1].isdigit():
             firmware = f"mfw_{model.family}_{firmware}"
+        if not firmware.lower().startswith(("mfw", "nrf9")) or firmware_version(firmware) == _NONE:
+            raise OptionError(
+                f"no version of a firmware: {self.firmware!r}",
+                hint="write it as 1.3.7, mfw_nrf9160_1.3.7 or serial-modem-2.0.0",
+            )
         imei = self.imei or imei_of(self.name)
         if not (imei.isascii() and imei.isdigit() and len(imei) in {14, 15}):
             raise OptionError(f"not an IMEI: {imei!r}", hint="give 14 digits, or 15 with the check")
@@ -167,4 +173,4 @@ def firmware_uuid(firmware: str) -> str:
 def firmware_version(firmware: str) -> tuple[int, int, int]:
     """Return the version in a firmware's name as numbers, (0, 0, 0) where there is none."""
     versions = _VERSION.findall(firmware)
-    return tuple(map(int, versions[0])) if len(versions) == 1 else (0, 0, 0)  # type: ignore[return-value]
+    return tuple(map(int, versions[0])) if len(versions) == 1 else _NONE  # type: ignore[return-value]

@@ -19,9 +19,9 @@ _REQUEST_TIMEOUT_S = 30.0
 
 async def send(fetch: Fetch) -> Fetched | None:
     """Return the answer of a loopback URL; None after any failure. HTTP/1.0, no redirects."""
-    parts = urlsplit(fetch.url)
-    if parts.scheme != "http" or not parts.hostname or not is_loopback(parts.hostname):
+    if not _is_fetched(fetch.url):
         return None
+    parts = urlsplit(fetch.url)
     target = parts.path or "/"
     if parts.query:
         target += f"?{parts.query}"
@@ -59,6 +59,15 @@ async def send(fetch: Fetch) -> Fetched | None:
     return Fetched(int(status[1]), body)
 
 
+def _is_fetched(url: str) -> bool:
+    """Return whether this is a plain HTTP URL of this machine; no other is asked."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme == "http" and parts.hostname is not None and is_loopback(parts.hostname)
+
+
 def make_modem(
     options: VirtualOptions, flash: StateFile | None = None, *, console_apart: bool = False
 ) -> VirtualModem:
@@ -89,6 +98,11 @@ def make_modem(
             dialect=options.dialect or saved.dialect,
         )
     options = options.completed()
+    if options.provisioning and not _is_fetched(options.provisioning):
+        raise OptionError(
+            f"no URL of a stand-in on this machine: {options.provisioning!r}",
+            hint="`cellagent cloud serve --json` prints it as urls.provisioning",
+        )
     return VirtualModem(
         options,
         now=time.monotonic(),

@@ -29,6 +29,7 @@ from agent.standin.fault_kinds import FAULTS
         (("--listen", "example.com:0"), "--allow-remote"),
         (("--connect-proxy", "0"), "--connect-proxy and --ca-file go together"),
         (("--ca-file", "ca.pem"), "--connect-proxy and --ca-file go together"),
+        (("--connect-host", "a.test", "--", "true"), "--connect-proxy 0 --ca-file ca.pem -- true`"),
         (("--fault", "no-such-fault"), "--fault help"),
         (("--write-profile", "", "--", "true"), "a profile without a name"),
         (("--", "no-such-program-of-the-test"), "cannot run no-such-program-of-the-test"),

@@ -38,6 +38,8 @@ def test_a_kit_with_a_name_has_an_identity_of_its_own_the_same_each_time(name: s
         {"imei": "12"},
         {"imei": "3526561003678x"},
         {"uuid": "none"},
+        {"firmware": "1.3"},
+        {"firmware": "serial_modem-2.0.0"},
     ],
 )
 def test_an_option_that_no_kit_has_is_refused(wrong: dict[str, str]) -> None:

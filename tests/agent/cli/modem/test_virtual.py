@@ -21,6 +21,9 @@ from at.virtual.faults import FAULTS
         (("--tcp", f"127.0.0.1:{'9' * 5000}"), 2, "not HOST:PORT"),
         (("--tcp", "0.0.0.0:0"), 4, "--tcp 0.0.0.0:0 --allow-remote`"),
         (("--tcp", ":0", "--model", "nrf52"), 2, "nrf52"),
+        (("--tcp", ":0", "--firmware", "2.0"), 2, "no version of a firmware: '2.0'"),
+        (("--tcp", ":0", "--provisioning", "http://[::1"), 2, "no URL of a stand-in"),
+        (("--tcp", ":0", "--provisioning", "http://192.0.2.1:80"), 2, "no URL of a stand-in"),
     ],
 )
 def test_a_wrong_call_says_why(arguments: tuple[str, ...], code: int, says: str) -> None:
