@@ -179,11 +179,11 @@ def _moment(text: str) -> datetime:
 
 
 def _save(out: Path | None, content: bytes) -> None:
-    from agent.config.private_files import replacing
+    from agent.config.private_files import output_file
 
     if out is None:
         return
-    with replacing(out, private=False) as file:
+    with output_file(out, private=False) as file:
         file.write(content)
     note(f"{len(content)} bytes in {out}")
 

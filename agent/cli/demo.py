@@ -79,6 +79,7 @@ async def command(session: Session, write_image: Path | None, image_version: str
 
 
 def _write_image(session: Session, file: Path, asked: str | None) -> int:
+    from agent.config.private_files import output_file
     from agent.demo import firmware
     from agent.fota.versions import parse_version
 
@@ -87,10 +88,8 @@ def _write_image(session: Session, file: Path, asked: str | None) -> int:
         raise UsageError(f"{asked!r} is no version of an image", hint="write it as 2.0.2")
     numbers = parsed.core if parsed else firmware.NEW_VERSION
     image = firmware.mcuboot_image(numbers, firmware.IMAGE_BYTES)
-    try:
-        file.write_bytes(image)
-    except OSError as error:  # that of a full disk does not name the file
-        raise OSError(error.errno, error.strerror, str(file)) from error
+    with output_file(file, private=False) as opened:
+        opened.write(image)
     version = ".".join(map(str, numbers))
     told = {"file": str(file), "version": version, "bytes": len(image)}
     emit_or_say(session, told, f"{file}: version {version}, {len(image):,} bytes")

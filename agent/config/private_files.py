@@ -160,6 +160,25 @@ def replacing(
             raise
 
 
+@contextmanager
+def output_file(path: Path, *, private: bool, follow: bool = True) -> Iterator[BinaryIO]:
+    """Give the file that a person named for an output: the pipe or device there, else `replacing`.
+
+    Raises OSError.
+    """
+    # /dev/stdout is a link: what it leads to is meant, even where that is a file.
+    if path.absolute().parts[1:2] != ("dev",) and (path.is_file() or not path.exists()):
+        with replacing(path, private=private, follow=follow) as file:
+            yield file
+        return
+    try:
+        with path.open("wb") as file:
+            yield file
+    except OSError as error:
+        error.filename = error.filename or str(path)  # that of a full disk does not name it
+        raise
+
+
 def sync_folder(folder: Path) -> None:
     """Sync a folder: files created, renamed or removed in it stay so after a crash."""
     if sys.platform == "win32":

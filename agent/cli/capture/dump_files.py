@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
-from agent.config.private_files import replacing
+from agent.config.private_files import output_file, replacing
 from agent.console.dump_lines import CapturedDump
 from agent.errors import UsageError
 from agent.observability.ingest.device_identity import UNKNOWN, DeviceIdentity
@@ -72,7 +70,8 @@ class DumpFiles:
         """Copy a file that is one dump, of any size; return the copy's path. Raises OSError."""
         path = self._usable_path() if usable else self._other_path()
         source.seek(0)
-        with _private(path) as file:
+        # The memory of a device holds its secrets: it goes where the name is, no link leads it on.
+        with output_file(path, private=True, follow=False) as file:
             shutil.copyfileobj(source, file)
         self._count(usable=usable)
         return path
@@ -83,7 +82,7 @@ class DumpFiles:
             return None
         usable = captured.dump.usable
         path = self._usable_path() if usable else self._other_path()
-        with _private(path) as file:
+        with output_file(path, private=True, follow=False) as file:
             file.write(captured.data)
         self._count(usable=usable)
         return path
@@ -96,16 +95,3 @@ class DumpFiles:
 
     def _other_path(self) -> Path:
         return Path(f"{self.out}.incomplete" + (f".{self.others}" if self.others else ""))
-
-
-@contextmanager
-def _private(path: Path) -> Iterator[BinaryIO]:
-    """Give the pipe or device at `path`, or a 0600 file that takes its place once it is whole."""
-    # /dev/stdout is a link: what it leads to is meant, even where that is a file.
-    if path.absolute().parts[1:2] == ("dev",) or (path.exists() and not path.is_file()):
-        with path.open("wb") as pipe:
-            yield pipe
-        return
-    # The memory of a device holds its secrets: it goes where the name is, not where a link leads.
-    with replacing(path, private=True, follow=False) as file:
-        yield file

@@ -118,7 +118,7 @@ _IDENTITY = re.compile(
 
 def _write_report(file: Path, session: Session, lines: list[Line]) -> None:
     """Write what was seen, the versions and the profile to a zip, without what names anyone."""
-    from agent.config.private_files import replacing
+    from agent.config.private_files import output_file
 
     named = sorted(filter(None, _named(session)), key=len, reverse=True)
     names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in named))
@@ -143,7 +143,7 @@ def _write_report(file: Path, session: Session, lines: list[Line]) -> None:
         "profile.jsonl": "".join(map(public, _profile_lines(session))),
     }
     with (
-        replacing(file, private=True) as written,
+        output_file(file, private=True) as written,
         zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         for name, text in contents.items():

@@ -227,7 +227,7 @@ async def _serve_kit(
 
 
 def _write_identity_key(kit: VirtualKit, file: Path) -> None:
-    from agent.config.private_files import replacing
+    from agent.config.private_files import output_file
     from at.virtual.signing import identity_key, public_pem
 
     # Also who takes the option for one that reads a key, and names that of a real kit.
@@ -236,7 +236,7 @@ def _write_identity_key(kit: VirtualKit, file: Path) -> None:
             f"{file} exists already, and is no public key",
             hint="nothing is overwritten: name another file, to which the key is written",
         )
-    with replacing(file, private=False) as opened:
+    with output_file(file, private=False) as opened:
         opened.write(public_pem(identity_key(kit)).encode("ascii"))
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from command_line import completed
 
+from agent.cli.demo import _write_image
+from agent.cli.framework.session import Session
 from agent.fota.image import read_image
 
 STEPS = ["find", "gate", "provision", "register", "jwt", "scan", "locate", "fota", "crash",
@@ -33,6 +37,20 @@ def test_the_image_of_the_demonstration_is_written_to_try_an_update_with(tmp_pat
     told = json.loads(done.stdout)
     assert read_image(tmp_path / "app.bin").version == f"{told['version']}+0"
     assert told["bytes"] == (tmp_path / "app.bin").stat().st_size
+
+
+def test_an_image_for_which_there_is_no_room_leaves_the_earlier_one(tmp_path: Path) -> None:
+    image = tmp_path / "app.bin"
+    image.write_bytes(b"earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"app\.bin"):
+            _write_image(Session(), image, None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert image.read_bytes() == b"earlier"
+    assert [*tmp_path.iterdir()] == [image]
 
 
 def test_an_image_for_which_the_disk_has_no_room_is_named() -> None:

@@ -15,6 +15,7 @@ from command_line import cellagent
 from agent.config.private_files import (
     FolderUnusable,
     make_private_folder,
+    output_file,
     private_opener,
     touch_private,
     write_private,
@@ -182,3 +183,16 @@ def test_a_folder_that_cannot_be_synced_is_no_failure_but_a_broken_disk_is(
     with pytest.raises(OSError, match=os.strerror(number)) if told else nullcontext():
         write_private(tmp_path / "state", b"whole")
     assert (tmp_path / "state").read_bytes() == b"whole"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with a name are POSIX's")
+def test_a_pipe_or_device_that_is_named_for_an_output_stays_what_it_is(tmp_path: Path):
+    """Of root, `--out /dev/null` left a file there, for every program of the system."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with output_file(pipe, private=False) as file:
+        file.write(b"all of it")
+    assert os.read(reader, 100) == b"all of it"
+    os.close(reader)
+    assert pipe.is_fifo()

@@ -10,8 +10,8 @@ import pytest
 from command_line import with_bytes
 from zephyr_dumps import arch, header, memory, printed
 
-from agent.cli.capture import dump_files
 from agent.cli.capture.dump_files import DumpFiles, read_device_file, write_device_file
+from agent.config import private_files
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader
 from agent.observability.ingest.device_identity import DeviceIdentity
@@ -88,7 +88,7 @@ def test_a_dump_goes_through_a_device_of_the_system(
     """`--out /dev/stdout > FILE`: that name leads to a file, and must stay what it is."""
     (captured,) = ConsoleReader().receive(printed(DUMP))
     assert isinstance(captured, CapturedDump)
-    monkeypatch.delattr(dump_files, "replacing")  # a name in /dev would be gone for everybody
+    monkeypatch.delattr(private_files, "replacing")  # a name in /dev would be gone for everybody
     DumpFiles(Path("/dev/stdout")).write(captured)
     assert capfd.readouterr().out.startswith("ZE")
 
