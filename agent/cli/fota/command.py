@@ -13,7 +13,7 @@ import click
 from agent.cli.fota.offer import offer
 from agent.cli.fota.progress import ProgressOnStderr
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
-from agent.cli.framework.terminal import confirm, must_ask
+from agent.cli.framework.terminal import ask
 from agent.errors import AgentError, RefusedByRule
 from at.protocol.counts import counted
 
@@ -90,11 +90,10 @@ def status(session: Session, device_id: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask, whatever the kit may be in the middle of.")
 async def abandon(session: Session, reason: str, yes: bool) -> None:
     """Give up the job in work and report it FAILED (REJECTED if it was only just taken)."""
-    asks = must_ask(yes=yes)
     async with _runner(session) as runner:
         opened = runner.journal.open_job
-        if opened is not None and asks:
-            confirm(f"Give up job {opened.job_id} ({opened.step.value})?")
+        if opened is not None:
+            ask(f"Give up job {opened.job_id} ({opened.step.value})?", yes=yes)
         result = await runner.abandon(reason)
     emit_or_say(
         session,

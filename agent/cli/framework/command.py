@@ -54,7 +54,11 @@ _common = partial(click.Option, expose_value=False, callback=_store)
 
 def _store_port(ctx: click.Context, option: click.Parameter, ports: tuple[str, ...]) -> None:
     if len(set(ports)) > 1:  # the last would be spoken to, and the others left out in silence
-        raise click.UsageError(f"--port names {len(set(ports))} kits: {', '.join(ports)}", ctx)
+        from agent.errors import UsageError
+
+        raise UsageError(
+            f"--port names {len(set(ports))} kits: {', '.join(ports)}", hint=f"`--port {ports[0]}`"
+        )
     _store(ctx, option, ports[-1] if ports else None)
 
 

@@ -218,13 +218,8 @@ def _typed_with(options: str, port: str, others: Collection[str]) -> str:
         words, rest = _without(_OF_SEVERAL, words, others)[1], _without({}, rest, others)[1]
         rest += [] if port in [*words, *rest] else [port]
     for name, *values in _each(shlex.split(options)):
-        for at, word in enumerate(words):
-            typed, equals, value = word.partition("=")
-            end = at + 1 + (0 if equals else len(values))
-            same = ([value] if equals else words[at + 1 : end]) == values
-            if typed == name and (same or name not in _REPEATED):
-                del words[at:end]
-                break
+        if name not in _REPEATED:
+            words = _without({name: len(values)}, words)[1]
         words += [name, *values]
     return f"`{shlex.join(['cellagent', *words, *dashes, *rest])}`"
 

@@ -82,24 +82,15 @@ def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterat
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-def must_ask(*, yes: bool) -> bool:
-    """Return whether to ask before what cannot be undone; `yes` is that of --yes.
-
-    Raises UsageError where nobody is there to ask.
-    """
-    if not yes and not sys.stdin.isatty():
-        raise UsageError("nobody is there to ask", hint="`--yes` does it without asking")
-    return not yes
-
-
 def ask(question: str, *, yes: bool) -> None:
-    """Ask before what cannot be undone, unless `yes`. Raises click.Abort, or as must_ask."""
-    if must_ask(yes=yes):
-        confirm(question)
+    """Ask a person before what cannot be undone; `yes` is that of --yes.
 
-
-def confirm(question: str) -> None:
-    """Ask a person. Raises click.Abort where the answer is not yes."""
+    Raises UsageError where nobody is there to ask, click.Abort where the answer is not yes.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("nobody is there to ask", hint="`--yes` does it without asking")
     with ended_by_ctrl_c():
         click.confirm(printable(question), abort=True, err=True)
 
