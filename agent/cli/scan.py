@@ -36,10 +36,21 @@ def command() -> None:
 
 
 @command.command(epilog="Example: cellagent scan cells --port /dev/ttyACM0 --search gci-default")
-@click.option("--search", type=click.Choice(_SEARCHES), default="default", show_default=True)
+@click.option(
+    "--search",
+    type=click.Choice(_SEARCHES),
+    default="default",
+    show_default=True,
+    help="How far it looks (AT%NCELLMEAS); others than default need modem firmware 1.3.4.",
+)
 @click.option("--count", type=click.IntRange(2, 15), help="Cells to list (gci searches).")
 @click.option(
-    "--deadline", "deadline_s", type=click.FloatRange(min=1), default=60.0, help="Seconds."
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    help="Seconds after which a measurement is stopped.",
 )
 @click.option("--repeat", type=click.IntRange(1, 10_000), default=1, help="Scan so many times.")
 @click.option("--plot", "target", metavar="FILE", help="A .png or .svg file; - for the terminal.")

@@ -68,7 +68,7 @@ class ChunksByKit:
         except CommandRejected as refusal:
             raise ResourceUnavailable(
                 f"the kit did not send a chunk: {refusal}",
-                hint="has it a session with its cloud? `cellagent modem at AT#XNRFCLOUD?`",
+                hint="has it a session with its cloud? `cellagent modem at 'AT#XNRFCLOUD?'`",
             ) from refusal
 
     async def _forward_by_serial_modem(self, modem: Modem, text: str) -> None:

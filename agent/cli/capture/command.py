@@ -97,7 +97,11 @@ def encode(_session: Session, mtu: int) -> None:
 )
 @_SOURCE
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="OUT"
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="OUT",
+    help="Where the first dump goes.",
 )
 @click.option("--elf", type=FILE, help="The firmware's ELF file: names the function that crashed.")
 def coredump(session: Session, source: BinaryIO, out: Path, elf: Path | None) -> None:

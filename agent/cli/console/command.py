@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--software-type", help="The component, as `main`; default: what is known.")
 @click.option("--software-version", help="Its version; default: what is known.")
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
-@click.option("--seconds", type=click.FloatRange(min=0), help="Stop after this time.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="Stop after so many seconds.")
 async def command(
     session: Session, *, level: str | None, match: str, elf: Path | None, **given: object
 ) -> None:

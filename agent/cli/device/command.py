@@ -68,6 +68,8 @@ def command() -> None:
     """Devices at the device cloud: list, show, rename, write; keys; wait for changes."""
 
 
+_SECONDS = "Seconds to wait."
+
 _PAGE = click.option(
     "--page", metavar="TOKEN", help='The page that the page before named; "" for the first.'
 )
@@ -158,7 +160,9 @@ async def show(session: Session, cloud: DeviceCloud, device_id: str, transform: 
 @click.argument("gateway_id", metavar="GATEWAY")
 @click.argument("device_id", metavar="ID")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the new state.")
-@click.option("--deadline", type=click.FloatRange(0), default=90.0, show_default=True)
+@click.option(
+    "--deadline", type=click.FloatRange(0), default=90.0, show_default=True, help=_SECONDS
+)
 @changes.IF_MATCH
 @device_cloud_command
 async def discover(
@@ -185,7 +189,9 @@ async def discover(
 @click.argument("device_id", metavar="ID")
 @click.option("--after", metavar="VERSION", help="Until the version is another than this one.")
 @click.option("--transform", metavar="EXPRESSION", help="Until this JSONata expression is true.")
-@click.option("--deadline", type=click.FloatRange(0), default=60.0, show_default=True)
+@click.option(
+    "--deadline", type=click.FloatRange(0), default=60.0, show_default=True, help=_SECONDS
+)
 @device_cloud_command
 async def wait(
     session: Session,
@@ -212,7 +218,9 @@ async def wait(
 @click.option(
     "--app", "app_id", default="", metavar="APP", help="Only this kind (TEMP, GNSS, ...)."
 )
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="The most to list."
+)
 @_PAGE
 @PER_PAGE
 @device_cloud_command

@@ -86,7 +86,9 @@ def status(session: Session, device_id: str | None) -> None:
 
 
 @command.command(epilog='Example: cellagent fota abandon --reason "wrong image" --yes')
-@click.option("--reason", default="given up by the operator", show_default=True)
+@click.option(
+    "--reason", default="given up by the operator", show_default=True, help="As it is reported."
+)
 @click.option("--yes", is_flag=True, help="Do not ask, whatever the kit may be in the middle of.")
 async def abandon(session: Session, reason: str, yes: bool) -> None:
     """Give up the job in work and report it FAILED (REJECTED if it was only just taken)."""

@@ -29,7 +29,7 @@ _SIGNED = {"%KEYGEN", "%ATTESTTOKEN"}
 _KEYS = frozenset({"key", "psk-identity"})
 
 
-@agent_command("cellagent modem at --port /dev/ttyACM0 AT+CGMR AT+CEREG?")
+@agent_command("cellagent modem at --port /dev/ttyACM0 AT+CGMR 'AT+CEREG?'")
 @click.option(
     "--timeout",
     "timeout_s",
@@ -37,8 +37,17 @@ _KEYS = frozenset({"key", "psk-identity"})
     help="Seconds for each answer; the command's own by default.",
 )
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
-@click.option("--dialect", type=click.Choice(get_args(DialectName)))
-@click.option("--terminator", type=click.Choice(get_args(TerminatorName)), default="auto")
+@click.option(
+    "--dialect",
+    type=click.Choice(get_args(DialectName)),
+    help="How the firmware speaks AT; the profile's, or found out, by default.",
+)
+@click.option(
+    "--terminator",
+    type=click.Choice(get_args(TerminatorName)),
+    default="auto",
+    help="How the firmware wants a line to end; found out by default.",
+)
 @click.argument("commands", nargs=-1, required=True, metavar="CMD...")
 async def command(
     session: Session,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from at.tokens.attestation import Signed
 
 
-@agent_command("cellagent modem decode capture.txt --command AT+CEREG?", OfflineCommand)
+@agent_command("cellagent modem decode capture.txt --command 'AT+CEREG?'", OfflineCommand)
 @click.argument("source", metavar="[FILE|-]", type=click.File("rb"), default="-")
 @click.option(
     "--command", "sent", metavar="CMD", help="The command that was sent, if no echo says so."

@@ -19,7 +19,12 @@ from at.transport.base import labelled
 
 @agent_command("cellagent modem term --port /dev/ttyACM0")
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=0.01), default=60.0, help="Seconds."
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.01),
+    default=60.0,
+    show_default=True,
+    help="Seconds for each answer.",
 )
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
 async def command(session: Session, timeout_s: float, baud: int | None) -> None:

@@ -277,7 +277,12 @@ def _complete_identity(identity: dict[str, str | None], *, needed: bool) -> Devi
     "--software-version 1.0.0"
 )
 @click.argument("path", metavar="FILE", type=WHOLE_FILE)
-@click.option("--kind", type=click.Choice(["symbols", "ota", "bugreport"]), required=True)
+@click.option(
+    "--kind",
+    type=click.Choice(["symbols", "ota", "bugreport"]),
+    required=True,
+    help="What it is: symbols of a build, an update image, a bug report.",
+)
 @_identity
 @click.option("--gzip", "compress", is_flag=True, help="Send it compressed.")
 @_AGAIN

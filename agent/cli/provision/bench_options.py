@@ -44,14 +44,20 @@ _OPTIONS = (
     click.argument("boards", nargs=-1, metavar="[BOARD...]"),
     click.option("--all", "all_kits", is_flag=True, help="Every kit that is plugged in."),
     click.option("--expect", type=click.IntRange(1), help="Stop before a write at another number."),
-    click.option("--security-tag", type=click.IntRange(0, 2**31 - 1), help="Where to write."),
+    click.option(
+        "--security-tag",
+        type=click.IntRange(0, 2**31 - 1),
+        help="Where to write; else the profile's.",
+    ),
     click.option(
         "--certificate",
         type=click.Choice(["operator-ca", "self-signed", "none"]),
         help="Default: operator-ca where the profile names a CA, else none.",
     ),
     click.option(
-        "--certificate-days", type=click.IntRange(1, 36500), help="Its life; else the profile's."
+        "--certificate-days",
+        type=click.IntRange(1, 36500),
+        help="Its life in days; else the profile's.",
     ),
     click.option("--host-key", is_flag=True, help="Make the keys on this host: not advised."),
     click.option(

@@ -21,7 +21,11 @@ _OPENSC = "/usr/lib/x86_64-linux-gnu/opensc-pkcs11.so"
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--name", default="bench CA", help="Its common name.  [default: bench CA]")
 @click.option(
-    "--days", type=click.IntRange(1, 36500), default=7300, help="Its life.  [default: 7300]"
+    "--days",
+    type=click.IntRange(1, 36500),
+    default=7300,
+    show_default=True,
+    help="Its life in days.",
 )
 @click.option("--on-token", "uri", metavar="URI", help="Make the key there: a PKCS #11 URI.")
 def create(session: Session, folder: Path, name: str, days: int, uri: str | None) -> None:
