@@ -116,6 +116,9 @@ def read_range_answer(
     check_available(answered, status, headers, now, DownloadInterrupted)
     if status == 416:
         return _after_416(headers, held, declared)
+    if status == 400 and held.bytes:
+        # Of a host that takes a request for a part, or its If-Range, for a wrong one.
+        return RangeBody(0, 0, None, "", start_over=f"{answered} to a request for its rest")
     if status not in {200, 206}:
         raise ImageMissing(f"{answered} instead of the image")
     coding = headers.get("content-encoding", "identity").strip().lower()

@@ -55,6 +55,16 @@ async def test_200_instead_of_206_starts_over(tmp_path: Path) -> None:
     assert found.received_bytes <= len(CONTENT) + 100_000
 
 
+async def test_a_host_that_refuses_requests_for_a_part_is_asked_for_the_whole(
+    tmp_path: Path,
+) -> None:
+    faults = [Fault(cut_after=100_000), Fault(status=400)]
+    async with file_server(CONTENT, faults=faults) as server:
+        await fetched(server, tmp_path)
+    assert is_whole(tmp_path)
+    assert [("range" in request) for request in server.requests] == [False, True, False]
+
+
 async def test_what_only_its_size_proves_is_not_joined_without_a_strong_etag(
     tmp_path: Path,
 ) -> None:
