@@ -57,6 +57,13 @@ class Request:
     content: bytes | None = None
 
 
+LOGIN_PAGE = (
+    "this network may want a log-in on a page of its own first, or another server is at that "
+    "address: `cellagent config show hosts`"
+)
+"""What helps where a page, or a redirect to one, comes in the service's place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """An HTTP response: a 2xx, or a status that the call itself listed in `accepts`."""
@@ -88,7 +95,9 @@ class Response:
             raise BadAnswer(f"the answer has another shape: {error}", status=self.status) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise BadAnswer(
-                f"expected JSON, got {self._describe_body()}", status=self.status
+                f"expected JSON, got {self._describe_body()}",
+                hint=LOGIN_PAGE if self._is_page() else "",
+                status=self.status,
             ) from error
 
     def check_accepted(self) -> None:
@@ -96,14 +105,17 @@ class Response:
 
         Raises BadAnswer for HTML: a captive portal answers everything with a page.
         """
-        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        page = self.content.lstrip()
-        if page and (kind == "text/html" or page[:1] == b"<"):
+        if self._is_page():
             raise BadAnswer(
                 f"expected that it is taken, got {self._describe_body()}",
-                hint="this network may want a log-in on a page of its own first",
+                hint=LOGIN_PAGE,
                 status=self.status,
             )
+
+    def _is_page(self) -> bool:
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        page = self.content.lstrip()
+        return bool(page) and (kind == "text/html" or page[:1] == b"<")
 
     def _describe_body(self) -> str:
         kind = self.headers.get("content-type", "").partition(";")[0].strip()

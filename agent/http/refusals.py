@@ -9,7 +9,7 @@ from http import HTTPStatus
 import msgspec
 
 from agent import errors
-from agent.call import Response
+from agent.call import LOGIN_PAGE, Response
 from agent.json_value import JSONValue
 from agent.redact import redact
 from agent.retry import RETRIED_STATUSES, http_date, retry_after
@@ -46,6 +46,8 @@ def refusal(what: str, response: Response, *, now: datetime, advise: Advise) -> 
     status = response.status
     code, text = service_message(response)
     advice = advise(status, code)
+    if status < 400 or status == 511:  # RFC 6585, 6: Network Authentication Required
+        advice = advice or LOGIN_PAGE
     message = f"{what}: the service answered {status} {_phrase(status)}"
     if text:
         message += f": {text}"

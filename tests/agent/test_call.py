@@ -63,6 +63,15 @@ def test_a_push_may_be_answered_with_anything_but_a_page(content: bytes):
         answer(b" \n<html>" + content).check_accepted()
 
 
+def test_a_page_in_the_place_of_json_is_told_with_what_it_may_be():
+    with pytest.raises(BadAnswer) as caught:
+        answer(b"<html>log in", "text/html").json()
+    assert "log-in" in caught.value.hint
+    with pytest.raises(BadAnswer) as caught:
+        answer(b"{", "application/json").json()
+    assert caught.value.hint == ""
+
+
 @given(st.binary(max_size=100))
 def test_any_body_is_json_or_a_bad_answer(content: bytes):
     try:

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from agent.errors import AgentError
+from agent.errors import AgentError, BadAnswer
 from at.protocol.errors import CommandRejected, ParseError
 
 if TYPE_CHECKING:
@@ -126,7 +126,12 @@ async def look_at_services(session: Session) -> Checks:
         except AgentError as error:
             mended = f"`cellagent login --profile {shlex.quote(configuration.name)} {name}`"
             is_refused = type(error).exit_code == 5
-            yield Line(check, "fail", str(error), mended if is_refused else error.hint or again)
+            other = _hosts_of(configuration) if isinstance(error, BadAnswer) else again
+            yield Line(check, "fail", str(error), mended if is_refused else error.hint or other)
+
+
+def _hosts_of(configuration: Configuration) -> str:
+    return f"`cellagent config show hosts --profile {shlex.quote(configuration.name)}`"
 
 
 async def _host(configuration: Configuration, key: str, url: str) -> tuple[Line, float | None]:
@@ -136,7 +141,7 @@ async def _host(configuration: Configuration, key: str, url: str) -> tuple[Line,
     issuer = await _issuer(url, hosts.proxy)
     place = hosts.proxy.rpartition("@")[2].rpartition("/")[2]
     how = f"{url}, {issuer or 'no TLS'}" + (f", by the proxy {place}" if place else "")
-    mended = f"`cellagent config show hosts --profile {shlex.quote(configuration.name)}`"
+    mended = _hosts_of(configuration)
     try:
         async with asyncio.timeout(_HOST_S), transport.open("GET", f"{url}/") as answer:
             said = answer.headers.get("date", "")

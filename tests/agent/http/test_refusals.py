@@ -7,6 +7,7 @@ from http_calls import Read, client
 from agent.errors import AgentError, InvalidRequest, Unauthorized
 from agent.http.refusals import MAX_TEXT
 from agent.redact import hide
+from agent.retry import NO_RETRY
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,15 @@ async def test_a_credential_that_the_service_quotes_is_in_no_message_not_even_ha
             with pytest.raises(AgentError) as caught:
                 await client(lambda request, answer=answer: answer).send(Read())
             assert "quoted-test-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [302, 307, 511])
+async def test_a_network_that_asks_for_a_log_in_is_told_with_it(status: int) -> None:
+    page = httpx.Response(status, headers={"location": "http://portal.example/"})
+    with pytest.raises(AgentError) as caught:
+        await client(lambda _request: page).send(Read(), retries=NO_RETRY)
+    assert "log-in" in caught.value.hint
+    assert "cellagent config show hosts" in caught.value.hint
 
 
 async def test_clock_skew_is_named_when_a_credential_is_refused() -> None:

@@ -63,6 +63,21 @@ async def test_a_host_that_is_away_and_a_refused_secret_fail_with_the_way_out(
     assert found["api key"]["next"] == "cellagent login --profile lab api_key"
 
 
+@pytest.mark.parametrize("fault", ["redirect", "deep-json"])
+async def test_what_is_answered_in_the_service_s_place_is_no_reason_to_ask_the_doctor(
+    standin: StandIn, private_home: Path, fault: str
+) -> None:
+    write_profile(
+        "lab", {"hosts": {"device_cloud": standin.urls["device_cloud"]}}, {"api_key": "canary-0001"}
+    )
+    set_default_profile("lab")
+    await standin.control({"faults": [f"{fault}@/v1/account"]})
+    done = await cellagent("doctor", "--json", "--port", "virtual:")
+    found = {line["check"]: line for line in done.lines}
+    assert found["api key"]["state"] == "fail"
+    assert "cellagent config show hosts" in found["api key"]["next"]
+
+
 async def test_who_reads_along_is_named_and_whoever_is_trusted_passes(
     standin: StandIn, private_home: Path, tmp_path: Path
 ) -> None:
