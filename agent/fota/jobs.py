@@ -151,12 +151,18 @@ def read_execution(body: JSONValue) -> Execution:
         raise MalformedJob(f"the device cloud's job is a JSON {type(body).__name__}, not an object")
     job_id = body.get("jobId")
     if not isinstance(job_id, str) or not re.fullmatch(r"[A-Za-z0-9_.:-]{1,128}", job_id):
-        raise MalformedJob("the device cloud's job has no usable jobId")
+        raise MalformedJob(
+            "the device cloud's job has no usable jobId",
+            hint="is it the device cloud that answers there? `cellagent config show hosts`",
+        )
     status = body.get("status", JobStatus.QUEUED.value)
     try:
         state = JobStatus(status)
     except ValueError:
-        raise MalformedJob(f"job {job_id} is in an unknown state: {str(status)[:40]!r}") from None
+        raise MalformedJob(
+            f"job {job_id} is in an unknown state: {str(status)[:40]!r}",
+            hint="nothing is done for it: cancel it at the service, or install a newer cellagent",
+        ) from None
     document = body.get("jobDocument")
     return Execution(
         job_id=job_id,

@@ -131,6 +131,12 @@ def test_an_answer_without_an_id_is_no_job(body: Any) -> None:
         jobs.read_execution(body)
 
 
+def test_a_state_that_is_not_known_is_told_with_what_to_do() -> None:
+    with pytest.raises(MalformedJob, match="PAUSED") as caught:
+        jobs.read_execution({**BODY, "status": "PAUSED"})
+    assert "cancel it at the service" in caught.value.hint
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
