@@ -237,16 +237,15 @@ class Agent:
         """Replace configuration and client; stop, restart, reconfigure or add each kit."""
         old_client = self._client
         self._configuration, self._client = configuration, client
-        removed = [name for name in self.kits if name not in kits]
+        # All of them first: a port may go from one kit to another.
+        removed = [name for name, kit in self.kits.items() if kits.get(name) != kit.settings]
         await asyncio.gather(*(self._remove_kit(name) for name in removed))
         for name, kit in kits.items():
             profile = msgspec.structs.replace(configuration.profile, kit=kit)
-            if name in self.kits and self.kits[name].settings == kit:
-                await self.kits[name].reconfigure(profile, client)
-                continue
             if name in self.kits:
-                await self._remove_kit(name)
-            self._add_kit(name, profile)
+                await self.kits[name].reconfigure(profile, client)
+            else:
+                self._add_kit(name, profile)
         await self.delivery.start(self._sender(client))
         await old_client.close()
 

@@ -12,9 +12,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from running_agent import RunningAgent, agent_on, kit_keys, kit_to_crash, serve, write_profile
+from running_agent import (
+    RunningAgent,
+    agent_on,
+    concern_of,
+    kit_keys,
+    kit_to_crash,
+    serve,
+    write_profile,
+)
 
 from agent.config import paths
 from agent.daemon.control.client import AgentRefused, send_request
@@ -58,6 +67,11 @@ async def kits_of(agent: RunningAgent) -> list[str]:
     return [kit["name"] for kit in status["kits"]]
 
 
+def ids_of(status: dict[str, Any]) -> list[str | None]:
+    """Return the device ids of the kits left and right, as far as they are known."""
+    return [concern_of(status, kit, "link").get("device_id") for kit in ("left", "right")]
+
+
 @pytest.fixture
 async def cloud():
     found = await serve("cloud", "serve")
@@ -86,6 +100,22 @@ async def test_metrics_move_and_a_place_that_is_taken_changes_nothing(tmp_path: 
         assert not served(second)
         assert await kits_of(agent) == ["kit", "other"]
         assert await agent.stop() == 0
+
+
+async def test_two_kits_change_their_ports_and_neither_is_in_the_other_s_way(tmp_path: Path, cloud):
+    left, right = kit_keys(tmp_path, "left"), kit_keys(tmp_path, "right")
+    where = write_profile(tmp_path, cloud, {"left": left, "right": right})
+    async with (
+        kit_to_crash(tmp_path, name="left", imei="35265610900001"),
+        kit_to_crash(tmp_path, name="right", imei="35265610900002"),
+        agent_on(where) as agent,
+    ):
+        before = ids_of(await agent.until_status(lambda status: None not in ids_of(status)))
+        write_profile(tmp_path, cloud, {"left": right, "right": left})
+        assert (await agent.run("reload")).code == 0
+        await agent.until_status(lambda status: ids_of(status) == before[::-1])
+        await agent.stop()
+    assert [line for line in agent.log if "in use" in line] == []
 
 
 async def test_a_profile_that_names_no_kit_any_more_is_refused_with_a_way_out(
