@@ -199,8 +199,13 @@ class SqliteDatabase:
         return sqlite_time(when)
 
     def time_out(self, value: str) -> datetime:
-        """Return the aware time of a text."""
-        return datetime.fromisoformat(value)
+        """Return the aware time of a text. Raises DatabaseFailed: somebody may have edited it."""
+        try:
+            when = datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            reason = f"{str(value)[:40]!r} stands where a time belongs"
+            raise DatabaseFailed(reason, way_out=_way_out_of_damage(self._path)) from None
+        return when if when.tzinfo else when.replace(tzinfo=UTC)
 
     def try_lock(self, *names: str) -> Callable[[], int]:
         """Lock nothing: the whole file is ours."""
@@ -256,11 +261,14 @@ def _failures(path: Path | None) -> Iterator[None]:
 
 def _failed(error: sqlite3.Error, path: Path | None) -> DatabaseFailed:
     """Return the failure of the file at `path`; a rerun does not help one that is damaged."""
-    way_out = ""
-    if _code(error) in _DAMAGED and path is not None:
-        back = "keep a copy, and put its newest backup in its place"
-        way_out = f"{path} is damaged: {back}; {_NO_OTHER}"
+    way_out = _way_out_of_damage(path) if _code(error) in _DAMAGED else ""
     return DatabaseFailed(str(error), busy=_is_busy(error), way_out=way_out)
+
+
+def _way_out_of_damage(path: Path | None) -> str:
+    if path is None:
+        return ""
+    return f"{path} is damaged: keep a copy, and put its newest backup in its place; {_NO_OTHER}"
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

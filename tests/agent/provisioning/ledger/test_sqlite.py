@@ -10,6 +10,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -248,6 +249,20 @@ def test_a_damaged_ledger_is_to_be_put_back_and_neither_run_again_nor_begun_anew
         use()
     assert f"{path} is damaged: keep a copy" in (failed.value.hint or "")
     assert "the same command again" not in (failed.value.hint or "")
+
+
+def test_a_time_that_was_edited_by_hand_is_read_as_utc_or_named(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with closing(opened(str(path))) as ledger:
+        ledger.claim(run_of())
+        with sqlite3.connect(path) as editor:
+            editor.execute("UPDATE boards SET updated_at = '2026-03-31 06:00:00'")
+        assert boards_of(ledger)[0].updated_at == datetime(2026, 3, 31, 6, tzinfo=UTC)
+        with sqlite3.connect(path) as editor:
+            editor.execute("UPDATE boards SET updated_at = '31.03.2026 06:00'")
+        with pytest.raises(DatabaseFailed, match="stands where a time") as failed:
+            boards_of(ledger)
+    assert f"{path} is damaged: keep a copy" in (failed.value.hint or "")
 
 
 def test_a_ledger_that_cannot_be_written_is_not_to_be_begun_anew_elsewhere(
