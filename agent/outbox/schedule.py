@@ -328,7 +328,12 @@ class Schedule:
         for lane, record in self._lanes.items():
             held = next(iter(record.held.values()), None)
             count = len(record.held) - len(record.suspects())
-            if record.error is not None and (held is None or record.state is not LaneState.PROBING):
+            # Before the lane's own wait has ended, as the service asked for it, none is tried.
+            if record.error is not None and (
+                held is None
+                or record.state is not LaneState.PROBING
+                or record.not_before > held.not_before
+            ):
                 found[lane] = LaneTrouble(
                     record.error, record.since, record.tries, record.not_before, count
                 )

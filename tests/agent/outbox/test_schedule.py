@@ -250,6 +250,15 @@ def test_the_trouble_of_a_lane_says_since_when_how_often_and_when_it_is_tried_ag
     assert lane.schedule.trouble() == {}
 
 
+def test_a_wait_that_the_service_asks_for_is_the_trouble_of_a_lane_that_looks_for_a_fault():
+    lane = Lane(2)
+    lane.fail(FailureKind.REFUSED, REFUSAL, times=2)
+    asked = RateLimited("429", status=429, retry_after_s=600.0)
+    lane.fail(FailureKind.LATER, asked)
+    found = lane.schedule.trouble()[LANE]
+    assert (found.error, found.next_try) == (asked, lane.now + 600.0)
+
+
 def test_a_wait_that_the_service_asks_for_is_kept_whatever_comes_of_it():
     for kind in (FailureKind.FAULT, FailureKind.AWAY, FailureKind.LATER):
         lane = Lane(2)
