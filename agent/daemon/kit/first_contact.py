@@ -169,8 +169,8 @@ def _off(mode: object, turns_on_after_s: float | None) -> Finding:
     if turns_on_after_s is None:
         return Finding(f"{off}: it hears no network", "`cellagent modem on` turns it on")
     return Finding(
-        f"{off}, and was on before: unless its firmware turns it on, the agent does after "
-        f"{turns_on_after_s:g} s (kit.settle_s)",
+        f"{off}: unless its firmware turns it on, the agent does after {turns_on_after_s:g} s "
+        "(kit.keep_online, kit.settle_s)",
         None,
     )
 
