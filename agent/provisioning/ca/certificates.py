@@ -149,7 +149,8 @@ def store_host_key(key: ec.EllipticCurvePrivateKey, file: Path) -> None:
     try:
         if file.exists() and file.read_bytes() != pem:
             raise RefusedByRule(f"{file} holds another key: a key is never overwritten")
-        write_private(file, pem)
+        # A fixed name until it is whole: no kill leaves a second copy of a key that is at work.
+        write_private(file, pem, unfinished=file.with_suffix(".new"))
     except OSError as error:
         raise AgentError(f"the key file {file}: {error.strerror}") from error
 

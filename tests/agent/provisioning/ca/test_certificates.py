@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,6 +53,28 @@ def test_a_run_that_was_cut_off_goes_on_with_the_key_that_it_noted(tmp_path: Pat
     store_host_key(key, tmp_path / "board.pem")
     again = load_or_make_host_key(tmp_path, "../elsewhere/board.pem")  # a name, never a path
     assert private_pem(again) == private_pem(key)
+
+
+KILLED_WHILE_IT_STORES = """
+import os, signal, sys
+from pathlib import Path
+from agent.provisioning.ca.certificates import load_host_key, store_host_key
+file = Path(sys.argv[1])
+key = load_host_key(file)
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+store_host_key(key, file)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
+def test_a_kill_leaves_no_second_copy_of_a_key_behind_the_next_run(tmp_path: Path) -> None:
+    file = tmp_path / "keys" / "board.pem"
+    key = load_or_make_host_key(file.parent, "")
+    store_host_key(key, file)
+    ended = subprocess.run([sys.executable, "-c", KILLED_WHILE_IT_STORES, file], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    store_host_key(key, file)
+    assert [path.name for path in file.parent.iterdir()] == ["board.pem"]
 
 
 @pytest.mark.parametrize(
