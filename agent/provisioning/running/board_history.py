@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from agent.provisioning.boards.board import HeldCredential
 from agent.provisioning.ledger import BoardRecord, KeyRecord, Ledger, StepRecord
@@ -29,11 +30,10 @@ def settlement(
     A write at which a run was cut off was counted, and was perhaps not done. A key of an older
     ledger is in the tag under which the modem lists it.
     """
-    reason = "the run was cut off before: the modem lists nothing of it"
     return [
         *(
-            lambda ledger, note=note: ledger.never_done(note, reason)
-            for note in _not_done(known.steps, credentials)
+            partial(_settle, note=note, behind=_begun_behind(note, known.steps))
+            for note in _undone(known.steps, credentials)
         ),
         *(
             lambda ledger, key=key, tag=tag: ledger.adopt_key(key.uuid, key.id, tag)
@@ -42,10 +42,32 @@ def settlement(
     ]
 
 
-def _not_done(
-    notes: Sequence[StepRecord], credentials: Sequence[HeldCredential]
-) -> list[StepRecord]:
-    """Return the notes of writes that were begun and, by the modem's list, not done."""
+def _settle(ledger: Ledger, *, note: StepRecord, behind: str) -> None:
+    """Settle a write that the modem does not list: it was not done, or has been undone since."""
+    if behind:
+        ledger.refused(note.uuid, note.step, f"it was done: {behind} was begun there behind it")
+    else:
+        reason = "the run was cut off before: the modem lists nothing of it"
+        ledger.never_done(note, reason)
+
+
+def _begun_behind(note: StepRecord, notes: Sequence[StepRecord]) -> str:
+    """Return the write that was begun behind another, at its place, "" if none was.
+
+    The run that began it had settled the other: that was done.
+    """
+    writes = [step.value for step in WRITING_STEPS]
+    later = (
+        other.step
+        for other in notes
+        if other.id > note.id and other.state == BEGUN and other.step in writes
+        if _place(other) == _place(note)
+    )
+    return next(later, "")
+
+
+def _undone(notes: Sequence[StepRecord], credentials: Sequence[HeldCredential]) -> list[StepRecord]:
+    """Return the notes of writes that were begun and of which the modem lists nothing."""
     last = {note.step: note for note in notes if note.state != FAILED}
     writes = [step.value for step in WRITING_STEPS]
     return [
@@ -56,13 +78,20 @@ def _not_done(
     ]
 
 
+def _place(note: StepRecord) -> str:
+    """Return where a write is: TAG:TYPE."""
+    place = note.detail.partition(" ")[0]
+    is_key = note.step == ProvisioningStep.KEY.value
+    return f"{place}:{CredentialType.CLIENT_PRIVATE_KEY:d}" if is_key else place
+
+
 def _happened(note: StepRecord, credentials: Sequence[HeldCredential]) -> bool:
-    place, _, digest = note.detail.partition(" ")
+    place, digest = _place(note), note.detail.partition(" ")[2]
     listed = {f"{held.tag}:{held.type}": held.sha256.upper() for held in credentials}
     if note.step == ProvisioningStep.CLEAR.value:
         return place not in listed
     if note.step == ProvisioningStep.KEY.value:
-        return f"{place}:{CredentialType.CLIENT_PRIVATE_KEY:d}" in listed
+        return place in listed
     return listed.get(place) == digest
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from ledgers import UUID, ended, run_of
 
+from agent.provisioning.boards.board import HeldCredential
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.planning.goal import Goal
-from agent.provisioning.running.board_history import history_of
+from agent.provisioning.running.board_history import history_of, settlement
+from at.commands.credentials import CredentialType
 
 
 def test_a_key_begun_in_one_tag_is_no_leave_to_empty_another(tmp_path: Path) -> None:
@@ -41,4 +43,26 @@ def test_the_mode_before_a_run_that_was_cut_off_is_known_until_it_is_put_back(
     assert history_of(ledger.know(UUID, UUID)(), Goal(10)).mode_before == 1
     ledger.finish(UUID, "offline", "back to 1")
     assert history_of(ledger.know(UUID, UUID)(), Goal(10)).mode_before is None
+    ledger.close()
+
+
+def test_a_write_that_a_later_one_undid_counts_though_the_modem_lists_nothing_of_it(
+    tmp_path: Path,
+) -> None:
+    """Cut off at a key that was made, at its deletion that was done, at a key that was not."""
+    ledger = open_ledger(str(tmp_path / "ledger.sqlite"), "one")
+    key = HeldCredential(10, CredentialType.CLIENT_PRIVATE_KEY, "AB" * 32)
+    for step, detail, listed in (("key", "10", []), ("clear", "10:2", [key]), ("key", "10", [])):
+        known = ledger.claim(run_of())()
+        for change in settlement(known, listed):
+            change(ledger)
+        ledger.begin(UUID, step, detail, 1)
+        ledger.release(UUID)
+    known = ledger.claim(run_of())()
+    for change in settlement(known, []):
+        change(ledger)
+    record = ledger.board(UUID)
+    assert record is not None
+    assert record.writes == 2
+    assert not history_of(ledger.know(UUID, UUID)(), Goal(10)).key_begun
     ledger.close()
