@@ -1,6 +1,7 @@
 """Downloads the image of a job, proves it, and records the proof in the journal."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from agent.fota import verification
 from agent.fota.download.downloader import Downloader, DownloadRequest, TooSlow
@@ -14,20 +15,18 @@ from agent.fota.verification import Proof, TrustPolicy
 from agent.http.download_targets import SourceRefused, Target
 
 
+@dataclass(slots=True)
 class ImageFetcher:
     """Downloads and proves the image of a journal's open job."""
 
-    def __init__(
-        self, downloader: Downloader, journal: Journal, trust: TrustPolicy, observer: UpdateObserver
-    ) -> None:
-        self._downloader = downloader
-        self._journal = journal
-        self._trust = trust
-        self._observer = observer
+    downloader: Downloader
+    journal: Journal
+    trust: TrustPolicy
+    observer: UpdateObserver
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._downloader.close()
+        await self.downloader.close()
 
     async def fetch(
         self, job: Job, targets: tuple[Target, ...], *, check_offered: Callable[[], Awaitable[None]]
@@ -37,7 +36,7 @@ class ImageFetcher:
         `check_offered` is awaited after each tenth of a file; what it raises ends the download.
         Raises JobEnded, and DownloadInterrupted if the download host is out of reach.
         """
-        journal = self._journal
+        journal = self.journal
         try:
             proofs = [
                 await self._fetch_file(job, target, index, check_offered)
@@ -55,7 +54,7 @@ class ImageFetcher:
         except verification.NotProven as unproven:
             raise JobEnded(JobStatus.REJECTED, f"not installed: {unproven}") from unproven
         proof = min(proofs, key=lambda one: one.level)
-        self._observer.stage(proof.sentence())
+        self.observer.stage(proof.sentence())
         journal.advance(
             JobEvent.PROVE,
             sha256=tuple(one.sha256 for one in proofs),
@@ -68,12 +67,12 @@ class ImageFetcher:
     def left_to_kit(self, job: Job) -> Package:
         """Leave everything to the kit's own client, which found the image."""
         proof = f"{verification.CHECKED_BY_KIT}: its own client downloads the image"
-        self._journal.advance(JobEvent.PROVE, proof=proof)
-        return package_of(self._journal, job)
+        self.journal.advance(JobEvent.PROVE, proof=proof)
+        return package_of(self.journal, job)
 
     async def _stated_size(self, target: Target) -> int:
         """Return the size of a file whose job declares none. Raises WrongLength."""
-        size = await self._downloader.probe_size(target)
+        size = await self.downloader.probe_size(target)
         if size is None or not 0 < size <= MAX_IMAGE_BYTES:
             raise WrongLength(f"{target.host} states {size} as the size of the image")
         return size
@@ -81,17 +80,17 @@ class ImageFetcher:
     async def _fetch_file(
         self, job: Job, target: Target, index: int, check_offered: Callable[[], Awaitable[None]]
     ) -> Proof:
-        open_job = self._journal.job
+        open_job = self.journal.job
         etags = [*open_job.etags, "", ""][:2]
 
         def remember(etag: str) -> None:
             etags[index] = etag
-            self._journal.update(etags=tuple(etags))
+            self.journal.update(etags=tuple(etags))
 
-        path = self._journal.image_path(index)
-        needed = verification.required_level(job.kind, self._trust)
-        self._observer.stage(f"downloading {target.shown}")
-        fetched = await self._downloader.fetch(
+        path = self.journal.image_path(index)
+        needed = verification.required_level(job.kind, self.trust)
+        self.observer.stage(f"downloading {target.shown}")
+        fetched = await self.downloader.fetch(
             DownloadRequest(
                 target=target,
                 path=path,
@@ -100,13 +99,13 @@ class ImageFetcher:
                 etag=etags[index],
                 join_loosely=needed > verification.ProofLevel.SIZE_CHECKED,
                 on_etag=remember,
-                on_progress=lambda done, total: self._observer.progress("download", done, total),
+                on_progress=lambda done, total: self.observer.progress("download", done, total),
                 at_each_tenth=check_offered,
             )
         )
-        proof = verification.prove(path, job, fetched.sha256, self._trust)
-        verification.check_level(proof, job.kind, self._trust)
-        verification.check_downgrade(job, proof.version, open_job.running_before, self._trust)
+        proof = verification.prove(path, job, fetched.sha256, self.trust)
+        verification.check_level(proof, job.kind, self.trust)
+        verification.check_downgrade(job, proof.version, open_job.running_before, self.trust)
         return proof
 
 

@@ -1,5 +1,6 @@
 """Installs a proven image, reads back the running version, and confirms it."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import AgentError
@@ -32,34 +33,27 @@ class NotSeen(AgentError):
     kind = "fota-readback"
 
 
+@dataclass(slots=True)
 class Installation:
     """Installs the proven image of a journal's open job, and verifies that it runs."""
 
-    def __init__(
-        self,
-        installer: Installer,
-        journal: Journal,
-        clock: AsyncClock,
-        observer: UpdateObserver,
-        state: KitState,
-    ) -> None:
-        self._installer = installer
-        self._state = state
-        self._journal = journal
-        self._clock = clock
-        self._observer = observer
+    installer: Installer
+    journal: Journal
+    clock: AsyncClock
+    observer: UpdateObserver
+    state: KitState
 
     async def install(self, package: Package) -> None:
         """Put the image on the kit. Raises JobEnded."""
-        opened = self._journal.job
+        opened = self.journal.job
         if opened.install_starts >= MAX_INSTALL_STARTS:
             raise JobEnded(
                 JobStatus.FAILED, f"given up after {opened.install_starts} starts of the install"
             )
         starts = opened.install_starts + 1
         # An install that was cut off has changed the kit: what was found before that counts.
-        found = opened.found if opened.install_starts else await self._state.find()
-        opened = self._journal.advance(JobEvent.INSTALL, install_starts=starts, found=found)
+        found = opened.found if opened.install_starts else await self.state.find()
+        opened = self.journal.advance(JobEvent.INSTALL, install_starts=starts, found=found)
         for path, sha256 in zip(package.paths, opened.sha256, strict=False):
             # The proof was of these bytes, perhaps before a restart: they must still be the same.
             if not path.exists() or hash_of(path, path.stat().st_size).hex() != sha256:
@@ -67,22 +61,22 @@ class Installation:
         if not package.paths and not package.job.by_kit:
             # The older `modem_fetches` left it to the kit; its journal may be from then.
             raise JobEnded(JobStatus.FAILED, "not installed: the image is not on this host")
-        by = "the kit's own client" if package.job.by_kit else self._installer.name
-        self._observer.stage(f"installing {package.job.summary()} by {by}")
+        by = "the kit's own client" if package.job.by_kit else self.installer.name
+        self.observer.stage(f"installing {package.job.summary()} by {by}")
         try:
-            seen = await self._installer.install(package, self._observer.progress)
+            seen = await self.installer.install(package, self.observer.progress)
         except InstallFailed as failed:
             raise JobEnded(JobStatus.FAILED, f"not installed: {failed}") from failed
-        self._journal.advance(JobEvent.PLACE, read_back=seen)
+        self.journal.advance(JobEvent.PLACE, read_back=seen)
 
     async def running(self, kind: FirmwareType) -> RunningVersion | None:
         """Return what of this type runs: what is told now, else what the install read back."""
-        seen = self._journal.job.read_back
-        return await self._installer.running(kind) or (RunningVersion(seen) if seen else None)
+        seen = self.journal.job.read_back
+        return await self.installer.running(kind) or (RunningVersion(seen) if seen else None)
 
     async def finish(self, package: Package) -> str:
         """Finish an install that has begun; return which version runs. Raises JobEnded."""
-        opened = self._journal.job
+        opened = self.journal.job
         before = opened.running_before
         try:
             if opened.step is JobStep.INSTALLING:
@@ -90,8 +84,8 @@ class Installation:
                 if now is None or not runs(package, now, before):
                     await self.install(package)
             await self._await_version(package, before)
-            self._journal.advance(JobEvent.CONFIRM)
-            await self._installer.confirm(package)
+            self.journal.advance(JobEvent.CONFIRM)
+            await self.installer.confirm(package)
             return await self._await_version(package, before)
         except InstallFailed as failed:
             text = f"{package.version} ran, but could not be made to stay: {failed}"
@@ -99,16 +93,16 @@ class Installation:
 
     async def put_back(self) -> str:
         """Put back the state that the kit was found in; return how that ended, "" for nothing."""
-        found = self._journal.job.found
+        found = self.journal.job.found
         if found is None:
             return ""
-        self._observer.stage("putting the kit back into the state that it was found in")
-        return await self._state.put_back(found)
+        self.observer.stage("putting the kit back into the state that it was found in")
+        return await self.state.put_back(found)
 
     async def _await_version(self, package: Package, before: str) -> str:
-        self._observer.stage("waiting for the kit to say what it runs")
+        self.observer.stage("waiting for the kit to say what it runs")
         try:
-            return await read_back(self, package, before=before, clock=self._clock)
+            return await read_back(self, package, before=before, clock=self.clock)
         except NotSeen as failed:
             raise JobEnded(JobStatus.FAILED, str(failed)) from failed
 

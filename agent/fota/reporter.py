@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agent.errors import AgentError, EmptyAnswer, NotFound
@@ -36,49 +37,47 @@ class UpdateObserver:
         """Handle bytes that the kit printed on the port that the installer had open."""
 
 
+@dataclass(slots=True)
 class JobReporter:
     """Reports the open job of a journal; a result that the cloud did not get is sent again."""
 
-    def __init__(
-        self, cloud: JobSource, journal: Journal, clock: AsyncClock, observer: UpdateObserver
-    ) -> None:
-        self._cloud = cloud
-        self._journal = journal
-        self._clock = clock
-        self._observer = observer
+    cloud: JobSource
+    journal: Journal
+    clock: AsyncClock
+    observer: UpdateObserver
 
     async def report(self, status: jobs.JobStatus, detail: str) -> None:
         """Report a state of the open job. Raises NotFound, AgentError."""
-        opened = self._journal.job
+        opened = self.journal.job
         reported = jobs.TRANSITIONS[opened.reported, status]
-        await self._cloud.report(opened.job_id, reported, jobs.detail_text(detail))
-        self._journal.update(reported=reported)
+        await self.cloud.report(opened.job_id, reported, jobs.detail_text(detail))
+        self.journal.update(reported=reported)
 
     async def end(self, status: jobs.JobStatus, detail: str) -> JobResult:
         """Close the open job with its result, then report it. Raises AgentError."""
-        opened = self._journal.job
+        opened = self.journal.job
         result = JobResult(
             job_id=opened.job_id,
             status=jobs.TRANSITIONS[opened.reported, status],
             detail=jobs.detail_text(detail),
-            at=self._clock.now().isoformat(timespec="seconds"),
+            at=self.clock.now().isoformat(timespec="seconds"),
             proof=opened.proof,
         )
-        self._journal.close(result)
-        self._observer.stage(f"{result.status.value}: {result.detail}")
+        self.journal.close(result)
+        self.observer.stage(f"{result.status.value}: {result.detail}")
         await self.deliver()
-        return self._journal.result_of(result.job_id) or result
+        return self.journal.result_of(result.job_id) or result
 
     async def deliver(self) -> None:
         """Report the results that the cloud has not acknowledged. Raises AgentError."""
-        for result in self._journal.results:
+        for result in self.journal.results:
             if not result.delivered:
                 await self._report_result(result)
-                self._journal.delivered(result.job_id)
+                self.journal.delivered(result.job_id)
 
     async def report_again(self, job_id: str) -> JobResult | None:
         """Report the known result of a job that is offered again; the job is not repeated."""
-        result = self._journal.result_of(job_id)
+        result = self.journal.result_of(job_id)
         if result is None or result.status is jobs.JobStatus.CANCELLED:
             return None
         await self._report_result(result)
@@ -86,18 +85,18 @@ class JobReporter:
 
     def close_withdrawn(self) -> JobResult | None:
         """Close the open job that the cloud took back; None where there is none."""
-        opened = self._journal.open_job
+        opened = self.journal.open_job
         if opened is None:
             return None
         result = JobResult(
             job_id=opened.job_id,
             status=jobs.JobStatus.CANCELLED,
             detail="the service took it back; nothing was installed",
-            at=self._clock.now().isoformat(timespec="seconds"),
+            at=self.clock.now().isoformat(timespec="seconds"),
             delivered=True,
         )
-        self._journal.close(result)
-        self._observer.stage(f"CANCELLED: {result.detail}")
+        self.journal.close(result)
+        self.observer.stage(f"CANCELLED: {result.detail}")
         return result
 
     async def check_offered(self) -> None:
@@ -105,9 +104,9 @@ class JobReporter:
 
         A failure proves nothing: it may be a proxy's, or another server's in the cloud's place.
         """
-        opened = self._journal.open_job
+        opened = self.journal.open_job
         try:
-            offered = await self._cloud.current()
+            offered = await self.cloud.current()
         except AgentError:
             return
         if offered is None or opened is None or offered.job_id != opened.job_id:
@@ -119,4 +118,4 @@ class JobReporter:
         # It was deleted or cancelled meanwhile. A refusal without a body may be a proxy's as well:
         # then the job is still offered, and its result is reported again.
         with contextlib.suppress(NotFound, EmptyAnswer):
-            await self._cloud.report(result.job_id, result.status, result.detail)
+            await self.cloud.report(result.job_id, result.status, result.detail)

@@ -38,27 +38,21 @@ class UpdatePlan:
     """What the image must prove: size-checked, intact or verified."""
 
 
+@dataclass(slots=True)
 class Planner:
     """Decides about a job: nothing is changed, reported or downloaded.
 
     `verdict` returns that on the modem's firmware, read when it is first needed.
     """
 
-    def __init__(
-        self,
-        hosts: AllowedHosts,
-        trust: verification.TrustPolicy,
-        installer: Installer,
-        verdict: Callable[[], Awaitable[FirmwareVerdict]],
-    ) -> None:
-        self._hosts = hosts
-        self.trust = trust
-        self.installer = installer
-        self._verdict = verdict
+    hosts: AllowedHosts
+    trust: verification.TrustPolicy
+    installer: Installer
+    verdict: Callable[[], Awaitable[FirmwareVerdict]]
 
     async def plan(self, offered: jobs.Execution) -> UpdatePlan:
         """Return the plan of a job. Raises RefusedByRule for the firmware gate, at.AtError."""
-        verdict = await self._verdict()
+        verdict = await self.verdict()
         try:
             job = read_offered(offered.job_id, offered.document)
         except jobs.MalformedJob as bad:
@@ -98,8 +92,8 @@ class Planner:
     def _targets(self, job: jobs.Job) -> tuple[Target, ...]:
         """Return where the files of a job are. Raises SourceRefused."""
         if not job.host:
-            return tuple(checked_target(url, self._hosts) for url in job.paths)
-        return tuple(job_target(job.host, path, self._hosts) for path in job.paths)
+            return tuple(checked_target(url, self.hosts) for url in job.paths)
+        return tuple(job_target(job.host, path, self.hosts) for path in job.paths)
 
     async def _kit_refusal(self, job: jobs.Job, verdict: FirmwareVerdict) -> str:
         if job.kind not in jobs.MODEM_TYPES or not verdict.older:

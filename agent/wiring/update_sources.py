@@ -1,6 +1,7 @@
 """Where updates come from: the device cloud's jobs, the observability service's releases."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from agent.call import Scheme
@@ -79,109 +80,84 @@ class DeviceJobs:
         (await self.verdict()).require()
 
 
+@dataclass(slots=True)
 class Releases:
     """The releases of one component of a kit, each as a job of our own.
 
     `component` is asked once: nothing that it tells changes until the job is installed.
     """
 
-    def __init__(
-        self,
-        client: HttpClient,
-        kind: FirmwareType,
-        component: Callable[[], Awaitable[Component]],
-        journal: Journal,
-        *,
-        again: bool,
-    ) -> None:
-        self.kind = kind
-        self._client = client
-        self._ask = component
-        self._component: Component | None = None
-        self._journal = journal
-        self._again = again
+    client: HttpClient
+    kind: FirmwareType
+    component: Callable[[], Awaitable[Component]]
+    journal: Journal
+    again: bool
+    _asked: Component | None = field(default=None, init=False)
 
     async def current(self) -> Execution | None:
         """Return the release that the kit is to run, None where it does.
 
         Raises as HttpClient.send, ConfigError, BadAnswer, ReleaseNotKept.
         """
-        asks = self._component = self._component or await self._ask()
+        asks = self._asked = self._asked or await self.component()
         of_modem = self.kind is FirmwareType.MODEM
         call = (FetchLatestModemRelease if of_modem else FetchLatestRelease)(
             asks.device_serial, asks.hardware_version, asks.software_type, asks.running
         )
-        release = await self._client.send(call)
+        release = await self.client.send(call)
         if release is None:
             return None
-        results = self._journal.results
-        return offered_release(release.raw, asks, results, datetime.now(UTC), again=self._again)
+        results = self.journal.results
+        return offered_release(release.raw, asks, results, datetime.now(UTC), again=self.again)
 
 
+@dataclass(slots=True)
 class KitUpdates:
     """What a kit's own cloud client finds for one component, each as a job of our own."""
 
-    def __init__(
-        self,
-        client: CloudClient,
-        kind: FirmwareType,
-        device_id: str,
-        installer: TellsVersion,
-        journal: Journal,
-        *,
-        again: bool,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self.kind = kind
-        self._now = now
-        self._client = client
-        self._device_id = device_id
-        self._installer = installer
-        self._journal = journal
-        self._again = again
+    client: CloudClient
+    kind: FirmwareType
+    device_id: str
+    installer: TellsVersion
+    journal: Journal
+    again: bool
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def current(self) -> Execution | None:
         """Return the update that the kit has found, None for none; one in work is not asked for.
 
         Raises ResourceUnavailable, DeadlineExceeded, ConfigError, ReleaseNotKept, at.AtError.
         """
-        opened = self._journal.open_job
+        opened = self.journal.open_job
         if opened is not None and _is_of(opened, self):
             return Execution(opened.job_id, opened.device_id, opened.reported, opened.document)
-        if not await self._client.has_update(self.kind):
+        if not await self.client.has_update(self.kind):
             return None
-        running = await self._installer.running(self.kind)
+        running = await self.installer.running(self.kind)
         return offered_by_kit(
             self.kind,
-            self._device_id,
+            self.device_id,
             running.version if running else "",
-            self._journal.results,
-            self._now(),
-            again=self._again,
+            self.journal.results,
+            self.now(),
+            again=self.again,
         )
 
 
 Source = DeviceJobs | Releases | KitUpdates
 
 
+@dataclass(slots=True)
 class UpdateSources:
     """All sources of a kit's updates as one: the first that offers something.
 
     That of the job in work goes first: another's offer would take its place.
     """
 
-    def __init__(
-        self,
-        jobs: DeviceJobs,
-        others: Sequence[Releases | KitUpdates],
-        journal: Journal,
-        *,
-        asks_jobs: bool,
-    ) -> None:
-        self._jobs = jobs
-        self._others = others
-        self._journal = journal
-        self._asks_jobs = asks_jobs
+    jobs: DeviceJobs
+    others: Sequence[Releases | KitUpdates]
+    journal: Journal
+    asks_jobs: bool
 
     async def current(self) -> Execution | None:
         """Return what is offered, None for nothing. Raises as its sources do."""
@@ -193,7 +169,7 @@ class UpdateSources:
                 not_kept = not_kept or left
             except EmptyAnswer as nothing:
                 # "No job", unless one is open: a proxy's answer would withdraw that.
-                if nothing.status != 404 or self._journal.open_job is not None:
+                if nothing.status != 404 or self.journal.open_job is not None:
                     raise
             else:
                 if offered is not None:
@@ -205,11 +181,11 @@ class UpdateSources:
     async def report(self, job_id: str, status: JobStatus, detail: str) -> None:
         """Report a job's state; of the others the service sees it in what the kit sends."""
         if not is_release(job_id) and not is_by_kit(job_id):
-            await self._jobs.report(job_id, status, detail)
+            await self.jobs.report(job_id, status, detail)
 
     def _in_order(self) -> Iterator[Source]:
-        sources: list[Source] = [*self._others, *([self._jobs] if self._asks_jobs else ())]
-        opened = self._journal.open_job
+        sources: list[Source] = [*self.others, *([self.jobs] if self.asks_jobs else ())]
+        opened = self.journal.open_job
         if opened is not None:
             sources.sort(key=lambda source: not _is_of(opened, source))
         yield from sources
