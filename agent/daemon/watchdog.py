@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 LIMIT_S = 20.0
 """A longer turn of the event loop is a stall: long work is done in threads.
@@ -47,20 +48,16 @@ def watchdog_s() -> float | None:
     return int(timeout_us) / 1_000_000 or None
 
 
+@dataclass
 class StallDetector:
     """Calls `report` in a thread of its own, once a stall, with words for a person."""
 
-    def __init__(
-        self,
-        report: Callable[[str], None],
-        *,
-        limit_s: float = LIMIT_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._report = report
-        self._limit_s = limit_s
-        self._clock = clock
-        self._alive_at = clock()
+    report: Callable[[str], None]
+    limit_s: float = LIMIT_S
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._alive_at = self.clock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="stall-detector", daemon=True)
 
@@ -78,21 +75,21 @@ class StallDetector:
         self._thread.join()
 
     def _beat(self) -> None:
-        self._alive_at = self._clock()
-        self._timer = self._loop.call_later(self._limit_s / 4, self._beat)
+        self._alive_at = self.clock()
+        self._timer = self._loop.call_later(self.limit_s / 4, self._beat)
 
     def _watch(self) -> None:
-        reported, checked_at = False, self._clock()
-        while not self._stopped.wait(self._limit_s / 4):
-            before, checked_at = checked_at, self._clock()
+        reported, checked_at = False, self.clock()
+        while not self._stopped.wait(self.limit_s / 4):
+            before, checked_at = checked_at, self.clock()
             stalled_s = checked_at - self._alive_at
-            if stalled_s <= self._limit_s:
+            if stalled_s <= self.limit_s:
                 reported = False
             # Where this thread was late, too, it was the host that stopped the whole process.
-            elif not reported and checked_at - before <= self._limit_s:
+            elif not reported and checked_at - before <= self.limit_s:
                 reported = True
                 where = self._where()
-                self._report(f"the agent stands still for {stalled_s:.0f} s at {where}")
+                self.report(f"the agent stands still for {stalled_s:.0f} s at {where}")
 
     def _where(self) -> str:
         """Return the innermost line of this program that the loop's thread executes."""

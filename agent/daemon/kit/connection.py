@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 
 import msgspec
 
@@ -38,69 +39,61 @@ CHECK_S = 60.0
 _RESET_LOOP = "RESET LOOP"
 
 
+@dataclass
 class KitConnection:
-    """The modem of one kit, each time that it is opened until it is lost."""
+    """The modem of one kit, each time that it is opened until it is lost.
 
-    def __init__(
-        self,
-        link: KitLink,
-        console: KitConsole,
-        positions: KitPositions,
-        updates: KitUpdates,
-        identity: KitIdentity,
-        store: KitStore,
-        profile: Callable[[], Profile],
-        keyring: Callable[[], Keyring],
-    ) -> None:
-        """`profile` and `keyring` return those that are in effect."""
+    `profile` and `keyring` return those that are in effect.
+    """
+
+    link: KitLink
+    console: KitConsole
+    positions: KitPositions
+    updates: KitUpdates
+    identity: KitIdentity
+    store: KitStore
+    profile: Callable[[], Profile]
+    keyring: Callable[[], Keyring]
+
+    def __post_init__(self) -> None:
         self.contact: first_contact.Contact | None = None
-        self._link = link
-        self._console = console
-        self._positions = positions
-        self._updates = updates
-        self._identity = identity
-        self._store = store
-        self._profile = profile
-        self._keyring = keyring
-        self._credentials = KitCredentials(store)
+        self._credentials = KitCredentials(self.store)
         self._findings = first_contact.FindingTracker()
         self._restarts = RestartCounter()
         self._readings = KitReadings()
-        self._keeper = OnlineKeeper(was_on=store.record.online)
-        self._provisioning = KitProvisioning(link, self._on_provisioned)
+        self._keeper = OnlineKeeper(was_on=self.store.record.online)
+        self._provisioning = KitProvisioning(self.link, self._on_provisioned)
         self._asked_off = False
         """Whether somebody turned the modem off through the agent since it was last looked at."""
         self._look_again = asyncio.Event()
-        link.on_mode_asked = self._on_mode_asked
-        link.on_given_back = self._on_given_back
-        console.on_open = self._on_console_open
+        self.link.on_mode_asked = self._on_mode_asked
+        self.link.on_given_back = self._on_given_back
+        self.console.on_open = self._on_console_open
         self.show_id()
 
     @property
     def _settings(self) -> KitSettings:
-        return self._profile().kit
+        return self.profile().kit
 
     async def serve(self, modem: Modem) -> None:
         """Look after one connection until it is lost; the modem is available once contacted."""
         modem.on_restart = self.restarted
         self._credentials.expect_loss()
         usb = await asyncio.to_thread(usb_kit_at, self._settings.port)
-        self._identity.set_usb(usb, time.monotonic())
+        self.identity.set_usb(usb, time.monotonic())
         self.show_id()
         with modem.lines() as lines:
             works = [self._contact_and_check(modem)]
             if self._settings.console_port != "none":
-                link = self._link
-                works.append(
-                    self._console.read_at_port(lines, link.at_port, lambda: link.is_leased)
-                )
+                link = self.link
+                works.append(self.console.read_at_port(lines, link.at_port, lambda: link.is_leased))
             try:
                 await first_of(*works)
             finally:
                 # It may restart where it is; nothing can be done about its findings there.
                 self._keeper.restarted(time.monotonic(), is_boot=False)
                 self._show_no_reading()
-                with self._link.concern.changing() as status:
+                with self.link.concern.changing() as status:
                     status.findings = None
 
     async def _contact_and_check(self, modem: Modem) -> None:
@@ -108,7 +101,7 @@ class KitConnection:
         with modem.notices("+CEREG", "%MDMEV") as notices:
             await self._check(modem)
             await first_contact.enable_registration_notices(modem)
-            self._link.ready(modem)
+            self.link.ready(modem)
             self._try_again()
 
             async def receive_notices() -> None:
@@ -138,13 +131,13 @@ class KitConnection:
 
     def _forget(self) -> None:
         """Forget what was known of the kit that was here before this one."""
-        self._link.concern.log(
-            logging.INFO, f"another kit than before is here: {self._identity.device_id}"
+        self.link.concern.log(
+            logging.INFO, f"another kit than before is here: {self.identity.device_id}"
         )
         self._keeper = OnlineKeeper(was_on=False)
         self._readings.forget()
-        self._positions.forget()
-        with self._link.concern.changing() as status:
+        self.positions.forget()
+        with self.link.concern.changing() as status:
             status.history = []
 
     async def _read(self, modem: Modem) -> None:
@@ -152,15 +145,15 @@ class KitConnection:
         mode = None if self.contact is None else self.contact.value("functional_mode")
         if mode not in LTE_MODES:
             self._show_no_reading()
-        elif self._link.is_free and self._readings.is_due():
+        elif self.link.is_free and self._readings.is_due():
             cell = await self._readings.read(modem)
-            with self._link.concern.changing() as status:
+            with self.link.concern.changing() as status:
                 status.cell, status.history = cell, self._readings.history
                 status.reading = status.history[-1]
 
     def _show_no_reading(self) -> None:
         """Show none: the last one, which the history keeps, says nothing of now."""
-        with self._link.concern.changing() as status:
+        with self.link.concern.changing() as status:
             status.cell = status.reading = None
 
     def _next_check_s(self) -> float:
@@ -176,18 +169,18 @@ class KitConnection:
             keeper.protects_itself = False
         if policy == "never" or mode is None:
             return
-        if self._link.expects_restart:  # the update puts it back itself
+        if self.link.expects_restart:  # the update puts it back itself
             keeper.restarted(now, is_boot=False)
         else:
             keeper.seen(now, is_on=mode in LTE_MODES, policy=policy, asked_off=self._asked_off)
         if keeper.is_turn_due(now, self._settings.settle_s):
-            self._link.concern.log(
+            self.link.concern.log(
                 logging.INFO, f"the modem is off: turned on (kit.keep_online = {policy})"
             )
             with suppress(CommandRejected):  # it is told as off, and why
                 await modem.send(SetFunctionalMode(FunctionalMode.NORMAL))
             self._look_again.set()
-        self._store.update(online=keeper.is_to_be_on)
+        self.store.update(online=keeper.is_to_be_on)
 
     async def _check(self, modem: Modem) -> None:
         """Read everything about the kit, log what it lacks and show all in the status."""
@@ -196,35 +189,35 @@ class KitConnection:
         contact = self.contact = await first_contact.read_contact(
             modem, self._settings.device_id, before
         )
-        if self._identity.update(contact):
+        if self.identity.update(contact):
             self._forget()
         self.show_id()
         if contact.verdict.allowed:
-            tag = self._profile().provisioning.security_tag
+            tag = self.profile().provisioning.security_tag
             await self._credentials.check(modem, tag)
         await self._keep_online(modem, contact)
         settle_s = self._settings.settle_s if self._settings.keep_online != "never" else None
         if was_asked_off:  # else it may have been read before it was turned off
             self._asked_off = False
         missing = (
-            *self._identity.findings(),
-            *self._updates.findings(is_back=contact.is_registered),
+            *self.identity.findings(),
+            *self.updates.findings(is_back=contact.is_registered),
             *self._keeper.findings(time.monotonic()),
             *self._credentials.findings,
             *self._provisioning.findings,
             *first_contact.findings(
-                contact, self._keyring(), settle_s if self._keeper.is_to_be_turned_on else None
+                contact, self.keyring(), settle_s if self._keeper.is_to_be_turned_on else None
             ),
         )
         if before is not None and contact.is_registered and not before.is_registered:
-            for concern in (self._positions.concern, self._updates.concern):
+            for concern in (self.positions.concern, self.updates.concern):
                 concern.wake.set()  # what failed without the network does not wait for its turn
         self._tell(missing)
         self._show(modem, contact)
 
     def _tell(self, missing: Iterable[Finding]) -> None:
         """Log what the kit lacks now, each once, and what is settled."""
-        log, pasteable = self._link.concern.log, self._link.concern.pasteable
+        log, pasteable = self.link.concern.log, self.link.concern.pasteable
         found = [
             msgspec.structs.replace(each, hint=each.hint and pasteable(each.hint))
             for each in missing
@@ -236,10 +229,10 @@ class KitConnection:
             log(logging.INFO, f"settled: {finding.what}")
 
     def _show(self, modem: Modem, contact: first_contact.Contact) -> None:
-        with self._link.concern.changing() as status:
+        with self.link.concern.changing() as status:
             if (registration := contact.number("registration")) != status.registration:
                 words = REGISTRATION.get(-1 if registration is None else registration, "not heard")
-                self._link.on_registration(words)
+                self.link.on_registration(words)
             status.dialect = modem.dialect.value
             status.terminator = modem.terminator.value
             status.baud = self._settings.baud
@@ -257,7 +250,7 @@ class KitConnection:
     def _likely(self, cause: Cause | None) -> LikelyCause | None:
         if cause is None:
             return None
-        step = self._link.concern.pasteable(cause.next)
+        step = self.link.concern.pasteable(cause.next)
         return LikelyCause(**cause.to_json() | {"next": step})
 
     def _on_provisioned(self) -> None:
@@ -275,36 +268,36 @@ class KitConnection:
         self._try_again()
 
     def _try_again(self) -> None:
-        self._updates.try_again()
-        self._positions.try_again()
+        self.updates.try_again()
+        self.positions.try_again()
 
     def restarted(self, line: str) -> None:
         """Count a restart that the kit announces on one of its ports; publish it if unexpected."""
         if not self._restarts.is_new(line, time.monotonic()):
             return
         self._credentials.expect_loss()
-        self._keeper.restarted(time.monotonic(), is_boot=not self._link.expects_restart)
+        self._keeper.restarted(time.monotonic(), is_boot=not self.link.expects_restart)
         self._look_again.set()
-        with self._link.concern.changing() as status:
+        with self.link.concern.changing() as status:
             status.restarts = self._restarts.count
         # A kit that is plugged in starts, too; one that is updated restarts as part of it.
-        if self._link.modem is not None and not self._link.expects_restart:
-            busy_with = self._link.concern.status.busy_with
+        if self.link.modem is not None and not self.link.expects_restart:
+            busy_with = self.link.concern.status.busy_with
             during = f" ({busy_with})" if busy_with else ""
-            self._link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
+            self.link.concern.publish(AgentEventKind.MODEM_RESET, f"the kit said {line!r}{during}")
 
     def _on_console_open(self) -> None:
-        if self._link.modem is None:  # else the kit that prints there is known
-            self._identity.doubt(time.monotonic())
+        if self.link.modem is None:  # else the kit that prints there is known
+            self.identity.doubt(time.monotonic())
             self.show_id()
 
     def end_old_doubt(self) -> None:
         """Take a kit whose modem does not answer for the one that was there before, in time."""
-        if self._identity.end_old_doubt(time.monotonic()):
+        if self.identity.end_old_doubt(time.monotonic()):
             self.show_id()
 
     def show_id(self) -> None:
         """Show the id of the kit in the status."""
-        with self._link.concern.changing() as status:
-            status.device_id = self._identity.device_id or None
-            status.device_id_from = self._identity.origin
+        with self.link.concern.changing() as status:
+            status.device_id = self.identity.device_id or None
+            status.device_id_from = self.identity.origin

@@ -9,7 +9,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import agent
@@ -31,35 +31,29 @@ _LONGEST_DETAIL = 500  # characters
 _MOST_PENDING = 1000  # events that wait in memory for room on the disk
 
 
+@dataclass
 class KitEvents:
-    """The concern `events` of one kit."""
+    """The concern `events` of one kit.
 
-    def __init__(
-        self,
-        concern: Concern[EventsStatus],
-        outbox: Outbox,
-        names: IdentityTracker,
-        wake: Callable[[], None],
-        link_up_s: Callable[[], float],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`names` is the identity of the kit as far as it is known; `wake` starts the delivery.
+    `names` is the identity of the kit as far as it is known; `wake` starts the delivery.
 
-        `link_up_s` returns for how many seconds the kit's link was up so far.
-        """
-        self.concern = concern
-        self._outbox = outbox
-        self._names = names
-        self._wake = wake
-        self._link_up_s = link_up_s
-        self._clock = clock
+    `link_up_s` returns for how many seconds the kit's link was up so far.
+    """
+
+    concern: Concern[EventsStatus]
+    outbox: Outbox
+    names: IdentityTracker
+    wake: Callable[[], None]
+    link_up_s: Callable[[], float]
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._is_on = True
         self._max_age_s = float("inf")
         self._pending: deque[tuple[AgentEventKind | None, NewItem]] = deque()
         self._storing = asyncio.Lock()
         self._added = asyncio.Event()
-        self._began = self._counted_from = clock()
+        self._began = self._counted_from = self.clock()
         self._up_before_s = 0.0
         self._counts: Counter[str] = Counter()
 
@@ -68,7 +62,7 @@ class KitEvents:
         # The outbox remembers keys for that long: a repeated older event would be stored twice.
         too_old = (datetime.now(UTC) - event.at).total_seconds() >= self._max_age_s
         if self._is_on and not too_old:
-            self._add_item(event.kind, event_item(event, self._names, self.concern.kit))
+            self._add_item(event.kind, event_item(event, self.names, self.concern.kit))
 
     def keep_at_once(self, event: AgentEvent) -> None:
         """Put an event into the outbox from another thread, while the event loop is stalled.
@@ -76,7 +70,7 @@ class KitEvents:
         Raises AgentError.
         """
         if self._is_on:
-            self._outbox.put([event_item(event, self._names, self.concern.kit)])
+            self.outbox.put([event_item(event, self.names, self.concern.kit)])
             self._counts[event.kind.counter] += 1
 
     async def run(self, profile: Callable[[], Profile], keyring: Keyring) -> None:
@@ -122,10 +116,10 @@ class KitEvents:
         async with self._storing:
             while self._pending:
                 kind, item = self._pending[0]
-                receipt = await self._outbox.aput([item])
+                receipt = await self.outbox.aput([item])
                 self._pending.popleft()
                 if receipt.ids:  # else it was there already, from before a restart of the agent
-                    self._wake()
+                    self.wake()
                     self._count(kind)
 
     def _count(self, kind: AgentEventKind | None) -> None:
@@ -138,14 +132,14 @@ class KitEvents:
         if not interval_s:
             await asyncio.Event().wait()
         while True:
-            left_s = self._counted_from + interval_s - self._clock()
+            left_s = self._counted_from + interval_s - self.clock()
             await asyncio.sleep(max(0.0, left_s))
-            item = heartbeat_item(self._metrics(), self._names, self.concern.kit, datetime.now(UTC))
+            item = heartbeat_item(self._metrics(), self.names, self.concern.kit, datetime.now(UTC))
             self._add_item(None, item)
 
     def _metrics(self) -> dict[str, float]:
         """Return what was counted since the last heartbeat, and begin anew."""
-        now, up_s, counts = self._clock(), self._link_up_s(), self._counts
+        now, up_s, counts = self.clock(), self.link_up_s(), self._counts
         metrics = {
             "interval_s": round(now - self._counted_from, 3),
             "agent_uptime_s": round(now - self._began, 3),
