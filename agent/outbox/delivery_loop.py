@@ -5,6 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import AgentError
@@ -28,29 +29,24 @@ class Sender(Protocol):
         """Return once the service has accepted all of them. Raises AgentError."""
 
 
+@dataclass
 class Delivery:
-    """Delivers what the outbox holds. `clock`, `wait` and `jitter` are replaced by tests."""
+    """Delivers what the outbox holds. `clock`, `wait` and `jitter` are replaced by tests.
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        sender: Sender,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        wait: WaitForEvent = wait_for_event,
-        jitter: Callable[[], float] = random.random,
-        on_ended: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`on_ended` is called after each request, when `schedule` knows how it went."""
+    `on_ended` is called after each request, when `schedule` knows how it went.
+    """
+
+    outbox: Outbox
+    sender: Sender
+    clock: Callable[[], float] = time.monotonic
+    wait: WaitForEvent = wait_for_event
+    jitter: Callable[[], float] = random.random
+    on_ended: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
         self.schedule = Schedule()
         self.delivered = 0
         """Items that the service has accepted."""
-        self._outbox = outbox
-        self._sender = sender
-        self._clock = clock
-        self._wait = wait
-        self._jitter = jitter
-        self._on_ended = on_ended
         self._changed = asyncio.Event()
         self._handoff_failed = False  # what other processes handed off could not be taken over
         self._running: dict[asyncio.Task[None], Lane] = {}
@@ -75,18 +71,18 @@ class Delivery:
 
     async def flush(self, *, patience_s: float = 0.0) -> int:
         """Deliver what may be sent now, or within `patience_s` seconds; return how many items."""
-        await self._deliver_until(self._clock() + patience_s)
+        await self._deliver_until(self.clock() + patience_s)
         return self.delivered
 
     async def _deliver_until(self, deadline: float | None) -> None:
         try:
             while True:
                 due = self.schedule.next_time(await self._start_ready())
-                seconds = IDLE_S if due is None else due - self._clock()
-                is_late = due is None or due > max(deadline or 0.0, self._clock())
+                seconds = IDLE_S if due is None else due - self.clock()
+                is_late = due is None or due > max(deadline or 0.0, self.clock())
                 if deadline is not None and is_late and not self._running:
                     return
-                await self._wait(self._changed, min(max(seconds, 0.0), IDLE_S))
+                await self.wait(self._changed, min(max(seconds, 0.0), IDLE_S))
         finally:
             await self._stop()
 
@@ -94,7 +90,7 @@ class Delivery:
         """Start a request for each lane that is ready; return all lanes."""
         self._changed.clear()
         try:
-            await asyncio.to_thread(collect, self._outbox)
+            await asyncio.to_thread(collect, self.outbox)
         except AgentError as error:
             if not self._handoff_failed:
                 _log.warning("what others left stays where it is: %s", error)
@@ -102,8 +98,8 @@ class Delivery:
         else:
             self._handoff_failed = False
         held = self.schedule.held()
-        lanes = await self._outbox.atransact(lambda store: store.lanes(held))
-        for lane in self.schedule.ready(lanes, self._clock()):
+        lanes = await self.outbox.atransact(lambda store: store.lanes(held))
+        for lane in self.schedule.ready(lanes, self.clock()):
             self.schedule.started(lane)
             sent = self._deliver(lane, fresh=lanes[lane])
             task = asyncio.create_task(sent, name=f"deliver {lane[1]} {lane[0]}")
@@ -118,7 +114,7 @@ class Delivery:
             # The outbox itself failed: the lane waits, the others go on.
             _log.error("%s of %s: %s", lane[1], lane[0] or "-", error)
             self._back_off(lane, FailureKind.LATER, error)
-        self._on_ended()
+        self.on_ended()
         self._changed.set()
 
     def _back_off(
@@ -129,31 +125,31 @@ class Delivery:
             kind,
             error,
             messages=[item.message for item in items],
-            now=self._clock(),
-            jitter=self._jitter(),
+            now=self.clock(),
+            jitter=self.jitter(),
         )
 
     async def _stop(self) -> None:
         await cancel_and_wait(*self._running)
         # Not awaited: this may be a cancellation, and the work is done all the same.
-        self._outbox.submit(lambda store: store.release_all())
+        self.outbox.submit(lambda store: store.release_all())
 
     async def _deliver(self, lane: Lane, *, fresh: bool) -> None:
-        selection = self.schedule.select(lane, fresh=fresh, now=self._clock())
-        items = await self._outbox.atransact(lambda store: store.next_batch(*lane, selection))
+        selection = self.schedule.select(lane, fresh=fresh, now=self.clock())
+        items = await self.outbox.atransact(lambda store: store.next_batch(*lane, selection))
         if not items:
             self.schedule.gone(lane, selection)
             return
         ids = [item.id for item in items]
         try:
-            await self._sender.send(items)
+            await self.sender.send(items)
         except Exception as error:  # noqa: BLE001 - a defect of ours may be one item's, too
             await self._failed(lane, items, error)
         except BaseException:
-            self._outbox.submit(lambda store: store.release(ids))
+            self.outbox.submit(lambda store: store.release(ids))
             raise
         else:
-            await self._outbox.atransact(lambda store: store.remove_delivered(ids))
+            await self.outbox.atransact(lambda store: store.remove_delivered(ids))
             self.delivered += len(ids)
             self.schedule.delivered(lane, [item.message for item in items])
 
@@ -163,10 +159,10 @@ class Delivery:
         _log.warning("%s of %s: %s (%s)", lane[1], lane[0] or "-", error, kind.value)
         message, ids = items[0].message, [item.id for item in items]
         if kind is not FailureKind.REFUSED or items[-1].message != message:
-            await self._outbox.atransact(lambda store: store.release(ids))
+            await self.outbox.atransact(lambda store: store.release(ids))
             return
         reason, at_fault = str(error), self.schedule.at_fault(lane, message)
-        if await self._outbox.atransact(
+        if await self.outbox.atransact(
             lambda store: store.count_refusal(ids, reason, at_fault=at_fault)
         ):
             self.schedule.forget(lane, message)

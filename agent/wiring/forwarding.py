@@ -6,7 +6,7 @@ A kit prints each of them once and then forgets it, so it is written to disk fir
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -78,6 +78,7 @@ class StoreThenShow:
             show(items)
 
 
+@dataclass
 class Forwarder:
     """Puts the chunks and dumps of one kit into the outbox, in the order they were printed.
 
@@ -86,22 +87,15 @@ class Forwarder:
     error is raised.
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        names: IdentityTracker,
-        *,
-        wake: Callable[[], None] = lambda: None,
-        on_failure: Callable[[AgentError | None], None] = _raise,
-        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    outbox: Outbox
+    names: IdentityTracker
+    wake: Callable[[], None] = lambda: None
+    on_failure: Callable[[AgentError | None], None] = _raise
+    wait: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
         self.lost = 0
         """Items that were lost: too many in memory, or larger than the whole quota."""
-        self._outbox = outbox
-        self._names = names
-        self._wake = wake
-        self._on_failure = on_failure
-        self._wait = wait
         self._sender = ""
         self._pending: list[NewItem] = []
         self._flushing = asyncio.Lock()
@@ -125,13 +119,13 @@ class Forwarder:
         new: list[NewItem] = []
         for item in items:
             if isinstance(item, ChunkLine):
-                self._names.observe(item.chunk)
+                self.names.observe(item.chunk)
                 if not self._sender or not is_continuation(item.chunk):
                     # A message has one sender, also if a better name is learned in its middle.
-                    self._sender = self._names.sender
+                    self._sender = self.names.sender
                 new.append(_chunk(item, self._sender, now))
             elif isinstance(item, CapturedDump) and item.dump.usable:
-                new += dump_items(item, self._names.identity(), self._names.sender, now)
+                new += dump_items(item, self.names.identity(), self.names.sender, now)
         if new:
             self._pending += new
             # A cancelled caller must not leave this half done, or the items are stored twice.
@@ -141,7 +135,7 @@ class Forwarder:
         """Retry what waits in memory every RETRY_S seconds, until cancelled."""
         while True:
             await self._stuck.wait()
-            await self._wait(RETRY_S)
+            await self.wait(RETRY_S)
             await self.flush()
 
     async def flush(self) -> None:
@@ -152,28 +146,28 @@ class Forwarder:
             except AgentError as error:
                 self._drop_oldest(max(0, len(self._pending) - _MAX_PENDING))
                 self._stuck.set()
-                self._on_failure(error)
+                self.on_failure(error)
                 return
             if self._stuck.is_set():
                 self._stuck.clear()
-                self._on_failure(None)
+                self.on_failure(None)
 
     async def _store_pending(self) -> None:
         at_once = len(self._pending)
         while self._pending:
             first = self._pending[:at_once]
             try:
-                await self._outbox.aput(first)
+                await self.outbox.aput(first)
             except TooLarge as error:
                 if len(first) > 1:
                     at_once = 1  # to find what is too large: the others pass
                     continue
                 self._drop_oldest(1)
                 self._stuck.set()
-                self._on_failure(error)
+                self.on_failure(error)
             else:
                 del self._pending[: len(first)]
-                self._wake()
+                self.wake()
 
     def _drop_oldest(self, count: int) -> None:
         del self._pending[:count]

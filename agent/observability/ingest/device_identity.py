@@ -64,31 +64,25 @@ def profile_identity(kit: KitSettings) -> PartialIdentity:
     )
 
 
+@dataclass
 class IdentityTracker:
     """Finds the identity of one device.
 
     In order of precedence: what is configured, what the device's chunks report, the fallback. But
     the serial is the same for all that is sent, and does not change with what a chunk reports.
+
+    Begin with what chunks `reported` earlier; call `on_change` whenever that changes.
+
+    `unnamed` stands for the serial in the outbox while that is not known.
     """
 
-    def __init__(
-        self,
-        configured: Callable[[], PartialIdentity],
-        fallback: Callable[[], PartialIdentity] = PartialIdentity,
-        *,
-        reported: PartialIdentity = PartialIdentity(),
-        on_change: Callable[[PartialIdentity], None] = lambda _identity: None,
-        unnamed: str = "",
-    ) -> None:
-        """Begin with what chunks `reported` earlier; call `on_change` whenever that changes.
+    configured: Callable[[], PartialIdentity]
+    fallback: Callable[[], PartialIdentity] = PartialIdentity
+    reported: PartialIdentity = PartialIdentity()
+    on_change: Callable[[PartialIdentity], None] = lambda _identity: None
+    unnamed: str = ""
 
-        `unnamed` stands for the serial in the outbox while that is not known.
-        """
-        self._configured = configured
-        self._fallback = fallback
-        self._reported = reported
-        self._on_change = on_change
-        self._unnamed = unnamed
+    def __post_init__(self) -> None:
         self._messages = chunk_codec.Reassembler(_LARGEST_EVENT)
         self._is_event = False
 
@@ -104,21 +98,21 @@ class IdentityTracker:
 
         Never one that the chunks report: it would change in the middle of a message.
         """
-        return self._serial() or self._unnamed
+        return self._serial() or self.unnamed
 
     @property
     def reported_serial(self) -> str:
         """The serial that the device's own chunks name; "" for none."""
-        return self._reported.device_serial
+        return self.reported.device_serial
 
     def identity(self) -> DeviceIdentity:
         """Return the identity as it is known now. Raises UsageError."""
-        serial = self._serial() or ("" if self._unnamed else self.reported_serial)
-        names = self._configured() | self._reported | self._fallback()
+        serial = self._serial() or ("" if self.unnamed else self.reported_serial)
+        names = self.configured() | self.reported | self.fallback()
         return replace(names, device_serial=serial).identity()
 
     def _serial(self) -> str:
-        return (self._configured() | self._fallback()).device_serial
+        return (self.configured() | self.fallback()).device_serial
 
     def observe(self, chunk: bytes) -> None:
         """Read the identity in the next chunk of the device; a damaged chunk changes nothing."""
@@ -128,20 +122,20 @@ class IdentityTracker:
             return
         for result in self._messages.receive(chunk):
             if isinstance(result, chunk_codec.ReassembledMessage):
-                self._report(_names_in(result.data) | self._reported)
+                self._report(_names_in(result.data) | self.reported)
 
     def forget_software(self) -> None:
         """Forget the reported software version: an update may have changed it."""
-        self._report(replace(self._reported, software_version=""))
+        self._report(replace(self.reported, software_version=""))
 
     def forget(self) -> None:
         """Forget all that chunks reported: another device is connected."""
         self._report(PartialIdentity())
 
     def _report(self, names: PartialIdentity) -> None:
-        if names != self._reported:
-            self._reported = names
-            self._on_change(names)
+        if names != self.reported:
+            self.reported = names
+            self.on_change(names)
 
 
 def _begins_event(chunk: bytes) -> bool:
