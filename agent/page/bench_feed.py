@@ -79,22 +79,19 @@ class Records:
     runs: Sequence[RunRecord]
 
 
+@dataclass
 class LedgerFeed:
     """Reads a ledger while somebody looks at what it holds; `open_ledger` opens it to be read."""
 
-    def __init__(
-        self,
-        open_ledger: Callable[[], Ledger],
-        on_change: Callable[[], None],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
+    open_ledger: Callable[[], Ledger]
+    on_change: Callable[[], None]
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def __post_init__(self) -> None:
         self.lost_at: datetime | None = None
         """Since when it cannot be read; None while it can."""
         self.trouble = ""
         """Why it cannot be read."""
-        self._open = open_ledger
-        self._on_change = on_change
-        self._now = now
         self._found: dict[str, Records] = {}
         self._wanted: set[str] = set()
         self._asked = asyncio.Event()
@@ -124,7 +121,7 @@ class LedgerFeed:
 
     def _read(self, period: str) -> Records:
         since = self._since(period)
-        with closing(self._open()) as ledger:
+        with closing(self.open_ledger()) as ledger:
             runs = Listing(ledger, RunRecord, RecordFilter(since=since)).newest(_RUNS)
             known = self._found.get(period)
             if known is not None and known.made.since == since and known.runs == runs:
@@ -136,15 +133,15 @@ class LedgerFeed:
         days = PERIODS[period]
         if days is None:
             return None
-        today = self._now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        today = self.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         return today - timedelta(days)
 
     def _take(self, period: str, found: Records) -> None:
         if self.lost_at is not None or self._found.get(period) is not found:
             self._found[period], self.lost_at, self.trouble = found, None, ""
-            self._on_change()
+            self.on_change()
 
     def _lose(self, trouble: str) -> None:
         if trouble != self.trouble:
-            self.lost_at, self.trouble = self.lost_at or self._now(), trouble
-            self._on_change()
+            self.lost_at, self.trouble = self.lost_at or self.now(), trouble
+            self.on_change()

@@ -162,67 +162,62 @@ class Downloader:
             ).total
 
 
+@dataclass
 class _Transfer:
     """The transfer of one file, over as many requests as it takes."""
 
-    def __init__(
-        self,
-        request: DownloadRequest,
-        file: ImageFile,
-        connection: DownloadConnection,
-        limits: DownloadLimits,
-        clock: AsyncClock,
-    ) -> None:
-        self._request = request
-        self._file = file
-        self._connection = connection
-        self._limits = limits
-        self._clock = clock
-        self._etag = request.etag
-        self._total = request.size_bytes if request.exact else None
-        self._deadline = clock.monotonic() + limits.whole_s
+    request: DownloadRequest
+    file: ImageFile
+    connection: DownloadConnection
+    limits: DownloadLimits
+    clock: AsyncClock
+
+    def __post_init__(self) -> None:
+        self._etag = self.request.etag
+        self._total = self.request.size_bytes if self.request.exact else None
+        self._deadline = self.clock.monotonic() + self.limits.whole_s
         self._tenths = 0
         self.received = 0
 
     def _complete(self) -> bool:
-        return self._file.size == self._total
+        return self.file.size == self._total
 
     async def run(self) -> None:
         """Send requests until the file is whole."""
         tries = slow = starts_over = 0
         while not self._complete():
-            before, wait = self._file.size, 0.0
+            before, wait = self.file.size, 0.0
             try:
                 await self._send_request()
                 continue
             except _StartOver as reason:
                 starts_over += 1
-                self._file.restart()
+                self.file.restart()
                 if starts_over > MAX_STARTS_OVER:
                     raise ranges.DownloadError(
                         f"started over {starts_over} times: {reason}"
                     ) from None
             except _WindowTooSlow as crawl:
                 slow += 1
-                if slow >= self._limits.slow_windows:
+                if slow >= self.limits.slow_windows:
                     raise TooSlow(str(crawl)) from None
             except (ranges.DownloadInterrupted, ranges.BadAnswerToRange) as problem:
                 if self._complete():
                     return
-                tries = 0 if self._file.size > before else tries + 1
+                tries = 0 if self.file.size > before else tries + 1
                 wait = self._wait(problem, tries)
-                if tries >= self._limits.tries or self._is_for_later(problem, wait):
+                if tries >= self.limits.tries or self._is_for_later(problem, wait):
                     raise
             self._check_time(wait)
             if wait:
-                await self._clock.sleep(wait)
+                await self.clock.sleep(wait)
 
     def _wait(self, problem: Exception, tries: int) -> float:
         """Return the seconds to wait: longer after each fruitless try."""
         asked = problem.retry_after_s if isinstance(problem, Unavailable) else None
         if not tries:
             return asked or 0.0
-        first_s, longest_s = self._limits.first_wait_s, self._limits.longest_wait_s
+        first_s, longest_s = self.limits.first_wait_s, self.limits.longest_wait_s
         return backoff_s(tries, first_s=first_s, longest_s=longest_s, at_least_s=asked or 0.0)
 
     def _is_for_later(self, problem: Exception, wait: float) -> bool:
@@ -231,23 +226,23 @@ class _Transfer:
         return asks and self._is_late(wait)
 
     def _is_late(self, wait: float) -> bool:
-        return self._clock.monotonic() + wait >= self._deadline
+        return self.clock.monotonic() + wait >= self._deadline
 
     def _check_time(self, wait: float = 0.0) -> None:
         if self._is_late(wait):
             raise TooSlow(
-                f"{self._file.size} of {self._request.size_bytes} bytes came within "
-                f"{self._limits.whole_s:.0f} s"
+                f"{self.file.size} of {self.request.size_bytes} bytes came within "
+                f"{self.limits.whole_s:.0f} s"
             )
 
     async def _send_request(self) -> None:
-        held = ranges.PartialFile(self._file.size, self._etag if self._file.size else "")
-        if held.bytes and not held.strong and not self._request.join_loosely:
-            self._file.restart()
+        held = ranges.PartialFile(self.file.size, self._etag if self.file.size else "")
+        if held.bytes and not held.strong and not self.request.join_loosely:
+            self.file.restart()
             held = ranges.PartialFile()
-        async with self._connection.get(self._request.target, ranges.range_headers(held)) as answer:
+        async with self.connection.get(self.request.target, ranges.range_headers(held)) as answer:
             body = ranges.read_range_answer(
-                answer.status, answer.headers, held, self._total, self._clock.now()
+                answer.status, answer.headers, held, self._total, self.clock.now()
             )
             self._set_total(body)
             if body.start_over and answer.status != 200:
@@ -260,66 +255,66 @@ class _Transfer:
         if self._total is None:
             if body.total is None:
                 raise ranges.WrongLength("the download host does not say how long the file is")
-            if body.total > self._request.size_bytes:
+            if body.total > self.request.size_bytes:
                 raise ranges.WrongLength(
                     f"the file at the download host has {body.total} bytes, the job says "
-                    f"{self._request.size_bytes} at most"
+                    f"{self.request.size_bytes} at most"
                 )
             self._total = body.total
 
     def _begin(self, etag: str) -> None:
         """Begin the file anew; its ETag is durable before the file's first byte."""
-        self._file.restart()
+        self.file.restart()
         self._tenths = 0
         self._etag = etag
-        self._request.on_etag(etag)
+        self.request.on_etag(etag)
 
     async def _receive(self, answer: StreamedResponse, body: ranges.RangeBody) -> None:
         at = body.start
-        window_end, window_bytes = self._clock.monotonic() + self._limits.window_s, 0
-        async for chunk in pieces(answer, self._request.target):
+        window_end, window_bytes = self.clock.monotonic() + self.limits.window_s, 0
+        async for chunk in pieces(answer, self.request.target):
             self.received += len(chunk)
             window_bytes += len(chunk)
-            now = self._clock.monotonic()
+            now = self.clock.monotonic()
             if now >= window_end:
-                if window_bytes < self._limits.window_bytes:
+                if window_bytes < self.limits.window_bytes:
                     raise _WindowTooSlow(
-                        f"{window_bytes} bytes came in {self._limits.window_s:.0f} s"
+                        f"{window_bytes} bytes came in {self.limits.window_s:.0f} s"
                     )
                 self._check_time()
-                window_end, window_bytes = now + self._limits.window_s, 0
+                window_end, window_bytes = now + self.limits.window_s, 0
             if body.end is not None and at + len(chunk) > body.end:
                 raise ranges.BadAnswerToRange("the download host sent more than it announced")
             for part in _parts(chunk, (self._total or 0) // 10):
                 at = self._store(at, part)
-                if self._report_progress() and self._request.at_each_tenth is not None:
-                    await self._request.at_each_tenth()
+                if self._report_progress() and self.request.at_each_tenth is not None:
+                    await self.request.at_each_tenth()
         if not self._complete() and (body.end is None or at < body.end):
             raise ranges.DownloadInterrupted("the download host ended the answer early")
 
     def _store(self, at: int, chunk: bytes | memoryview) -> int:
         """Append the new part of a chunk, compare the rest with the file; return where it ends."""
-        if at == self._file.size and len(chunk) <= (self._total or 0) - at:
-            self._file.append(chunk)
+        if at == self.file.size and len(chunk) <= (self._total or 0) - at:
+            self.file.append(chunk)
             return at + len(chunk)
         rest = memoryview(chunk)
-        if at < self._file.size:
-            known = rest[: self._file.size - at]
-            if not self._file.holds(at, known):
+        if at < self.file.size:
+            known = rest[: self.file.size - at]
+            if not self.file.holds(at, known):
                 raise _StartOver("the file changed at the host")
             rest, at = rest[len(known) :], at + len(known)
         missing = (self._total or 0) - at
         if len(rest) > missing:
-            self._file.append(rest[:missing])
+            self.file.append(rest[:missing])
             raise ranges.EndlessData(f"more than the declared {self._total} bytes came")
         if rest:
-            self._file.append(rest)
+            self.file.append(rest)
         return at + len(rest)
 
     def _report_progress(self) -> bool:
         """Report the progress; return True if another tenth is reached that is not the last."""
-        size, total = self._file.size, self._total or 1
-        self._request.on_progress(size, total)
+        size, total = self.file.size, self._total or 1
+        self.request.on_progress(size, total)
         if size * 10 < (self._tenths + 1) * total:
             return False
         self._tenths = size * 10 // total

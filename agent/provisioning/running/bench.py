@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from agent.errors import AgentError
 from agent.provisioning.boards.board import BoardLocation
@@ -13,6 +14,7 @@ from agent.provisioning.running.scans import RETRY, Scan, Scans
 from agent.provisioning.running.tray import Slot, SlotEvent, Tray, key_of
 
 
+@dataclass
 class Bench:
     """A tray whose boards come, run, fail, are tried again and go. Calls `on_scan` with each scan.
 
@@ -21,24 +23,18 @@ class Bench:
     asked for twice.
     """
 
-    def __init__(
-        self,
-        tray: Tray,
-        scans: Scans | None = None,
-        ledger: AsyncLedger | None = None,
-        on_scan: Callable[[Scan], None] = lambda _: None,
-        rekeys: str = "",
-    ) -> None:
-        self.tray = tray
-        self.scans = scans
+    tray: Tray
+    scans: Scans | None = None
+    ledger: AsyncLedger | None = None
+    on_scan: Callable[[Scan], None] = lambda _: None
+    rekeys: str = ""
+
+    def __post_init__(self) -> None:
         self.changed = asyncio.Event()
         """Set when there is something to do: a board was scanned, or is to be tried again."""
         self.last_scan: Scan | None = None
         self.scanned = 0
         """How many scans were told."""
-        self._ledger = ledger
-        self._on_scan = on_scan
-        self._rekeys = rekeys
         self._doubted = ""
 
     def look(self, connected: Mapping[str, tuple[BoardLocation, object]]) -> None:
@@ -76,9 +72,9 @@ class Bench:
         slot = self.tray.named(text)
         failed = slot is not None and slot.state.may_be_tried_again
         doubted, self._doubted = self._doubted, ""
-        if self._rekeys and doubted != text and (failed or (slot is None and text == RETRY)):
+        if self.rekeys and doubted != text and (failed or (slot is None and text == RETRY)):
             self._doubted = text
-            words = f"{self._rekeys} allows another key: scan {text} once more to try it again"
+            words = f"{self.rekeys} allows another key: scan {text} once more to try it again"
             self._tell(Scan(text, taken=False, words=words))
         elif slot is None and text == RETRY:
             self.retry()
@@ -95,8 +91,8 @@ class Bench:
     async def _scanned(self, text: str, scans: Scans, *, is_label: bool) -> Scan:
         try:
             holder = None
-            if self._ledger is not None and is_label:
-                holder = await self._ledger.call(lambda opened: opened.labelled(text))
+            if self.ledger is not None and is_label:
+                holder = await self.ledger.call(lambda opened: opened.labelled(text))
             return scans.scan(text, holder)
         except AgentError as error:
             return Scan(text, taken=False, words=f"{text} was not taken, scan it again: {error}")
@@ -104,5 +100,5 @@ class Bench:
     def _tell(self, scan: Scan) -> None:
         self.last_scan = scan
         self.scanned += 1
-        self._on_scan(scan)
+        self.on_scan(scan)
         self.changed.set()

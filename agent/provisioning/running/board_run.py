@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -100,28 +101,22 @@ class Station(Struct):
         return BoardLedger(self.ledger, run)
 
 
+@dataclass
 class BoardRun:
     """The run of one board at `location`, open as `port`. Calls `on_step` as each step begins."""
 
-    def __init__(
-        self,
-        port: BoardPort,
-        location: BoardLocation,
-        station: Station,
-        ledger: BoardLedger,
-        roll_call: RollCall,
-        on_step: Callable[[ProvisioningStep], None],
-    ) -> None:
-        self._port = port
-        self._location = location
-        self._station = station
-        self._roll_call = roll_call
-        self._on_step = on_step
-        self._goal = station.goal
+    port: BoardPort
+    location: BoardLocation
+    station: Station
+    ledger: BoardLedger
+    roll_call: RollCall
+    on_step: Callable[[ProvisioningStep], None]
+
+    def __post_init__(self) -> None:
+        self._goal = self.station.goal
         self._step = ProvisioningStep.IDENTITY
         self._times = StepTimes()
-        self._ledger = ledger
-        self._offline = OfflineMode(port, self._ledger)
+        self._offline = OfflineMode(self.port, self.ledger)
 
     async def run(self) -> Outcome:
         """Bring the board to the goal. Only a cancelled task raises."""
@@ -149,7 +144,7 @@ class BoardRun:
     async def _stop(self) -> None:
         """End a run that was stopped from outside: its mode is put back, and the record says so."""
         failure = await self._restore_mode()
-        if not self._station.ledger.is_open:
+        if not self.station.ledger.is_open:
             return  # nobody waits for a server that may never answer: there is no claim to end
         reason = "; ".join(filter(None, ["it was stopped", failure]))
         stopped = replace(self._outcome(INTERRUPTED, reason), reason_code=INTERRUPTED)
@@ -157,7 +152,7 @@ class BoardRun:
             await self._conclude(stopped)
 
     async def _conclude(self, outcome: Outcome) -> None:
-        await self._ledger.conclude(run_end(outcome, self._times.to_json()), self._station.now())
+        await self.ledger.conclude(run_end(outcome, self._times.to_json()), self.station.now())
 
     async def _provision(self) -> Outcome:
         try:
@@ -165,37 +160,37 @@ class BoardRun:
         except (AgentError, AtError) as error:
             return self._failed(error)
         except Exception as defect:  # noqa: BLE001 - whatever is wrong with one stops no other
-            return self._failed(unexpected_failure(defect, self._location))
+            return self._failed(unexpected_failure(defect, self.location))
 
     async def _bring_to_goal(self) -> Outcome:
         self._enter(ProvisioningStep.IDENTITY)
-        board = await uninterrupted(self._port.read())
-        goal = self._goal = self._station.goal.of(board)
+        board = await uninterrupted(self.port.read())
+        goal = self._goal = self.station.goal.of(board)
         # A board that the firmware gate refuses has shown only its IMEI: there is none to claim.
         refused, relabelled, history = bool(board.refusal), "", BoardHistory()
         device_id = "" if refused else goal.device_id(board.uuid, board.imei)
-        self._ledger.identify(board, device_id)
+        self.ledger.identify(board, device_id)
         if not refused:
             identity = Identity(board.uuid, board.imei, device_id)
-            await self._roll_call.answer(self._location, identity)
-            history = await self._ledger.claim(board, goal)
+            await self.roll_call.answer(self.location, identity)
+            history = await self.ledger.claim(board, goal)
         if history.mode_before is not None and not left_by_run(board.mode, goal):
             self._offline.forget(board.mode)
-        plan = await plan_board(self._port, board, goal, history)
+        plan = await plan_board(self.port, board, goal, history)
         # A refused clone gives the board that it says it is no label.
         is_clone = history.imei not in {"", board.imei}
         if not (refused or (plan.refusal and is_clone)):
-            relabelled = await self._ledger.bind_label(self._station.relabel)
+            relabelled = await self.ledger.bind_label(self.station.relabel)
         if not (plan.has(ProvisioningStep.OFFLINE) or plan.has(ProvisioningStep.ONLINE)):
             self._offline.resume(plan.restore_mode)
         if plan.refusal:
             self._step = plan.refused_at
             refusal = self._outcome("refused", plan.refusal, plan.hint, RefusedByRule.exit_code)
             return replace(refusal, reason_code=plan.reason_code)
-        check = IdentityCheck(self._port, board.imei)
+        check = IdentityCheck(self.port, board.imei)
         if consent := "; ".join(filter(None, [relabelled, plan.consent])):
-            self._ledger.consent(consent)
-        parts = self._port, check, self._ledger, goal, self._station.registrar, history.alone
+            self.ledger.consent(consent)
+        parts = self.port, check, self.ledger, goal, self.station.registrar, history.alone
         module_key = board.module_key
         service = ModuleSteps(*parts, module_key) if module_key else ServiceSteps(*parts)
         actions = self._actions(plan, board, check, service)
@@ -208,8 +203,8 @@ class BoardRun:
 
     def _reached(self) -> Outcome:
         if not self._goal.gives_key:
-            self._ledger.hold_device_id(self._goal.registration.value)
-        return self._outcome("done" if self._ledger.state.has_changed else "unchanged")
+            self.ledger.hold_device_id(self._goal.registration.value)
+        return self._outcome("done" if self.ledger.state.has_changed else "unchanged")
 
     def _actions(
         self,
@@ -218,22 +213,22 @@ class BoardRun:
         identity: IdentityCheck,
         service: ServiceSteps,
     ) -> dict[ProvisioningStep, Callable[[], Coroutine[Any, Any, None]]]:
-        station, goal = self._station, self._goal
+        station, goal = self.station, self._goal
         mode_before = board.mode if plan.restore_mode is None else plan.restore_mode
-        store: CredentialStore = self._port
+        store: CredentialStore = self.port
         ends: Callable[[], Coroutine[Any, Any, None]] | None = None
         if goal.takes_commands and station.registrar is not None:
             # Only here: a bench with no service need not pay for the HTTP client.
             from agent.provisioning.running.steps.commanded_store import CommandedStore
 
-            commanded = CommandedStore(self._port, station.registrar.client, board.uuid)
+            commanded = CommandedStore(self.port, station.registrar.client, board.uuid)
             store, ends = commanded, commanded.finish
-        credentials = CredentialSteps(store, identity, self._ledger, goal, station.key_folder)
+        credentials = CredentialSteps(store, identity, self.ledger, goal, station.key_folder)
         # What is deleted before it has notes of its own, which come first.
         writes_chain = plan.has(ProvisioningStep.CA_CHAIN) and not plan.delete
         announced = credentials.ca_chain if writes_chain else None
         issuer = CertificateIssuer(
-            self._ledger, goal, station.device_ca, station.key_folder, station.now
+            self.ledger, goal, station.device_ca, station.key_folder, station.now
         )
         return {
             ProvisioningStep.LIMITS: partial(self._note_limits, plan),
@@ -253,12 +248,12 @@ class BoardRun:
         }
 
     async def _note_limits(self, plan: ProvisioningPlan) -> None:
-        self._ledger.finish(ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS))
+        self.ledger.finish(ProvisioningStep.LIMITS, plan.words(ProvisioningStep.LIMITS))
 
     async def _go_online(self, board: BoardState, mode_before: int, service: ServiceSteps) -> None:
         """Have the kit where it can ask the service: on the network, with the time."""
         if self._goal.set_clock and not board.has_time:
-            await service.set_clock(self._station.now)
+            await service.set_clock(self.station.now)
         await self._offline.leave(mode_before)
 
     async def _verify(
@@ -293,17 +288,17 @@ class BoardRun:
             failure = str(error) or "it does not answer"
             if self._offline.restore_due:
                 failure = f"the modem's mode could not be put back: {failure}"
-            _log.warning("%s: %s", self._location.port, failure)
+            _log.warning("%s: %s", self.location.port, failure)
             return failure
         return ""
 
     def _enter(self, step: ProvisioningStep) -> None:
         self._step = step
         self._times.enter(step)
-        self._on_step(step)
+        self.on_step(step)
 
     def _failed(self, error: AgentError | AtError) -> Outcome:
-        reason = "; ".join(filter(None, [str(error), asked_wait(error, self._station.now())]))
+        reason = "; ".join(filter(None, [str(error), asked_wait(error, self.station.now())]))
         hint = error.hint or _AGAIN
         failed = self._outcome(outcome_of(error), reason, hint, exit_code_of(error))
         return replace(failed, reason_code=error.kind)
@@ -311,9 +306,9 @@ class BoardRun:
     def _outcome(
         self, outcome: str, reason: str = "", hint: str = "", exit_code: int = 0
     ) -> Outcome:
-        record = self._ledger.record
+        record = self.ledger.record
         return Outcome(
-            location=self._location,
+            location=self.location,
             device_id=record.device_id,
             uuid=record.uuid,
             outcome=outcome,
@@ -321,7 +316,7 @@ class BoardRun:
             exit=exit_code,
             reason=reason,
             hint=hint,
-            writes=self._ledger.writes,
+            writes=self.ledger.writes,
         )
 
 
