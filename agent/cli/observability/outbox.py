@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import msgspec
 
-from agent.cli.framework.command import ProfileGroup, emit, emit_or_say, note
-from agent.cli.framework.terminal import TableWriter
+from agent.cli.framework.command import ProfileGroup, emit_or_say, note
+from agent.cli.framework.listing import ListWriter
 from agent.daemon.control.protocol import OutboxAnswer, OutboxRequest
 from at.protocol.counts import counted
 
@@ -44,14 +44,12 @@ async def list_command(session: Session, limit: int) -> None:
         OutboxRequest("list", limit=limit),
         OutboxAnswer[queries.OutboxListing],
     )
-    table = TableWriter("id", "kind", "device", "bytes", "captured", "state")
+    out = ListWriter(session, "id", "kind", "device", "bytes", "captured", "state")
     for item in found.items:
-        if session.json:
-            emit(msgspec.to_builtins(item))
-        else:
-            table.add(item.id, item.kind, item.device, item.bytes, item.captured, _state(item))
-    if found.items and not session.json:
-        table.flush()
+        row = (item.id, item.kind, item.device, item.bytes, item.captured, _state(item))
+        out.add(msgspec.to_builtins(item), *row)
+    if found.items:
+        out.end()
     totals = found.totals
     shown = f"{totals.waiting} waiting, {totals.parked} parked, {counted(totals.bytes, 'bytes')}"
     counts = sorted(totals.counts.items())
