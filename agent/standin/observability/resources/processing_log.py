@@ -10,7 +10,7 @@ from agent.standin.core.responses import JSON
 from agent.standin.core.schema import MOMENT, NUMBER, TEXT, Schema, object_schema
 from agent.standin.observability import tables
 from agent.standin.observability.operations import PROJECT_PATH, RequestContext, declare
-from agent.standin.observability.project import timestamp
+from agent.standin.observability.resources import serializers
 from agent.standin.observability.schemas import TEXT_OR_NULL
 
 LIFE_S = 60 * 86_400
@@ -34,22 +34,12 @@ async def _list_lines(context: RequestContext) -> Response:
         and line.level in query.get("level", [line.level])
         and query.get("device_serial", line.device_serial) == line.device_serial
     ]
-    shown = lines[:size]
     following = None
     if len(lines) > size:
-        following = context.url_with(**{"page[after]": shown[-1].id})
+        following = context.url_with(**{"page[after]": lines[size - 1].id})
     return JSON(
         {
-            "data": [
-                {
-                    "id": line.id,
-                    "level": line.level,
-                    "message": line.message,
-                    "device_serial": line.device_serial,
-                    "created_date": timestamp(line.created),
-                }
-                for line in shown
-            ],
+            "data": [serializers.shown(_LINE, line) for line in lines[:size]],
             "links": {"next": following},
         }
     )

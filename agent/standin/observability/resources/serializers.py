@@ -14,26 +14,27 @@ from agent.standin.state import Organization
 JSONObject = dict[str, object]
 
 
-def _shown(schema: Schema, record: object, **made: object) -> JSONObject:
-    shown: JSONObject = {}
+def shown(schema: Schema, record: object, **made: object) -> JSONObject:
+    """Return the fields of a schema, those that are not `made` from the record."""
+    found: JSONObject = {}
     for name, field in schema["properties"].items():
         if name in made:
-            shown[name] = made[name]
+            found[name] = made[name]
         elif field is MOMENT or field is schemas.MOMENT_OR_NULL:
-            shown[name] = timestamp(getattr(record, name.removesuffix("_date").removesuffix("_at")))
+            found[name] = timestamp(getattr(record, name.removesuffix("_date").removesuffix("_at")))
         else:
-            shown[name] = getattr(record, name)
-    return shown
+            found[name] = getattr(record, name)
+    return found
 
 
 def organization(record: Organization) -> JSONObject:
     """Return an organization as JSON."""
-    return _shown(schemas.ORGANIZATION, record)
+    return shown(schemas.ORGANIZATION, record)
 
 
 def project(scope: Project) -> JSONObject:
     """Return a project as JSON, with its key: every member can see it (clause O1.3)."""
-    shown = _shown(
+    fields = shown(
         schemas.PROJECT,
         scope.record,
         platform="mcu",
@@ -42,7 +43,7 @@ def project(scope: Project) -> JSONObject:
         count_devices=len(scope.table(tables.DEVICES)),
     )
     # Released tools read these before an upload.
-    return {**shown, "max_ota_upload_size": 268_435_456, "qcomm_enabled": False}
+    return {**fields, "max_ota_upload_size": 268_435_456, "qcomm_enabled": False}
 
 
 def release_ref(scope: Project, version: str | None) -> JSONObject | None:
@@ -51,19 +52,19 @@ def release_ref(scope: Project, version: str | None) -> JSONObject | None:
 
 
 def _ref(release: tables.Release | None) -> JSONObject | None:
-    return None if release is None else _shown(schemas.RELEASE_REF, release)
+    return None if release is None else shown(schemas.RELEASE_REF, release)
 
 
 def device_ref(scope: Project, serial: str) -> JSONObject | None:
     """Return a reference to a device as JSON, None if it is unknown."""
     record = scope.table(tables.DEVICES).get(serial)
-    return None if record is None else _shown(schemas.DEVICE_REF, record)
+    return None if record is None else shown(schemas.DEVICE_REF, record)
 
 
 def cohort_ref(scope: Project, slug: str) -> JSONObject | None:
     """Return a reference to a cohort as JSON, None if it is unknown."""
     record = scope.cohort(slug)
-    return None if record is None else _shown(schemas.COHORT_REF, record)
+    return None if record is None else shown(schemas.COHORT_REF, record)
 
 
 def release(
@@ -77,7 +78,7 @@ def release(
     `artifacts` are those of the release in another order.
     """
     devices = scope.table(tables.DEVICES).values()
-    return _shown(
+    return shown(
         schemas.RELEASE,
         record,
         count_devices=sum(one.last_seen_release == record.version for one in devices),
@@ -88,7 +89,7 @@ def release(
 def _artifact(scope: Project, record: tables.Artifact, base_url: str) -> JSONObject:
     url = file_storage.signed_url(scope.cloud, record.blob, record.filename, base_url)
     made = timestamp(record.created)
-    return {**_shown(schemas.ARTIFACT, record, url=url, updated_date=made), **record.more}
+    return {**shown(schemas.ARTIFACT, record, url=url, updated_date=made), **record.more}
 
 
 def cohort(scope: Project, record: tables.Cohort) -> JSONObject:
@@ -96,7 +97,7 @@ def cohort(scope: Project, record: tables.Cohort) -> JSONObject:
     slug = record.slug
     deployments = [one for one in scope.table(tables.DEPLOYMENTS).values() if one.cohort == slug]
     last = max(deployments, key=lambda one: one.deployed, default=None)
-    return _shown(
+    return shown(
         schemas.COHORT,
         record,
         count_devices=sum(one.cohort == slug for one in scope.table(tables.DEVICES).values()),
@@ -108,7 +109,7 @@ def device(scope: Project, record: tables.ObservedDevice) -> JSONObject:
     """Return a device as JSON."""
     release = release_ref(scope, record.last_seen_release)
     cohort = cohort_ref(scope, record.cohort)
-    return _shown(schemas.DEVICE, record, cohort=cohort, last_seen_release=release)
+    return shown(schemas.DEVICE, record, cohort=cohort, last_seen_release=release)
 
 
 def deployment(scope: Project, record: tables.Deployment) -> JSONObject:
@@ -116,13 +117,13 @@ def deployment(scope: Project, record: tables.Deployment) -> JSONObject:
     step = {"delta_from": record.delta_from} if record.delta_from else {}
     release = _ref(changes.release_of(scope, record.delta_from, record.release))
     cohort = cohort_ref(scope, record.cohort)
-    return {**step, **_shown(schemas.DEPLOYMENT, record, release=release, cohort=cohort)}
+    return {**step, **shown(schemas.DEPLOYMENT, record, release=release, cohort=cohort)}
 
 
 def event(scope: Project, record: tables.Event) -> JSONObject:
     """Return an event as JSON."""
     build_id = {"build_id": record.build_id} if record.build_id else {}
-    return {**_shown(schemas.EVENT, record, **_origin(scope, record)), **build_id}
+    return {**shown(schemas.EVENT, record, **_origin(scope, record)), **build_id}
 
 
 def trace(scope: Project, record: tables.Trace) -> JSONObject:
@@ -130,7 +131,7 @@ def trace(scope: Project, record: tables.Trace) -> JSONObject:
     of = scope.table(tables.ISSUES)[str(record.issue)]
     issue = {"id": of.id, "title": of.title}
     origin = _origin(scope, record)
-    return _shown(schemas.TRACE, record, source_type=record.source, issue=issue, **origin)
+    return shown(schemas.TRACE, record, source_type=record.source, issue=issue, **origin)
 
 
 def _origin(scope: Project, record: tables.Event | tables.Trace) -> JSONObject:
@@ -141,7 +142,7 @@ def _origin(scope: Project, record: tables.Event | tables.Trace) -> JSONObject:
 
 def issue(scope: Project, record: tables.Issue) -> JSONObject:
     """Return an issue as JSON."""
-    return _shown(
+    return shown(
         schemas.ISSUE,
         record,
         device_count=len(record.devices),
@@ -153,7 +154,7 @@ def issue(scope: Project, record: tables.Issue) -> JSONObject:
 
 def install(scope: Project, record: tables.Install) -> JSONObject:
     """Return an install as JSON."""
-    return _shown(
+    return shown(
         schemas.INSTALL,
         record,
         device=device_ref(scope, record.device),
@@ -164,9 +165,9 @@ def install(scope: Project, record: tables.Install) -> JSONObject:
 
 def coredump(scope: Project, record: tables.StoredCoredump) -> JSONObject:
     """Return a core dump as JSON, without its bytes."""
-    return _shown(schemas.COREDUMP, record, device=device_ref(scope, record.device))
+    return shown(schemas.COREDUMP, record, device=device_ref(scope, record.device))
 
 
 def file(_scope: Project, record: tables.StoredFile) -> JSONObject:
     """Return a file that was uploaded as JSON, without its bytes."""
-    return _shown(schemas.FILE, record)
+    return shown(schemas.FILE, record)
