@@ -96,36 +96,33 @@ class Deployment(Struct, kw_only=True):
         return self.status != "aborted"
 
 
-class Event(Struct, kw_only=True):
-    """An event of a device."""
+class FromDevice(Struct, kw_only=True):
+    """What a device sent, with the software that it ran."""
 
     id: int
-    type: str
     device: str
     hardware_version: str
     software_type: str
     software_version: str
     release: str | None
+    captured: float
+    created: float
+
+
+class Event(FromDevice, kw_only=True):
+    """An event of a device."""
+
+    type: str
     sdk_version: str | None
     build_id: str | None
-    created: float
     received: float
-    captured: float
     event_info: dict[str, JSONValue]
     user_info: dict[str, JSONValue] | None
 
 
-class Trace(Struct, kw_only=True):
+class Trace(FromDevice, kw_only=True):
     """What went wrong on a device: one occurrence of an issue."""
 
-    id: int
-    device: str
-    hardware_version: str
-    software_type: str
-    software_version: str
-    release: str | None
-    captured: float
-    created: float
     reason: str
     reason_code: int | None
     source: str

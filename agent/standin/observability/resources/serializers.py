@@ -134,7 +134,7 @@ def trace(scope: Project, record: tables.Trace) -> JSONObject:
     return shown(schemas.TRACE, record, source_type=record.source, issue=issue, **origin)
 
 
-def _origin(scope: Project, record: tables.Event | tables.Trace) -> JSONObject:
+def _origin(scope: Project, record: tables.FromDevice) -> JSONObject:
     """Return the device and the release that a record is of."""
     release = release_ref(scope, record.release)
     return {"device": device_ref(scope, record.device), "release": release}
