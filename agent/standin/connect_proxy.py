@@ -218,14 +218,10 @@ def _certificate_builder(
 
 
 def _key_usage(*, signs: bool) -> x509.KeyUsage:
+    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     return x509.KeyUsage(
         digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
         key_cert_sign=signs,
         crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
+        **dict.fromkeys((*others, "encipher_only", "decipher_only"), False),
     )
