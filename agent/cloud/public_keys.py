@@ -49,10 +49,22 @@ class BulkOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterPublicKeys(Call[str]):
-    """Upload public keys; the answer is the id of a bulk request. A new key replaces the old."""
+class _BulkCall(Call[str]):
+    """A call whose answer is the id of a bulk request."""
 
     schemes = (Scheme.API_KEY,)
+
+    def parse(self, response: Response) -> str:
+        """Return the id of the bulk request. Raises BadAnswer."""
+        request_id = response.decode(dict[str, JSONValue]).get("bulkOpsRequestId")
+        if not isinstance(request_id, str):
+            raise BadAnswer("the answer names no bulk request")
+        return request_id
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterPublicKeys(_BulkCall):
+    """Upload public keys; the answer is the id of a bulk request. A new key replaces the old."""
 
     keys: tuple[PublicKey, ...]
 
@@ -61,19 +73,13 @@ class RegisterPublicKeys(Call[str]):
         rows = [[key.device_id, _pem(key.pem, key.device_id)] for key in self.keys]
         return _csv_request("/v1/devices/public-keys", rows)
 
-    def parse(self, response: Response) -> str:
-        """Return the id of the bulk request. Raises BadAnswer."""
-        return _request_id(response)
-
 
 @dataclass(frozen=True, slots=True)
-class OnboardDevices(Call[str]):
+class OnboardDevices(_BulkCall):
     """Bring devices into the team; the answer is the id of a bulk request.
 
     The same rows once more leave the same devices with the same keys.
     """
-
-    schemes = (Scheme.API_KEY,)
 
     devices: tuple[NewDevice, ...]
 
@@ -90,10 +96,6 @@ class OnboardDevices(Call[str]):
             for new in self.devices
         ]
         return _csv_request("/v1/devices", rows)
-
-    def parse(self, response: Response) -> str:
-        """Return the id of the bulk request. Raises BadAnswer."""
-        return _request_id(response)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +196,3 @@ def _refuse_other_keys(pem: bytes, device_id: str) -> None:
     if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
         kind = type(key).__name__.removeprefix("_")
         raise UsageError(f"{device_id}: {kind} is no P-256 key", hint=RSA_ADVICE)
-
-
-def _request_id(response: Response) -> str:
-    request_id = response.decode(dict[str, JSONValue]).get("bulkOpsRequestId")
-    if not isinstance(request_id, str):
-        raise BadAnswer("the answer names no bulk request")
-    return request_id

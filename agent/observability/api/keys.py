@@ -45,12 +45,17 @@ class CycleProjectKey(FetchProjectKey):
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class CycleUserKey(Call[Secret]):
-    """Create or replace the user's own API key, which works in all projects of the user."""
+class _OfUser:
+    """A call that takes the user's own credentials, and no token of an organization."""
 
     host = Host.API
     schemes = (Scheme.BASIC,)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleUserKey(_OfUser, Call[Secret]):
+    """Create or replace the user's own API key, which works in all projects of the user."""
+
     repeatable = False
 
     def request(self) -> Request:
@@ -63,11 +68,9 @@ class CycleUserKey(Call[Secret]):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchUserKey(Call[Secret | None]):
+class FetchUserKey(_OfUser, Call[Secret | None]):
     """The user's own API key; None if there is none."""
 
-    host = Host.API
-    schemes = (Scheme.BASIC,)
     accepts = frozenset({404})
 
     def request(self) -> Request:
@@ -83,11 +86,9 @@ class FetchUserKey(Call[Secret | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteUserKey(StatusCall):
+class DeleteUserKey(_OfUser, StatusCall):
     """Delete the user's own API key: it stops working."""
 
-    host = Host.API
-    schemes = (Scheme.BASIC,)
     repeatable = False
 
     def request(self) -> Request:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from agent.call import Call, Host, Request, Response, Scheme, StatusCall
 from agent.cloud.conventions import path_segment
@@ -14,12 +13,16 @@ SUCCEEDED = "SUCCEEDED"
 """Any other status is a command that was not carried out."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimDevice(StatusCall):
-    """Claim a device for the team with its attestation token; claiming it again is no error."""
+class _OfTeam:
+    """A call of the provisioning service, which takes the API key of a team."""
 
-    host: ClassVar[Host] = Host.PROVISIONING
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
+    host = Host.PROVISIONING
+    schemes = (Scheme.API_KEY,)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDevice(_OfTeam, StatusCall):
+    """Claim a device for the team with its attestation token; claiming it again is no error."""
 
     token: str
     tags: tuple[str, ...] = ()
@@ -43,12 +46,10 @@ class ProvisioningCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateProvisioningCommand(Call[ProvisioningCommand]):
+class CreateProvisioningCommand(_OfTeam, Call[ProvisioningCommand]):
     """Give a claimed device a command: {"certificateSigningRequest": {...}} and the like."""
 
-    host: ClassVar[Host] = Host.PROVISIONING
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
-    repeatable: ClassVar[bool] = False
+    repeatable = False
 
     uuid: str
     command: Mapping[str, JSONValue]
@@ -65,11 +66,8 @@ class CreateProvisioningCommand(Call[ProvisioningCommand]):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchProvisioningCommand(Call[ProvisioningCommand]):
+class FetchProvisioningCommand(_OfTeam, Call[ProvisioningCommand]):
     """A command of a claimed device, with its answer."""
-
-    host: ClassVar[Host] = Host.PROVISIONING
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 
     uuid: str
     command_id: str
@@ -85,11 +83,8 @@ class FetchProvisioningCommand(Call[ProvisioningCommand]):
 
 
 @dataclass(frozen=True, slots=True)
-class ListProvisioningCommands(Call[tuple[ProvisioningCommand, ...]]):
+class ListProvisioningCommands(_OfTeam, Call[tuple[ProvisioningCommand, ...]]):
     """The commands of a claimed device: the first page, which holds what waits for its kit."""
-
-    host: ClassVar[Host] = Host.PROVISIONING
-    schemes: ClassVar[tuple[Scheme, ...]] = (Scheme.API_KEY,)
 
     uuid: str
 
