@@ -72,7 +72,7 @@ class HeldPort:
         self.released_to = ""
         """The program, or the work of the agent, that it is released to; "" while it is not."""
         self._concern = concern
-        self._state = PortState.CLOSED
+        self.state = PortState.CLOSED
         self._changed = asyncio.Event()
         self._no_dump = asyncio.Event()
         self._no_dump.set()
@@ -89,23 +89,18 @@ class HeldPort:
         else:
             self._no_dump.set()
 
-    @property
-    def state(self) -> PortState:
-        """Who has it."""
-        return self._state
-
     async def release_requested(self) -> None:
         """Wait until the port has to be closed; a core dump may end first, for at most DUMP_S."""
-        while self._state is not PortState.CLOSING:
+        while self.state is not PortState.CLOSING:
             await self._until(PortState.ASKED)
             await wait_for_event(self._no_dump, DUMP_S)
-            if self._state is PortState.ASKED:  # else who asked for it has given up
+            if self.state is PortState.ASKED:  # else who asked for it has given up
                 self._go(PortEvent.STOP)
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Wait until the port may be opened; it counts as open while the block runs."""
-        if self._state is not PortState.CLOSED:
+        if self.state is not PortState.CLOSED:
             self._concern.set_waiting(f"its port, let go for {self.released_to}")
             await self._until(PortState.CLOSED)
         self._go(PortEvent.OPEN)
@@ -129,12 +124,12 @@ class HeldPort:
             self._go(PortEvent.GIVE_BACK)
 
     def _go(self, event: PortEvent) -> None:
-        self._state = TRANSITIONS[self._state, event]
+        self.state = TRANSITIONS[self.state, event]
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def _until(self, state: PortState) -> None:
-        while self._state is not state:
+        while self.state is not state:
             await self._changed.wait()
 
     @contextlib.contextmanager

@@ -34,27 +34,15 @@ class BoardLedger:
     def __init__(self, ledger: AsyncLedger, run: RunRecord) -> None:
         self._ledger = ledger
         self._run = run
-        self._record = BoardRecord("")
-        self._state = RunState.OPENED
+        self.record = BoardRecord("")
+        """The board's record so far, with its key in the goal's tag."""
+        self.state = RunState.OPENED
+        """How far the run has come."""
+        self.writes = 0
+        """Credential writes of this run: each wears the modem's flash."""
         self._consent = ""
-        self._writes = 0
         self._sent: list[Future[None]] = []
         self._announced: tuple[ProvisioningStep, str] | None = None
-
-    @property
-    def record(self) -> BoardRecord:
-        """The board's record so far, with its key in the goal's tag."""
-        return self._record
-
-    @property
-    def state(self) -> RunState:
-        """How far the run has come."""
-        return self._state
-
-    @property
-    def writes(self) -> int:
-        """Credential writes of this run: each wears the modem's flash."""
-        return self._writes
 
     def identify(self, board: BoardState, device_id: str) -> None:
         """Name the board of this run, as far as it has shown what it is; nothing is stored yet."""
@@ -67,7 +55,7 @@ class BoardLedger:
             device_id=device_id,
             security_tag=None if board.module_key else self._run.security_tag,
         )
-        self._record = BoardRecord(board.uuid, device_id=device_id)
+        self.record = BoardRecord(board.uuid, device_id=device_id)
 
     async def claim(self, board: BoardState, goal: Goal) -> BoardHistory:
         """Claim the board for this station, and begin its run; return what is known of it.
@@ -89,7 +77,7 @@ class BoardLedger:
         except BaseException:
             self._ledger.note(lambda to: to.give_up(run))
             raise
-        self._record = replace(known.record, device_id=run.device_id)
+        self.record = replace(known.record, device_id=run.device_id)
         self._enter(RunEvent.CLAIM)
         return history_of(known, goal)
 
@@ -145,13 +133,13 @@ class BoardLedger:
             self._announced = announces
             self._send(lambda to: to.begin(self._uuid, announces[0].value, announces[1], 1))
         await self._kept()
-        self._writes += writes
+        self.writes += writes
 
     def refused(self, step: ProvisioningStep, reason: str, writes: int = 0) -> None:
         """Record that the board refused a step that was begun; its writes were none."""
         note = step.value, reason, writes
         self._note(RunEvent.NOTE, lambda to: to.refused(self._uuid, *note))
-        self._writes -= writes
+        self.writes -= writes
 
     def finish(self, step: ProvisioningStep, detail: str = "", **columns: str) -> None:
         """Record that a step was done, with its results (columns of the record)."""
@@ -204,7 +192,7 @@ class BoardLedger:
 
     async def conclude(self, end: RunEnd, ended_at: datetime) -> None:
         """Record how the run ended, once, and release the board where it was claimed."""
-        state = self._state
+        state = self.state
         self._enter(RunEvent.END)
         if state is RunState.ENDED:
             return
@@ -230,7 +218,7 @@ class BoardLedger:
 
     @property
     def _uuid(self) -> str:
-        return self._record.uuid
+        return self.record.uuid
 
     async def _notes(self) -> Sequence[StepRecord]:
         return await self._ledger.call(lambda to: to.steps(self._uuid))
@@ -259,13 +247,13 @@ class BoardLedger:
 
     def _require(self, event: RunEvent) -> RunState:
         """Return the state after an event. Raises IllegalTransition where none follows."""
-        return TRANSITIONS[self._state, event]
+        return TRANSITIONS[self.state, event]
 
     def _enter(self, event: RunEvent) -> None:
-        self._state = self._require(event)
+        self.state = self._require(event)
 
     def _update_record(self, columns: Mapping[str, str]) -> None:
-        self._record = BoardRecord(**{**asdict(self._record), **columns})
+        self.record = BoardRecord(**{**asdict(self.record), **columns})
 
 
 class RunEnd(Struct, frozen=True):
