@@ -59,7 +59,6 @@ class LocationOptions:
     do_reply: bool | None = None
     high_confidence: bool | None = None
     fallback: bool | None = None
-    wifi_as_array: bool = False
     send_ssid: bool = False
 
 
@@ -238,7 +237,6 @@ class Locator:
             cells=scan.cells if scan is not None else (),
             access_points=access_points_to_json(points, send_ssid=self.options.send_ssid),
             radio=scan.radio if scan is not None else "lte",
-            wifi_as_array=self.options.wifi_as_array,
         )
         cells = len(scan.cells) if scan is not None else 0
         sources = [scan.source] if scan is not None else []

@@ -16,15 +16,12 @@ class WifiCompanion:
     """The companion's port, as `at.driver.modem.open_modem` takes one."""
 
     port: str
-    baud: int = 115200
 
     async def scan(self, deadline_s: float) -> WifiScan:
         """Set the companion to station mode and scan."""
         try:
             # ESP-AT takes CR LF and nothing else: no need to probe for the line end.
-            async with open_modem(
-                self.port, baud=self.baud, dialect="at-host", terminator="crlf"
-            ) as modem:
+            async with open_modem(self.port, dialect="at-host", terminator="crlf") as modem:
                 await modem.send(SetWifiMode(_STATION))
                 scan = await modem.send(ScanAccessPoints(), timeout_s=deadline_s)
         except AtError as error:
