@@ -67,10 +67,11 @@ class Agent:
 
     def __init__(self, configure: Callable[[], Configuration]) -> None:
         self._configure = configure
-        self._configuration = configure()
-        kits_of(self._configuration.profile)  # a mistake is reported before anything is opened
+        self.configuration = configure()
+        """The one that is in effect."""
+        kits_of(self.configuration.profile)  # a mistake is reported before anything is opened
         self.registry = StatusRegistry()
-        self.registry.profile = self._configuration.name
+        self.registry.profile = self.configuration.name
         self.kits: dict[str, KitAgent] = {}
         self.delivery: OutboxDelivery
         self.page_link: Callable[[], str] | None = None
@@ -86,11 +87,6 @@ class Agent:
         self._services = ServiceWatch()
         self._housekeeping = self.registry.add_concern(HousekeepingStatus)
 
-    @property
-    def configuration(self) -> Configuration:
-        """The configuration that is in effect."""
-        return self._configuration
-
     def stop(self) -> None:
         """Make `run` return."""
         self._stopping.set()
@@ -100,7 +96,7 @@ class Agent:
 
         Raises OutboxHeld while another agent runs with this profile.
         """
-        configuration = self._configuration
+        configuration = self.configuration
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             self.delivery = OutboxDelivery(
@@ -160,7 +156,7 @@ class Agent:
             kits.append(status)
         return AgentStatus(
             AgentProcess(
-                os.getpid(), agent.__version__, self._configuration.name, self.registry.since
+                os.getpid(), agent.__version__, self.configuration.name, self.registry.since
             ),
             headline((outbox, housekeeping), kits, now),
             outbox,
@@ -209,10 +205,10 @@ class Agent:
                     port = "`cellagent config set kit.port PORT`"
                     raise UsageError(str(error), hint=port) from error
                 kits = kits_of(configuration.profile)
-                if configuration.name != self._configuration.name:
+                if configuration.name != self.configuration.name:
                     raise UsageError(
                         f"the configuration now chooses the profile {configuration.name}; this "
-                        f"agent runs {self._configuration.name}, and has its outbox",
+                        f"agent runs {self.configuration.name}, and has its outbox",
                         hint=f"stop it, then `cellagent run --profile {configuration.name}`",
                     )
                 require_trusted_folder(configuration.state_dir / "kits")  # each kit's store does
@@ -236,7 +232,7 @@ class Agent:
     ) -> None:
         """Replace configuration and client; stop, restart, reconfigure or add each kit."""
         old_client = self._client
-        self._configuration, self._client = configuration, client
+        self.configuration, self._client = configuration, client
         # All of them first: a port may go from one kit to another.
         removed = [name for name, kit in self.kits.items() if kits.get(name) != kit.settings]
         await asyncio.gather(*(self._remove_kit(name) for name in removed))
@@ -253,13 +249,13 @@ class Agent:
 
     async def _start_parts(self) -> None:
         await self.delivery.start(self._sender(self._client))
-        for name, kit in kits_of(self._configuration.profile).items():
-            self._add_kit(name, msgspec.structs.replace(self._configuration.profile, kit=kit))
+        for name, kit in kits_of(self.configuration.profile).items():
+            self._add_kit(name, msgspec.structs.replace(self.configuration.profile, kit=kit))
 
     def _sender(self, client: HttpClient) -> Sender:
         """Return what sends the items of the outbox, by the way that the profile names."""
         host = ServiceSender(client)
-        if self._configuration.profile.outbox.through == "host":
+        if self.configuration.profile.outbox.through == "host":
             return host
         return ChunksByKit(host, self._modem_of, client.keyring.project_key(Scheme.PROJECT_KEY))
 
@@ -286,7 +282,7 @@ class Agent:
             self._client,
             registry=self.registry,
             outbox=self.outbox,
-            state_dir=self._configuration.state_dir,
+            state_dir=self.configuration.state_dir,
             wake_delivery=self.delivery.wake,
         )
         kit.start()

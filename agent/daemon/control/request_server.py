@@ -9,6 +9,7 @@ import secrets
 import select
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -90,23 +91,21 @@ class Client:
         self.writer.close()
 
 
+@dataclass
 class RequestServer:
     """Takes requests; `handle` answers them, and its errors are told to the client."""
 
-    def __init__(
-        self,
-        control_socket: ControlSocket,
-        handle: Callable[[protocol.AnyRequest, Client], Awaitable[None]],
-    ) -> None:
-        self._socket = control_socket
-        self._handle = handle
-        self._token = "" if control_socket.is_socket else secrets.token_urlsafe(32)
+    control_socket: ControlSocket
+    handle: Callable[[protocol.AnyRequest, Client], Awaitable[None]]
+
+    def __post_init__(self) -> None:
+        self._token = "" if self.control_socket.is_socket else secrets.token_urlsafe(32)
         self._server: asyncio.Server
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Listen. The socket of an agent that was killed is replaced. Raises OSError."""
-        self._server = await self._socket.listen(
+        self._server = await self.control_socket.listen(
             self._connected, self._token, limit=LONGEST_REQUEST
         )
 
@@ -114,7 +113,7 @@ class RequestServer:
         """Stop listening and close every connection."""
         self._server.close()
         await cancel_and_wait(*self._connections)
-        self._socket.path.unlink(missing_ok=True)
+        self.control_socket.path.unlink(missing_ok=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -133,7 +132,7 @@ class RequestServer:
         try:
             request = await client.request(self._token)
             if not client.has_gone:
-                await self._handle(request, client)
+                await self.handle(request, client)
         except (AgentError, AtError) as error:
             await client.send(protocol.ErrorAnswer(error_object(error)))
 

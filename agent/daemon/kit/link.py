@@ -10,6 +10,7 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from typing import Protocol
@@ -99,18 +100,18 @@ TRANSITIONS = Transitions(
 """The modem of a kit is the agent's or lent from the first contact until the link is left."""
 
 
+@dataclass
 class KitLink:
-    """The ports of one kit, and the modem on its AT port."""
+    """The ports of one kit, and the modem on its AT port.
 
-    def __init__(
-        self,
-        settings: KitSettings,
-        concern: Concern[LinkStatus],
-        serve: Callable[[Modem], Coroutine[object, None, None]],
-    ) -> None:
-        """`serve` looks after an open modem; it raises LinkLost when that is gone."""
-        self.settings = settings
-        self.concern = concern
+    `serve` looks after an open modem; it raises LinkLost when that is gone.
+    """
+
+    settings: KitSettings
+    concern: Concern[LinkStatus]
+    serve: Callable[[Modem], Coroutine[object, None, None]]
+
+    def __post_init__(self) -> None:
         self.modem: Modem | None = None
         self.expects_restart = False
         """Whether an update is being installed: the kit's restarts are part of it."""
@@ -126,12 +127,11 @@ class KitLink:
         """Called when the registration has changed."""
         self.on_new_software: Callable[[], None] = lambda: None
         """Called when the kit may run other software than before: updated, or flashed by hand."""
-        self.at_port = HeldPort(concern, settings.port)
+        self.at_port = HeldPort(self.concern, self.settings.port)
         self.ports = [self.at_port]
         """The kit's ports that the agent holds; the console adds its own."""
         self._up_since: float | None = None
         self._was_up_s = 0.0
-        self._serve = serve
         self._exclusive = asyncio.Lock()
         self._state = KitLinkState.AWAY
         self._up = asyncio.Event()
@@ -164,7 +164,7 @@ class KitLink:
 
     async def _serve_until_left(self, modem: Modem) -> None:
         try:
-            await first_of(self._serve(modem), self.at_port.release_requested())
+            await first_of(self.serve(modem), self.at_port.release_requested())
             if self.at_port.state is PortState.OPEN:
                 raise LinkLost(f"{modem.name} was closed")
         except (AtError, OSError) as error:
