@@ -24,10 +24,6 @@ class ImageFetcher:
     trust: TrustPolicy
     observer: UpdateObserver
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self.downloader.close()
-
     async def fetch(
         self, job: Job, targets: tuple[Target, ...], *, check_offered: Callable[[], Awaitable[None]]
     ) -> Package:

@@ -136,7 +136,7 @@ class UpdateRunner:
 
     async def close(self) -> None:
         """Close the connections to download hosts."""
-        await self._fetcher.close()
+        await self._fetcher.downloader.close()
 
     async def pull(self) -> JobResult | None:
         """Carry the pending job to its end; None where there is none.
