@@ -13,6 +13,7 @@ import click
 from agent.cli.framework.command import AgentGroup, OfflineCommand, emit, note
 from agent.cli.framework.file_type import FILE
 from agent.cli.framework.terminal import TableWriter, show_progress
+from agent.errors import AgentError, UsageError
 from agent.location import pgps_file
 
 if TYPE_CHECKING:
@@ -87,7 +88,6 @@ async def agnss(
 
 async def _kit_to_ask(session: Session, stack: AsyncExitStack, *, must: bool) -> Modem | None:
     """Open the kit whose serving cell is sent; None where there is none and data need no cell."""
-    from agent.errors import UsageError
     from at.protocol.errors import PortNotFound
 
     try:
@@ -118,7 +118,6 @@ async def _serving_cell(modem: Modem, *, must: bool) -> ServingCell | None:
 @click.argument("file", type=FILE)
 def decode(session: Session, file: Path) -> None:
     """Check a file of A-GNSS or P-GPS data and show what it holds."""
-    from agent.errors import AgentError
     from agent.location.agnss_file import DamagedAssistance, parse_agnss
 
     with file.open("rb") as source:

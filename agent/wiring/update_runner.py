@@ -19,7 +19,7 @@ from agent.fota.download.downloader import Downloader
 from agent.fota.download.requests import DownloadNetwork
 from agent.fota.installers.base import Installer
 from agent.fota.installers.cloud_client import CloudClient, WithCloudClient, cloud_client_of
-from agent.fota.installers.serial_modem import PIECE_BYTES
+from agent.fota.installers.serial_modem import PIECE_BYTES, SerialModemInstaller
 from agent.fota.jobs import FirmwareType
 from agent.fota.journal import Journal, is_installing, journal_folder, sole_worker
 from agent.fota.kit_state import KitState, ModemState
@@ -141,8 +141,6 @@ def installer_of(profile: Profile, modem: Modem | None, observer: UpdateObserver
         from agent.fota.installers.mcuboot import McubootInstaller
 
         return McubootInstaller(fota.mcuboot_port, profile.kit.baud, observer.overheard)
-    from agent.fota.installers.serial_modem import SerialModemInstaller
-
     if modem is None:
         raise ConfigError("installing over the AT port needs the kit's port", hint="`--port PORT`")
     return SerialModemInstaller(modem)

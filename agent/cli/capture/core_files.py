@@ -6,8 +6,7 @@ from typing import Any, BinaryIO, cast
 
 from agent.cli.capture.zephyr_dumps import format_frame, region
 from agent.errors import AgentError
-from agent.observability.coredumps import linux_core
-from agent.observability.coredumps.device_coredump import MAGIC as DEVICE_MAGIC
+from agent.observability.coredumps import device_coredump, linux_core
 from agent.observability.coredumps.elf import ELF, ElfTruncated
 from agent.observability.coredumps.recognise import refuse_compressed
 from agent.observability.coredumps.symbols import ElfSymbols
@@ -23,7 +22,7 @@ def describe_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any
     head = source.read(20)
     source.seek(0)
     refuse_compressed(head, source.name)
-    if head.startswith(DEVICE_MAGIC):
+    if head.startswith(device_coredump.MAGIC):
         return _device_core(source.read(), symbols)
     if not head.startswith(ELF):
         return None
@@ -41,7 +40,7 @@ def seekable(source: BinaryIO) -> BinaryIO:
         return source
     head = source.peek(20)
     refuse_compressed(head, source.name)
-    if not head.startswith((DEVICE_MAGIC, ELF)):
+    if not head.startswith((device_coredump.MAGIC, ELF)):
         return source
     # The file has no name and goes with the process.
     file = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115
@@ -51,15 +50,13 @@ def seekable(source: BinaryIO) -> BinaryIO:
 
 
 def _device_core(data: bytes, symbols: ElfSymbols | None) -> dict[str, Any]:
-    from agent.observability.coredumps.device_coredump import CoredumpTruncated, UnsupportedVersion
-
     shown: dict[str, Any] = {"status": "damaged", "bytes": len(data), "blocks": []}
     shown["unknown_tail"] = False
     try:
         shown |= device_coredump_summary(data)
-    except CoredumpTruncated as exc:
+    except device_coredump.CoredumpTruncated as exc:
         return {**shown, "status": "incomplete", "detail": str(exc)}
-    except UnsupportedVersion as exc:
+    except device_coredump.UnsupportedVersion as exc:
         return {**shown, "status": "unsupported", "detail": str(exc)}
     except ValueError as exc:
         return {**shown, "detail": str(exc)}
@@ -77,13 +74,11 @@ def _device_core(data: bytes, symbols: ElfSymbols | None) -> dict[str, Any]:
 
 
 def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
-    from agent.observability.coredumps.linux_core import SIGNALS, parse_linux_core
-
     shown: dict[str, Any] = {"status": "damaged", "bytes": source.seek(0, 2), "blocks": []}
     shown["unknown_tail"] = False
     source.seek(0)
     try:
-        core = parse_linux_core(source)
+        core = linux_core.parse_linux_core(source)
     except ElfTruncated as exc:
         return {**shown, "status": "incomplete", "detail": str(exc)}
     except ValueError as exc:
@@ -97,7 +92,7 @@ def _linux_core(source: BinaryIO, symbols: ElfSymbols | None) -> dict[str, Any]:
         **core.metadata,
         "command": core.command,
         "signal": core.signal,
-        "signal_name": None if core.signal is None else SIGNALS.get(core.signal),
+        "signal_name": None if core.signal is None else linux_core.SIGNALS.get(core.signal),
         "fault_address": None if core.fault_address is None else f"0x{core.fault_address:x}",
         "threads": [
             {
@@ -116,10 +111,8 @@ def _linux_frames(
     core: linux_core.LinuxCore, source: BinaryIO, symbols: ElfSymbols
 ) -> dict[str, Any]:
     """Return where the crashed thread was, if the ELF file is of a build that it had loaded."""
-    from agent.observability.coredumps.linux_core import loaded_modules
-
     shown: dict[str, Any] = {"elf_build_id": symbols.build_id, "elf_matches": False}
-    for module in loaded_modules(core, source):
+    for module in linux_core.loaded_modules(core, source):
         if module.build_id != symbols.build_id:
             continue
         found = core.threads[0].registers if core.threads else {}
@@ -165,9 +158,7 @@ def _format_thread(thread: dict[str, Any]) -> str:
 
 def device_coredump_summary(payload: bytes) -> dict[str, Any]:
     """Return what a device coredump of a chunk message says. Raises ValueError."""
-    from agent.observability.coredumps.device_coredump import parse_device_coredump
-
-    core = parse_device_coredump(payload)
+    core = device_coredump.parse_device_coredump(payload)
     return {
         "bytes": core.size,
         "machine": core.machine,

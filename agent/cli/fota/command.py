@@ -15,6 +15,8 @@ from agent.cli.fota.progress import ProgressOnStderr
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.terminal import ask
 from agent.errors import AgentError, RefusedByRule
+from agent.fota.jobs import JobStatus
+from agent.fota.journal import JobResult, JobsHeld, Journal, journal_folder
 from at.protocol.counts import counted
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.cli.framework.session import Session
-    from agent.fota.journal import JobResult, Journal
     from agent.fota.reporter import UpdateObserver
     from agent.fota.runner import UpdatePlan, UpdateRunner
     from at.driver.modem import Modem
@@ -71,8 +72,6 @@ async def pull(session: Session, dry_run: bool, again: bool) -> int:
 def status(session: Session, device_id: str | None) -> None:
     """Show the job in work and the last results, from the journal on this host."""
     from urllib.parse import unquote
-
-    from agent.fota.journal import journal_folder
 
     state_dir = session.configuration.state_dir
     if device_id is not None:
@@ -147,7 +146,6 @@ async def _runner(
 ) -> AsyncIterator[UpdateRunner]:
     """Make the FOTA runner of the chosen kit, and close what it uses at the end."""
     from agent.daemon.kit.identity import names_of
-    from agent.fota.journal import JobsHeld
     from agent.wiring.update_runner import (
         needs_modem,
         owed_bytes,
@@ -192,8 +190,6 @@ async def _runner(
 
 
 def _exit_code(result: JobResult | None) -> int:
-    from agent.fota.jobs import JobStatus
-
     if result is None or result.status in {JobStatus.SUCCEEDED, JobStatus.CANCELLED}:
         return 0
     rejected = result.status is JobStatus.REJECTED
@@ -245,8 +241,6 @@ def _say_plan(plan: UpdatePlan) -> None:
 
 
 def _show(session: Session, device_id: str, folder: Path) -> None:
-    from agent.fota.journal import Journal
-
     if not (folder / "journal.json").exists():
         note(f"{device_id}: no update was carried out from this host")
         return
