@@ -1,18 +1,13 @@
 """`cellagent login`: secrets are asked for, tried at their service, and kept."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.command import agent_command, emit, note, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import waiting
 from agent.errors import AgentError, CredentialError, Unavailable, UsageError, with_hint
-
-if TYPE_CHECKING:
-    from agent.cli.framework.session import Session
 
 _NAMES = ("api_key", "organization_token", "project_key", "user_api_key", "user_password")
 _LONGEST = 64 * 1024

@@ -1,20 +1,13 @@
 """Finds the console port of a kit: the one that is configured, the AT port, or by listening."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from agent.config.profile import KitSettings
 from agent.errors import UsageError
-from at.ports.usb import ports_of_kit, resolve, system_ports
+from at.ports.usb import Listing, ports_of_kit, resolve, system_ports
 from at.protocol.errors import LinkLost, PortError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.config.profile import KitSettings
-    from at.ports.usb import Listing
-    from at.transport.base import Transport
+from at.transport.base import Transport
 
 LISTEN_S = 3.0
 """Seconds to wait for a first line on the ports of a kit."""

@@ -1,16 +1,10 @@
 """What commands and the control socket ask of a store; the results are what --json prints."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from agent.errors import UsageError
 from agent.outbox.items import ListedItem, OutboxTotals
-
-if TYPE_CHECKING:
-    from agent.outbox.store import Store
+from agent.outbox.store import Store
 
 EVERYTHING = 1 << 40
 

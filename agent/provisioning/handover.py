@@ -4,8 +4,6 @@ The ledger knows which runs are still to be given, so neither a kill nor a comma
 one: the next run, or the next round of this one, gives what is left.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex
@@ -15,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from msgspec import Struct
 
@@ -23,11 +21,9 @@ from agent import programs
 from agent.errors import AgentError, UsageError
 from agent.provisioning import record_columns
 from agent.provisioning.ledger import BoardRecord, Ledger, RunRecord
+from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.redact import redact
 from agent.tasks import cancel_and_wait
-
-if TYPE_CHECKING:
-    from agent.provisioning.running.async_ledger import AsyncLedger
 
 RETRY_S = 30.0
 """The time between two rounds of a run that goes on; a board that ends begins one at once."""

@@ -1,7 +1,5 @@
 """`cellagent doctor`: from the profile to the cloud in one go, and a report of it."""
 
-from __future__ import annotations
-
 import asyncio
 import platform
 import re
@@ -12,7 +10,6 @@ from contextlib import aclosing, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,14 +17,12 @@ import agent
 from agent.cli.doctor import checks
 from agent.cli.doctor.checks import Checks, Line
 from agent.cli.framework.command import agent_command, emit, json_line, note, say
+from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import say_marked, waiting
 from agent.daemon.status import pasteable
 from agent.errors import AgentError
 from agent.redact import redact
 from at.protocol.errors import AtError
-
-if TYPE_CHECKING:
-    from agent.cli.framework.session import Session
 
 _EACH_S = 45.0
 """The longest that a group of checks may take: a modem has ten seconds to tell its causes."""

@@ -4,24 +4,19 @@ What raises an error knows no command line. It writes an option in backticks, `-
 asks whether another word was meant, and here the command becomes whole.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re
 import shlex
 import sys
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"

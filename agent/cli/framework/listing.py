@@ -1,18 +1,13 @@
 """Lists of a service: the items as they come, whole or one page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import click
 
 from agent.cli.framework.command import emit, note
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import TableWriter
-
-if TYPE_CHECKING:
-    from agent.json_value import JSONValue
+from agent.json_value import JSONValue
 
 PER_PAGE = click.option(
     "--per-page", type=click.IntRange(1, 100), metavar="N", help="One page of at most N."

@@ -6,17 +6,13 @@ too; elsewhere the text goes through unchanged. What cannot be encoded, as a lon
 written in the same way everywhere. Only `drawing` lets sequences through that we make ourselves.
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, TextIO, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Any, TextIO, cast
 
 # All of Unicode's categories Cc (but tab and newline), Cf, Cs, Zl and Zp: what controls a terminal,
 # reorders or hides the text around it, or ends a line for some programs and not for others.
