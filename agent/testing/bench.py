@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from agent.testing.console import Console
     from agent.testing.kit import Kit
+    from agent.testing.live_kit import RecordedSource
     from agent.testing.loop_thread import LoopThread
-    from agent.testing.recorded_source import RecordedSource
     from at.transcripts.recorder import RecordingTransport
     from at.transport.base import Transport
 
@@ -101,13 +101,12 @@ class TestBench:
         if not fitting:
             have = "; ".join(map(str, self._choice.kits))
             pytest.skip(f"no kit fits: the test wants {self._wish}, and there are {have}")
-        from agent.testing.lease import leased  # of what comes here, a replay needs nothing
+        # Of what comes here, a replay needs nothing.
+        from agent.testing.live_kit import RecordedSource, VirtualSource, leased
 
         self._entry = entry = self._stack.enter_context(leased(fitting))
         live: KitSource
         if entry.is_virtual:
-            from agent.testing.virtual_source import VirtualSource
-
             live = VirtualSource(self._wish, entry, self._thread)
         elif self._wish.faults:
             pytest.skip(f"{entry.port} is a real kit: it has no faults to switch on")
@@ -115,8 +114,6 @@ class TestBench:
             live = KitSource(self._thread, entry.port, entry.console)
         if not self.records:
             return live
-        from agent.testing.recorded_source import RecordedSource
-
         self._recorded = RecordedSource(live, self._thread)
         return self._recorded
 

@@ -1,14 +1,13 @@
 """Both services in a test: addresses, credentials, faults, and the requests that they saw."""
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.cli.cloud import write_standin_profile
 from agent.errors import UsageError
@@ -17,13 +16,7 @@ from agent.standin.faults import active_faults, set_faults
 from agent.standin.ready_line import ready_line
 from agent.standin.serve import serving
 from agent.standin.state import open_cloud
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from agent.testing.loop_thread import LoopThread
+from agent.testing.loop_thread import LoopThread
 
 PROFILE = "standin"
 

@@ -1,16 +1,12 @@
 """A kit's console in a test: what it printed, and waiting for what it is to print."""
 
-from __future__ import annotations
-
 import codecs
 import re
 import threading
 import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from agent.testing.loop_thread import LoopThread
-    from at.transport.base import Transport
+from agent.testing.loop_thread import LoopThread
+from at.transport.base import Transport
 
 _SHOWN_LINES = 20
 

@@ -1,19 +1,14 @@
 """What a person reads where a test left its recording: the lines around, the difference."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import sysconfig
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import at
+from at.protocol.errors import TranscriptError
 from at.transcripts.step_matching import Divergence
-
-if TYPE_CHECKING:
-    from at.protocol.errors import TranscriptError
 
 _AROUND = 3
 _PLAYED = 12  # lines

@@ -1,27 +1,22 @@
 """The kit of a test: its power, its cable, its faults, the world around it."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
 from agent.errors import AgentError, UsageError
 from agent.redact import redact
-from agent.testing.virtual_source import VirtualSource
+from agent.testing.choice import KitEntry
+from agent.testing.live_kit import VirtualSource
+from agent.testing.loop_thread import LoopThread
+from agent.testing.sources import KitSource
+from at.virtual.kit import VirtualKit
 from at.virtual.radio_world import Coordinates
+from at.virtual.server.kit_ports import KitPorts
 from at.virtual.server.pty import PtyServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent.testing.choice import KitEntry
-    from agent.testing.loop_thread import LoopThread
-    from agent.testing.sources import KitSource
-    from at.virtual.kit import VirtualKit
-    from at.virtual.server.kit_ports import KitPorts
 
 T = TypeVar("T")
 _POWER_TIMEOUT_S = 60.0

@@ -1,21 +1,17 @@
 """A modem for tests that are plain functions: the driver's, without an event loop of the user's."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from agent.testing.loop_thread import LoopThread
 from at.driver.modem import DEFAULT_TIMEOUT_S, Modem
+from at.driver.stream import Stream
+from at.protocol.command import Command
 from at.protocol.errors import CommandTimeout
-
-if TYPE_CHECKING:
-    from agent.testing.loop_thread import LoopThread
-    from at.driver.stream import Stream
-    from at.protocol.command import Command
-    from at.protocol.line.items import Answer
-    from at.protocol.notices import Notice
-    from at.transport.base import Transport
+from at.protocol.line.items import Answer
+from at.protocol.notices import Notice
+from at.transport.base import Transport
 
 T = TypeVar("T")
 _MOST_KEPT = 256  # notices

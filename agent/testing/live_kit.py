@@ -1,24 +1,80 @@
-"""The far end of a test whose sessions are recorded."""
-
-from __future__ import annotations
+"""A live kit as the far end of a test: taken for it alone, virtual or not, and recorded."""
 
 import asyncio
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent.config.private_files import replacing
+from agent.config.paths import state_dir
+from agent.config.private_files import make_folder, replacing
+from agent.testing.choice import KitEntry, KitWish
+from agent.testing.loop_thread import LoopThread
 from agent.testing.sources import KitSource, console_file
 from at.driver.opening import transport_of
+from at.ports.process_lock import HeldByAnother, ProcessLock
 from at.transcripts.recorder import RecordingTransport
 from at.transcripts.refresh import refreshed_file
 from at.transcripts.relay import Relay
-from at.virtual.server.kit_ports import served
+from at.transport.base import Transport
+from at.virtual.options import VirtualOptions
+from at.virtual.server.kit_ports import KitPorts, kit_on_ports, served
+from at.virtual.server.runner import make_modem
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+_RETRY_S = 0.05
 
-    from agent.testing.loop_thread import LoopThread
-    from at.transport.base import Transport
+
+@contextlib.contextmanager
+def leased(kits: Sequence[KitEntry]) -> Iterator[KitEntry]:
+    """Take the first of `kits` that is free, waiting until one is; give it back at the end.
+
+    A virtual one always is. The locks of the others are this user's, and end with their process.
+    Raises FolderUnusable where they cannot be made.
+    """
+    folder = state_dir() / "leases"
+    while True:
+        for kit in kits:
+            if kit.is_virtual:
+                yield kit
+                return
+            make_folder(folder)
+            name = hashlib.sha256(os.path.realpath(kit.port).encode()).hexdigest()[:16]
+            try:
+                lock = ProcessLock(folder / f"{name}.lock")
+            except HeldByAnother:
+                continue
+            try:
+                yield kit
+            finally:
+                lock.release()
+            return
+        time.sleep(_RETRY_S)
+
+
+class VirtualSource(KitSource):
+    """A virtual kit of the test's own, on terminals."""
+
+    def __init__(self, wish: KitWish, entry: KitEntry, thread: LoopThread) -> None:
+        super().__init__(thread)
+        # Of another model, what the entry says of its own does not hold.
+        if wish.model and wish.model.lower() != entry.model.lower():
+            entry = KitEntry(model=wish.model)
+        options = VirtualOptions(
+            model=entry.model,
+            firmware=wish.firmware or entry.firmware,
+            dialect=wish.dialect or entry.dialect,
+            registered=wish.registered,
+            faults=wish.faults,
+            instant=True,
+        )
+        self.ports: KitPorts = thread.call(self._served(options))
+        self._at, self._console = self.ports.at.port, self.ports.console.port
+
+    async def _served(self, options: VirtualOptions) -> KitPorts:
+        modem = make_modem(options, console_apart=True)
+        return await self._opened().enter_async_context(kit_on_ports(modem, self._folder()))
 
 
 class RecordedSource(KitSource):
