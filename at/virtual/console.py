@@ -156,9 +156,8 @@ class Console:
         if self._logs:
             self.log("inf", "app", f"version {self._kit.saved.app_version} started")
             self._schedule_sensor_log()
-        crash_after_s = self._kit.faults.crash_after_s
-        if crash_after_s is not None and self._boots == 1:
-            self._kit.schedule(crash_after_s, self.crash)
+        if "crash" in self._kit.faults and self._boots == 1:
+            self._kit.schedule(self._kit.faults.number("crash"), self.crash)
 
     def _schedule_sensor_log(self) -> None:
         def sense() -> None:

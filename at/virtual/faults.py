@@ -156,8 +156,8 @@ class Faults:
         return int(self.number(name)) if name in self else None
 
     def text(self, name: str) -> str:
-        """Return the argument of a fault that takes a text."""
-        return str(self._on[name])
+        """Return the argument of a fault that takes a text, "" if it is off."""
+        return str(self._on.get(name, ""))
 
 
 def _known(name: str) -> Fault:
@@ -210,21 +210,6 @@ class LineFaults:
         self._random = random_numbers
         self._log_lines = 0
         self._overlong_line_sent = False
-
-    @property
-    def typed_before(self) -> bytes:
-        """The content of the line's buffer at the start, as if it had been typed."""
-        return b'AT+COPS=1,2,"half' if "open-quote" in self._faults else b""
-
-    @property
-    def echoes(self) -> bool:
-        """Whether commands are echoed, whatever was set."""
-        return "echo" in self._faults
-
-    @property
-    def starts_in_data_mode(self) -> bool:
-        """Whether an earlier user left the line in data mode."""
-        return "stuck-in-data-mode" in self._faults
 
     def start_flood(
         self, notify: Callable[[str], None], schedule: Callable[[float, Callable[[], None]], object]

@@ -225,7 +225,7 @@ class VirtualKit:
         self.random = random.Random(options.seed)  # noqa: S311 - for faults, not for keys
         self.world = load_world()
         self.session = self._fresh_session()
-        self.session.plmn_lock = self.faults.locked_plmn
+        self.session.plmn_lock = self.faults.text("plmn-locked")
         if (band := self.faults.whole("band-locked")) is not None:
             self.session.band_lock = f"{1 << (band - 1):088b}"
         if (mode := self.faults.wrong_mode) is not None and len(mode) == len(

@@ -86,21 +86,11 @@ class KitFaults(Faults):
         return bool(self.names & _OFFLINE)
 
     @property
-    def locked_plmn(self) -> str:
-        """The network that was chosen by hand before the start, "" for none."""
-        return self.text("plmn-locked") if "plmn-locked" in self else ""
-
-    @property
     def wrong_mode(self) -> tuple[int, ...] | None:
         """The system mode in which it starts, and in which it never registers."""
         if "wrong-mode" not in self:
             return None
         return tuple(int(flag) for flag in self.text("wrong-mode").split(",") if flag.isdigit())
-
-    @property
-    def snr_lower_db(self) -> int:
-        """How much lower the signal to noise ratio is than the level would have it."""
-        return self.whole("interference") or 0
 
     def heard(self, cells: Sequence[MeasuredCell]) -> list[MeasuredCell]:
         """Return cells as the modem measures them."""
@@ -122,13 +112,8 @@ class KitFaults(Faults):
 
     def firmware(self, installed: str) -> str:
         """Return the revision of the modem firmware."""
-        return self.text("old-firmware") if "old-firmware" in self else installed
+        return self.text("old-firmware") or installed
 
     def kept(self, content: str) -> str:
         """Return a credential as it is stored."""
         return content.replace("\n", "\r\n") if "line-ends-changed" in self else content
-
-    @property
-    def crash_after_s(self) -> float | None:
-        """When the application crashes after its start, None for never."""
-        return self.number("crash") if "crash" in self else None

@@ -110,8 +110,9 @@ class VirtualModem:
         self.console = Console(self.kit, logs=console_apart)
         """The application; `console.crash()` crashes it at the next `advance`."""
         self._shell = command_line.LineReader("shell", b"\r")
-        self._reader.type_ahead(self._line_faults.typed_before)
-        if self._line_faults.starts_in_data_mode:
+        if "open-quote" in self.kit.faults:
+            self._reader.type_ahead(b'AT+COPS=1,2,"half')
+        if "stuck-in-data-mode" in self.kit.faults:
             # The Serial Modem says how it ended; another firmware has no data mode to end.
             self._data = DataMode(None, lambda _: self.kit.notify("#XDATAMODE: 0"))
         self._line_faults.start_flood(self.kit.notify, self.kit.schedule)
@@ -169,7 +170,7 @@ class VirtualModem:
                 if not self._receive_data(self._data):
                     return
                 continue
-            echoes = self.kit.session.echo or self._line_faults.echoes
+            echoes = self.kit.session.echo or "echo" in self.kit.faults
             before = bytes(self._inbox) if echoes or self._dialect == "shell" else b""
             typed = self._reader.read_line(self._inbox)
             if before:

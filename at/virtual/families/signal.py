@@ -50,7 +50,7 @@ def monitor(kit: VirtualKit, _request: CommandRequest) -> Reply:
 
 
 def _snr(kit: VirtualKit, serving: MeasuredCell) -> int:
-    return max(0, serving.snr_index - kit.faults.snr_lower_db)
+    return max(0, serving.snr_index - (kit.faults.whole("interference") or 0))
 
 
 def evaluate(kit: VirtualKit, _request: CommandRequest) -> Reply:

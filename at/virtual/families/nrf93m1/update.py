@@ -30,12 +30,11 @@ def update(kit: VirtualKit, request: CommandRequest) -> Reply:
     if not isinstance(key, str) or not key or kit.session.fetching:
         raise BadRequest
     kit.session.fetching = True
-    offered = mode != HOST_CHECK and "release-offered" in kit.faults
-    target = kit.faults.text("release-offered") if offered else None
+    target = kit.faults.text("release-offered") if mode != HOST_CHECK else ""
     steps = ["%FOTA: CHECKING"]
     contact, refused = cloud.contact(kit)
     steps += contact
-    found = not refused and target not in {None, kit.firmware}
+    found = not refused and target not in {"", kit.firmware}
     if found:
         body = json.dumps({"data": {"url": _URL}})
         steps += ["%COAP: RESPONSE,2.05", f"%COAP: DATA,{len(body)},{body}"]

@@ -105,7 +105,7 @@ def update(kit: VirtualKit, request: CommandRequest) -> Reply:
 
 def _checked(kit: VirtualKit, operation: int) -> None:
     """Tell what the check has found; the operations that download go on with it."""
-    offered = kit.faults.text("release-offered") if "release-offered" in kit.faults else ""
+    offered = kit.faults.text("release-offered")
     of_modem, session = operation in _OF_MODEM, kit.session
     running = kit.firmware if of_modem else kit.saved.app_version
     found = bool(offered) and offered.startswith("mfw_") == of_modem and offered != running
