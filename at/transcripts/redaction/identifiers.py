@@ -58,6 +58,9 @@ _WRITTEN_PHONE = re.compile(
 _DIALLED = re.compile(r"(?<!\w)(ATD[TPI]? ?)(\+?[0-9]{7,15})(?![0-9])", re.IGNORECASE)
 _COUNTRIES = "234567"  # with these begin the codes of countries (ITU-T E.212), and so every IMSI
 _QUOTED = re.compile(r'"[^"]*(?:"|\Z)')
+_KINDS = ("imei", "imsi", "iccid", "eid", "uuid", "serial", "phone")
+"""What is known again wherever it stands, by the name of the method that makes one up."""
+Change = Callable[[str], str]
 
 
 class Identifiers:
@@ -184,7 +187,7 @@ class Identifiers:
         self.key_ids.add(kid)
         return other
 
-    def _resigned(self, text: str, make: Callable[[str], str], unreadable: str) -> str:
+    def _resigned(self, text: str, make: Change, unreadable: str) -> str:
         """Return what `make` makes of a text, the same each time; `unreadable` if it cannot."""
         if MARKER.fullmatch(text):
             return text
@@ -253,24 +256,12 @@ class Identifiers:
         return text if self._known is None else self._known.sub(self._again, text)
 
     def _again(self, match: re.Match[str]) -> str:
-        made, text = self.made_up, match.group()
-        match match.lastgroup:
-            case "imei":
-                return made.imei(text)[: len(text)]
-            case "imsi":
-                return made.imsi(text)
-            case "iccid":
-                return made.iccid(text)
-            case "eid":
-                return made.eid(text)
-            case "uuid":
-                other = made.uuid(str(UUID(text)))
-                return other if "-" in text else other.replace("-", "")
-            case "serial":
-                return made.serial(text)
-            case "phone":
-                return made.phone(text)
-        return text
+        kind, text = str(match.lastgroup), match.group()
+        if kind == "uuid":
+            other = self.made_up.uuid(str(UUID(text)))
+            return other if "-" in text else other.replace("-", "")
+        make: Change = getattr(self.made_up, kind)
+        return make(text)[: len(text)]  # an IMEI stood there without its check digit
 
 
 def _in_groups(digits: str, groups: str) -> str:
@@ -291,7 +282,7 @@ def _known_pattern(originals: dict[str, list[str]]) -> re.Pattern[str] | None:
     """Return the pattern of what was replaced before, one named group for each kind."""
     behind = {"imei": "[0-9]{0,2}", "iccid": "[0-9]{0,2}", "eid": "[0-9]{2}"}
     kinds = []
-    for kind in ("imei", "imsi", "iccid", "eid", "uuid", "serial", "phone"):
+    for kind in _KINDS:
         known = [re.escape(original) for original in originals.get(kind, ())]
         if kind == "uuid":
             known = [original.replace(r"\-", "-?") for original in known]

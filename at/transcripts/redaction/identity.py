@@ -6,7 +6,7 @@ same shape, and what was signed is signed anew, so that what could be decoded st
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
@@ -18,11 +18,9 @@ from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
 from at.protocol.values import name_before_colon
 from at.transcripts.interruptions import without_logs
 from at.transcripts.redaction import resigning, sim_files
-from at.transcripts.redaction.identifiers import UNREADABLE, Identifiers
+from at.transcripts.redaction.identifiers import UNREADABLE, Change, Identifiers
 from at.transcripts.redaction.made_up import luhn_digit
 from at.transcripts.redaction.written_credentials import WrittenCredential, written_credential
-
-Change = Callable[[str], str]
 
 # A command in a line: behind a prompt, bare or wrapped by a shell.
 _COMMAND = re.compile(
