@@ -32,7 +32,7 @@ class ReplayTransport:
         is_free: Callable[[], bool] = lambda: False,
     ) -> None:
         given = isinstance(source, Transcript)
-        self._name = "replay:" if given else f"replay:{source}"
+        self.name = "replay:" if given else f"replay:{source}"
         transcript = source if isinstance(source, Transcript) else load_transcript(source)
         self._playback = Playback(transcript, strict=strict, answers_setup=True)
         self._strict = strict
@@ -44,11 +44,6 @@ class ReplayTransport:
         self._timer: asyncio.Handle | None = None
         self.error: TranscriptError | None = None
         """The first mismatch, for a caller that does not see it raised."""
-
-    @property
-    def name(self) -> str:
-        """`replay:` and the file, if there is one."""
-        return self._name
 
     @property
     def remaining(self) -> list[TranscriptStep]:
@@ -68,7 +63,7 @@ class ReplayTransport:
     def write(self, data: bytes) -> None:
         """Send bytes. Raises LinkLost once closed, TranscriptError where they do not fit."""
         if self._receiver is None:
-            raise LinkLost(f"{self._name} is closed")
+            raise LinkLost(f"{self.name} is closed")
         try:
             steps = self._playback.sent(data)
         except TranscriptError as error:
@@ -81,7 +76,7 @@ class ReplayTransport:
     async def drain(self) -> None:
         """Return at once."""
         if self._receiver is None:
-            raise LinkLost(f"{self._name} is closed")
+            raise LinkLost(f"{self.name} is closed")
 
     async def close(self) -> None:
         """Close. Closing twice is harmless."""

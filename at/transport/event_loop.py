@@ -40,7 +40,7 @@ class SerialTransport(NamedPort):
         """Write at once what the driver takes; the rest when it has room. Raises LinkLost."""
         handle, protocol = self._handle, self._protocol
         if handle is None or protocol is None or protocol.closed.is_set():
-            raise LinkLost(f"{self._name} is closed")
+            raise LinkLost(f"{self.name} is closed")
         assert handle.fd is not None
         self._port.expect_reply()
         if self._port.is_empty():
@@ -63,7 +63,7 @@ class SerialTransport(NamedPort):
         if protocol is not None:
             await protocol.writable.wait()
         if protocol is None or protocol.closed.is_set():
-            raise LinkLost(f"{self._name} is closed")
+            raise LinkLost(f"{self.name} is closed")
 
     async def close(self) -> None:
         """Write what waits, and close; within half a second or so if the far end does not read."""

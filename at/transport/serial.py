@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import serial
 
@@ -76,21 +77,9 @@ class NamedPort:
         rtscts: bool | None = None,
         listing: Listing = system_ports,
     ) -> None:
-        self._name = name
-        self._baud = baud
-        self._rtscts = rtscts
-        self._listing = listing
+        self.name = name
         self._handle: PortHandle | None = None
-
-    @property
-    def name(self) -> str:
-        """The port as it was named."""
-        return self._name
-
-    def _open_handle(self, timeout: float = 0) -> PortHandle:
-        return open_handle(
-            self._name, baud=self._baud, rtscts=self._rtscts, timeout=timeout, listing=self._listing
-        )
+        self._open_handle = partial(open_handle, name, baud=baud, rtscts=rtscts, listing=listing)
 
 
 def release_handle(handle: PortHandle) -> None:

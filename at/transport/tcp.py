@@ -16,17 +16,12 @@ class TcpTransport:
     """The bytes of a TCP connection, without telnet negotiation."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
         self._connection: tuple[asyncio.Transport, Connection] | None = None
-
-    @property
-    def name(self) -> str:
-        """The port as it was named: "tcp://127.0.0.1:4000"."""
-        return self._name
 
     async def open(self, receiver: Receiver) -> None:
         """Connect. Raises PortNotFound."""
-        host, port = _address(self._name)
+        host, port = _address(self.name)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_CONNECT_S):
@@ -34,11 +29,11 @@ class TcpTransport:
                     lambda: Connection(receiver), host, port
                 )
         except TimeoutError as error:
-            raise PortNotFound(f"{self._name}: no connection in {_CONNECT_S:g} s") from error
+            raise PortNotFound(f"{self.name}: no connection in {_CONNECT_S:g} s") from error
         except OSError as error:
             refused = isinstance(error, ConnectionRefusedError)
             reason = "nothing listens there" if refused else error.strerror or str(error)
-            raise PortNotFound(f"{self._name}: {reason}", hint="is the far end running?") from error
+            raise PortNotFound(f"{self.name}: {reason}", hint="is the far end running?") from error
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = transport, connection
 
@@ -67,7 +62,7 @@ class TcpTransport:
 
     def _open(self) -> tuple[asyncio.Transport, Connection]:
         if self._connection is None or self._connection[1].closed.is_set():
-            raise LinkLost(f"{self._name} is closed")
+            raise LinkLost(f"{self.name} is closed")
         return self._connection
 
 

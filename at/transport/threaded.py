@@ -51,7 +51,7 @@ class ThreadedSerialTransport(NamedPort):
     def write(self, data: bytes) -> None:
         """Queue bytes for the writing thread. Raises LinkLost once closed."""
         if self._handle is None or self._lost:
-            raise LinkLost(f"{self._name} is closed")
+            raise LinkLost(f"{self.name} is closed")
         self._empty.clear()
         with self._work:
             self._writing.append(data)
@@ -61,7 +61,7 @@ class ThreadedSerialTransport(NamedPort):
         """Wait until the port has taken what was written. Raises LinkLost."""
         await self._empty.wait()
         if self._handle is None or self._lost:
-            raise LinkLost(f"{self._name} is closed")
+            raise LinkLost(f"{self.name} is closed")
 
     async def close(self) -> None:
         """Write what waits, stop the threads and close, within a bounded time."""

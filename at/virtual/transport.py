@@ -21,16 +21,12 @@ class VirtualTransport:
 
     def __init__(self, *, statefile: str | None = None, **options: Any) -> None:
         self._statefile = statefile
+        self.name = f"virtual:{statefile or ''}"
         self._options = VirtualOptions(**options)
         self._modem: VirtualModem | None = None
         self._flash: StateFile | None = None
         self._runner: ModemRunner | None = None
         self._receiver: Receiver | None = None
-
-    @property
-    def name(self) -> str:
-        """`virtual:` and the state file, if there is one."""
-        return f"virtual:{self._statefile or ''}"
 
     @property
     def modem(self) -> VirtualModem:

@@ -19,13 +19,8 @@ class MemoryTransport:
         self, far_end: Callable[[bytes], None] = lambda _data: None, name: str = "memory"
     ) -> None:
         self.far_end = far_end
-        self._name = name
+        self.name = name
         self._receiver: Receiver | None = None
-
-    @property
-    def name(self) -> str:
-        """The name it was given."""
-        return self._name
 
     async def open(self, receiver: Receiver) -> None:
         """Start pushing to `receiver`."""
@@ -34,7 +29,7 @@ class MemoryTransport:
     def write(self, data: bytes) -> None:
         """Hand bytes to the far end. Raises LinkLost once closed."""
         if self._receiver is None:
-            raise LinkLost(f"{self._name} is closed")
+            raise LinkLost(f"{self.name} is closed")
         self.far_end(data)
 
     async def drain(self) -> None:
