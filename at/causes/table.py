@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NotRequired, TypedDict
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from at.causes.literals import literals_of
 from at.protocol.error_codes import CME
@@ -28,7 +28,7 @@ class Certainty(Enum):
     POSSIBLE = "possible"
 
 
-class Row(Struct, frozen=True):
+class Row(Struct, frozen=True, forbid_unknown_fields=True):
     """One row: if any of the sets of facts in `when` holds, `cause` does."""
 
     cause: str
@@ -132,19 +132,16 @@ def load() -> Table:
 
 
 def read(text: str) -> Table:
-    """Return the table of a TOML text. Raises ValueError, TypeError or KeyError."""
+    """Return the table of a TOML text. Raises ValueError or KeyError."""
     file = tomllib.loads(text)
     rows = [row for fact, numbers in file["numbers"].items() for row in _numbered(fact, numbers)]
-    rows += [_row(**row) for row in file["row"]]
-    failures = (
-        *(_row(**row) for row in file["refusal"]),
-        *_failures(file["failures"], file["failure"]),
-    )
+    rows += convert(file["row"], list[Row])
+    failures = (*convert(file["refusal"], list[Row]), *_failures(file["failures"], file["failure"]))
     told = [wanted for row in (*rows, *failures) for wanted in row.when]
     patterns = {str(wanted[LINE]) for wanted in told if LINE in wanted}
     words = [Words(text["line"], text["fact"], text.get("value")) for text in file["text"]]
     words += [Words(line, line, None) for line in sorted(patterns)]
-    alone = tuple(_row(**row) for row in file["alone"])
+    alone = convert(file["alone"], tuple[Row, ...])
     texts = {name: code for code, name in CME.items() if code < _OF_THE_MAKER} | file["cme_texts"]
     known = {name.upper(): code for name, code in texts.items()}
     return Table(tuple(rows), failures, alone, file["same"], known, WordList(words))
@@ -162,23 +159,12 @@ def _failures(common: Mapping[str, str], kinds: Iterable[_Failure]) -> Iterator[
         both = f"(?=.*{failed})(?=.*{about})"
         line = f"^{both}(?!.*(?:{unless})).*(?:{failed}.*{about}|{about}.*{failed})"
         words = kind["says"], kind["next"], "the words of the log"
-        yield _row(kind["cause"], "possible", [{LINE: line}], *words, kind["until"])
+        when: list[dict[str, Expected]] = [{LINE: line}]
+        yield Row(kind["cause"], Certainty.POSSIBLE, when, *words, tuple(kind["until"]))
 
 
 def _word(pattern: str) -> str:
     return f"(?<![a-z])(?:{pattern})(?![a-z])"
-
-
-def _row(
-    cause: str,
-    certainty: str,
-    when: list[dict[str, Expected]],
-    says: str,
-    next: str,  # noqa: A002 - the table's column
-    source: str,
-    until: list[str] | tuple[str, ...] = (),
-) -> Row:
-    return Row(cause, Certainty(certainty), when, says, next, source, tuple(until))
 
 
 def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row]:
@@ -193,23 +179,24 @@ def _numbered(fact: str, numbers: Mapping[str, str | list[str]]) -> Iterator[Row
         if key.isdigit() and isinstance(words, list)
     }
     others: list[int | str] = [number for number in range(1, 256) if number not in causes]
-    source, until = str(numbers["source"]), list(numbers["until"])
+    source, until = str(numbers["source"]), tuple(numbers["until"])
     notes = {str(number) for number in numbers.get("notes", ())}
     of_errors = {int(code) for code in numbers["cme"]}
-    for name, certainty in ((fact, "certain"), (str(numbers["old"]), "likely")):
+    for name, certainty in ((fact, Certainty.CERTAIN), (str(numbers["old"]), Certainty.LIKELY)):
         still: dict[str, Expected] = {"stat": ["-", 0, 2, 3, 4, 90]} if name != "esm" else {}
         for number, (title, plainly, step) in causes.items():
             says = f'The network\'s cause is {fact.upper()} {number}, "{title}": {plainly}.'
             sure, ends, beside = certainty, until, still
             if str(number) in notes:
-                sure, ends, beside = "likely", [*until, "registered"], {**still, "address": "-"}
+                sure, ends = Certainty.LIKELY, (*until, "registered")
+                beside = {**still, "address": "-"}
             when: list[dict[str, Expected]] = [{name: number, **beside}]
             if name == fact and _ERROR + number in of_errors:
                 when.append({"cme": _ERROR + number, **beside})
-            yield _row(f"{fact}-{number}", sure, when, says, step, source, ends)
-        yield _row(
+            yield Row(f"{fact}-{number}", sure, when, says, step, source, ends)
+        yield Row(
             f"{fact}-{{{name}}}",
-            "possible",
+            Certainty.POSSIBLE,
             [{name: others, **still}],
             f"The network gave the {numbers['title']} cause {{{name}}}, which is not known here.",
             "Give this number to the SIM's provider.",
