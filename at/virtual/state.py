@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from at.ports.process_lock import HeldByAnother, ProcessLock
 from at.protocol.errors import PortBusy, PortError
@@ -87,17 +86,12 @@ class SavedState:
     @classmethod
     def decode(cls, data: bytes) -> SavedState:
         """Return the state from JSON. Raises ValueError, KeyError, TypeError."""
-        stored: dict[str, Any] = json.loads(data)
+        from msgspec import convert  # only here: a kit without a file needs none of it
+
+        stored = json.loads(data)
         if stored["format"] != FORMAT or stored["model"] not in MODELS:
             raise ValueError("of another format")
-        stored["credentials"] = {
-            key: CredentialSlot(**value) for key, value in stored["credentials"].items()
-        }
-        for name in ("system_mode", "position", "psm"):
-            if name in stored:
-                stored[name] = tuple(stored[name])
-        known = {one.name for one in fields(cls)}  # earlier versions stored more
-        return cls(**{name: value for name, value in stored.items() if name in known})
+        return convert(stored, cls)  # earlier versions stored more
 
 
 class StateFile:
