@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
+from elf_files import BUILD_ID, small_elf
 from nrfcloud_tools import internet, run
 from sdk_bytes import EXAMPLE_LINES, EXAMPLE_SINGLE, coredump
 from served_cloud import MEMFAULT, ServedCloud
 from served_kit import ServedKit
 from signed_images import signed_image
-from small_elf import BUILD_ID, small_elf
 
 pytestmark = [
     pytest.mark.peer,

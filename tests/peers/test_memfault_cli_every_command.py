@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from elf_files import BUILD_ID, small_elf
 from key_files import certificate
 from mar_files import elf_core, mar
 from served_cloud import MEMFAULT, ServedCloud
-from small_elf import BUILD_ID, small_elf
 
 pytestmark = [
     pytest.mark.peer,

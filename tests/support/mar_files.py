@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from typing import Any
 
-from small_elf import small_elf
+from elf_files import small_elf
 
 DEVICE = {
     "project_key": "test-project-key",

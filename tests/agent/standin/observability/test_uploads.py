@@ -6,9 +6,9 @@ import hashlib
 import struct
 
 import pytest
+from elf_files import small_elf
 from observability import IDENTITY, upload, with_project_key, with_token
 from sdk_bytes import coredump
-from small_elf import small_elf
 from standin import StandIn
 
 
