@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 from elf_files import firmware
-from zephyr_dumps import arch, header, printed
-from zephyr_kernel import Thread, kernel, table
+from zephyr_dumps import Thread, arch, header, kernel, printed, table
 
 from agent.observability.ingest.chunk_codec import encode
 

@@ -7,8 +7,17 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zephyr_dumps import arch, header, memory, threads
-from zephyr_kernel import OFFSETS, UNIMPLEMENTED, Thread, address, kernel
+from zephyr_dumps import (
+    OFFSETS,
+    UNIMPLEMENTED,
+    Thread,
+    address,
+    arch,
+    header,
+    kernel,
+    memory,
+    threads,
+)
 
 from agent.console.zephyr_coredump import parse_dump
 from agent.console.zephyr_threads import MAX_THREADS, ThreadLayout, ThreadList, read_threads

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import with_bytes
 from elf_files import firmware
-from zephyr_dumps import arch, header, memory, printed
-from zephyr_kernel import OFFSETS, Thread, kernel, table
+from zephyr_dumps import OFFSETS, Thread, arch, header, kernel, memory, printed, table
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
 

@@ -9,7 +9,7 @@ import pytest
 from elf_files import firmware, line_tables
 from hypothesis import example, given
 from hypothesis import strategies as st
-from zephyr_kernel import table
+from zephyr_dumps import table
 
 from agent.errors import AgentError
 from agent.observability.coredumps.symbols import ElfSymbols
