@@ -11,8 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from operator_ca import openssl_verifies_all
 from pkcs11 import Attribute, ObjectClass
-from soft_token import PIN, SoftToken
-from token_ca import right_pin, uri_of
+from soft_token import PIN, SoftToken, right_pin, uri_of
 
 from agent.errors import AgentError, CredentialError, UsageError
 from agent.provisioning.ca.bench_ca import create_ca, create_ca_on_token

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from operator_ca import make_ca, openssl_verifies
 from pkcs11 import Attribute, KeyType, TokenFlag
 from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
-from soft_token import PIN, WRONG_PIN, SoftToken
-from token_ca import BOARD, KEYS, LIFE, NOW, ca_on, right_pin, uri_of
+from soft_token import BOARD, KEYS, LIFE, NOW, PIN, WRONG_PIN, SoftToken, ca_on, right_pin, uri_of
 
 from agent.config.pkcs11_uri import Pkcs11Uri
 from agent.config.secrets import Secret

@@ -9,8 +9,7 @@ import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from soft_token import SoftToken
-from token_ca import BOARD, KEYS, LIFE, NOW, ca_on
+from soft_token import BOARD, KEYS, LIFE, NOW, SoftToken, ca_on
 
 from agent.provisioning.ca import token_keys
 from agent.provisioning.ca.token_keys import TokenError
