@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from full_disk import can_mount
-from self_signed import self_signed
+from key_files import self_signed
 from served_kit import launched
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from key_files import self_signed
 from outboxes import Clock
 from poisoned_service import PoisonedService
 from running_agent import RunningAgent, Served, agent_on, concern_of, profile_with, virtual_kit
-from self_signed import self_signed
 
 from agent.config.profile import OutboxSettings
 from agent.daemon.agent import OutboxDelivery

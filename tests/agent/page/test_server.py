@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 import pytest
+from key_files import self_signed
 from page_agent import FakeAgent, page_of
-from self_signed import self_signed
 from statuses import kit, status
 
 from agent.config.profile import PageSettings
