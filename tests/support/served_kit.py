@@ -5,16 +5,41 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from virtual_modem_process import started
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / ".peers" / "bin"
 SHIM = ROOT / "tests" / "peers" / "shim"
 PATIENCE_S = 90
+
+
+def started(*options: str) -> subprocess.Popen[str]:
+    """Start the command; its ready line is on its standard output."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "agent", "modem", "virtual", "--instant", *options],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@contextlib.contextmanager
+def modem_virtual(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Run the command until the block ends; give its process and its ready line."""
+    server = started(*options)
+    assert server.stdout is not None
+    try:
+        yield server, json.loads(server.stdout.readline())
+    finally:
+        if server.poll() is None:
+            server.kill()
+        server.wait(60)
+        server.stdout.close()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from virtual_modem_process import modem_virtual
+from served_kit import modem_virtual
 
 from at.protocol.errors import PortError
 from at.virtual.server.pty import PtyServer

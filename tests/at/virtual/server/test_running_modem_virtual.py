@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import serial
-from virtual_modem_process import modem_virtual
+from served_kit import modem_virtual
 from virtual_modems import state_file
 
 ROOT = Path(__file__).resolve().parents[3]
