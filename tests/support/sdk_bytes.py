@@ -110,17 +110,22 @@ def coredump(
     return struct.pack("<4sII", b"CORE", version, size) + body + footer
 
 
-def run_lengths(data: bytes) -> bytes:
-    """The SDK's run-length code: runs of one byte where there are any, else literals."""
-    out = bytearray()
+def run_lengths(plain: bytes) -> bytes:
+    """Code as the SDK does: a run of two at the start of a sequence, of three behind literals."""
+    coded = bytearray()
+    literal = 0  # where the literal bytes that are not written yet begin
     at = 0
-    while at < len(data):
-        end = at
-        while end < len(data) and data[end] == data[at]:
+    while at < len(plain):
+        end = at + 1
+        while end < len(plain) and plain[end] == plain[at]:
             end += 1
-        if end - at > 1:
-            out += varint((end - at) << 1) + data[at : at + 1]
-        else:
-            out += varint(1) + data[at : at + 1]  # zigzag of -1
+        if end - at >= (2 if at == literal else 3):
+            coded += _literals(plain[literal:at])
+            coded += varint((end - at) << 1) + plain[at : at + 1]
+            literal = end
         at = end
-    return bytes(out)
+    return bytes(coded + _literals(plain[literal:]))
+
+
+def _literals(run: bytes) -> bytes:
+    return varint((len(run) << 1) - 1) + run if run else b""

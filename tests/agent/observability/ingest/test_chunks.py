@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_lengths import compress
+from sdk_bytes import run_lengths
 
 from agent.observability.ingest.chunks import expand, kind_of, open_message
 
@@ -50,7 +50,7 @@ def test_runs_and_literals_expand():
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=3), st.integers(1, 300)), max_size=8))
 def test_what_a_device_codes_comes_back(runs):
     plain = b"".join(part * count for part, count in runs)
-    assert open_message(b"\x81" + compress(plain)).payload == plain
+    assert open_message(b"\x81" + run_lengths(plain)).payload == plain
 
 
 @given(st.binary(max_size=60))
