@@ -25,7 +25,7 @@ KIT_LOG = re.compile(r"(?:\[([0-9][0-9:., T-]{4,30})\] ?)?<(?:inf|wrn|err|dbg)> 
 
 KIT_MARK = re.compile(
     rf"{KIT_LOG.pattern}(?:[\w.]+?(?:: |\.(?=modem_chat_)))+?"
-    r"(?=(?:AT)?[<>] |sending: AT|modem_chat_\w*receive\w+: )"
+    r"(?=(?:AT)?[<>] |sending: AT|modem_chat_\w*receive\w+: |TX: AT|RX: )"
 )
 """What stands before the mark of a direction, if the kit's own firmware wrote it to its log."""
 

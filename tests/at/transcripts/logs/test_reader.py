@@ -167,6 +167,9 @@ MARKED = {
     "a mark in the kit's log": log_of(
         "[00:00:01.250,000] <inf> modem: AT> {}", "[00:00:01.500,000] <inf> modem: AT< {}"
     ),
+    "a word in the kit's log": log_of(
+        "[00:00:01.250,000] <dbg> lte_uart: TX: {}", "[00:00:01.500,000] <dbg> lte_uart: RX: {}"
+    ),
     "an arrow in the kit's log, by way of a terminal": log_of(
         "[10:00:01] 00> [00:00:01.250,000] <dbg> app: at: > {}", "<dbg> app: at: < {}"
     ),
