@@ -1,32 +1,28 @@
 """Locates a kit by the cells and Wi-Fi that it and this host hear, and tells whether it moved."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+from agent.config.profile import KitSettings, Profile
 from agent.config.project import ProjectSlugs
 from agent.errors import AgentError, NotFound, UsageError
+from agent.http import HttpClient
 from agent.location import calls, module, serial_modem
 from agent.location.access_points import MINIMUM, Selection, access_points_to_json, select_usable
 from agent.location.cell_scan import CellScan, ModemOff, scan_cells
 from agent.location.module import is_module
 from agent.location.position import Position, position_to_json
 from agent.location.wifi.choice import WIFI_DEADLINE_S, wifi_source
+from agent.location.wifi.scanner import WifiScan
+from at.driver.modem import Modem
 from at.protocol.dialect import Dialect
 from at.protocol.errors import AtError
-
-if TYPE_CHECKING:
-    from agent.config.profile import KitSettings, Profile
-    from agent.http import HttpClient
-    from agent.location.wifi.scanner import WifiScan
-    from at.driver.modem import Modem
 
 S = TypeVar("S")
 

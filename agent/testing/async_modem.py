@@ -1,21 +1,16 @@
 """A modem for tests that are coroutines, whatever plugin runs them: opened and closed by theirs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from agent.errors import UsageError
+from agent.testing.bench import TestBench
 from agent.testing.virtual_clock import virtual_clock
 from at.driver.modem import Modem
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from agent.testing.bench import TestBench
 
 
 class AsyncModem:

@@ -1,14 +1,10 @@
 """Where the files of a test are: its recording beside it, the others beside the JUnit report."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 TRANSCRIPT = "session.transcript"
 _UNFIT = re.compile(r"[^\w.\[\]=,+-]")
