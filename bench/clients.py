@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
-from measure import Row, median_us
+from trials.measure import Row, median_us
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring

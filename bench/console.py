@@ -7,13 +7,13 @@ import time
 import tracemalloc
 from typing import TYPE_CHECKING
 
-from measure import Row
-from zephyr_dumps import arch, header, memory, printed
+from trials.measure import Row
 
 from agent.console.chunk_lines import ChunkLine
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader
 from agent.console.log_line import LogLine
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

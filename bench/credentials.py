@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Row
-from served_kit import PEERS, served
+from trials.measure import Row
+
+from tests.support.modem.served_kit import PEERS, served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

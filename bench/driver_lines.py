@@ -7,8 +7,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from measure import Row
 from pty_modem import ANSWERS, serving
+from trials.measure import Row
 
 from at.driver.modem import open_modem
 from at.protocol.line.exchange import Exchange

@@ -7,13 +7,13 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from measure import Row
-from memory_transport import MemoryTransport
 from pty_modem import ANSWERS, serving
+from trials.measure import Row
 
 import at.commands.cells  # noqa: F401 - it reads those that are typed
 from at.driver.modem import Modem, open_modem
 from at.protocol import notices
+from tests.support.modem.memory_transport import MemoryTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

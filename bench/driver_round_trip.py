@@ -8,8 +8,8 @@ import statistics
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from measure import Row, median_us
 from pty_modem import serving
+from trials.measure import Row, median_us
 
 from at.driver.modem import open_modem
 from at.protocol.command import Command

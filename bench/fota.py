@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
-from download_server import file_server
-from measure import Row
-from signed_images import signed_image, signing_key
+from trials.measure import Row
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.downloader import Downloader, DownloadRequest
 from agent.fota.download.requests import DownloadNetwork
+from tests.support.fota.download_server import file_server
+from tests.support.fota.signed_images import signed_image, signing_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -84,7 +84,7 @@ def smp(size: int, rounds: int) -> Iterator[Row]:
 
 
 async def _upload(size: int, upload: Callable[[str, Path], Awaitable[float]]) -> float:
-    from smp_server import smp_kit
+    from tests.support.fota.smp_server import smp_kit
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -10,20 +10,20 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Row, median_us
-from operator_ca import make_ca
 from outbox import batched, item
-from postgres import PostgresMissing, postgres_if_there
 from provisioning import in_this_process
 from running import at_rest
-from signed_images import signed_image
 from standin import getter, running
+from trials.measure import Row, median_us
 
 from agent.config.profile import OutboxSettings
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.verification import TrustPolicy, prove
 from agent.outbox import Outbox
 from at.transcripts.transcript import parse_transcript
+from tests.support.fota.signed_images import signed_image
+from tests.support.keys.operator_ca import make_ca
+from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Row
-from postgres import PostgresMissing, postgres_if_there
+from trials.measure import Row
 
 from agent.provisioning.ledger import open_ledger
+from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Row
+from trials.measure import Row
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, Outbox

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from browsers import browser, until_text
-from measure import Row
 from running import MODEMS, cpu_s, private_mb, profile, started
+from trials.measure import Row
+
+from tests.support.page.browsers import browser, until_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,11 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from far_database import far_database
-from measure import Row
-from operator_ca import make_ca
-from postgres import PostgresMissing, postgres_if_there
-from served_kit import PEERS, ServedKit, served
+from trials.measure import Row
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
@@ -29,6 +25,10 @@ from agent.provisioning.running.batch import run_boards
 from agent.provisioning.running.board_run import Station
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
+from tests.support.keys.operator_ca import make_ca
+from tests.support.modem.served_kit import PEERS, ServedKit, served
+from tests.support.provisioning.far_database import far_database
+from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

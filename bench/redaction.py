@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from measure import Row, T
+from trials.measure import Row, T
 
 from agent.console.log_line import parse_line
 from agent.redact import redact

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Row
+from trials.measure import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

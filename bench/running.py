@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import serial
-from measure import Row
 from pty_modem import ANSWERS, serving
+from trials.measure import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-import measure
-from measure import Row
+from trials import measure
+from trials.measure import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from measure import Row
 from pty_modem import serving
+from trials.measure import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -428,10 +428,9 @@ def control_lines(data: bytes) -> None:
 @target(AgentError)
 def http_answer(data: bytes) -> None:
     """What a service answers: its first byte says to which call, its second how it went."""
-    from every_call import CALLS
-
     from agent.call import Response
     from agent.http.refusals import refusal
+    from tests.support.cloud.every_call import CALLS
 
     data = data.ljust(2, b"\0")
     call, status = CALLS[data[0] % len(CALLS)], STATUSES[data[1] % len(STATUSES)]

@@ -31,7 +31,7 @@ ROOT = environment.ROOT
 CORPUS = ROOT / "fuzz" / "corpus"
 LOCK = ROOT / "requirements-fuzz.lock"
 ATHERIS = ROOT / ".peers" / "atheris"
-PATHS = [str(ROOT), str(ROOT / "fuzz"), str(ROOT / "tests" / "support")]
+PATHS = [str(ROOT), str(ROOT / "fuzz")]
 LONGEST_BYTES = 4096
 SLOWEST_S = 10
 

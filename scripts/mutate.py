@@ -9,8 +9,8 @@
 A mutant is judged by the tests that carry the mark of its clause and run its statement, the fastest
 first. Where none of them notices, those of other clauses that run it are asked, then those of its
 own file: "by neighbours" says that the line is held, but by tests without the mark. How a line is
-spoilt stands in scripts/mutants.py, and which lines are in mutant_draw.py. A clause whose tests run
-no line is one about the tree: entries are taken away.
+spoilt stands in scripts/mutation/mutants.py, and which lines are in draw.py there. A clause
+whose tests run no line is one about the tree: entries are taken away.
 
 What was found is kept below --state and a stopped run goes on there; what a mended test file or a
 changed line makes doubtful is measured and tried again. Whoever survives is looked at: the tests
@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import clauses
 import environment
-from mutant_draw import SEED, Draw, rank
-from mutants import Mutant, mutants
-from mutation_trees import Measured, Measurements, Tree, marked_files
+from mutation.draw import SEED, Draw, rank
+from mutation.mutants import Mutant, mutants
+from mutation.trees import Measured, Measurements, Tree, marked_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

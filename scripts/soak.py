@@ -15,11 +15,11 @@ from __future__ import annotations
 import sys
 
 import environment
-import trials
+from trials.runner import run
 
 
 def main() -> int:
-    return trials.run("soak", sys.argv[1:])
+    return run("soak", sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def _mutate(names: list[str], *, sample: bool) -> int:
     if unknown := set(names) - set(known):
         print(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}")
         return 2
-    import mutated_tables
+    from tests.support.harness import mutated_tables
 
     code = 0
     for name in names or known:
@@ -156,5 +156,5 @@ def _word(member: Enum) -> str:
 
 if __name__ == "__main__":
     environment.enter(environment.DEVELOPMENT)
-    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+    sys.path[:0] = [str(ROOT)]
     sys.exit(main())

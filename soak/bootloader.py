@@ -9,8 +9,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from emulated_board import Ending, emulated_board, updated
-from measure import Row
+from trials.measure import Row
+
+from tests.support.fota.emulated_board import Ending, emulated_board, updated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,7 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import virtual_time
-from measure import Row
-from memory_transport import MemoryTransport
-from typed_answers import ANSWERS
+from trials.measure import Row
 
 from at.commands.catalog import command_of
 from at.commands.contexts import ReadContextAddress, ReadOneContextParameters
@@ -27,6 +24,9 @@ from at.protocol.command import Form
 from at.protocol.errors import AtError
 from at.protocol.line.doubled_answers import expects_line
 from at.protocol.values import as_json
+from tests.support.harness import virtual_time
+from tests.support.modem.memory_transport import MemoryTransport
+from tests.support.modem.typed_answers import ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,22 +8,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
-from far_database import far_database
-from measure import Row
-from postgres import PostgresMissing, postgres_if_there
 from provisioning import SEED, pulls, quiet_service
 from second_thoughts import second_thoughts
 from swapped_boards import swapped
 from tray_faults import with_each_fault
+from trials.measure import Row
 
 from agent.provisioning.ledger import open_ledger
+from tests.support.provisioning.far_database import far_database
+from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from far_database import FarDatabase
-    from postgres import PostgresServer
-    from station_crashes import StationFolder
+    from tests.support.provisioning.far_database import FarDatabase
+    from tests.support.provisioning.postgres import PostgresServer
+    from tests.support.provisioning.station_crashes import StationFolder
 
 NAME = "far-ledger"
 _DELAYS_S = 0.0, 0.08

@@ -12,13 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from download_server import Fault, file_server
-from file_backed_kit import FileBackedCloud, FileBackedKit, make_runner
-from fota_kills import HERE, MUST_BE_ZERO
-from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
-from manual_clock import ManualClock
-from measure import Row
-from signed_images import public_pem, signed_image, signing_key
+from trials.measure import Row
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
 from agent.fota.download.downloader import Downloader, DownloadRequest
@@ -27,6 +21,12 @@ from agent.fota.image import read_image
 from agent.fota.jobs import FirmwareType, Job
 from agent.fota.verification import NotProven, TrustPolicy, check_level, load_public_key, prove
 from agent.http.download_targets import SourceRefused, Target, checked_addresses
+from tests.support.fota.download_server import Fault, file_server
+from tests.support.fota.file_backed_kit import FileBackedCloud, FileBackedKit, make_runner
+from tests.support.fota.fota_kills import HERE, MUST_BE_ZERO
+from tests.support.fota.hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
+from tests.support.fota.signed_images import public_pem, signed_image, signing_key
+from tests.support.harness.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

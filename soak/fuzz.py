@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from measure import Row
+from trials.measure import Row
 
 from at.protocol.line.exchange import Exchange
 from at.protocol.line.framing import LIMIT_BYTES

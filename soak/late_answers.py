@@ -6,12 +6,12 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-import virtual_time
-from line_modem import LineModem
-from measure import Row
+from trials.measure import Row
 
 from at.driver.modem import Modem
 from at.protocol.errors import CommandTimeout, NoAnswer
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from operator_ca import make_ca
+from tests.support.keys.operator_ca import make_ca
 
 SECRETS = {
     "CELLAGENT_DEVICE_CA_PASSPHRASE": "canary-passphrase",

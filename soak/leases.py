@@ -11,9 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Row
-from served_kit import launched
-from user_project import UserProject
+from trials.measure import Row
+
+from tests.support.commands.user_project import UserProject
+from tests.support.modem.served_kit import launched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

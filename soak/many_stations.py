@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from msgspec.structs import replace
-from station_crashes import forked
 
 from agent.provisioning.ledger import RunRecord, StepRecord, open_ledger
 from agent.provisioning.ledger.backend import BoardsLocked
+from tests.support.provisioning.station_crashes import forked
 
 if TYPE_CHECKING:
-    from postgres import PostgresServer
+    from tests.support.provisioning.postgres import PostgresServer
 
 _STEP_S = 0.1  # a tenth of what the steps of a real board take
 _STEPS = "offline", "ca-chain", "key", "write", "register"

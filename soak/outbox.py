@@ -15,16 +15,16 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import full_disk
-from measure import Row
-from outbox_damage import KINDS, make, tried
-from outboxes import LIMITS, Clock, chunk
-from power_cut import lost_in_power_cuts
+from trials.measure import Row
 
 from agent.errors import RateLimited, ServerTrouble, Unreachable
 from agent.outbox import ItemKind, Outbox
 from agent.outbox.delivery_loop import Delivery
 from agent.outbox.items import Selection
+from tests.support.outbox import full_disk
+from tests.support.outbox.outbox_damage import KINDS, make, tried
+from tests.support.outbox.outboxes import LIMITS, Clock, chunk
+from tests.support.outbox.power_cut import lost_in_power_cuts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,9 +37,8 @@ SEED = 20260207
 # It puts chunks as fast as the line brings them and says the number of each that is on disk.
 WRITER = """
 import sys
-sys.path[:0] = ["tests/support"]
 from pathlib import Path
-from outboxes import LIMITS, chunk
+from tests.support.outbox.outboxes import LIMITS, chunk
 from agent.outbox import Outbox
 box = Outbox(Path(sys.argv[1]), LIMITS)
 sys.stdout.write("ready\\n")

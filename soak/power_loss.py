@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
-from cable import cables
-from measure import progress
-from station_crashes import KillAt, StationFolder, forked
-from tray_trial import Trial, tray_trial
-from virtual_tray import TAG
+from trials.measure import progress
 
 from agent.provisioning.ledger import open_ledger
+from tests.support.provisioning.cable import cables
+from tests.support.provisioning.station_crashes import KillAt, StationFolder, forked
+from tests.support.provisioning.tray_trial import Trial, tray_trial
+from tests.support.provisioning.virtual_tray import TAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING
 
 from leaked_secrets import canaries_found
 from many_stations import at_once
-from measure import Row, counted
-from operator_ca import make_ca
-from postgres import PostgresMissing, postgres_if_there
 from power_loss import edges_of_a_run, pulled, rows_of_instants, wrongs_after
 from second_thoughts import second_thoughts
-from station_crashes import StationFolder
 from swapped_boards import swapped, two_stations
 from tray_faults import unchanged, with_each_fault
+from trials.measure import Row, counted
+
+from tests.support.keys.operator_ca import make_ca
+from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
+from tests.support.provisioning.station_crashes import StationFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from postgres import PostgresServer
+    from tests.support.provisioning.postgres import PostgresServer
 
 NAME = "provisioning"
 SEED = 20260314

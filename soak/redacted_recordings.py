@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from measure import Row, counted
+from trials.measure import Row, counted
 
 from at.commands.clock import SetClock
 from at.commands.credentials import (

@@ -25,12 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from ledgers import boards_of, registrations_of
-from measure import counted
 from msgspec.structs import replace
-from operator_ca import make_ca
-from station_crashes import Edge, Instrumented, KillAt, StationFolder, forked
-from virtual_tray import GOAL
+from trials.measure import counted
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
@@ -43,6 +39,16 @@ from agent.standin import jwt
 from at.driver.modem import Modem
 from at.virtual.options import device_uuid
 from at.virtual.transport import VirtualTransport
+from tests.support.keys.operator_ca import make_ca
+from tests.support.provisioning.ledgers import boards_of, registrations_of
+from tests.support.provisioning.station_crashes import (
+    Edge,
+    Instrumented,
+    KillAt,
+    StationFolder,
+    forked,
+)
+from tests.support.provisioning.virtual_tray import GOAL
 
 if TYPE_CHECKING:
     from agent.provisioning.running.board_run import Station

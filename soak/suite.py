@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from measure import Row
-from trial_page import faults
+from trials.measure import Row
+from trials.page import faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

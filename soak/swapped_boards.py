@@ -11,17 +11,17 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ledgers import boards_of
-from measure import counted
 from msgspec.structs import replace
-from operator_ca import make_ca
-from station_crashes import Instrumented, StationFolder, forked
-from virtual_tray import TAG
+from trials.measure import counted
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.running.batch import run_board
 from at.protocol.errors import LinkLost
+from tests.support.keys.operator_ca import make_ca
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.station_crashes import Instrumented, StationFolder, forked
+from tests.support.provisioning.virtual_tray import TAG
 
 if TYPE_CHECKING:
     from agent.provisioning.running.outcome import Outcome

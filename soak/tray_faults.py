@@ -7,15 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kit_faults import KIT_FAULTS, FaultInjection, KitFault
-from measure import counted
-from station_faults import STATION_FAULTS, StationFault
-from tray import flash_writes
-from tray_trial import Trial, tray_trial
+from trials.measure import counted
+
+from tests.support.provisioning.kit_faults import KIT_FAULTS, FaultInjection, KitFault
+from tests.support.provisioning.station_faults import STATION_FAULTS, StationFault
+from tests.support.provisioning.tray import flash_writes
+from tests.support.provisioning.tray_trial import Trial, tray_trial
 
 if TYPE_CHECKING:
-    from far_database import FarDatabase
-    from postgres import PostgresServer
+    from tests.support.provisioning.far_database import FarDatabase
+    from tests.support.provisioning.postgres import PostgresServer
 
 SIXTEEN = range(16)
 FAULTY = 5

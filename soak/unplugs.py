@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Row
-from pty_far_end import PtyFarEnd
+from trials.measure import Row
 
 from at.driver.modem import Modem
 from at.protocol.errors import AtError
 from at.transport.event_loop import SerialTransport
 from at.transport.threaded import ThreadedSerialTransport
+from tests.support.modem.pty_far_end import PtyFarEnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,12 +9,18 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Row
-from outboxes import Clock, chunks, event, outbox
-from poisoned_service import LIMITS, POISON, PoisonedService, deliver_good, delivery_to
+from trials.measure import Row
 
 from agent.errors import InvalidRequest, NotFound, ServerTrouble
 from agent.outbox import ItemKind, NewItem, delivery_loop, schedule
+from tests.support.outbox.outboxes import Clock, chunks, event, outbox
+from tests.support.outbox.poisoned_service import (
+    LIMITS,
+    POISON,
+    PoisonedService,
+    deliver_good,
+    delivery_to,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import virtual_time
-from measure import Row
+from trials.measure import Row
 
 from agent.config.profile import OutboxSettings
 from agent.daemon.kit.identity import KitStore
@@ -38,6 +37,7 @@ from agent.outbox import ItemKind, NewItem, Outbox, OutboxFull
 from agent.outbox.delivery_loop import Delivery
 from agent.tasks import cancel_and_wait, wait_for_event
 from at.protocol.errors import LinkLost
+from tests.support.harness import virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -12,11 +12,11 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from zlib import crc32
 
-import cpu_seconds
 import pytest
-import warm_start
 from hypothesis import settings
-from started_processes import StartedProcesses
+
+from tests.support.harness import cpu_seconds, warm_start
+from tests.support.harness.started_processes import StartedProcesses
 
 # Started in the background of a script, we would hand an ignored Ctrl-C on to every command.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -177,8 +177,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
 
 @pytest.fixture
 async def standin(tmp_path: Path):
-    """Run a stand-in cloud in this test's loop: see tests/support/standin.py."""
-    from standin import running_standin
+    """Run a stand-in cloud in this test's loop: see tests/support/cloud/standin.py."""
+    from tests.support.cloud.standin import running_standin
 
     async with running_standin(tmp_path / "standin") as running:
         yield running

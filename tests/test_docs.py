@@ -14,13 +14,13 @@ from pathlib import Path
 
 import click
 import pytest
-from command_tree import assert_exists
-from shell_pages import typed
 
 from agent.cli.tree import root
 from agent.config import Profile
 from agent.config.parse import leaves, profile_from
 from agent.config.write import set_value
+from tests.support.commands.command_tree import assert_exists
+from tests.support.commands.shell_pages import typed
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from first_hour import Ended, World, shared_cloud
+
+from tests.support.commands.first_hour import Ended, World, shared_cloud
 
 TABLE = Path(__file__).with_name("first_hour.toml")
 ROWS: dict[str, dict[str, Any]] = {

@@ -17,12 +17,12 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from installations import Installation, built_wheel, closure, requirements_of
-from on_a_terminal import on_a_terminal
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agent.extras import EXTRA_OF
+from tests.support.commands.installations import Installation, built_wheel, closure, requirements_of
+from tests.support.commands.on_a_terminal import on_a_terminal
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from shell_pages import ROOT, PageShell, Typed, saved, typed
+
+from tests.support.commands.shell_pages import ROOT, PageShell, Typed, saved, typed
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]

@@ -1,4 +1,4 @@
-"""A command that starts warm is what one that starts cold is; see tests/support/warm_start.py."""
+"""A command that starts warm is what one that starts cold is: see `tests/support/harness`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import warm_start
-from on_a_terminal import take_terminal
+
+from tests.support.commands.on_a_terminal import take_terminal
+from tests.support.harness import warm_start
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it stands on Linux alone")
 COMMAND = [sys.executable, "-m", "agent"]

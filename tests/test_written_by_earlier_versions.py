@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from command_line import Done, cellagent
-from running_agent import end_all, serve
+
+from tests.support.commands.command_line import Done, cellagent
+from tests.support.commands.running_agent import end_all, serve
 
 FOLDERS = sorted((Path(__file__).parent / "interface").glob("written-by-*"))
 THEN = "127.0.0.1:33111"

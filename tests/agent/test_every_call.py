@@ -8,11 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from answering_transport import answering_transport
-from every_call import CALLS
-from http_calls import at_once
-from kit_gates import open_gate
-from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import HOSTS, Keyring
@@ -37,6 +32,11 @@ from agent.errors import (
 from agent.http import HttpClient, HttpTransport
 from agent.observability import KINDS, Scope
 from agent.observability.api.resources import ListResources
+from tests.support.cloud.answering_transport import answering_transport
+from tests.support.cloud.every_call import CALLS
+from tests.support.cloud.http_calls import at_once
+from tests.support.cloud.kit_gates import open_gate
+from tests.support.cloud.standin import StandIn
 
 STATUSES: Mapping[int, type[AgentError]] = {
     302: BadAnswer,

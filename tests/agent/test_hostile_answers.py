@@ -6,7 +6,6 @@ import contextlib
 import json
 from typing import Any
 
-from every_call import CALLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from agent.errors import AgentError, CredentialError
 from agent.http.refusals import MAX_TEXT, service_message
 from at.protocol.errors import ParseError
 from at.tokens.jwt import read_jwt
+from tests.support.cloud.every_call import CALLS
 
 NAMES = """
 id name type tags state firmware supports $meta version createdAt updatedAt items total

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from standin import StandIn
 
 from agent.cli.cloud import write_standin_profile
 from agent.cloud import DeviceCloud
 from agent.config.write import set_default_profile
 from agent.observability import Observability
+from tests.support.cloud.standin import StandIn
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "clients.md"
 BLOCKS = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"))

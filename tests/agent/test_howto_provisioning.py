@@ -9,11 +9,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from ledgers import UUID, run_of
 
 from agent.config.parse import profile_from
 from agent.provisioning.handover import record_of
 from agent.provisioning.ledger import BoardRecord
+from tests.support.provisioning.ledgers import UUID, run_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "provisioning.md"
 SETTINGS = re.findall(r"(?ms)^```toml\n(.*?)^```", PAGE.read_text(encoding="utf-8"))

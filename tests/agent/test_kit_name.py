@@ -11,9 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from answering_transport import answering_transport
-from every_call import CALLS, HERE
-from kit_gates import open_gate
 
 import agent
 from agent.auth.credential import HOSTS, Keyring
@@ -32,6 +29,9 @@ from agent.location.calls import LocateWifi
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.provisioning.running.steps.registrar import ReadServiceTime
 from at.protocol.errors import FirmwareRefused
+from tests.support.cloud.answering_transport import answering_transport
+from tests.support.cloud.every_call import CALLS, HERE
+from tests.support.cloud.kit_gates import open_gate
 
 pytestmark = pytest.mark.contract("D1.3")
 

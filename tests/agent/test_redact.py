@@ -5,12 +5,12 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_spellings import CANARY as SPELLED_SECRET
-from secret_spellings import spelled
 
 from agent import redact as sink
 from agent.config import Secret
 from agent.redact import redact
+from tests.support.modem.secret_spellings import CANARY as SPELLED_SECRET
+from tests.support.modem.secret_spellings import spelled
 
 CANARY = "canary-5f1c9e-of-the-test"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import virtual_time
-from line_modem import LineModem
 
 from at.checkup import Check, check_modem, firmware_check
 from at.driver.modem import Modem
 from at.firmware_gate import firmware_verdict
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem
 
 HEALTHY = {
     "AT+CGMM": "nRF9161-LACA",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from line_modem import LineModem, run_session
 
 from at.device_uuid import read_device_uuid
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
 from at.virtual.transport import VirtualTransport
+from tests.support.modem.line_modem import LineModem, run_session
 
 UUID = "50363154-3931-44f0-8022-121b6401627d"
 REFUSALS = (None, "%DEVICEUUID: cut sho")

@@ -8,14 +8,14 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-import virtual_time
-from memory_transport import MemoryTransport
-from pty_far_end import PtyFarEnd, modem_answer
 
 from at.discovery import PortReport, survey
 from at.ports.usb import UsbPort
 from at.protocol.errors import PortBusy, PortForbidden, PortNotFound
 from at.transport.event_loop import SerialTransport
+from tests.support.harness import virtual_time
+from tests.support.modem.memory_transport import MemoryTransport
+from tests.support.modem.pty_far_end import PtyFarEnd, modem_answer
 
 if TYPE_CHECKING:
     from at.transport.base import Transport

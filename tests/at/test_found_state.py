@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from manual_clock import ManualClock
 
 from at.driver.modem import Modem
 from at.found_state import FoundState, put_back, read_found_state
 from at.virtual.transport import VirtualTransport
+from tests.support.harness.manual_clock import ManualClock
 
 
 @asynccontextmanager

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from served_cloud import ServedCloud, served_cloud
-from served_kit import ServedKit, served
+
+from tests.support.cloud.served_cloud import ServedCloud, served_cloud
+from tests.support.modem.served_kit import ServedKit, served
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from served_kit import PEERS, ServedKit
-from shell_pages import saved
-from user_project import UserProject
+
+from tests.support.commands.shell_pages import saved
+from tests.support.commands.user_project import UserProject
+from tests.support.modem.served_kit import PEERS, ServedKit
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "benches.md"
 FILES = dict(saved(PAGE))

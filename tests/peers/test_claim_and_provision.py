@@ -12,7 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
-from served_kit import PEERS, ROOT, ServedKit
+
+from tests.support.modem.served_kit import PEERS, ROOT, ServedKit
 
 pytestmark = [
     pytest.mark.peer,

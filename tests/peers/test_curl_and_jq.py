@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device_api import BLE, GATEWAY, GENERIC, LED
-from openssl import openssl
-from served_cloud import ServedCloud, served_cloud
 
 from agent.errors import Untrusted
 from agent.http import HttpTransport
+from tests.support.cloud.device_api import BLE, GATEWAY, GENERIC, LED
+from tests.support.cloud.served_cloud import ServedCloud, served_cloud
+from tests.support.keys.openssl import openssl
 
 pytestmark = [
     pytest.mark.peer,

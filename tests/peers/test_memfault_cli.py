@@ -12,12 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
-from elf_files import BUILD_ID, small_elf
-from nrfcloud_tools import internet, run
-from sdk_bytes import EXAMPLE_LINES, EXAMPLE_SINGLE, coredump
-from served_cloud import MEMFAULT, ServedCloud
-from served_kit import ServedKit
-from signed_images import signed_image
+
+from tests.support.cloud.served_cloud import MEMFAULT, ServedCloud
+from tests.support.commands.nrfcloud_tools import internet, run
+from tests.support.dumps.elf_files import BUILD_ID, small_elf
+from tests.support.dumps.sdk_bytes import EXAMPLE_LINES, EXAMPLE_SINGLE, coredump
+from tests.support.fota.signed_images import signed_image
+from tests.support.modem.served_kit import ServedKit
 
 pytestmark = [
     pytest.mark.peer,

@@ -9,10 +9,11 @@ from typing import Any
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from elf_files import BUILD_ID, small_elf
-from key_files import certificate
-from mar_files import elf_core, mar
-from served_cloud import MEMFAULT, ServedCloud
+
+from tests.support.cloud.served_cloud import MEMFAULT, ServedCloud
+from tests.support.dumps.elf_files import BUILD_ID, small_elf
+from tests.support.dumps.mar_files import elf_core, mar
+from tests.support.keys.key_files import certificate
 
 pytestmark = [
     pytest.mark.peer,

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from network_manager import gdbus, private_bus, running, wait_for_name
-from served_kit import ServedKit
+
+from tests.support.location.network_manager import gdbus, private_bus, running, wait_for_name
+from tests.support.modem.served_kit import ServedKit
 
 pytestmark = pytest.mark.peer
 Serve = Callable[..., ServedKit]

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from openssl import openssl
-from served_kit import PEERS, SHIM, ServedKit
-from user_project import UserProject
 
 from at.firmware_gate import firmware_verdict
+from tests.support.commands.user_project import UserProject
+from tests.support.keys.openssl import openssl
+from tests.support.modem.served_kit import PEERS, SHIM, ServedKit
 
 pytestmark = [
     pytest.mark.peer,

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from nrfcloud_tools import INSTALLED, internet
-from served_kit import ServedKit
 
 from at.driver.modem import open_modem
+from tests.support.commands.nrfcloud_tools import INSTALLED, internet
+from tests.support.modem.served_kit import ServedKit
 
 pytestmark = [
     pytest.mark.peer,

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from fota_calls import DEVICE, bundle, call, report, upload
-from key_files import pem
-from located_kit import LAT, LON, LocatedKit, use_profile_with_companion
-from location_scans import LEGACY, PLACES, cells_at, scan_at
-from moving_kit import moving_kit
-from standin import StandIn
 
 from agent.config.write import set_value
+from tests.support.cloud.standin import StandIn
+from tests.support.fota.fota_calls import DEVICE, bundle, call, report, upload
+from tests.support.keys.key_files import pem
+from tests.support.location.located_kit import LAT, LON, LocatedKit, use_profile_with_companion
+from tests.support.location.location_scans import LEGACY, PLACES, cells_at, scan_at
+from tests.support.location.moving_kit import moving_kit
 
 _TESTS = Path(__file__).read_text()
 NPM = Path(__file__).resolve().parents[2] / ".peers" / "npm"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import cbor2
 import pytest
-from nrfcloud_tools import INSTALLED, internet, public_pem, run
+
+from tests.support.commands.nrfcloud_tools import INSTALLED, internet, public_pem, run
 
 pytestmark = [
     pytest.mark.peer,

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from nrfcloud_tools import INSTALLED, internet, public_pem, run
-from operator_ca import make_ca
-from standin import StandIn
 
 from agent.provisioning.ca.certificates import pem_of
 from agent.provisioning.ca.certificates import public_pem as key_pem
 from agent.provisioning.ca.device_ca import DeviceCa
 from agent.provisioning.exports import for_bulk_onboarding, for_nordic_tools
 from agent.provisioning.ledger import BoardRecord
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.nrfcloud_tools import INSTALLED, internet, public_pem, run
+from tests.support.keys.operator_ca import make_ca
 
 pytestmark = [
     pytest.mark.peer,

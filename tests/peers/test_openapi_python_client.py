@@ -19,13 +19,13 @@ from typing import Any
 
 import httpx
 import pytest
-from fota_calls import bundle
-from location_scans import PLACES, scan_at
-from sdk_bytes import coredump
-from served_cloud import PEERS, ServedCloud, served_cloud
 
 from agent.standin.device_cloud.routes import document as device_cloud_document
 from agent.standin.observability.routes import document as observability_document
+from tests.support.cloud.served_cloud import PEERS, ServedCloud, served_cloud
+from tests.support.dumps.sdk_bytes import coredump
+from tests.support.fota.fota_calls import bundle
+from tests.support.location.location_scans import PLACES, scan_at
 
 Call = Callable[..., Any]
 GENERATOR = PEERS / "openapi-python-client"

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 
 import pytest
-from served_kit import PEERS, ServedKit
+
+from tests.support.modem.served_kit import PEERS, ServedKit
 
 pytestmark = [
     pytest.mark.peer,

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typist import at_the_keyboard
+
+from tests.support.commands.typist import at_the_keyboard
 
 pytestmark = pytest.mark.peer
 SHELLS = {

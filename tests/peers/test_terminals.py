@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from served_kit import PEERS, ServedKit
-from typist import PATIENCE_S, at_the_keyboard
+
+from tests.support.commands.typist import PATIENCE_S, at_the_keyboard
+from tests.support.modem.served_kit import PEERS, ServedKit
 
 pytestmark = pytest.mark.peer
 Serve = Callable[..., ServedKit]

@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device_tokens import DEVICE, fetch, upload
-from openssl import openssl
-from standin import StandIn
 
 from agent.auth.key_files import DeviceKey, ServiceKeys
 from agent.auth.modem_jwt import ModemJwt, ask_modem
@@ -25,6 +22,9 @@ from at.commands.identity import ReadDeviceUuid
 from at.commands.keys import GenerateKey
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.device_tokens import DEVICE, fetch, upload
+from tests.support.cloud.standin import StandIn
+from tests.support.keys.openssl import openssl
 
 pytestmark = [
     pytest.mark.peer,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from credential_calls import pem
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.support.cloud.credential_calls import pem
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kit_gates import open_gate
-from standin import StandIn
 
 from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Credential, Keyring
@@ -21,6 +19,8 @@ from agent.location.calls import LocateWifi
 from agent.location.position import Position
 from agent.standin.device_cloud import seed
 from agent.standin.state import PROJECT_WITHOUT_LOCATION
+from tests.support.cloud.kit_gates import open_gate
+from tests.support.cloud.standin import StandIn
 
 # Two access points of the made-up radio world.
 HEARD = tuple(

@@ -4,7 +4,6 @@ import base64
 from dataclasses import dataclass
 
 import pytest
-from credential_calls import Modem, Push, modem_jwt
 
 from agent.auth.bearer import ApiKey, OrganizationToken
 from agent.auth.credential import HOSTS, Basic, Keyring, ProjectKey
@@ -12,6 +11,7 @@ from agent.call import Call, Host, Scheme
 from agent.config.secrets import Secret
 from agent.errors import ConfigError, CredentialMissing, WrongCredential
 from agent.redact import redact
+from tests.support.cloud.credential_calls import Modem, Push, modem_jwt
 
 
 async def test_the_preferred_kind_is_used_where_it_is_taken() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import jwt
 import pytest
-from credential_calls import NOW, UUID, Push, claims_of, pem
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from agent.auth.key_files import DeviceKey, ServiceKeys, signing_key
 from agent.call import Call, Scheme
 from agent.errors import ConfigError, CredentialError, CredentialMissing
+from tests.support.cloud.credential_calls import NOW, UUID, Push, claims_of, pem
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from kit_gates import open_gate
-from moving_kit import path
-from standin import StandIn
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -26,6 +23,9 @@ from at.commands.keys import GenerateKey
 from at.driver.modem import Modem
 from at.virtual.radio_world import Coordinates, load_world
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.kit_gates import open_gate
+from tests.support.cloud.standin import StandIn
+from tests.support.location.moving_kit import path
 
 TAG = 16842753
 NAMED = "nrf-001018340000012"

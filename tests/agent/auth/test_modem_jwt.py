@@ -4,7 +4,6 @@ from typing import Any
 
 import jwt
 import pytest
-from credential_calls import NOW, UUID, Modem, Push, claims_of, modem_jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agent.auth.modem_jwt import ModemJwt
@@ -12,6 +11,7 @@ from agent.errors import CredentialError
 from at.commands.jwt import MakeJwt
 from at.protocol.errors import ParseError
 from at.tokens.jwt import Jwt
+from tests.support.cloud.credential_calls import NOW, UUID, Modem, Push, claims_of, modem_jwt
 
 
 @pytest.mark.contract("D10.3", "C4")

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from credential_calls import Modem, Push, modem_jwt
-
 from agent.auth.token_lifetime import LIFE_S, RENEW_AFTER_S
+from tests.support.cloud.credential_calls import Modem, Push, modem_jwt
 
 
 class Clock:

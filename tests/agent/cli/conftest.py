@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from command_line import ROOT
-from located_kit import LAT, LON, LocatedKit, use_profile_with_companion
-from moving_kit import moving_kit
-from standin import StandIn
 
 from agent.config.write import set_default_profile, write_profile
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import ROOT
+from tests.support.location.located_kit import LAT, LON, LocatedKit, use_profile_with_companion
+from tests.support.location.moving_kit import moving_kit
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import cellagent
-from located_kit import LAT, LON, LocatedKit
 
 from agent.cli import assist
 from agent.config.write import set_value
 from agent.location.agnss_file import parse_agnss
 from agent.location.pgps_file import parse_pgps
 from agent.location.position import Position
+from tests.support.commands.command_line import cellagent
+from tests.support.location.located_kit import LAT, LON, LocatedKit
 
 
 @pytest.mark.contract("D8.2")

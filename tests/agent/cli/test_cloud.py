@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import completed
-from on_a_terminal import ROOT, on_a_terminal
-from restartable_standin import restartable_standin
 
 from agent.cli.cloud import write_standin_profile
 from agent.config import load
 from agent.standin.fault_kinds import FAULTS
+from tests.support.cloud.restartable_standin import restartable_standin
+from tests.support.commands.command_line import completed
+from tests.support.commands.on_a_terminal import ROOT, on_a_terminal
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import cellagent, private_text
+
+from tests.support.commands.command_line import cellagent, private_text
 
 
 async def test_a_secret_is_read_from_standard_input_and_kept_private(private_home: Path) -> None:

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from elf_files import firmware
-from zephyr_dumps import Thread, arch, header, kernel, printed, table
 
 from agent.observability.ingest.chunk_codec import encode
+from tests.support.dumps.elf_files import firmware
+from tests.support.dumps.zephyr_dumps import Thread, arch, header, kernel, printed, table
 
 PATIENCE_S = 90
 CHUNK = next(iter(encode(b"\x02\xa1\x02\x01", 80)))

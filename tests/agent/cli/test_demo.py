@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import completed
 
 from agent.cli.demo import _write_image
 from agent.cli.framework.session import Session
 from agent.fota.image import read_image
+from tests.support.commands.command_line import completed
 
 STEPS = ["find", "gate", "provision", "register", "jwt", "scan", "locate", "fota", "crash",
          "event", "outage"]  # fmt: skip

@@ -21,13 +21,10 @@ from typing import Any
 
 import click
 import pytest
-from command_tree import command_of, leaves
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
-from served_cloud import served_cloud
-from served_kit import served
 
 import agent.cloud
 import agent.observability.api
@@ -41,6 +38,9 @@ from agent.config.write import set_default_profile, set_value
 from agent.http import HttpClient
 from agent.standin.device_cloud import seed
 from at.ports.usb import SEGGER
+from tests.support.cloud.served_cloud import served_cloud
+from tests.support.commands.command_tree import command_of, leaves
+from tests.support.modem.served_kit import served
 
 SESSION = Path(__file__).resolve().parents[2] / "interface" / "session.transcript"
 IDENTITY = "--device-serial k --hardware-version h --software-type s --software-version 1.0.0"

@@ -6,11 +6,11 @@ import io
 import sys
 
 import pytest
-from command_tree import leaves
 
 from agent.cli.framework.command import run_command_line
 from agent.cli.framework.safe_text import guard_output
 from agent.cli.tree import root
+from tests.support.commands.command_tree import leaves
 
 GROUPS = sorted({name.rpartition(" ")[0] for name in leaves()})
 COMMANDS = (*GROUPS, *leaves())

@@ -19,13 +19,8 @@ from typing import Any
 
 import click
 import pytest
-from command_line import ROOT, Done, cellagent
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from located_kit import LAT, LON
-from moving_kit import MovingKit, moving_kit
-from running_agent import agent_on, write_profile
-from standin import StandIn
 
 from agent.call import Call, Host
 from agent.cli.tree import Entry, LazyGroup, root
@@ -33,6 +28,11 @@ from agent.config import write as configuration
 from agent.location.access_points import access_points_to_json
 from agent.location.wifi.companion import WifiCompanion
 from agent.standin.core.dispatch import Dispatcher
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import ROOT, Done, cellagent
+from tests.support.commands.running_agent import agent_on, write_profile
+from tests.support.location.located_kit import LAT, LON
+from tests.support.location.moving_kit import MovingKit, moving_kit
 
 pytestmark = pytest.mark.contract("D1.3")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from command_line import completed
 
 from agent.cli.hold import command
+from tests.support.commands.command_line import completed
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from located_kit import LAT, LON, LocatedKit, use_profile_with_companion
-from moving_kit import moving_kit
-from standin import StandIn
 
 from agent.config.write import set_value
 from agent.location.position import Position
+from tests.support.cloud.standin import StandIn
+from tests.support.location.located_kit import LAT, LON, LocatedKit, use_profile_with_companion
+from tests.support.location.moving_kit import moving_kit
 
 ROOT = Path(__file__).resolve().parents[3]
 

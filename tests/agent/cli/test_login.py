@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import cellagent, private_text
-from on_a_terminal import take_terminal
-from standin import StandIn
 
 from agent.config.write import set_default_profile, write_profile
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import cellagent, private_text
+from tests.support.commands.on_a_terminal import take_terminal
 
 
 def profile_of(standin: StandIn) -> None:

@@ -8,13 +8,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from cable import Cable, cables
-from postgres import PostgresMissing, postgres_if_there
-from tray_trial import Trial, slot_of, tray_trial
-from typed_bench import TypedBench, typed_bench
 
 from agent.provisioning.ledger import RunRecord
 from agent.provisioning.ledger.listing import Listing, RecordFilter
+from tests.support.provisioning.cable import Cable, cables
+from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
+from tests.support.provisioning.tray_trial import Trial, slot_of, tray_trial
+from tests.support.provisioning.typed_bench import TypedBench, typed_bench
 
 SIXTEEN = range(16)
 BAD = {2: "cmng-refused=514", 7: "memory-full", 12: "old-firmware=mfw_nrf91x1_1.2.8"}

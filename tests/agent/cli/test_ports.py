@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import completed as cellagent
 
 from agent.cli.ports import as_json
 from at.discovery import UsbPort, survey
+from tests.support.commands.command_line import completed as cellagent
 
 AGENT = [sys.executable, "-m", "agent"]
 

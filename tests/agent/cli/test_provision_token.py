@@ -16,14 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, cellagent
 from cryptography import x509
-from operator_ca import openssl_verifies
-from soft_token import PIN, WRONG_PIN, SoftToken, Spy, soft_token, spy_on
-from standin import StandIn
-from tray import flash_writes, key_in, ports, registered_keys, tray, tray_profile
 
 from agent.config.write import set_value
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import Done, cellagent
+from tests.support.keys.operator_ca import openssl_verifies
+from tests.support.keys.soft_token import PIN, WRONG_PIN, SoftToken, Spy, soft_token, spy_on
+from tests.support.provisioning.tray import (
+    flash_writes,
+    key_in,
+    ports,
+    registered_keys,
+    tray,
+    tray_profile,
+)
 
 KEY = "provisioning.device_ca_key_file"
 

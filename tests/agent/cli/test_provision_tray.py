@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit_faults import KIT_FAULTS, FaultInjection
-from postgres import PostgresMissing, PostgresServer, postgres_if_there
-from station_faults import STATION_FAULTS, StationFault
-from tray import flash_writes
-from tray_trial import Trial, place_of, serial_of, slot_of, tray_trial
+
+from tests.support.provisioning.kit_faults import KIT_FAULTS, FaultInjection
+from tests.support.provisioning.postgres import PostgresMissing, PostgresServer, postgres_if_there
+from tests.support.provisioning.station_faults import STATION_FAULTS, StationFault
+from tests.support.provisioning.tray import flash_writes
+from tests.support.provisioning.tray_trial import Trial, place_of, serial_of, slot_of, tray_trial
 
 # Thirty processes each: what waits for an event that never comes ends by itself, after 120 s.
 pytestmark = pytest.mark.timeout(600)

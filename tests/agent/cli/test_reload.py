@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from command_line import completed
+from tests.support.commands.command_line import completed
 
 
 def test_where_no_agent_runs_it_is_exit_3() -> None:

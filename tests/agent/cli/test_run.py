@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from command_line import completed
 
 from agent.cli.framework.session import Session
 from agent.cli.run import _agent, _configure, _emit_new
@@ -25,6 +24,7 @@ from agent.daemon.snapshot import LinkStatus, OutboxStatus
 from agent.daemon.status import StatusRegistry
 from at.ports import usb
 from at.ports.usb import UsbPort
+from tests.support.commands.command_line import completed
 
 
 def test_a_port_on_the_command_line_means_that_kit_alone() -> None:

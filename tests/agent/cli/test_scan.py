@@ -12,14 +12,14 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from command_line import cellagent
-from located_kit import LocatedKit
-from moving_kit import moving_kit
-from standin import StandIn
 
 from agent.cli.scan import SignalLevel, check_target, terminal_plot, write_plot
 from agent.config.write import set_value
 from agent.errors import UsageError
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import cellagent
+from tests.support.location.located_kit import LocatedKit
+from tests.support.location.moving_kit import moving_kit
 
 HOWTO = Path(__file__).resolve().parents[3] / "docs" / "howto" / "location.md"
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import click
-from command_tree import command_of, leaves
 
 from agent.cli.tree import LazyGroup, root
+from tests.support.commands.command_tree import command_of, leaves
 
 
 def test_each_command_has_the_name_by_which_it_is_called() -> None:

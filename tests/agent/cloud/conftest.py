@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from cloud_calls import client_of
-from standin import StandIn
 
 from agent.cloud import DeviceCloud
+from tests.support.cloud.cloud_calls import client_of
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pytest
-from standin import StandIn
 
 from agent.call import Response
 from agent.cloud import DeviceCloud
@@ -12,6 +11,7 @@ from agent.cloud.account import FetchAccount, FetchServiceToken
 from agent.errors import BadAnswer, Forbidden, NotFound
 from agent.http.client import _warn_once
 from agent.redact import redact
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("D9.4", "D10.9")

@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from cloud_calls import client_of, listed
-from http_calls import client
-from standin import StandIn
 
 from agent.cloud import Device, DeviceCloud, Filter
 from agent.cloud.client import MAX_EMPTY_PAGES
@@ -19,6 +16,9 @@ from agent.errors import (
 )
 from agent.standin.device_cloud import seed
 from agent.standin.state import API_KEYS
+from tests.support.cloud.cloud_calls import client_of, listed
+from tests.support.cloud.http_calls import client
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("D4.2", "D4.3", "D4.4", "D4.6", "D5.1")

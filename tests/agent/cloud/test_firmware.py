@@ -8,7 +8,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from standin import running_standin
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -19,6 +18,7 @@ from agent.demo.firmware import mcuboot_image
 from agent.errors import BadAnswer, Unreachable
 from agent.http import HttpClient, HttpTransport
 from agent.standin.device_cloud.seed import GENERIC
+from tests.support.cloud.standin import running_standin
 
 
 def test_the_manifest_names_the_image_with_its_size() -> None:

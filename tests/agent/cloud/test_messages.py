@@ -3,13 +3,13 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from cloud_calls import listed
 
 from agent.call import Response
 from agent.cloud import DeviceCloud
 from agent.cloud.messages import ListMessages
 from agent.errors import NotFound, UsageError
 from agent.standin.device_cloud import seed
+from tests.support.cloud.cloud_calls import listed
 
 
 async def test_messages_are_sent_and_listed(cloud: DeviceCloud) -> None:

@@ -6,10 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from answering_transport import answering_transport
 from cryptography.hazmat.primitives.asymmetric import ec
-from kit_gates import open_gate
-from standin import StandIn
 
 from agent.auth.bearer import ApiKey, OrganizationToken
 from agent.auth.credential import Keyring
@@ -21,6 +18,9 @@ from agent.config.secrets import Secret
 from agent.errors import BadAnswer, CredentialMissing, ServiceRefusal, UsageError
 from agent.http import HttpClient, HttpTransport
 from agent.provisioning.ca.certificates import pem_of, self_signed
+from tests.support.cloud.answering_transport import answering_transport
+from tests.support.cloud.kit_gates import open_gate
+from tests.support.cloud.standin import StandIn
 
 HERE = ProjectSlugs("acme", "kits")
 PREFIX = "/v1/organizations/acme/projects/kits"

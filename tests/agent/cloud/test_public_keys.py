@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from kit_gates import open_gate
-from standin import StandIn
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Credential, Keyring
@@ -30,6 +28,8 @@ from agent.errors import (
 )
 from agent.http import HttpClient, HttpTransport
 from agent.standin.device_cloud import seed
+from tests.support.cloud.kit_gates import open_gate
+from tests.support.cloud.standin import StandIn
 
 
 def cloud_with(standin: StandIn, *credentials: Credential) -> DeviceCloud:

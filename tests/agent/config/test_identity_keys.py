@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from signed_tokens import IDENTITY, OTHER, attest, keygen, public, request
 
 from agent.config.identity_keys import IdentityKeys, UntrustedSignature, load_identity_keys
 from agent.errors import ConfigError
 from at.tokens.attestation import AttestationToken, read_attestation, read_generated_key
 from at.tokens.key_formats import key_pem
+from tests.support.modem.signed_tokens import IDENTITY, OTHER, attest, keygen, public, request
 
 PEM = key_pem(IDENTITY.public_key())
 OTHER_PEM = key_pem(OTHER.public_key())

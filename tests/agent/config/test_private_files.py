@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from command_line import cellagent
 
 from agent.config.private_files import (
     FolderUnusable,
@@ -20,6 +19,7 @@ from agent.config.private_files import (
     touch_private,
     write_private,
 )
+from tests.support.commands.command_line import cellagent
 
 
 @pytest.fixture

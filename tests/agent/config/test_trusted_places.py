@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import cellagent
 
 from agent.config import trusted_places
 from agent.config.load import load
@@ -24,6 +23,7 @@ from agent.config.trusted_places import (
 )
 from agent.config.write import set_default_profile, set_value, write_profile
 from agent.errors import ConfigError
+from tests.support.commands.command_line import cellagent
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
 STATE_COMMANDS = [("outbox", "list"), ("status",), ("provision", "status"), ("reload",)]

@@ -7,13 +7,13 @@ import base64
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zephyr_dumps import arch, header, memory, printed, threads, trailer
 
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader
 from agent.console.zephyr_coredump import DumpStatus
 from agent.observability.ingest.chunk_codec import ReassembledMessage, Reassembler, encode
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed, threads, trailer
 
 PREFIX = b"[00:00:01.000,000] <inf> mflt: "
 MESSAGES = [b"\x02" + bytes(range(60)), b"\x02" + bytes(range(100, 130)), b"\x03" + bytes(200)]

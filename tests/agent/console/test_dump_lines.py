@@ -5,13 +5,13 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from console_items import DUMP, items_of
-from zephyr_dumps import header, memory, printed
 
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
 from agent.console.line_classifier import ConsoleReader
 from agent.console.zephyr_coredump import DumpStatus, parse_dump
 from agent.console.zephyr_registers import registers
+from tests.support.dumps.console_items import DUMP, items_of
+from tests.support.dumps.zephyr_dumps import header, memory, printed
 
 
 def dumps(text: bytes) -> list[CapturedDump]:

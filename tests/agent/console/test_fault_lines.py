@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from console_items import items_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.console.fault_lines import BOOT_S, FaultText, RestartCounter
+from tests.support.dumps.console_items import items_of
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,16 @@ import itertools
 import json
 
 import pytest
-from console_items import DUMP, items_of
 from hypothesis import given
 from hypothesis import strategies as st
-from zephyr_dumps import printed
 
 from agent.console.chunk_lines import ChunkLine, DamagedChunk
 from agent.console.dump_lines import CapturedDump, DamagedDumpLine
 from agent.console.fault_lines import FaultText, Reboot
 from agent.console.line_classifier import ConsoleReader, OverlongLine, decode_item, encode_item
 from agent.console.log_line import LogLine
+from tests.support.dumps.console_items import DUMP, items_of
+from tests.support.dumps.zephyr_dumps import printed
 
 # Written by hand after the formats of the kernel's log subsystem.
 CONSOLE = (

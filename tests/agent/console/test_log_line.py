@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from console_items import items_of
+
+from tests.support.dumps.console_items import items_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zephyr_dumps import arch, header, memory, snapshot, threads, trailer
 
 from agent.console.zephyr_coredump import (
     DumpStatus,
@@ -17,6 +16,7 @@ from agent.console.zephyr_coredump import (
     target_name,
 )
 from agent.console.zephyr_registers import registers
+from tests.support.dumps.zephyr_dumps import arch, header, memory, snapshot, threads, trailer
 
 WHOLE = header() + arch() + threads() + memory(0x20000000, b"abcd") + memory(0x20001000, bytes(64))
 

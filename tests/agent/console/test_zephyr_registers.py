@@ -7,10 +7,10 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zephyr_dumps import arch_block, header
 
 from agent.console.zephyr_coredump import parse_dump
 from agent.console.zephyr_registers import frame_registers, registers
+from tests.support.dumps.zephyr_dumps import arch_block, header
 
 
 def words(count: int, word: str = "I") -> bytes:

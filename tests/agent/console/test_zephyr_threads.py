@@ -7,7 +7,10 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zephyr_dumps import (
+
+from agent.console.zephyr_coredump import parse_dump
+from agent.console.zephyr_threads import MAX_THREADS, ThreadLayout, ThreadList, read_threads
+from tests.support.dumps.zephyr_dumps import (
     OFFSETS,
     UNIMPLEMENTED,
     Thread,
@@ -18,9 +21,6 @@ from zephyr_dumps import (
     memory,
     threads,
 )
-
-from agent.console.zephyr_coredump import parse_dump
-from agent.console.zephyr_threads import MAX_THREADS, ThreadLayout, ThreadList, read_threads
 
 LAYOUT = ThreadLayout(OFFSETS, 4)
 LISTED = [

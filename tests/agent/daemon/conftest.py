@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from running_agent import Served, end_all, serve, virtual_kit
+
+from tests.support.commands.running_agent import Served, end_all, serve, virtual_kit
 
 
 @pytest.fixture(autouse=True)

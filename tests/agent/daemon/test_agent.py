@@ -8,10 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from key_files import self_signed
-from outboxes import Clock
-from poisoned_service import PoisonedService
-from running_agent import RunningAgent, Served, agent_on, concern_of, profile_with, virtual_kit
 
 from agent.config.profile import OutboxSettings
 from agent.daemon.agent import OutboxDelivery
@@ -19,6 +15,17 @@ from agent.daemon.snapshot import OutboxStatus
 from agent.daemon.status import StatusRegistry
 from agent.errors import AgentError
 from agent.outbox.store import Store
+from tests.support.commands.running_agent import (
+    RunningAgent,
+    Served,
+    agent_on,
+    concern_of,
+    profile_with,
+    virtual_kit,
+)
+from tests.support.keys.key_files import self_signed
+from tests.support.outbox.outboxes import Clock
+from tests.support.outbox.poisoned_service import PoisonedService
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import (
+
+from agent.config import paths
+from agent.daemon.control.client import AgentRefused, send_request
+from agent.daemon.control.protocol import Answer, ReloadRequest
+from tests.support.commands.running_agent import (
     RunningAgent,
     agent_on,
     concern_of,
@@ -24,10 +28,6 @@ from running_agent import (
     serve,
     write_profile,
 )
-
-from agent.config import paths
-from agent.daemon.control.client import AgentRefused, send_request
-from agent.daemon.control.protocol import Answer, ReloadRequest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
-from observability import with_token
-from running_agent import (
+
+from tests.support.cloud.observability import with_token
+from tests.support.commands.running_agent import (
     RunningAgent,
     agent_on,
     concern_of,
@@ -23,8 +24,13 @@ from running_agent import (
     virtual_kit,
     write_profile,
 )
-from signed_images import signed_image
-from update_offers import device_profile, job_status, offer_update, onboard_device
+from tests.support.fota.signed_images import signed_image
+from tests.support.fota.update_offers import (
+    device_profile,
+    job_status,
+    offer_update,
+    onboard_device,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

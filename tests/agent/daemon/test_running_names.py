@@ -10,11 +10,18 @@ from typing import Any
 
 import cbor2
 import pytest
-from observability import with_token
-from running_agent import RunningAgent, agent_on, concern_of, kit_keys, kit_to_crash, write_profile
 
 from at.virtual.console import export_lines
 from at.virtual.server.runner import ModemRunner
+from tests.support.cloud.observability import with_token
+from tests.support.commands.running_agent import (
+    RunningAgent,
+    agent_on,
+    concern_of,
+    kit_keys,
+    kit_to_crash,
+    write_profile,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from running_agent import PATIENCE_S, virtual_kit
+
+from tests.support.commands.running_agent import PATIENCE_S, virtual_kit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import httpx
-from answering_transport import answering_transport
 
 from agent.call import Host
 from agent.daemon.service_watch import ServiceWatch
 from agent.http import HttpClient
+from tests.support.cloud.answering_transport import answering_transport
 
 
 async def test_a_service_is_back_once_each_time_that_it_answers_after_it_did_not():

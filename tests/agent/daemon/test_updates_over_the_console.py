@@ -13,15 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_window import window
-from running_agent import PATIENCE_S, agent_on, concern_of, virtual_kit
-from signed_images import signed_image
-from standin import StandIn
-from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
+
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.console_window import window
+from tests.support.commands.running_agent import PATIENCE_S, agent_on, concern_of, virtual_kit
+from tests.support.fota.signed_images import signed_image
+from tests.support.fota.update_offers import (
+    DEVICE,
+    device_profile,
+    job_status,
+    offer_update,
+    onboard_device,
+)
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
-
-from smp_server import SmpKit, SmpLine, booted, smp_kit
 
 from agent.fota.journal import Journal, journal_folder
 from at.virtual.console import export_lines
@@ -29,6 +34,7 @@ from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import ModemRunner, make_modem
+from tests.support.fota.smp_server import SmpKit, SmpLine, booted, smp_kit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target, job_target
 from agent.http.download_targets import SourceRefused
+from tests.support.fota.hostile_urls import HOSTILE_ADDRESSES, HOSTILE_JOBS, HOSTILE_REDIRECTS
 
 PUBLIC = AllowedHosts(hosts=("firmware.example.com", "bundles.example.com:8443"))
 

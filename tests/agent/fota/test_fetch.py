@@ -4,15 +4,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from signed_images import public_pem, signing_key
 
 from agent.fota.jobs import JobStatus
 from agent.fota.reporter import UpdateObserver
 from agent.fota.verification import TrustPolicy, load_public_key
+from tests.support.fota.signed_images import public_pem, signing_key
 
 if TYPE_CHECKING:
     pass
-from update_scene import scene
+from tests.support.fota.update_scene import scene
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signed_images import HEADER_BYTES, signed_image, signing_key
 
 from agent.fota.image import BadImage, hash_of, is_mcuboot, read_image
+from tests.support.fota.signed_images import HEADER_BYTES, signed_image, signing_key
 
 
 @pytest.mark.parametrize("protected", [False, True])

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from file_backed_kit import FileBackedCloud, FileBackedKit
-from update_scene import scene
 
 from agent.fota.installers.base import Package, RunningVersion
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.jobs import Execution, FirmwareType, JobStatus
 from agent.fota.journal import MAX_INSTALL_STARTS, Journal, OpenJob
+from tests.support.fota.file_backed_kit import FileBackedCloud, FileBackedKit
+from tests.support.fota.update_scene import scene
 
 
 @pytest.mark.parametrize("hashes", [True, False])

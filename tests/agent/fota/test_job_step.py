@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from update_scene import scene
 
 from agent.fota.job_step import JobEvent, JobStep
 from agent.fota.jobs import JobStatus
 from agent.fota.journal import JobResult, Journal, OpenJob
 from at.protocol.state_machine import IllegalTransition
+from tests.support.fota.update_scene import scene
 
 TO_THE_KIT = {
     JobEvent.TAKE: JobStep.TAKEN,

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fota_kills
 import pytest
+
+from tests.support.fota import fota_kills
 
 
 @pytest.mark.timeout(600)  # of its kills, not of a machine that does much else besides

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from manual_clock import ManualClock
 
 from agent.errors import Unavailable
 from agent.fota.jobs import JobStatus
 from agent.fota.journal import JobResult
 from agent.fota.polling import parse_quiet_hours, poll_jobs, seconds_to_next_poll
 from at.protocol.errors import LinkLost
+from tests.support.harness.manual_clock import ManualClock
 
 NIGHT = parse_quiet_hours("22:00-06:00")
 DAY = datetime(2026, 1, 1, 12, 0)  # noqa: DTZ001 - local time, as the profile means it

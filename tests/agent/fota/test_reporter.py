@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from download_server import Fault
-from file_backed_kit import FileBackedCloud
 
 from agent.errors import AgentError, BadAnswer, EmptyAnswer, Forbidden, InvalidRequest, Unavailable
 from agent.fota.jobs import Execution, JobStatus
+from tests.support.fota.download_server import Fault
+from tests.support.fota.file_backed_kit import FileBackedCloud
 
 if TYPE_CHECKING:
     pass
-from update_scene import scene
+from tests.support.fota.update_scene import scene
 
 
 async def test_the_cloud_is_asked_at_each_tenth_and_before_the_install(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from download_server import Fault
-from file_backed_kit import FileBackedService
-from update_scene import Scene, scene
 
 from agent.errors import RefusedByRule, Unavailable
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.jobs import JobStatus
 from agent.fota.releases import ReleaseNotKept
+from tests.support.fota.download_server import Fault
+from tests.support.fota.file_backed_kit import FileBackedService
+from tests.support.fota.update_scene import Scene, scene
 
 
 @pytest.mark.contract("C6", "D9.2")

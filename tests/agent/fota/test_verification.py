@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from signed_images import public_pem, sign_file, signed_image, signing_key
 
 from agent.errors import UsageError
 from agent.fota.image import read_image
@@ -25,6 +24,7 @@ from agent.fota.verification import (
     prove,
     required_level,
 )
+from tests.support.fota.signed_images import public_pem, sign_file, signed_image, signing_key
 
 NOBODY = TrustPolicy()
 

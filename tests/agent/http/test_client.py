@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from answering_transport import answering_transport
-from http_calls import BASE, KEY, Read, client
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring, ProjectKey
@@ -32,6 +30,8 @@ from agent.errors import (
     WrongCredential,
 )
 from agent.http import HttpClient, HttpTransport
+from tests.support.cloud.answering_transport import answering_transport
+from tests.support.cloud.http_calls import BASE, KEY, Read, client
 
 
 @dataclass(frozen=True, slots=True)

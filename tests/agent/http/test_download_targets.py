@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hostile_urls import HOSTILE_ADDRESSES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from agent.http.download_targets import (
     checked_addresses,
     is_loopback_url,
 )
+from tests.support.fota.hostile_urls import HOSTILE_ADDRESSES
 
 PUBLIC = AllowedHosts(hosts=("firmware.example.com", "bundles.example.com:8443"))
 

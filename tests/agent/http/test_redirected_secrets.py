@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from answering_transport import answering_transport
 
 from agent.auth.bearer import ApiKey, OrganizationToken
 from agent.auth.credential import Basic, Keyring, ProjectKey
@@ -16,6 +15,7 @@ from agent.call import Call, Host, Request, Response, Scheme
 from agent.config.secrets import Secret
 from agent.errors import AgentError
 from agent.http import HttpClient
+from tests.support.cloud.answering_transport import answering_transport
 
 CANARY = "canary-7d3f-of-the-test"
 HOSTS = {

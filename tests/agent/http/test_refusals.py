@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from http_calls import Read, client
 
 from agent.errors import AgentError, InvalidRequest, Unauthorized
 from agent.http.refusals import MAX_TEXT
 from agent.redact import hide
 from agent.retry import NO_RETRY
+from tests.support.cloud.http_calls import Read, client
 
 
 @pytest.mark.parametrize(

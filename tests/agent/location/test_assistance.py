@@ -7,11 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from answering_transport import answering_transport
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit_gates import open_gate
-from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring
@@ -27,6 +24,9 @@ from agent.location.agnss_file import DamagedAssistance, parse_agnss
 from agent.location.pgps import PredictionRequest, fetch_pgps
 from agent.location.pgps_file import parse_pgps
 from agent.standin.faults import set_faults
+from tests.support.cloud.answering_transport import answering_transport
+from tests.support.cloud.kit_gates import open_gate
+from tests.support.cloud.standin import StandIn
 
 CELL = ServingCell(1, 1, 2305, 33703793, -90)
 HERE = ProjectSlugs("acme", "kits")

@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-import virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
-from line_modem import LineModem
 
 from agent.errors import UsageError
 from agent.location.agnss import ServingCell
@@ -29,6 +27,8 @@ from at.driver.modem import Modem
 from at.firmware_gate import require_firmware
 from at.protocol.errors import CommandRejected, FirmwareRefused, LinkLost, ParseError
 from at.virtual.transport import VirtualTransport
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem
 
 MONITOR = '%XMONITOR: 1,"","","26295","00B7",7,4,"00011B07",7,2300,63,39,"","","",""'
 RESULT = '%NCELLMEAS: {},"0202B181","00101","0901",80,6400,43,44,20,5000,6400,143,35,15,4,4880'

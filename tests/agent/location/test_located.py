@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_gates import open_gate
-from moving_kit import moving_kit, path
-from standin import StandIn
 
 from agent.auth.bearer import ApiKey, OrganizationToken
 from agent.auth.credential import Keyring
@@ -26,6 +23,9 @@ from agent.location.locator import (
 )
 from at.commands.functional_mode import SetFunctionalMode
 from at.driver.modem import Modem, open_modem
+from tests.support.cloud.kit_gates import open_gate
+from tests.support.cloud.standin import StandIn
+from tests.support.location.moving_kit import moving_kit, path
 
 
 def client_of(standin: StandIn) -> HttpClient:

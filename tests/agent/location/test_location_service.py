@@ -8,10 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from answering_transport import answering_transport
-from kit_gates import open_gate
-from moving_kit import path
-from standin import StandIn
 
 from agent.auth.bearer import EvaluationToken, OrganizationToken, ServiceToken
 from agent.auth.credential import Credential, Keyring
@@ -35,6 +31,10 @@ from agent.location.calls import GroundFix, LocateCell, LocateWifi
 from agent.location.pgps import PredictionRequest, RequestPgps
 from agent.standin.faults import set_faults
 from at.virtual.radio_world import Coordinates, load_world
+from tests.support.cloud.answering_transport import answering_transport
+from tests.support.cloud.kit_gates import open_gate
+from tests.support.cloud.standin import StandIn
+from tests.support.location.moving_kit import path
 
 LAT, LON = path()[3]
 WORLD = load_world()

@@ -9,9 +9,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from outboxes import outbox
-from standin import StandIn, running_standin
-from zephyr_dumps import arch, header, memory, printed
 
 from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring, ProjectKey
@@ -29,6 +26,9 @@ from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.delivery_loop import Delivery
 from agent.outbox.delivery_requests import ServiceSender
 from agent.wiring.forwarding import Forwarder
+from tests.support.cloud.standin import StandIn, running_standin
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
+from tests.support.outbox.outboxes import outbox
 
 KIT = DeviceIdentity("kit-1", "nrf9161dk", "main", "1.0.0")
 # The service's published test event.

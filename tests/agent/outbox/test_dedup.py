@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outboxes import Clock, bodies, chunk, chunks, outbox, totals
-
 from agent.observability.ingest.chunk_codec import crc16
 from agent.outbox import ItemKind, NewItem
 from agent.outbox.items import Selection
+from tests.support.outbox.outboxes import Clock, bodies, chunk, chunks, outbox, totals
 
 
 def test_an_export_heard_twice_within_ten_minutes_is_kept_once(tmp_path: Path):

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from outboxes import Clock, chunk, chunks, event, outbox
-from poisoned_service import POISON, PoisonedService, deliver_good
 
 from agent.config.profile import OutboxSettings
 from agent.errors import (
@@ -29,6 +27,8 @@ from agent.outbox import ItemKind, NewItem, Outbox, delivery_loop
 from agent.outbox.delivery_loop import Delivery
 from agent.outbox.items import Item
 from agent.outbox.schedule import LIMITS
+from tests.support.outbox.outboxes import Clock, chunk, chunks, event, outbox
+from tests.support.outbox.poisoned_service import POISON, PoisonedService, deliver_good
 
 
 class Service:

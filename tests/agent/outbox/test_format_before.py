@@ -12,11 +12,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from outbox_before import NAME, write
-from outboxes import Clock, bodies, event, outbox, totals, waiting
 
 from agent.outbox import ItemKind, NewItem
 from agent.outbox.items import Selection
+from tests.support.outbox.outbox_before import NAME, write
+from tests.support.outbox.outboxes import Clock, bodies, event, outbox, totals, waiting
 
 NOW = Clock().now
 ITEMS = [
@@ -159,9 +159,8 @@ def test_no_damage_stops_a_start_or_brings_wrong_bytes(tmp_path: Path):
 # Kills itself at a given one of the steps in which something is written or removed.
 KILLED_START = """
 import os, sys
-sys.path[:0] = ["tests/support"]
 from pathlib import Path
-from outboxes import outbox
+from tests.support.outbox.outboxes import outbox
 left = int(sys.argv[2])
 write = os.write
 def at_step():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from full_disk import can_mount, tried
+
+from tests.support.outbox.full_disk import can_mount, tried
 
 
 @pytest.mark.parametrize("mounted", [False, True] if can_mount() else [False])

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from outboxes import bodies, event, outbox, totals
 
 from agent.config.profile import OutboxSettings
 from agent.errors import AgentError
 from agent.outbox import ItemKind, NewItem, OutboxFull
 from agent.outbox.handoff import collect, hand_off
+from tests.support.outbox.outboxes import bodies, event, outbox, totals
 
 
 def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_passes(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from outboxes import LIMITS, bodies, chunk, chunks, event, outbox, spoil
 
 from agent.config.profile import OutboxSettings
 from agent.errors import UsageError
@@ -18,6 +17,7 @@ from agent.outbox.handoff import FOLDER, collect, hand_off
 from agent.outbox.items import TRANSITIONS, ItemEvent, ItemState, Selection
 from agent.outbox.store import Store
 from at.protocol.state_machine import IllegalTransition
+from tests.support.outbox.outboxes import LIMITS, bodies, chunk, chunks, event, outbox, spoil
 
 
 def nested(levels: int) -> JSONValue:

@@ -15,12 +15,12 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting
 
 from agent.config.trusted_places import UntrustedPlace
 from agent.errors import AgentError
 from agent.outbox import ItemKind, Outbox, OutboxHeld
 from agent.outbox.items import Selection
+from tests.support.outbox.outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting
 
 
 @pytest.mark.contract("O5.1")

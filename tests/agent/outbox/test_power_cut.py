@@ -6,8 +6,9 @@ import random
 from pathlib import Path
 
 import pytest
-from power_cut import Event, after_cut, can_trace, lost_in_power_cuts, traced
-from power_cut import unsynced_at_acknowledgement as unsynced
+
+from tests.support.outbox.power_cut import Event, after_cut, can_trace, lost_in_power_cuts, traced
+from tests.support.outbox.power_cut import unsynced_at_acknowledgement as unsynced
 
 pytestmark = pytest.mark.skipif(not can_trace(), reason="strace may not trace: apt install strace")
 

@@ -9,12 +9,21 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from outboxes import Clock, bodies, chunk, chunks, event, outbox, refused, totals
 
 from agent.config.profile import OutboxSettings
 from agent.errors import AgentError
 from agent.outbox import ItemKind, NewItem, OutboxFull
 from agent.outbox.items import Selection
+from tests.support.outbox.outboxes import (
+    Clock,
+    bodies,
+    chunk,
+    chunks,
+    event,
+    outbox,
+    refused,
+    totals,
+)
 
 
 def test_the_oldest_go_first_and_are_counted(tmp_path: Path):

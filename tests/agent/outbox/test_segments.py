@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from outbox_damage import KINDS, Sound, make, tried
-from outboxes import bodies, chunk, chunks, event, outbox, totals, waiting
 
 from agent.outbox import ItemKind, frames
 from agent.outbox.items import Selection
 from agent.outbox.segments import NOTES_SIZE, SEGMENT_SIZE
 from agent.outbox.store import Store
+from tests.support.outbox.outbox_damage import KINDS, Sound, make, tried
+from tests.support.outbox.outboxes import bodies, chunk, chunks, event, outbox, totals, waiting
 
 
 @pytest.fixture(scope="module")
@@ -145,9 +145,8 @@ def test_few_items_in_many_segments_are_moved_together(tmp_path: Path):
 # Kills itself at a given one of its writes, renames and removals, while it begins new segments.
 KILLED = """
 import os, sys
-sys.path[:0] = ["tests/support"]
 from pathlib import Path
-from outboxes import event, outbox
+from tests.support.outbox.outboxes import event, outbox
 from agent.outbox import ItemKind
 from agent.outbox.items import Selection
 from agent.outbox.store import Store

@@ -5,11 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from outboxes import bodies, chunk, chunks, event, outbox, refused, spoil, totals, waiting
-
 from agent.config.profile import OutboxSettings
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.outbox.items import Selection, unnamed
+from tests.support.outbox.outboxes import (
+    bodies,
+    chunk,
+    chunks,
+    event,
+    outbox,
+    refused,
+    spoil,
+    totals,
+    waiting,
+)
 
 
 def test_what_is_handed_out_is_not_dropped_by_hand_and_waits_again_when_put_back(tmp_path: Path):

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from browsers import browser, person
-from page_agent import FakeAgent
-from page_kits import six
 from selenium.webdriver.chrome.webdriver import WebDriver
+
+from tests.support.page.browsers import browser, person
+from tests.support.page.page_agent import FakeAgent
+from tests.support.page.page_kits import six
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

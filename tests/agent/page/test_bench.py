@@ -11,8 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from page_agent import page_of
-from page_bench import BUSY, FAILED, REFUSED, bench_of, end, ledger_in, morning, place, plug, record
 
 from agent.page.bench import bench_view
 from agent.page.bench_feed import LedgerFeed, Records, RunningBench
@@ -20,6 +18,19 @@ from agent.page.report import report_view, runs_csv
 from agent.page.server import ServedPage
 from agent.page.view import Painted, View
 from agent.provisioning.running.tray import SlotState
+from tests.support.page.page_agent import page_of
+from tests.support.page.page_bench import (
+    BUSY,
+    FAILED,
+    REFUSED,
+    bench_of,
+    end,
+    ledger_in,
+    morning,
+    place,
+    plug,
+    record,
+)
 
 NOW = datetime(2026, 11, 22, 6, 10, 2, tzinfo=UTC)
 HOSTILE = "=cmd()<script>document.title='owned'</script>\x1b[31m"

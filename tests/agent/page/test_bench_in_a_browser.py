@@ -9,7 +9,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from browsers import (
+from PIL import Image
+from selenium.webdriver.chrome.webdriver import WebDriver
+from selenium.webdriver.common.keys import Keys
+
+from agent.page.bench_feed import RunningBench
+from agent.page.feed import AgentFeed
+from agent.page.server import ServedPage
+from tests.support.page.browsers import (
     assert_as_recorded,
     assert_nothing_moves,
     assert_nothing_wider,
@@ -23,15 +30,8 @@ from browsers import (
     until_text,
     violations,
 )
-from page_agent import page_of
-from page_bench import FAILED, bench_of, end, morning, place, plug, record
-from PIL import Image
-from selenium.webdriver.chrome.webdriver import WebDriver
-from selenium.webdriver.common.keys import Keys
-
-from agent.page.bench_feed import RunningBench
-from agent.page.feed import AgentFeed
-from agent.page.server import ServedPage
+from tests.support.page.page_agent import page_of
+from tests.support.page.page_bench import FAILED, bench_of, end, morning, place, plug, record
 
 NOW = datetime(2026, 11, 22, 6, 10, 2, tzinfo=UTC)
 HOSTILE = "=cmd()<script>document.title='owned'</script>\x1b[31m"

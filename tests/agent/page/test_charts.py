@@ -10,10 +10,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statuses import NOW
 
 from agent.daemon.snapshot import LastPosition, Place, Reading
 from agent.page.charts import RSRP, SNR, plan, quality, signal, signal_file
+from tests.support.page.statuses import NOW
 
 
 def readings(*values: int | None) -> list[Reading]:

@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-from browsers import complaints, enter, looked, needs_chromium, until, until_text
-from page_agent import FakeAgent, page_of
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.keys import Keys
-from statuses import kit, status
 
 from agent.daemon.recent import DECISIONS
 from agent.daemon.snapshot import State
 from agent.page.server import ServedPage
+from tests.support.page.browsers import complaints, enter, looked, needs_chromium, until, until_text
+from tests.support.page.page_agent import FakeAgent, page_of
+from tests.support.page.statuses import kit, status
 
 pytestmark = [needs_chromium, pytest.mark.timeout(300)]
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\x1b[31m\u202e"

@@ -14,7 +14,17 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browsers import (
+from PIL import Image
+from selenium.webdriver.chrome.webdriver import WebDriver
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from agent.config.profile import PageSettings
+from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK
+from agent.daemon.snapshot import KitStatus, Reading, State
+from agent.page.feed import AgentFeed
+from agent.page.server import ServedPage
+from tests.support.page.browsers import (
     PATIENCE_S,
     assert_as_recorded,
     assert_nothing_moves,
@@ -32,21 +42,11 @@ from browsers import (
     until_text,
     violations,
 )
-from page_agent import FakeAgent, page_of
-from page_bench import morning
-from page_fleet import fleet
-from page_kits import many
-from PIL import Image
-from selenium.webdriver.chrome.webdriver import WebDriver
-from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
-from statuses import NOW, kit, status
-
-from agent.config.profile import PageSettings
-from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK
-from agent.daemon.snapshot import KitStatus, Reading, State
-from agent.page.feed import AgentFeed
-from agent.page.server import ServedPage
+from tests.support.page.page_agent import FakeAgent, page_of
+from tests.support.page.page_bench import morning
+from tests.support.page.page_fleet import fleet
+from tests.support.page.page_kits import many
+from tests.support.page.statuses import NOW, kit, status
 
 pytestmark = [needs_chromium, pytest.mark.timeout(300)]
 

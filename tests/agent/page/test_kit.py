@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from statuses import NOW, kit
 
 from agent.console.log_line import LogLine, parse_line
 from agent.daemon.control.socket import ControlSocket
@@ -19,6 +18,7 @@ from agent.page.timeline import LANES, recording
 from agent.page.view import Painted, Surroundings, View, live, whole_page
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import parse_transcript
+from tests.support.page.statuses import NOW, kit
 
 
 def console(*lines: str) -> MomentFeed:

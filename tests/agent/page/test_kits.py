@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from statuses import NOW, kit, status
 
 from agent.daemon.snapshot import (
     Crash,
@@ -23,6 +22,7 @@ from agent.daemon.snapshot import (
 )
 from agent.page.kits import kits_view
 from agent.page.view import Painted
+from tests.support.page.statuses import NOW, kit, status
 
 CAUSE = LikelyCause("no-plan", "certain", "no LTE-M in the plan", "+CEREG: 3", "ask for LTE-M")
 

@@ -14,9 +14,6 @@ from typing import Any
 
 import httpx
 import pytest
-from key_files import self_signed
-from page_agent import FakeAgent, page_of
-from statuses import kit, status
 
 from agent.config.profile import PageSettings
 from agent.daemon.recent import AT
@@ -25,6 +22,9 @@ from agent.errors import ConfigError, RefusedByRule, UsageError
 from agent.page import kits
 from agent.page.server import ORDER_S, Seen, ServedPage
 from agent.page.view import View
+from tests.support.keys.key_files import self_signed
+from tests.support.page.page_agent import FakeAgent, page_of
+from tests.support.page.statuses import kit, status
 
 
 @contextlib.asynccontextmanager

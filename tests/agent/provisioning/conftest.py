@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from postgres import postgres_cluster
+
+from tests.support.provisioning.postgres import postgres_cluster
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ledgers import NOW, OTHER, UUID, ended, opened, run_of
-from postgres import postgres_cluster
-from standin import StandIn
-from virtual_tray import Tray, provision, station_of
 
 from agent.errors import UsageError
 from agent.provisioning import handover as handover_module
@@ -25,6 +21,10 @@ from agent.provisioning import record_columns
 from agent.provisioning.handover import Handover, OnBoardCommand, parse_command, record_of, runnable
 from agent.provisioning.ledger import BoardRecord, Ledger
 from agent.provisioning.running.async_ledger import AsyncLedger
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.ledgers import NOW, OTHER, UUID, ended, opened, run_of
+from tests.support.provisioning.postgres import postgres_cluster
+from tests.support.provisioning.virtual_tray import Tray, provision, station_of
 
 WRITES = "import sys; open({file!r}, 'a').write(sys.stdin.read())"
 

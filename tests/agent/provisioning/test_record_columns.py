@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from ledgers import opened
 
 from agent.provisioning import record_columns
 from agent.provisioning.ledger import BoardRecord, RunRecord
 from agent.provisioning.ledger.opening import newest_version
 from agent.provisioning.report import Counts, Failures, Report, Times
+from tests.support.provisioning.ledgers import opened
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "ledger.md").read_text()

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from standin import StandIn
-from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 from agent.errors import RefusedByRule
 from agent.provisioning.boards.board import BoardLocation
@@ -22,6 +20,8 @@ from agent.provisioning.running.steps.registrar import Registrar
 from agent.standin.principal import DEVICE_KEYS
 from at.commands.credentials import CredentialType
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 SECOND = 101
 KEY = CredentialType.CLIENT_PRIVATE_KEY

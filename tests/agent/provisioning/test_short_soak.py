@@ -33,7 +33,7 @@ import sys, random, shutil, tempfile
 from pathlib import Path
 from msgspec.structs import replace
 
-sys.path[:0] = ["soak", "tests/support", "scripts", "bench"]
+sys.path[:0] = ["soak", "scripts", "bench"]
 import httpx, provisioning, second_thoughts as trial
 from agent.provisioning.planning.consent import KeyQuestion
 

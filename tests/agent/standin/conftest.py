@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from device_api import Api
-from standin import StandIn
+
+from tests.support.cloud.device_api import Api
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from key_files import certificate
-from standin import StandIn, serve
 
 from agent.standin.connect_proxy import connect_proxy
 from agent.standin.faults import set_faults
+from tests.support.cloud.standin import StandIn, serve
+from tests.support.keys.key_files import certificate
 
 
 def test_a_certificate_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:

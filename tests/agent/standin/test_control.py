@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import StandIn, running_standin
+
+from tests.support.cloud.standin import StandIn, running_standin
 
 
 async def organizations(standin: StandIn, secret: str) -> list[str]:

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from observability import an_event, with_project_key, with_token
-from standin import StandIn, running_standin
 
 from agent.standin.fault_kinds import FAULTS
 from agent.standin.faults import active_faults, parse, set_faults
 from agent.standin.state import open_cloud
+from tests.support.cloud.observability import an_event, with_project_key, with_token
+from tests.support.cloud.standin import StandIn, running_standin
 
 
 @pytest.mark.parametrize(

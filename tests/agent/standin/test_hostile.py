@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from standin import StandIn
+from tests.support.cloud.standin import StandIn
 
 
 async def test_a_body_that_would_take_for_ever_to_read_is_read_at_once(standin: StandIn) -> None:

@@ -12,10 +12,11 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
     decode_dss_signature,
     encode_dss_signature,
 )
-from device_tokens import DEVICE, encode, fetch, token, upload
-from key_files import pem
-from raw_requests import answers
-from standin import StandIn
+
+from tests.support.cloud.device_tokens import DEVICE, encode, fetch, token, upload
+from tests.support.cloud.raw_requests import answers
+from tests.support.cloud.standin import StandIn
+from tests.support.keys.key_files import pem
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 

@@ -6,7 +6,8 @@ import time
 
 import jwt
 import pytest
-from standin import StandIn
+
+from tests.support.cloud.standin import StandIn
 
 NEW_KEY = ("POST", "/v1/account/service-key-and-token")
 

@@ -6,13 +6,13 @@ import time
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from device_api import Api
-from device_tokens import DEVICE, fetch, token, upload
-from key_files import certificate, pem
-from location_scans import LEGACY, PLACES, scan_at
-from standin import StandIn
 
 from agent.standin.state import API_KEYS
+from tests.support.cloud.device_api import Api
+from tests.support.cloud.device_tokens import DEVICE, fetch, token, upload
+from tests.support.cloud.standin import StandIn
+from tests.support.keys.key_files import certificate, pem
+from tests.support.location.location_scans import LEGACY, PLACES, scan_at
 
 
 @pytest.mark.contract("D9.3", "D10.3", "D10.8")

@@ -7,7 +7,7 @@ import stat
 import sys
 from pathlib import Path
 
-from standin import running_standin, serve
+from tests.support.cloud.standin import running_standin, serve
 
 CREDENTIALS = {
     "api_key",

@@ -16,8 +16,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from observability import an_event
-from standin import StandIn, running_standin
+
+from tests.support.cloud.observability import an_event
+from tests.support.cloud.standin import StandIn, running_standin
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = ROOT / "docs" / "howto" / "schemathesis"

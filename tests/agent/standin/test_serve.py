@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from standin import StandIn, running_standin, serve
 
 from agent.standin.core.operation import Host
 from agent.standin.serve import serving
 from agent.standin.state import open_cloud
+from tests.support.cloud.standin import StandIn, running_standin, serve
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
-from raw_requests import begin, finish
-from standin import StandIn
 
 from agent.standin.observability.file_storage import BLOBS, UPLOADS
+from tests.support.cloud.raw_requests import begin, finish
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("O5.3")

@@ -17,15 +17,15 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from observability import an_event, with_project_key, with_token
-from sdk_bytes import EXAMPLE_PAIR, chunks
-from standin import StandIn, running_standin
 
 from agent.standin.observability.ingest.chunk_reassembly import Reassembler
 from agent.standin.observability.ingest.messages import StoredReassembler
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import WAITING_CHUNKS
 from agent.standin.state import open_cloud
+from tests.support.cloud.observability import an_event, with_project_key, with_token
+from tests.support.cloud.standin import StandIn, running_standin
+from tests.support.dumps.sdk_bytes import EXAMPLE_PAIR, chunks
 
 OCTETS = {"Content-Type": "application/octet-stream"}
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from observability import an_event, push_chunk, with_project_key, with_token
-from sdk_bytes import event_message, single, trace
-from standin import running_standin, serve
 
 from agent.standin.device_cloud.tables import MESSAGES
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
 from agent.standin.state import open_cloud
 from agent.standin.store import Store, make_private
+from tests.support.cloud.observability import an_event, push_chunk, with_project_key, with_token
+from tests.support.cloud.standin import running_standin, serve
+from tests.support.dumps.sdk_bytes import event_message, single, trace
 
 
 @pytest.mark.parametrize("content", [b"root:x:0:0\n" * 20, b"SQLite format 3\0" + bytes(84)])

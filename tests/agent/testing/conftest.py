@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from user_project import UserProject
+
+from tests.support.commands.user_project import UserProject
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from user_project import UserProject
+
+from tests.support.commands.user_project import UserProject
 
 TESTS = """
 import httpx

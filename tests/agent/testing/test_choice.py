@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from user_project import UserProject
 
 from agent.testing.choice import KitWish, fits, kit_choice
+from tests.support.commands.user_project import UserProject
 
 SWITCH = """
 import pytest

@@ -9,10 +9,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from served_kit import served
-from user_project import UserProject
 
 from agent.testing.paths import file_name
+from tests.support.commands.user_project import UserProject
+from tests.support.modem.served_kit import served
 
 SUITES = Path(__file__).parent / "suites"
 

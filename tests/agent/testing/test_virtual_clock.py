@@ -9,10 +9,9 @@ import threading
 import time
 import weakref
 
-from user_project import UserProject
-
 from agent.testing.loop_thread import LoopThread
 from agent.testing.virtual_clock import virtual_clock
+from tests.support.commands.user_project import UserProject
 
 
 async def test_a_minute_takes_no_time_and_timers_keep_their_order() -> None:

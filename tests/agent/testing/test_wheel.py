@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from installations import Installation, built_wheel, closure, requirements_of
-from user_project import UserProject
+
+from tests.support.commands.installations import Installation, built_wheel, closure, requirements_of
+from tests.support.commands.user_project import UserProject
 
 SUITES = Path(__file__).parent / "suites"
 

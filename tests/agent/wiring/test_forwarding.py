@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from outboxes import OutboxOnFullDisk
-from zephyr_dumps import arch, header, memory, printed
 
 from agent.config.profile import OutboxSettings
 from agent.console.line_classifier import ConsoleReader, LineClassifier
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.wiring.forwarding import Forwarder, trace_reason
 from at.virtual.console import export_lines
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
+from tests.support.outbox.outboxes import OutboxOnFullDisk
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8
 

@@ -11,14 +11,14 @@ from typing import cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from outboxes import Clock, outbox
-from zephyr_dumps import arch, header, memory, printed
 
 from agent.console.line_classifier import ConsoleReader
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
 from agent.outbox import ItemKind, NewItem, Outbox
 from agent.wiring.forwarding import Forwarder
 from at.virtual.console import export_lines
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
+from tests.support.outbox.outboxes import Clock, outbox
 
 DUMP = header() + arch() + memory(0x20000000, b"the same at every crash " * 4)
 PRINTED = printed(DUMP)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-from every_call import CALLS
 
 from agent.call import Host, Scheme
 from agent.cloud.device_reads import ListDevices
@@ -15,6 +14,7 @@ from agent.location.agnss import AgnssRequest, MeasureAgnss
 from agent.location.calls import LocateWifi
 from agent.retry import NO_RETRY
 from agent.wiring.service_client import _PREFERABLE, connect
+from tests.support.cloud.every_call import CALLS
 
 HEAD = '[profiles.lab.hosts]\ndevice_cloud = "https://cloud.invalid"\n'
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from answering_transport import answering_transport
-from kit_gates import verdict_on
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Credential, Keyring, ModemProjectKey, ProjectKey
@@ -26,6 +24,8 @@ from agent.observability.ingest.device_identity import PartialIdentity
 from agent.wiring.update_sources import DeviceJobs, UpdateSources, releases_of
 from at.firmware_gate import FirmwareVerdict, firmware_verdict
 from at.tokens.jwt import Jwt
+from tests.support.cloud.answering_transport import answering_transport
+from tests.support.cloud.kit_gates import verdict_on
 
 NO_JOB = httpx.Response(404, json={"code": 40400, "message": "no job"})
 

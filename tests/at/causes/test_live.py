@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-import virtual_time
-from line_modem import LineModem
 
 from at.causes.diagnosis import Cause, causes_of_log
 from at.causes.live import causes_of_modem
@@ -14,6 +12,8 @@ from at.driver.modem import Modem
 from at.virtual.modem import VirtualModem
 from at.virtual.options import MODELS, VirtualOptions
 from at.virtual.transport import VirtualTransport
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem
 
 CAUSES = {
     "no-sim": "sim-missing",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_of, notice_value, value_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from at.commands.contexts import _EVENTS
 from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import assert_fields, notice_of, notice_value, value_of
 
 CONTEXT = {"cid": 0, "type": "", "apn": "", "address": "", "ipv4_alloc": 0}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from answers import SHA, assert_fields, value_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from at.commands.credentials import DeleteCredential, ListCredentials, WriteCredential, sha256_of
 from at.protocol.errors import ParseError, UnsafeArgument
+from tests.support.modem.answers import SHA, assert_fields, value_of
 
 
 @pytest.mark.parametrize(("command", "lines", "part"), [("AT%CMNG=1", [], {"credentials": []})])

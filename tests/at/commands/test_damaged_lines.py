@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 import pytest
-from answers import notice_of
 from msgspec import Struct
-from typed_answers import ANSWERS, NOTICES
 
 from at.commands.catalog import TYPES, command_of
 from at.protocol import notices
 from at.protocol.errors import ParseError
 from at.protocol.values import as_json, name_before_colon
+from tests.support.modem.answers import notice_of
+from tests.support.modem.typed_answers import ANSWERS, NOTICES
 
 _NETWORKS = "stat long short numeric act"  # of a list that may be empty
 MAY_LACK = {

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from answers import notice_value, value_of
-from typed_answers import ANSWERS, NOTICES
+from tests.support.modem.answers import notice_value, value_of
+from tests.support.modem.typed_answers import ANSWERS, NOTICES
 
 RECORD = Path(__file__).with_name("fields.txt")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, value_of
+
+from tests.support.modem.answers import assert_fields, value_of
 
 
 @pytest.mark.parametrize(

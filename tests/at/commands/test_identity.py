@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, value_of
 
 from at.protocol.errors import ParseError
+from tests.support.modem.answers import assert_fields, value_of
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from answers import value_of
-from typed_answers import ANSWERS
 
 from at.commands.jwt import NO_TIME, MakeJwt
 from at.protocol.errors import NoModemTime, ParseError, UnsafeArgument
+from tests.support.modem.answers import value_of
+from tests.support.modem.typed_answers import ANSWERS
 
 
 @pytest.mark.parametrize(("command", "lines"), [("AT%JWT=0,60", ['%JWT: "a.b"'])])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from answers import value_of
 from msgspec.structs import replace
-from signed_tokens import OTHER, attest, keygen, public
 
 from at.commands.catalog import command_of
 from at.protocol.errors import ParseError
 from at.tokens.key_formats import key_id
+from tests.support.modem.answers import value_of
+from tests.support.modem.signed_tokens import OTHER, attest, keygen, public
 
 
 @pytest.mark.parametrize(("command", "lines"), [("AT%KEYGEN=1,2,0", ['%KEYGEN: "!!.!!"'])])

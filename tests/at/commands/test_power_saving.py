@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_of, notice_value, value_of
 
 from at.commands.power_saving import (
     SetEdrx,
@@ -14,6 +13,7 @@ from at.commands.power_saving import (
 )
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import assert_fields, notice_of, notice_value, value_of
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from typed_answers import ANSWERS, NOTICES
-
 from at.commands.catalog import command_of
 from at.protocol import notices
 from at.protocol.errors import ParseError
 from at.protocol.values import name_before_colon
+from tests.support.modem.typed_answers import ANSWERS, NOTICES
 
 RECORD = Path(__file__).with_name("ranges.txt")
 _NUMBER = re.compile(r"(?<![\w.\"-])-?\d+(?![\w.\"-])")

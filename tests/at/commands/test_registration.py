@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_value
 from hypothesis import given
 from hypothesis import strategies as st
 
 from at.commands.registration import ReadRegistration, read_line
 from at.protocol.errors import ParseError
 from at.protocol.values import name_before_colon
+from tests.support.modem.answers import assert_fields, notice_value
 
 HEX4 = st.text("0123456789ABCDEF", min_size=4, max_size=4)
 HEX8 = st.text("0123456789ABCDEF", min_size=8, max_size=8)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_of, notice_value, value_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import assert_fields, notice_of, notice_value, value_of
 
 MONITOR = (
     '%XMONITOR: 1,"EDAV","EDAV","26295","00B7",7,4,"00011B07",7,2300,63,39,"",'

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from answers import value_of
 
 from at.commands.wifi import read_access_point
 from at.protocol.errors import ParseError
+from tests.support.modem.answers import value_of
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ import contextlib
 import random
 
 import pytest
-import virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
-from line_modem import LineModem, run_session
 
 from at.commands.identity import ReadImei, ReadSerialNumber
 from at.driver.modem import Modem
 from at.protocol.errors import AtError
 from at.protocol.line.doubled_answers import AWAIT_S
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem, run_session
 
 BODIES = {"AT+CGSN=1": '+CGSN: "352656100367872"', "AT+CGMR": "mfw_nrf91x1_2.0.4", "AT+BAD": None}
 

@@ -8,12 +8,12 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-import virtual_time
-from line_modem import LineModem, echoing, run_session
 
 from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer, ParseError
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem, echoing, run_session
 
 if TYPE_CHECKING:
     pass

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 import pytest
-import virtual_time
-from line_modem import LineModem
 
 from at.commands.credentials import ListCredentials
 from at.commands.identity import ReadDeviceUuid, ReadImei
 from at.driver.modem import Modem
 from at.protocol.errors import AtError
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem
 
 IMEI = "352656100367872"
 UUID = "50363154-3931-44f0-8022-121b6401627d"

@@ -7,13 +7,13 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
-import virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
-from line_modem import LineModem, echoing
 
 from at.driver.link import Link
 from at.protocol.errors import AtError, CommandTimeout, LinkLost, ModemReset, NoAnswer
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem, echoing
 
 RESYNCHRONISED = ["~~~~", "AT+CMEE?"]
 RESTORED = [*RESYNCHRONISED, "AT+SET"]

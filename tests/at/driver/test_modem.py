@@ -8,8 +8,6 @@ import weakref
 from typing import TYPE_CHECKING
 
 import pytest
-import virtual_time
-from line_modem import LineModem, echoing, run_session
 
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected, CommandTimeout, ModemReset, UnsafeArgument
@@ -18,6 +16,8 @@ from at.protocol.line.items import Restart, Unknown
 from at.protocol.notices import Notice
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.transcript import parse_transcript
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem, echoing, run_session
 
 if TYPE_CHECKING:
     from at.transport.base import Receiver

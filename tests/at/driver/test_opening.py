@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
-from line_modem import LineModem, echoing
-from memory_transport import MemoryTransport
 
 from at.driver.modem import Modem, open_modem
 from at.driver.opening import is_garbage, is_system_port, silence, transport_of
@@ -17,6 +14,9 @@ from at.transcripts.replay_transport import ReplayTransport
 from at.transport.event_loop import SerialTransport
 from at.transport.tcp import TcpTransport
 from at.virtual.transport import VirtualTransport
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem, echoing
+from tests.support.modem.memory_transport import MemoryTransport
 
 
 def test_a_silent_port_is_named_and_nothing_hangs() -> None:

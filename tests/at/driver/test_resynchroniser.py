@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-import virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
-from line_modem import LineModem, echoing
 
 from at.driver.modem import Modem
 from at.driver.resynchroniser import GRACE_S
 from at.protocol.errors import CommandTimeout, NoAnswer
+from tests.support.harness import virtual_time
+from tests.support.modem.line_modem import LineModem, echoing
 
 NEVER_S = 1e6
 

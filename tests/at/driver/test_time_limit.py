@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import asyncio
 
-import virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
 
 from at.driver.time_limit import TimeLimit
+from tests.support.harness import virtual_time
 
 WHOLE = st.integers(1, 60)
 

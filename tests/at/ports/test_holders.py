@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from modem_manager import mocked_modem_manager
-from network_manager import private_bus
-from pty_far_end import PtyFarEnd
 
 from at.ports import holders
 from at.ports.holders import holder_of, opening_error
 from at.protocol.errors import PortForbidden
+from tests.support.location.network_manager import private_bus
+from tests.support.modem.modem_manager import mocked_modem_manager
+from tests.support.modem.pty_far_end import PtyFarEnd
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
 

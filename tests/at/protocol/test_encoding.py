@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_spellings import CANARY, spelled
 
 from at.protocol.encoding import check_line, quoted, quoted_lines
 from at.protocol.errors import UnsafeArgument
+from tests.support.modem.secret_spellings import CANARY, spelled
 
 
 def commands_seen(stream: str) -> list[str]:

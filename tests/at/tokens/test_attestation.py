@@ -11,7 +11,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from signed_tokens import (
+
+from at.protocol.errors import ParseError
+from at.tokens.attestation import (
+    load_cbor,
+    load_described_cbor,
+    read_attestation,
+    read_generated_key,
+    read_sign1,
+)
+from tests.support.modem.signed_tokens import (
     DESCRIBED,
     IDENTITY,
     NONCE,
@@ -25,15 +34,6 @@ from signed_tokens import (
     raw,
     request,
     text,
-)
-
-from at.protocol.errors import ParseError
-from at.tokens.attestation import (
-    load_cbor,
-    load_described_cbor,
-    read_attestation,
-    read_generated_key,
-    read_sign1,
 )
 
 

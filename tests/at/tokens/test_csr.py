@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from signed_tokens import ECDSA_NULL, OTHER, keygen, public, request
-
 from at.tokens.attestation import read_generated_key
 from at.tokens.csr import read_key_body
 from at.tokens.key_formats import key_der, load_public_key
+from tests.support.modem.signed_tokens import ECDSA_NULL, OTHER, keygen, public, request
 
 
 def test_a_request_with_explicit_null_parameters_keeps_its_bytes():

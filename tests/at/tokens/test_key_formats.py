@@ -9,7 +9,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
-from signed_tokens import IDENTITY, OTHER, public, raw
 
 from at.protocol.errors import ParseError
 from at.tokens.key_formats import (
@@ -20,6 +19,7 @@ from at.tokens.key_formats import (
     load_public_key,
     verify_raw,
 )
+from tests.support.modem.signed_tokens import IDENTITY, OTHER, public, raw
 
 
 @given(st.binary(max_size=60))

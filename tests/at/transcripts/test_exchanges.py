@@ -8,8 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-import virtual_time
-from byte_receiver import ByteReceiver
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +16,8 @@ from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.step_matching import Divergence, Playback
 from at.transcripts.steps import TranscriptStep
 from at.transcripts.transcript import parse_transcript
+from tests.support.harness import virtual_time
+from tests.support.modem.byte_receiver import ByteReceiver
 
 HEAD = "# transcript: 2\n"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "transcripts.md"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_spellings import CANARY, spelled
 
 from at.protocol.errors import TranscriptError
 from at.transcripts import importer
 from at.transcripts.importer import Imported
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import format_transcript, parse_transcript
+from tests.support.modem.secret_spellings import CANARY, spelled
 
 
 def import_log(log: str, *, keep_identity: bool = False) -> Imported:

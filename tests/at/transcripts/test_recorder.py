@@ -7,11 +7,11 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from secret_spellings import spelled
 
 from at.transcripts.recorder import Recorder
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.steps import Direction
+from tests.support.modem.secret_spellings import spelled
 
 CANARY = "c0ffee5ec2e7"
 TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0." + CANARY * 7

@@ -8,7 +8,6 @@ from hashlib import sha256
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_spellings import CANARY, spelled
 
 from at.protocol.errors import TranscriptError
 from at.protocol.redaction.command_redaction import without_secrets
@@ -17,6 +16,7 @@ from at.transcripts.rules import unescape
 from at.transcripts.step_matching import Playback, spans
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import Transcript, parse_transcript
+from tests.support.modem.secret_spellings import CANARY, spelled
 
 SESSION = parse_transcript(
     "# origin: by hand\n"

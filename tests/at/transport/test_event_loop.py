@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from byte_receiver import ByteReceiver
-from pty_far_end import PtyFarEnd
 
 from at.driver.modem import Modem
 from at.protocol.errors import LinkLost, PortBusy, PortNotFound
 from at.transport.event_loop import SerialTransport
 from at.transport.threaded import ThreadedSerialTransport
+from tests.support.modem.byte_receiver import ByteReceiver
+from tests.support.modem.pty_far_end import PtyFarEnd
 
 if TYPE_CHECKING:
     from at.transport.base import Transport

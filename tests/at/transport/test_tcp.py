@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from byte_receiver import ByteReceiver
 
 from at.driver.modem import open_modem
 from at.protocol.errors import LinkLost, PortNotFound
 from at.transport.tcp import TcpTransport
+from tests.support.modem.byte_receiver import ByteReceiver
 
 
 @pytest.mark.parametrize("name", ["tcp://", "tcp://host", "tcp://:99999", "tcp://[::1"])

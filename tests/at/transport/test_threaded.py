@@ -6,11 +6,11 @@ import asyncio
 import os
 
 import pytest
-from byte_receiver import ByteReceiver
-from pty_far_end import PtyFarEnd
 
 from at.protocol.errors import LinkLost
 from at.transport.threaded import ThreadedSerialTransport
+from tests.support.modem.byte_receiver import ByteReceiver
+from tests.support.modem.pty_far_end import PtyFarEnd
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
 

@@ -7,10 +7,10 @@ import re
 
 import cbor2
 import pytest
-from virtual_modems import ask, switched_on
 
 from at.virtual.console import crc16, split
 from at.virtual.modem import Port, VirtualModem
+from tests.support.modem.virtual_modems import ask, switched_on
 
 
 def test_a_crash_prints_its_dump_and_restarts() -> None:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from virtual_modems import ask, switched_on
 
 from at.virtual.faults import FAULTS, Faults
 from at.virtual.modem import VirtualModem
 from at.virtual.options import OptionError, VirtualOptions
+from tests.support.modem.virtual_modems import ask, switched_on
 
 OF_UPDATES = {"flash-failed", "update-reverted"}
 SERIAL_MODEM = {"dialect": "serial-modem"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from virtual_modems import UNIX_TIME, ask, switched_on
 
 from at.virtual.kit import VirtualKit
+from tests.support.modem.virtual_modems import UNIX_TIME, ask, switched_on
 
 
 def kit() -> VirtualKit:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, printed, switched_on
 
 from at.commands.catalog import command_of
 from at.virtual.modem import PROMPT, VirtualModem
 from at.virtual.options import VirtualOptions
+from tests.support.modem.virtual_modems import ask, printed, switched_on
 
 
 def test_the_at_host_loses_what_is_sent_while_a_command_runs() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from virtual_modems import switched_on
 
 from at.virtual.options import OptionError, VirtualOptions, check_digit, firmware_version
+from tests.support.modem.virtual_modems import switched_on
 
 
 def test_identities_are_test_identities() -> None:

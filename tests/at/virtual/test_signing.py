@@ -14,13 +14,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import NameOID
-from openssl import openssl
-from virtual_modems import printed, quoted, switched_on, unpadded
 
 from at.tokens.csr import elements
 from at.virtual.command_line import BadRequest
 from at.virtual.modem import VirtualModem
 from at.virtual.signing import load_key, new_key, signing_request
+from tests.support.keys.openssl import openssl
+from tests.support.modem.virtual_modems import printed, quoted, switched_on, unpadded
 
 OIDS = {
     "CN": NameOID.COMMON_NAME,

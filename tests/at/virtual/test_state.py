@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from virtual_modems import ask, state_file, switched_on
 
 from at.protocol.errors import PortBusy, PortError
 from at.virtual.options import OptionError, VirtualOptions
 from at.virtual.server.runner import make_modem
 from at.virtual.state import SavedState, StateFile
 from at.virtual.transport import VirtualTransport
+from tests.support.modem.virtual_modems import ask, state_file, switched_on
 
 
 def test_a_state_file_of_another_kit_is_refused(tmp_path: Path) -> None:

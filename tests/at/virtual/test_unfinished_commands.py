@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-import virtual_time
 
 from at.driver.modem import Modem, open_modem
 from at.protocol.errors import CommandTimeout
@@ -18,6 +17,7 @@ from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import ModemRunner, make_modem
 from at.virtual.transport import VirtualTransport
+from tests.support.harness import virtual_time
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import with_bytes
 
 from agent.observability.ingest.chunk_codec import encode
+from tests.support.commands.command_line import with_bytes
 
 # The service's published test event.
 EVENT = bytes.fromhex(

@@ -6,8 +6,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from command_line import with_bytes
-from elf_files import LoadedProgram, firmware, linux_core
+
+from tests.support.commands.command_line import with_bytes
+from tests.support.dumps.elf_files import LoadedProgram, firmware, linux_core
 
 
 def capture(*arguments: str, stdin: bytes = b"") -> tuple[int, list[dict[str, object]], str]:

@@ -7,14 +7,14 @@ import stat
 from pathlib import Path
 
 import pytest
-from command_line import with_bytes
-from zephyr_dumps import arch, header, memory, printed
 
 from agent.cli.capture.dump_files import DumpFiles, read_device_file, write_device_file
 from agent.config import private_files
 from agent.console.dump_lines import CapturedDump
 from agent.console.line_classifier import ConsoleReader
 from agent.observability.ingest.device_identity import DeviceIdentity
+from tests.support.commands.command_line import with_bytes
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import with_bytes
-from elf_files import firmware
-from zephyr_dumps import OFFSETS, Thread, arch, header, kernel, memory, printed, table
+
+from tests.support.commands.command_line import with_bytes
+from tests.support.dumps.elf_files import firmware
+from tests.support.dumps.zephyr_dumps import (
+    OFFSETS,
+    Thread,
+    arch,
+    header,
+    kernel,
+    memory,
+    printed,
+    table,
+)
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
 

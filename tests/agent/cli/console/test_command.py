@@ -16,7 +16,6 @@ from pathlib import Path
 
 import cbor2
 import pytest
-from zephyr_dumps import arch, header, memory, printed
 
 from agent.config import load
 from agent.config.profile import OutboxSettings
@@ -24,6 +23,7 @@ from agent.observability.ingest.chunk_codec import encode
 from agent.outbox import Outbox
 from agent.outbox.items import Item, Selection
 from agent.wiring.forwarding import outbox_folder
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
 
 DUMP = header() + arch() + memory(0x20000000, bytes(100))
 EVENT = b"\x02\xa1\x02\x01"

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from zephyr_dumps import arch, header, memory, printed
 
 from agent.cli.console.sinks import FileSink
 from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleReader
 from agent.observability.ingest.device_identity import IdentityTracker, PartialIdentity
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
 
 pytestmark = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="no /dev/full here: it is Linux that has one"

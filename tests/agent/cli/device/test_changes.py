@@ -7,16 +7,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from command_line import cellagent
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from located_kit import LocatedKit
-from on_a_terminal import answered
-from standin import StandIn
 
 from agent.standin.device_cloud import seed
 from agent.standin.device_cloud.devices.registry import registry, services
 from agent.standin.device_cloud.tables import Service
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import cellagent
+from tests.support.commands.on_a_terminal import answered
+from tests.support.location.located_kit import LocatedKit
 
 
 @pytest.mark.contract("O5.6")

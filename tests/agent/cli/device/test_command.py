@@ -8,12 +8,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from command_line import Done, cellagent, private_text
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from standin import StandIn
 
 from agent.standin.device_cloud import seed
 from agent.standin.faults import set_faults
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import Done, cellagent, private_text
 
 
 async def pages_of(*listing: str) -> list[Done]:

@@ -10,10 +10,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from command_line import Done, cellagent
-from located_kit import LocatedKit
-from served_kit import served
-from standin import StandIn
 
 from agent.cli.doctor.command import command
 from agent.cli.framework.session import Session
@@ -21,6 +17,10 @@ from agent.config.secrets import SECRETS
 from agent.config.write import set_default_profile, set_value, write_profile
 from agent.standin.connect_proxy import connect_proxy
 from at.ports.usb import UsbPort
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import Done, cellagent
+from tests.support.location.located_kit import LocatedKit
+from tests.support.modem.served_kit import served
 
 
 def states(done: Done) -> dict[str, str]:

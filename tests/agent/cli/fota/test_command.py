@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from signed_images import public_pem, signed_image, signing_key
 
 from agent.cli.fota.progress import ProgressOnStderr
 from at.commands.clock import SetClock, clock_text
+from tests.support.fota.signed_images import public_pem, signed_image, signing_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

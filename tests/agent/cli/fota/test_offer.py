@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import cellagent
-from signed_images import public_pem, signed_image, signing_key
 
 from agent.demo.firmware import mcuboot_image
+from tests.support.commands.command_line import cellagent
+from tests.support.fota.signed_images import public_pem, signed_image, signing_key
 
 KITS = ("bench-kit-1", "bench-kit-2")
 

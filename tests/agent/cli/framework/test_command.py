@@ -10,9 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import virtual_time
-from command_line import Done, cellagent
-from standin import StandIn
 
 from agent.cli import tree
 from agent.cli.framework.command import OfflineCommand, agent_command
@@ -21,6 +18,9 @@ from agent.cli.main import main
 from agent.cli.tree import LazyGroup
 from agent.config.write import set_default_profile, write_profile
 from agent.standin.device_cloud import seed
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import Done, cellagent
+from tests.support.harness import virtual_time
 
 
 @pytest.mark.parametrize(

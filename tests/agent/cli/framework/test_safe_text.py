@@ -13,15 +13,15 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from command_line import ROOT
-from command_line import completed as cellagent
-from hostile_modem import hostile_modem
 from hypothesis import given
 from hypothesis import strategies as st
-from on_a_terminal import on_a_terminal
 
 from agent.cli.framework import safe_text
 from agent.cli.framework.safe_text import AS_IN_JSON, drawing, drawn, guard_output, printable
+from tests.support.commands.command_line import ROOT
+from tests.support.commands.command_line import completed as cellagent
+from tests.support.commands.on_a_terminal import on_a_terminal
+from tests.support.modem.hostile_modem import hostile_modem
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
 HOSTILE = "a\x1b[35mb\x9b2Jc\u202ed\u2066e\u2028f\x7fg\u200bh\U000e0041i\ud800j\x07k\rl\x85m"

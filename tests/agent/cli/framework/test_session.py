@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import pytest
-from pty_far_end import PtyFarEnd
 
 from agent.cli.framework.session import Session, modem_on
 from agent.config.paths import state_dir
@@ -15,6 +14,7 @@ from agent.errors import UsageError
 from at.ports import usb
 from at.ports.usb import UsbPort
 from at.protocol.errors import NoAnswer, PortNotFound
+from tests.support.modem.pty_far_end import PtyFarEnd
 
 LEFT, RIGHT = "/dev/ttyLEFT", "/dev/ttyRIGHT"
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import private_text
-from on_a_terminal import take_terminal
-from typist import PATIENCE_S, Typist
 
 from agent.config.paths import config_file, secrets_file
 from agent.config.write import set_default_profile, write_profile
+from tests.support.commands.command_line import private_text
+from tests.support.commands.on_a_terminal import take_terminal
+from tests.support.commands.typist import PATIENCE_S, Typist
 
 SHELL = """set -m
 "$0" -m agent config set api_key

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from on_a_terminal import on_a_terminal
 
 from agent.cli.framework.terminal import InputLines, TableWriter, bar, progress_bar
+from tests.support.commands.on_a_terminal import on_a_terminal
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import completed as cellagent
-from signed_tokens import OTHER
 
 from agent.cli.modem.at import commands_in
 from agent.config.write import set_value
 from at.tokens.key_formats import key_pem
+from tests.support.commands.command_line import completed as cellagent
+from tests.support.modem.signed_tokens import OTHER
 
 PEM = 'AT%CMNG=0,42,0,"-----BEGIN CERTIFICATE-----\nTEST\n-----END CERTIFICATE-----"'
 

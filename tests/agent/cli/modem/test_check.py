@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import completed as cellagent
-from served_kit import served
+
+from tests.support.commands.command_line import completed as cellagent
+from tests.support.modem.served_kit import served
 
 
 def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:

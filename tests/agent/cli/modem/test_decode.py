@@ -11,10 +11,10 @@ import sys
 import zipfile
 
 import pytest
-from signed_tokens import IDENTITY, OTHER, attest
 
 from agent.config.write import set_value
 from at.tokens.key_formats import key_pem
+from tests.support.modem.signed_tokens import IDENTITY, OTHER, attest
 
 
 def cellagent(*arguments, stdin=b""):

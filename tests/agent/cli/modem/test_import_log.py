@@ -6,8 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from command_line import completed
-from secret_spellings import CANARY, spelled
+from tests.support.commands.command_line import completed
+from tests.support.modem.secret_spellings import CANARY, spelled
 
 
 def run(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

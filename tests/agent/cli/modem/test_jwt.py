@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import completed as cellagent
+
+from tests.support.commands.command_line import completed as cellagent
 
 
 @pytest.mark.contract("C4", "D10.3")

@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, cellagent
-from running_agent import agent_on, concern_of, kit_keys, serve, virtual_kit, write_profile
-from served_kit import ServedKit, served
+
+from tests.support.commands.command_line import Done, cellagent
+from tests.support.commands.running_agent import (
+    agent_on,
+    concern_of,
+    kit_keys,
+    serve,
+    virtual_kit,
+    write_profile,
+)
+from tests.support.modem.served_kit import ServedKit, served
 
 
 def run(kit: ServedKit, *words: str) -> Done:

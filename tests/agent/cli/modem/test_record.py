@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import cellagent, completed
-from secret_spellings import CANARY, spelled
-from standin import StandIn
-from tray import tray_profile
 
 from at.virtual.state import SavedState
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import cellagent, completed
+from tests.support.modem.secret_spellings import CANARY, spelled
+from tests.support.provisioning.tray import tray_profile
 
 CELLAGENT = (sys.executable, "-m", "agent")
 

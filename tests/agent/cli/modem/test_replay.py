@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import ROOT, completed
 
 from at.driver.modem import open_modem
+from tests.support.commands.command_line import ROOT, completed
 
 CELLAGENT = (sys.executable, "-m", "agent")
 PLAYED = "# device: test\n# origin: by hand\n> AT+CGMR\n< mfw_nrf9160_1.3.7\n< OK\n"

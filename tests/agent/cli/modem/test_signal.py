@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from command_line import completed as cellagent
+from tests.support.commands.command_line import completed as cellagent
 
 
 def test_the_signal_is_shown_with_bars_and_as_json():

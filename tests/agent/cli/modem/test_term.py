@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from command_line import completed as cellagent
+from tests.support.commands.command_line import completed as cellagent
 
 
 def objects(run: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:

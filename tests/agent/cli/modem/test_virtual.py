@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import completed
 
 from at.virtual.faults import FAULTS
+from tests.support.commands.command_line import completed
 
 
 @pytest.mark.parametrize(

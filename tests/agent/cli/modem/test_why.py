@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import completed as cellagent
-from pty_far_end import PtyFarEnd
 
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
+from tests.support.commands.command_line import completed as cellagent
+from tests.support.modem.pty_far_end import PtyFarEnd
 
 DENIED = "AT+CFUN=1\nOK\n+CEREG: 2\n+CEREG: 3,,,,0,15\n"
 _SHAPE = ["cause", "certainty", "says", "evidence", "next"]

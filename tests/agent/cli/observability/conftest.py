@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from standin import StandIn
+
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import json_objects as cellagent
-from observability import with_token
 
 from agent.standin.faults import set_faults
+from tests.support.cloud.observability import with_token
+from tests.support.commands.command_line import json_objects as cellagent
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
 IDENTITY += ["--software-type", "main", "--software-version", "1.0.0"]

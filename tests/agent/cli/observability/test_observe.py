@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
-from command_line import cellagent, private_text
-from observability import deploy, make_release
-from on_a_terminal import answered
-from running_agent import agent_on, kit_to_crash
-from standin import StandIn
 
 from agent.observability.api.kinds import KINDS
+from tests.support.cloud.observability import deploy, make_release
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import cellagent, private_text
+from tests.support.commands.on_a_terminal import answered
+from tests.support.commands.running_agent import agent_on, kit_to_crash
 
 
 @pytest.mark.contract("O5.6", "O5.5")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from command_line import completed
-from command_line import json_objects as cellagent
+from tests.support.commands.command_line import completed
+from tests.support.commands.command_line import json_objects as cellagent
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
 IDENTITY += ["--software-type", "main", "--software-version", "1.0.0"]

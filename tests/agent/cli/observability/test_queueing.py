@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from command_line import json_objects as cellagent
 
 from agent.config.profile import OutboxSettings
 from agent.outbox import Outbox
+from tests.support.commands.command_line import json_objects as cellagent
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
 IDENTITY += ["--software-type", "main", "--software-version", "1.0.0"]

@@ -8,8 +8,9 @@ import struct
 import sys
 
 import pytest
-from command_line import json_objects as cellagent
-from zephyr_dumps import arch, header
+
+from tests.support.commands.command_line import json_objects as cellagent
+from tests.support.dumps.zephyr_dumps import arch, header
 
 IDENTITY = ["--device-serial", "kit-1", "--hardware-version", "nrf9161dk"]
 IDENTITY += ["--software-type", "main", "--software-version", "1.0.0"]

@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from ledgers import NOW, OTHER, UUID, opened, run_of
 from msgspec.structs import replace
-from postgres import postgres_cluster
 
 from agent.config.paths import state_dir
+from tests.support.provisioning.ledgers import NOW, OTHER, UUID, opened, run_of
+from tests.support.provisioning.postgres import postgres_cluster
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
-from command_line import Done, cellagent
-from operator_ca import make_ca
-from standin import StandIn
-from tray import CA_CHAIN, flash_writes, ports, tray, tray_profile
 
 from agent.config.paths import config_file, secrets_file
 from agent.config.write import set_value
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import Done, cellagent
+from tests.support.keys.operator_ca import make_ca
+from tests.support.provisioning.tray import CA_CHAIN, flash_writes, ports, tray, tray_profile
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import cellagent
 
 from agent.provisioning.ca.device_ca import DeviceCa
+from tests.support.commands.command_line import cellagent
 
 
 async def test_a_ca_is_made_with_the_passphrase_of_the_environment(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command_line import Done, cellagent
-from standin import StandIn
-from tray import tray_profile
 
 from agent.cli.provision.bench_options import early_ledger
 from agent.config.load import load
 from agent.config.write import set_value
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import Done, cellagent
+from tests.support.provisioning.tray import tray_profile
 
 
 def is_made(ledger: str) -> bool:

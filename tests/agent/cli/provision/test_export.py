@@ -8,13 +8,13 @@ import json
 from typing import Any
 
 import pytest
-from command_line import completed
-from ledgers import UUID, older_ledger, opened
 
 from agent.cli.provision import export
 from agent.config.paths import state_dir
 from agent.provisioning import exports
 from agent.provisioning.record_columns import BOARD
+from tests.support.commands.command_line import completed
+from tests.support.provisioning.ledgers import UUID, older_ledger, opened
 
 
 def changes(cursor: int) -> tuple[list[dict[str, Any]], int]:

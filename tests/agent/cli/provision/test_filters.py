@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 import pytest
-from command_line import completed
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.cli.provision.filters import OUTCOMES, Moment, moment
+from tests.support.commands.command_line import completed
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 

@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from command_line import cellagent
-from ledgers import older_ledger
 
 from agent.config.paths import state_dir
 from agent.provisioning.ledger.opening import newest_version
+from tests.support.commands.command_line import cellagent
+from tests.support.provisioning.ledgers import older_ledger
 
 
 @pytest.fixture

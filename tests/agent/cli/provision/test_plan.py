@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import cellagent, completed
 
 from agent.config.write import set_value
+from tests.support.commands.command_line import cellagent, completed
 
 NO_SERVICE = ("--registration", "none", "--no-proof")
 

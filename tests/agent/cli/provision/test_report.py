@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from command_line import completed
+
+from tests.support.commands.command_line import completed
 
 
 @pytest.mark.usefixtures("two_boards")

@@ -18,15 +18,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from command_line import Done, cellagent
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from operator_ca import make_ca
-from standin import StandIn
-from tray import flash_writes, key_in, ports, registered_keys, tray, tray_profile
 
 from agent.config.write import set_value
 from agent.provisioning.ca.certificates import describe
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import Done, cellagent
+from tests.support.keys.operator_ca import make_ca
+from tests.support.provisioning.tray import (
+    flash_writes,
+    key_in,
+    ports,
+    registered_keys,
+    tray,
+    tray_profile,
+)
 
 PASSPHRASE = "canary-passphrase-of-the-ca"
 LEDGER_PASSWORD = "canary-ledger-password"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 import pytest
-from plugged_boards import place, plugged
 
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
 from agent.cli.provision.run_progress import BenchView, next_step
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.tray import Tray
+from tests.support.provisioning.plugged_boards import place, plugged
 
 
 def ended(outcome: str, hint: str = "") -> Outcome:

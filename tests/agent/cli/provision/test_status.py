@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from command_line import completed
-from ledgers import NOW, OTHER, UUID
 
 from agent.provisioning.ledger import RunRecord
 from agent.provisioning.record_columns import BOARD, KINDS
+from tests.support.commands.command_line import completed
+from tests.support.provisioning.ledgers import NOW, OTHER, UUID
 
 
 def listed(*arguments: str) -> list[dict[str, Any]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 
 import pytest
-from plugged_boards import place, plugged
 from rich.console import Console
 
 from agent.cli.provision.tray_table import Below, drawn
 from agent.provisioning.running.outcome import Outcome
 from agent.provisioning.running.tray import Tray
+from tests.support.provisioning.plugged_boards import place, plugged
 
 NOTHING = Below()
 

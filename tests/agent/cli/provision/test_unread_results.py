@@ -9,9 +9,10 @@ from asyncio.subprocess import Process
 from pathlib import Path
 
 import pytest
-from command_line import cellagent
-from standin import StandIn
-from tray import ports, tray, tray_profile
+
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.command_line import cellagent
+from tests.support.provisioning.tray import ports, tray, tray_profile
 
 
 async def started(output: int, *words: str) -> Process:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import cellagent
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from agent.config.private_files import make_private_folder
 from agent.daemon.control import client, protocol
 from agent.daemon.control.client import AgentConnection, AgentRefused, NotRunning, NotUnderstood
 from agent.daemon.control.socket import ControlSocket, control_socket_of
+from tests.support.commands.command_line import cellagent
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 RECORD = Path(__file__).resolve().parents[4] / "tests" / "interface" / "control.transcript"

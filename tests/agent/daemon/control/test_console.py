@@ -14,12 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_window import PATIENCE_S, window
-from outboxes import bodies, outbox
-from running_agent import RunningAgent, agent_on, concern_of, kit_to_crash, virtual_kit
 
 from at.virtual.console import export_lines
 from at.virtual.server.pty import PtyServer
+from tests.support.commands.console_window import PATIENCE_S, window
+from tests.support.commands.running_agent import (
+    RunningAgent,
+    agent_on,
+    concern_of,
+    kit_to_crash,
+    virtual_kit,
+)
+from tests.support.outbox.outboxes import bodies, outbox
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import (
+
+from agent.fota.journal import journal_folder, sole_worker
+from at.protocol.line.resynchronisation import POISON
+from at.virtual.server.runner import ModemRunner
+from tests.support.commands.running_agent import (
     RunningAgent,
     Served,
     agent_on,
@@ -23,12 +27,14 @@ from running_agent import (
     virtual_kit,
     write_profile,
 )
-from signed_images import signed_image
-from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
-
-from agent.fota.journal import journal_folder, sole_worker
-from at.protocol.line.resynchronisation import POISON
-from at.virtual.server.runner import ModemRunner
+from tests.support.fota.signed_images import signed_image
+from tests.support.fota.update_offers import (
+    DEVICE,
+    device_profile,
+    job_status,
+    offer_update,
+    onboard_device,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -10,9 +10,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from command_line import cellagent
-from console_window import PATIENCE_S, window
-from running_agent import (
+
+from agent.config.private_files import make_private_folder
+from agent.daemon.control import liveness
+from agent.daemon.control.socket import control_socket_of
+from tests.support.commands.command_line import cellagent
+from tests.support.commands.console_window import PATIENCE_S, window
+from tests.support.commands.running_agent import (
     RunningAgent,
     agent_on,
     concern_of,
@@ -21,10 +25,6 @@ from running_agent import (
     serve,
     write_profile,
 )
-
-from agent.config.private_files import make_private_folder
-from agent.daemon.control import liveness
-from agent.daemon.control.socket import control_socket_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_window import window
-from running_agent import RunningAgent, agent_on, concern_of, virtual_kit
 
 from agent.tasks import cancel_and_wait
 from at.virtual.server.pty import PtyServer
+from tests.support.commands.console_window import window
+from tests.support.commands.running_agent import RunningAgent, agent_on, concern_of, virtual_kit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from running_agent import Served, agent_on, profile_with, serve, write_profile
 
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import ControlSocket
@@ -25,6 +24,13 @@ from agent.daemon.snapshot import (
     State,
 )
 from agent.daemon.status import StatusRegistry
+from tests.support.commands.running_agent import (
+    Served,
+    agent_on,
+    profile_with,
+    serve,
+    write_profile,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals to processes")
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from running_agent import Served, agent_on, profile_with
+
+from tests.support.commands.running_agent import Served, agent_on, profile_with
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

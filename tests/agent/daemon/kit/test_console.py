@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outboxes import OutboxOnFullDisk
-from zephyr_dumps import arch, header, memory, printed
 
 from agent.config.profile import KitSettings, OutboxSettings
 from agent.console.chunk_lines import ChunkLine
@@ -29,6 +27,8 @@ from at.protocol.line.exchange import Exchange
 from at.protocol.line.framing import Log
 from at.protocol.line.items import Unknown
 from at.virtual.console import export_lines
+from tests.support.dumps.zephyr_dumps import arch, header, memory, printed
+from tests.support.outbox.outboxes import OutboxOnFullDisk
 
 MESSAGE = b"\x02 a message that is longer than one chunk " * 8
 

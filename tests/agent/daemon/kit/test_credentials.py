@@ -7,12 +7,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from running_agent import Served, agent_on, concern_of, kit_to_crash, profile_with
 
 from agent.daemon.kit.credentials import KitCredentials
 from agent.daemon.kit.identity import KitStore
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
+from tests.support.commands.running_agent import (
+    Served,
+    agent_on,
+    concern_of,
+    kit_to_crash,
+    profile_with,
+)
 
 TAG = 16842753
 

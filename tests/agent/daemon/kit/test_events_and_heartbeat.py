@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from outboxes import OutboxOnFullDisk
 
 import agent
 from agent.auth.credential import Keyring, ProjectKey
@@ -29,6 +28,7 @@ from agent.daemon.watchdog import StallDetector
 from agent.observability.ingest.device_identity import DeviceIdentity, IdentityTracker
 from agent.outbox.items import Selection
 from agent.redact import hide
+from tests.support.outbox.outboxes import OutboxOnFullDisk
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

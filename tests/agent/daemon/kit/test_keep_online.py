@@ -8,7 +8,6 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from running_agent import agent_on, concern_of, kit_keys, kit_to_crash, write_profile
 
 from agent.daemon.kit.keep_online import (
     LOOP_BOOTS,
@@ -21,6 +20,13 @@ from agent.daemon.kit.keep_online import (
     Policy,
 )
 from at.virtual.server.runner import ModemRunner
+from tests.support.commands.running_agent import (
+    agent_on,
+    concern_of,
+    kit_keys,
+    kit_to_crash,
+    write_profile,
+)
 
 S, E = KeepState, KeepEvent
 SETTLE_S = 30.0

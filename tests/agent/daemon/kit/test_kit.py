@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from running_agent import (
+
+from tests.support.commands.running_agent import (
     RunningAgent,
     Served,
     agent_on,

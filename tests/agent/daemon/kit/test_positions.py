@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import agent_on, concern_of, virtual_kit
-from update_offers import DEVICE, device_profile, onboard_device
+
+from tests.support.commands.running_agent import agent_on, concern_of, virtual_kit
+from tests.support.fota.update_offers import DEVICE, device_profile, onboard_device
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

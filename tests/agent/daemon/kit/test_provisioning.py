@@ -8,11 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import PATIENCE_S, Served, agent_on, concern_of, kit_to_crash, profile_with
 
 from at.virtual.command_line import CommandRequest, RequestForm
 from at.virtual.families.serial_modem import provisioning
 from at.virtual.server.runner import ModemRunner
+from tests.support.commands.running_agent import (
+    PATIENCE_S,
+    Served,
+    agent_on,
+    concern_of,
+    kit_to_crash,
+    profile_with,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 SM2 = "serial-modem-2.0.0"

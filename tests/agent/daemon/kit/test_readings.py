@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from line_modem import LineModem, run_session
-
 from agent.daemon.kit.readings import INTERVAL_S, KitReadings
 from agent.daemon.snapshot import HISTORY
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
+from tests.support.modem.line_modem import LineModem, run_session
 
 
 async def test_a_registered_kit_tells_signal_cell_supply_and_temperature():

@@ -10,10 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import cellagent
-from running_agent import PATIENCE_S, RunningAgent, agent_on, concern_of, virtual_kit
-from signed_images import signed_image
-from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
 
 from agent.config.profile import KitSettings
 from agent.daemon.kit.identity import KitStore
@@ -28,6 +24,22 @@ from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import ModemRunner, make_modem
+from tests.support.commands.command_line import cellagent
+from tests.support.commands.running_agent import (
+    PATIENCE_S,
+    RunningAgent,
+    agent_on,
+    concern_of,
+    virtual_kit,
+)
+from tests.support.fota.signed_images import signed_image
+from tests.support.fota.update_offers import (
+    DEVICE,
+    device_profile,
+    job_status,
+    offer_update,
+    onboard_device,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -12,10 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_agent import PATIENCE_S
-from signed_images import signed_image
-from standin import StandIn
-from update_offers import DEVICE, device_profile, job_status, offer_update, onboard_device
 
 from agent.fota.journal import Journal, journal_folder
 from at.virtual.kit import ModemMode
@@ -23,6 +19,16 @@ from at.virtual.modem import Port
 from at.virtual.options import VirtualOptions
 from at.virtual.server.pty import PtyServer
 from at.virtual.server.runner import ModemRunner, make_modem
+from tests.support.cloud.standin import StandIn
+from tests.support.commands.running_agent import PATIENCE_S
+from tests.support.fota.signed_images import signed_image
+from tests.support.fota.update_offers import (
+    DEVICE,
+    device_profile,
+    job_status,
+    offer_update,
+    onboard_device,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from download_server import Fault, file_server
-from manual_clock import ManualClock
 
 from agent.fota.download.downloader import (
     DiskFull,
@@ -27,10 +25,19 @@ from agent.fota.download.ranges import (
     WrongLength,
 )
 from agent.fota.download.requests import DownloadNetwork
+from tests.support.fota.download_server import Fault, file_server
+from tests.support.harness.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     pass
-from download_calls import CONTENT, STAND_IN, downloader, fetched, is_whole, wanted
+from tests.support.fota.download_calls import (
+    CONTENT,
+    STAND_IN,
+    downloader,
+    fetched,
+    is_whole,
+    wanted,
+)
 
 PIECE = 64 * 1024
 

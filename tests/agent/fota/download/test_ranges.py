@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from download_server import Fault, file_server
 
 from agent.fota.download.ranges import DownloadInterrupted, PartialFile, read_range_answer
+from tests.support.fota.download_server import Fault, file_server
 
 if TYPE_CHECKING:
     pass
-from download_calls import CONTENT, downloader, fetched, is_whole, wanted
+from tests.support.fota.download_calls import CONTENT, downloader, fetched, is_whole, wanted
 
 OTHER = hashlib.shake_128(b"other").digest(300_000)
 

@@ -4,18 +4,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from download_server import Fault, file_server
-from manual_clock import ManualClock
 
 from agent.fota.allowed_hosts import AllowedHosts, checked_target
 from agent.fota.download.downloader import Downloader, DownloadRequest
 from agent.fota.download.ranges import DownloadInterrupted
 from agent.fota.download.requests import DownloadNetwork
 from agent.http.download_targets import SourceRefused
+from tests.support.fota.download_server import Fault, file_server
+from tests.support.harness.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     pass
-from download_calls import CONTENT, STAND_IN, fetched, wanted
+from tests.support.fota.download_calls import CONTENT, STAND_IN, fetched, wanted
 
 
 async def test_a_redirect_is_followed_only_to_where_the_rule_allows(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_gates import verdict_on
-from manual_clock import ManualClock
 
 from agent.errors import ConfigError, ResourceUnavailable
 from agent.fota.allowed_hosts import AllowedHosts
@@ -31,6 +29,8 @@ from at.driver.modem import Modem
 from at.protocol.errors import ModemReset
 from at.virtual.state import CredentialSlot
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.kit_gates import verdict_on
+from tests.support.harness.manual_clock import ManualClock
 
 APP, MODEM = FirmwareType.APP, FirmwareType.MODEM
 KEY = "test-project-key-0123456789abcde"

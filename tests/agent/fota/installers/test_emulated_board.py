@@ -10,15 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from signed_images import public_pem, signing_key
+
+from tests.support.fota.signed_images import public_pem, signing_key
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 
-from emulated_board import Moment, emulated_board, needs_board, other_version, updated
-from standin import StandIn
-
 from agent.fota.installers.mcuboot import McubootInstaller
 from agent.fota.jobs import FirmwareType
+from tests.support.cloud.standin import StandIn
+from tests.support.fota.emulated_board import (
+    Moment,
+    emulated_board,
+    needs_board,
+    other_version,
+    updated,
+)
 
 pytestmark = [pytest.mark.peer, pytest.mark.contract("C6"), needs_board]
 

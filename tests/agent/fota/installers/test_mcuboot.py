@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from download_server import file_server
-from file_backed_kit import FileBackedCloud, make_runner
-from manual_clock import ManualClock
-from signed_images import signed_image, signing_key
+
+from tests.support.fota.download_server import file_server
+from tests.support.fota.file_backed_kit import FileBackedCloud, make_runner
+from tests.support.fota.signed_images import signed_image, signing_key
+from tests.support.harness.manual_clock import ManualClock
 
 pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 
 from serial import Serial
-from smp_server import SmpKit, smp_kit
 
 from agent.fota.image import read_image
 from agent.fota.install import NotSeen, read_back
@@ -23,6 +23,7 @@ from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.mcuboot import McubootInstaller
 from agent.fota.jobs import FirmwareType, Job
 from at.protocol.errors import LinkLost, NoAnswer, PortBusy
+from tests.support.fota.smp_server import SmpKit, smp_kit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

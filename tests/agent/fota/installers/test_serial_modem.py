@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from manual_clock import ManualClock
-from signed_images import signed_image
 
 from agent.fota.install import NotSeen, read_back
 from agent.fota.installers.base import InstallFailed, Package
@@ -14,6 +12,8 @@ from agent.fota.installers.serial_modem import SerialModemInstaller
 from agent.fota.jobs import FirmwareType, Job
 from at.driver.modem import Modem
 from at.virtual.transport import VirtualTransport
+from tests.support.fota.signed_images import signed_image
+from tests.support.harness.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from moving_kit import moving_kit
-from pty_far_end import PtyFarEnd
 
 from agent.location.access_points import AccessPoint, select_usable
 from agent.location.wifi.companion import WifiCompanion
 from agent.location.wifi.scanner import WifiUnavailable
+from tests.support.location.moving_kit import moving_kit
+from tests.support.modem.pty_far_end import PtyFarEnd
 
 
 @pytest.mark.contract("C5", "D8.1")

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from network_manager import MOCK, MockedNetworkManager, mocked_network_manager
 
 from agent.location.wifi.choice import FirstAvailable
 from agent.location.wifi.file import WifiFile
 from agent.location.wifi.networkmanager import NetworkManager
 from agent.location.wifi.scanner import WifiUnavailable
+from tests.support.location.network_manager import (
+    MOCK,
+    MockedNetworkManager,
+    mocked_network_manager,
+)
 
 
 @pytest.fixture

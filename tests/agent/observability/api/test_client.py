@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
-from answering_transport import answering_transport
-from standin import StandIn
 
 from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Basic, Credential, Keyring, ProjectKey
@@ -28,6 +26,8 @@ from agent.http import HttpClient, HttpTransport
 from agent.observability import KINDS, Observability, Resource
 from agent.observability.api.client import FetchMe
 from agent.standin.state import USERS
+from tests.support.cloud.answering_transport import answering_transport
+from tests.support.cloud.standin import StandIn
 
 COHORT, DEVICE, RELEASE = KINDS["cohort"], KINDS["device"], KINDS["release"]
 

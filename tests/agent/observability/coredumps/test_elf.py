@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
-from elf_files import linux_core
 
 from agent.observability.coredumps.elf import ElfTruncated
 from agent.observability.coredumps.linux_core import parse_linux_core
+from tests.support.dumps.elf_files import linux_core
 
 
 @pytest.mark.parametrize("end", [20, 63, 100, 400])

@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import cbor2
 import pytest
-from elf_files import LoadedProgram, linux_core
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.observability.coredumps.linux_core import loaded_modules, parse_linux_core
+from tests.support.dumps.elf_files import LoadedProgram, linux_core
 
 
 def test_a_linux_core_tells_who_died_of_what():

@@ -6,11 +6,11 @@ import io
 import zipfile
 
 import pytest
-from elf_files import firmware, linux_core
 
 from agent.errors import UsageError
 from agent.observability.coredumps.recognise import recognise, refuse_without_symbols
 from agent.observability.ingest.uploads import FileKind
+from tests.support.dumps.elf_files import firmware, linux_core
 
 
 def named(data: bytes) -> io.BytesIO:

@@ -6,13 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from elf_files import firmware, line_tables
 from hypothesis import example, given
 from hypothesis import strategies as st
-from zephyr_dumps import table
 
 from agent.errors import AgentError
 from agent.observability.coredumps.symbols import ElfSymbols
+from tests.support.dumps.elf_files import firmware, line_tables
+from tests.support.dumps.zephyr_dumps import table
 
 
 def test_an_address_has_a_function_with_and_without_the_thumb_bit(tmp_path: Path):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sdk_bytes import run_lengths
 
 from agent.observability.ingest.chunks import expand, kind_of, open_message
+from tests.support.dumps.sdk_bytes import run_lengths
 
 KEY = b"THIS-IS-A-TEST-KEY-0123456789abc"
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from elf_files import linux_core
-from standin import StandIn, running_standin
 
 from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring, ProjectKey
@@ -25,6 +23,8 @@ from agent.observability.ingest.uploads import FileKind, UploadProject, commit_d
 from agent.retry import NO_RETRY
 from agent.standin.observability.file_storage import PARTS
 from agent.standin.observability.tables import RELEASES
+from tests.support.cloud.standin import StandIn, running_standin
+from tests.support.dumps.elf_files import linux_core
 
 KIT = DeviceIdentity("none", "nrf9161dk", "main", "1.0.0")
 

@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from virtual_tray import Tray
 
 from agent.provisioning.boards.board import BoardSwapped, IdentityCheck, uninterrupted
+from tests.support.provisioning.virtual_tray import Tray
 
 
 async def test_another_imei_on_the_port_is_named_with_what_was_done(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from standin import StandIn
-from virtual_tray import GOAL, Tray, provision, station_of
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.limits import Limit, Quantity, judge
@@ -20,6 +18,8 @@ from at.commands.functional_mode import SetFunctionalMode
 from at.driver.modem import Modem
 from at.protocol.errors import AtError, CommandRejected, ParseError
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.virtual_tray import GOAL, Tray, provision, station_of
 
 SUPPLY = Limit(Quantity.SUPPLY, 3300, 5500)
 TEMPERATURE = Limit(Quantity.TEMPERATURE, -10, 60)

@@ -6,9 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from line_modem import LineModem, run_session
-from signed_tokens import IDENTITY, attest
-from virtual_tray import CA_CHAIN, TAG, Tray
 
 from agent.config.identity_keys import IdentityKeys, UntrustedSignature
 from agent.provisioning.boards.board import BoardSwapped
@@ -17,6 +14,9 @@ from agent.provisioning.planning.plan import OFFLINE_MODE, stored_digest
 from at.commands.credentials import CredentialType
 from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
+from tests.support.modem.line_modem import LineModem, run_session
+from tests.support.modem.signed_tokens import IDENTITY, attest
+from tests.support.provisioning.virtual_tray import CA_CHAIN, TAG, Tray
 
 
 async def test_a_fresh_board_holds_nothing_in_its_tag_and_knows_no_time(tmp_path: Path) -> None:

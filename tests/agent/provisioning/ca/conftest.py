@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from soft_token import SoftToken, soft_token
+
+from tests.support.keys.soft_token import SoftToken, soft_token
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from pathlib import Path
 import pkcs11
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from operator_ca import openssl_verifies_all
 from pkcs11 import Attribute, ObjectClass
-from soft_token import PIN, SoftToken, right_pin, uri_of
 
 from agent.errors import AgentError, CredentialError, UsageError
 from agent.provisioning.ca.bench_ca import create_ca, create_ca_on_token
 from agent.provisioning.ca.certificates import pem_of
 from agent.provisioning.ca.device_ca import DeviceCa
+from tests.support.keys.operator_ca import openssl_verifies_all
+from tests.support.keys.soft_token import PIN, SoftToken, right_pin, uri_of
 
 NOW = datetime.now(UTC)
 LIFE = timedelta(days=7300)

@@ -11,10 +11,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from operator_ca import make_ca, openssl_verifies
 from pkcs11 import Attribute, KeyType, TokenFlag
 from pkcs11.util.ec import encode_ec_public_key, encode_named_curve_parameters
-from soft_token import BOARD, KEYS, LIFE, NOW, PIN, WRONG_PIN, SoftToken, ca_on, right_pin, uri_of
 
 from agent.config.pkcs11_uri import Pkcs11Uri
 from agent.config.secrets import Secret
@@ -28,6 +26,19 @@ from agent.provisioning.ca.token import (
     refuse_last_try,
     refuse_locked,
     tries_left,
+)
+from tests.support.keys.operator_ca import make_ca, openssl_verifies
+from tests.support.keys.soft_token import (
+    BOARD,
+    KEYS,
+    LIFE,
+    NOW,
+    PIN,
+    WRONG_PIN,
+    SoftToken,
+    ca_on,
+    right_pin,
+    uri_of,
 )
 
 

@@ -9,10 +9,10 @@ import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from soft_token import BOARD, KEYS, LIFE, NOW, SoftToken, ca_on
 
 from agent.provisioning.ca import token_keys
 from agent.provisioning.ca.token_keys import TokenError
+from tests.support.keys.soft_token import BOARD, KEYS, LIFE, NOW, SoftToken, ca_on
 
 
 def test_a_token_that_is_pulled_fails_each_board_by_name(token: SoftToken, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import (
+
+from agent.provisioning.ledger import BoardBusy, Ledger
+from tests.support.provisioning.ledgers import (
     OTHER,
     UUID,
     boards_of,
@@ -13,8 +15,6 @@ from ledgers import (
     registrations_of,
     run_of,
 )
-
-from agent.provisioning.ledger import BoardBusy, Ledger
 
 DEVICE = "nrf-350457791234567"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from ledgers import NOW, OTHER, UUID, ended, opened, run_of
 
 from agent.provisioning.ledger import BoardBusy, LabelTaken
 from agent.provisioning.ledger.reader import unfinished
+from tests.support.provisioning.ledgers import NOW, OTHER, UUID, ended, opened, run_of
 
 
 @pytest.mark.contract("C10")

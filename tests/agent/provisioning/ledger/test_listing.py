@@ -6,13 +6,13 @@ import random
 from datetime import datetime, timedelta
 
 import pytest
-from ledgers import NOW, run_of
 from msgspec.structs import replace
 
 from agent.provisioning.ledger import BoardRecord, RunRecord, open_ledger
 from agent.provisioning.ledger import listing as module
 from agent.provisioning.ledger.listing import Listing, RecordFilter
 from agent.provisioning.ledger.reader import LedgerReader
+from tests.support.provisioning.ledgers import NOW, run_of
 
 
 @pytest.fixture

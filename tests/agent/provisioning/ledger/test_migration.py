@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from far_database import far_database
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledgers import NOW, UUID, boards_of, fixture, older_ledger, opened, registrations_of, run_of
 
 from agent.provisioning.ledger import (
     BoardRecord,
@@ -28,6 +26,17 @@ from agent.provisioning.ledger.backend import DatabaseFailed, StationsAtWork
 from agent.provisioning.ledger.opening import newest_version
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
 from agent.provisioning.ledger.sqlite import SqliteDatabase
+from tests.support.provisioning.far_database import far_database
+from tests.support.provisioning.ledgers import (
+    NOW,
+    UUID,
+    boards_of,
+    fixture,
+    older_ledger,
+    opened,
+    registrations_of,
+    run_of,
+)
 
 VERSIONS = ["0001", "0002"]
 OTHER_IMEI = "004401000000099"

@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from ledgers import opened
 
 from agent.extras import MissingExtra
 from agent.provisioning.ledger import (
@@ -22,6 +21,7 @@ from agent.provisioning.ledger import (
     opening,
 )
 from agent.provisioning.ledger.reader import OF_THE_KEY
+from tests.support.provisioning.ledgers import opened
 
 
 def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:

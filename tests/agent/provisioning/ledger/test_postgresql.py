@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from ledgers import OTHER, UUID, claimed_once_free, opened, run_of
-from postgres import PostgresMissing, postgres_if_there
 
 from agent.errors import UsageError
 from agent.provisioning.ledger import BoardBusy, LedgerError, StepRecord, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
 from agent.provisioning.ledger.postgresql import PostgresqlDatabase
+from tests.support.provisioning.ledgers import OTHER, UUID, claimed_once_free, opened, run_of
+from tests.support.provisioning.postgres import PostgresMissing, postgres_if_there
 
 
 def test_a_claim_ends_with_its_connection_and_nothing_is_noted_after_it(cluster: str) -> None:

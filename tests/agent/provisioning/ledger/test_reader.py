@@ -6,10 +6,10 @@ import random
 import threading
 
 import psycopg
-from ledgers import NOW, OTHER, UUID, opened, run_of
 from msgspec.structs import replace
 
 from agent.provisioning.ledger import BoardRecord, RunRecord
+from tests.support.provisioning.ledgers import NOW, OTHER, UUID, opened, run_of
 
 
 def database(cluster: str, name: str) -> str:

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from ledgers import registrations_of
 from msgspec.structs import replace
 
 from agent.auth.credential import Keyring
@@ -33,6 +32,7 @@ from agent.provisioning.running.steps.registrar import Registrar
 from at.driver.modem import Modem
 from at.tokens.jwt import verify
 from at.virtual.transport import VirtualTransport
+from tests.support.provisioning.ledgers import registrations_of
 
 if TYPE_CHECKING:
     from agent.auth.modem_jwt import AskModem

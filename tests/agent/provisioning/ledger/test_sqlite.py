@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ledgers import NOW, OTHER, UUID, boards_of, opened, run_of
 
 from agent.config.private_files import FolderUnusable
 from agent.provisioning.ledger import Ledger, LedgerError, LedgerHeld, backend, open_ledger
 from agent.provisioning.ledger.backend import DatabaseFailed
+from tests.support.provisioning.ledgers import NOW, OTHER, UUID, boards_of, opened, run_of
 
 
 def test_a_second_bench_on_the_same_file_is_told_so_and_reading_is_not_kept_waiting(

@@ -12,13 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from claimed_boards import END, NEVER_S, claimed, ledger_of, one_message, steps
-from far_database import ClientFrames, FarDatabase, far_database
 from hypothesis import given
 from hypothesis import strategies as st
-from ledgers import NOW, OTHER, UUID, opened, run_of
-from standin import StandIn
-from virtual_tray import Tray, provision, station_of
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
@@ -28,6 +23,18 @@ from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running import async_ledger
 from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.board_ledger import BoardLedger
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.claimed_boards import (
+    END,
+    NEVER_S,
+    claimed,
+    ledger_of,
+    one_message,
+    steps,
+)
+from tests.support.provisioning.far_database import ClientFrames, FarDatabase, far_database
+from tests.support.provisioning.ledgers import NOW, OTHER, UUID, opened, run_of
+from tests.support.provisioning.virtual_tray import Tray, provision, station_of
 
 THIRD = "50503041-3633-4261-803d-1e2b8f70333c"
 

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from ledgers import boards_of
-from operator_ca import openssl_verifies_all
-from standin import StandIn
-from virtual_tray import Tray, provision, station_of
 
 from agent.errors import RefusedByRule
 from agent.provisioning.boards.board import BoardLocation
@@ -17,6 +13,10 @@ from agent.provisioning.ca.certificates import public_key_of
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import require_count
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.standin import StandIn
+from tests.support.keys.operator_ca import openssl_verifies_all
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.virtual_tray import Tray, provision, station_of
 
 
 @pytest.mark.contract("C10", "D9.3", "D10.3", "D10.8", "D2.2")

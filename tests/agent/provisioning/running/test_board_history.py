@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ledgers import UUID, ended, run_of
-
 from agent.provisioning.boards.board import HeldCredential
 from agent.provisioning.ledger import open_ledger
 from agent.provisioning.planning.goal import Goal
 from agent.provisioning.running.board_history import history_of, settlement
 from at.commands.credentials import CredentialType
+from tests.support.provisioning.ledgers import UUID, ended, run_of
 
 
 def test_a_key_begun_in_one_tag_is_no_leave_to_empty_another(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from claimed_boards import END, claimed, ledger_of, steps
-from ledgers import NOW, UUID
 
 from agent.provisioning.ledger import BoardBusy
 from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.board_ledger import RunEnd
+from tests.support.provisioning.claimed_boards import END, claimed, ledger_of, steps
+from tests.support.provisioning.ledgers import NOW, UUID
 
 
 async def test_what_was_done_goes_with_the_next_step_and_is_there_before_it(address: str) -> None:

@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import boards_of
 from msgspec.structs import replace
-from signed_tokens import OTHER, keygen
-from standin import StandIn
-from virtual_tray import GOAL, TAG, PowerPulled, Tray, provision, station_of
 
 from agent.config.identity_keys import IdentityKeys
 from agent.provisioning.boards.board import BoardLocation
@@ -26,6 +22,17 @@ from agent.provisioning.running.board_run import Station
 from at.driver.modem import Modem
 from at.protocol.errors import LinkLost
 from at.virtual.families import functional_mode, keys
+from tests.support.cloud.standin import StandIn
+from tests.support.modem.signed_tokens import OTHER, keygen
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.virtual_tray import (
+    GOAL,
+    TAG,
+    PowerPulled,
+    Tray,
+    provision,
+    station_of,
+)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from msgspec.structs import replace
-from standin import StandIn
-from virtual_tray import GOAL, Tray, station_of
 
 from agent.provisioning.running.batch import run_board
 from agent.provisioning.running.board_run import Station
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.virtual_tray import GOAL, Tray, station_of
 
 UUID = "50363154-3930-4d96-80f9-13121cf35adc"
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from standin import StandIn
-from tray import ports, tray, tray_profile
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.tray import ports, tray, tray_profile
 
 
 def test_a_bench_loads_no_service_no_table_of_causes_and_no_redaction() -> None:

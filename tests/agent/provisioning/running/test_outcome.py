@@ -12,9 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from ledgers import boards_of
-from standin import StandIn
-from virtual_tray import TAG, PowerPulled, Tray, provision, station_of
 
 import agent.provisioning
 from agent import __version__
@@ -27,6 +24,9 @@ from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import run_board
 from agent.provisioning.running.board_run import Station
 from at.protocol.errors import AtError, LinkLost
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.virtual_tray import TAG, PowerPulled, Tray, provision, station_of
 
 
 def all_runs(ledger: LedgerReader) -> list[RunRecord]:

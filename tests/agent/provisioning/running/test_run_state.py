@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from ledgers import NOW, UUID, opened, run_of
 
 from agent.provisioning.boards.board import BoardState
 from agent.provisioning.ledger import RunRecord
@@ -17,6 +16,7 @@ from agent.provisioning.running.async_ledger import AsyncLedger
 from agent.provisioning.running.board_ledger import BoardLedger, RunEnd
 from agent.provisioning.running.run_state import RunState
 from at.protocol.state_machine import IllegalTransition
+from tests.support.provisioning.ledgers import NOW, UUID, opened, run_of
 
 BOARD = BoardState("350457791234567", UUID, "nRF9161", "mfw_nrf91x1_2.0.4", "", 0, False, ())
 END = RunEnd("done", "proof", 0, "", "", "{}")

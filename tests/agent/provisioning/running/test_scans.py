@@ -7,13 +7,13 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plugged_boards import end, place, plugged
 
 from agent.errors import UsageError
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.running.scans import Scan, Scans, require_pattern
 from agent.provisioning.running.tray import SlotState, Tray
+from tests.support.provisioning.plugged_boards import end, place, plugged
 
 PLACES = [place(f"A{number}", number) for number in range(1, 5)]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from plugged_boards import end, place, plugged
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.running.tray import Slot, SlotEvent, SlotState, Tray
 from at.protocol.state_machine import IllegalTransition
+from tests.support.provisioning.plugged_boards import end, place, plugged
 
 WAYS = {
     SlotState.EMPTY: (),

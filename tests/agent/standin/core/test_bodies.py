@@ -13,11 +13,11 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from raw_requests import Stream, begin, finish
-from standin import StandIn
 
 from agent.standin.core import bodies
 from agent.standin.core.bodies import Body, BodyGivenUp, BodyTooLarge
+from tests.support.cloud.raw_requests import Stream, begin, finish
+from tests.support.cloud.standin import StandIn
 
 CONTENT = json.dumps({"desired": {"a": "x" * 300_000}}).encode()
 STATE = "/v1/devices/nrf-352656109000002/state"

@@ -6,14 +6,14 @@ import asyncio
 
 import httpx
 import pytest
-from raw_requests import answers, connect
-from standin import StandIn
 from starlette.requests import Request
 from starlette.responses import Response
 
 from agent.standin.core.dispatch import Dispatcher, Endpoint
 from agent.standin.core.responses import Refused
 from agent.standin.state import open_cloud
+from tests.support.cloud.raw_requests import answers, connect
+from tests.support.cloud.standin import StandIn
 
 MEGABYTE = 1024 * 1024
 

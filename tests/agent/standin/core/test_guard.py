@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from raw_requests import answers, connect
-from standin import StandIn
+
+from tests.support.cloud.raw_requests import answers, connect
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from standin import StandIn
 
 from agent.standin.core.operation import Host, Parameter
 from agent.standin.core.schema import Schema
@@ -16,6 +15,7 @@ from agent.standin.device_cloud.routes import document as device_cloud_document
 from agent.standin.observability.routes import document as observability_document
 from agent.standin.serve import collect
 from agent.standin.state import open_cloud
+from tests.support.cloud.standin import StandIn
 
 GPS_DAY = 17_000
 DOCUMENTS = pytest.mark.parametrize(

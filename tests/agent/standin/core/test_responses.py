@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fota_calls import IMAGE, bundle, current, job, upload
-from standin import StandIn
+from tests.support.cloud.standin import StandIn
+from tests.support.fota.fota_calls import IMAGE, bundle, current, job, upload
 
 
 async def test_an_image_is_downloaded_whole_in_ranges_and_resumed(standin: StandIn) -> None:

@@ -9,10 +9,10 @@ import jsonschema_rs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from raw_requests import answers
-from standin import StandIn, running_standin
 
 from agent.standin.core.schema import Schema, check, first_error, parse_datetime
+from tests.support.cloud.raw_requests import answers
+from tests.support.cloud.standin import StandIn, running_standin
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 2.0, "", "ab", "b"])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from device_api import BLE, GENERIC, Api, device_path
-from location_scans import PLACES, scan_at, url
-from standin import StandIn
 
 from agent.standin.state import API_KEYS, ORGANIZATION_TOKENS
+from tests.support.cloud.device_api import BLE, GENERIC, Api, device_path
+from tests.support.cloud.standin import StandIn
+from tests.support.location.location_scans import PLACES, scan_at, url
 
 
 @pytest.mark.contract("D8.4", "D10.7", "O4.6", "D8.5")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from standin import StandIn
+
+from tests.support.cloud.standin import StandIn
 
 PATHS = (("GET", "/v1/account/service-token"), ("POST", "/v1/account/service-key-and-token"))
 

@@ -7,8 +7,9 @@ import json
 import zipfile
 
 import pytest
-from fota_calls import bundle, call, current, job, report, upload
-from standin import StandIn
+
+from tests.support.cloud.standin import StandIn
+from tests.support.fota.fota_calls import bundle, call, current, job, report, upload
 
 
 @pytest.mark.contract("D1.4")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import jwt
 import pytest
-from fota_calls import DEVICE, OTHER, bundle, call, current, job, report, upload
-from standin import StandIn
+
+from tests.support.cloud.standin import StandIn
+from tests.support.fota.fota_calls import DEVICE, OTHER, bundle, call, current, job, report, upload
 
 
 @pytest.mark.contract("D9.2", "D10.4")

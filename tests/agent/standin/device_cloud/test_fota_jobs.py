@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from fota_calls import DEVICE, IMAGE, OTHER, bundle, call, current, job, report, upload
-from standin import StandIn
+
+from tests.support.cloud.standin import StandIn
+from tests.support.fota.fota_calls import (
+    DEVICE,
+    IMAGE,
+    OTHER,
+    bundle,
+    call,
+    current,
+    job,
+    report,
+    upload,
+)
 
 
 @pytest.mark.contract("D9.2")

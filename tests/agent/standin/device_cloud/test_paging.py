@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from device_api import Api, device_path
-from standin import running_standin
+
+from tests.support.cloud.device_api import Api, device_path
+from tests.support.cloud.standin import running_standin
 
 
 async def walk(api: Api, **query) -> list:

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from device_api import GENERIC, Api, device_path
-from raw_requests import begin, finish
-from standin import StandIn
 
 from agent.standin.device_cloud import seed
 from agent.standin.device_cloud.resource import with_meta
+from tests.support.cloud.device_api import GENERIC, Api, device_path
+from tests.support.cloud.raw_requests import begin, finish
+from tests.support.cloud.standin import StandIn
 
 CHANGES = [
     ("PUT", "/name", '"new"'),

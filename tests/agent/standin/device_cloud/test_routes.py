@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from standin import StandIn
 
 from agent.standin.device_cloud import seed
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("D1.2")

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from device_api import BLE, FREE, GATEWAY, GENERIC, LED, SERVICE, Api, device_path
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.standin.device_cloud.seed import fleet_device, fleet_id, fleet_index
+from tests.support.cloud.device_api import (
+    BLE,
+    FREE,
+    GATEWAY,
+    GENERIC,
+    LED,
+    SERVICE,
+    Api,
+    device_path,
+)
 
 
 @pytest.mark.contract("D2.1")

@@ -8,8 +8,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
-from observability import IDENTITY, an_event, error_of, make_release, with_project_key, with_token
-from standin import StandIn
 
 from agent.standin.observability.file_storage import (
     BLOBS,
@@ -19,6 +17,15 @@ from agent.standin.observability.file_storage import (
     Upload,
     UploadState,
 )
+from tests.support.cloud.observability import (
+    IDENTITY,
+    an_event,
+    error_of,
+    make_release,
+    with_project_key,
+    with_token,
+)
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("O5.3")
@@ -189,7 +196,7 @@ async def test_a_download_resumes_and_its_url_lives_six_hours(standin: StandIn) 
 
 
 async def test_what_was_stored_is_there_after_a_restart(tmp_path) -> None:
-    from standin import running_standin
+    from tests.support.cloud.standin import running_standin
 
     state = tmp_path / "cloud.sqlite"
     async with running_standin(tmp_path / "a", state=state) as standin:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from observability import an_event, error_of, push_events, with_token
-from standin import StandIn
 from starlette.responses import Response
 
 from agent.standin.core.operation import Parameter
 from agent.standin.observability.access import Access
 from agent.standin.observability.operations import PROJECT_PATH, RequestContext, declare
+from tests.support.cloud.observability import an_event, error_of, push_events, with_token
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("O1.1")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from observability import error_of, with_token
-from standin import StandIn
 
 from agent.standin.observability.project import is_semver, precedence
+from tests.support.cloud.observability import error_of, with_token
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("O1.1")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from observability import OCTETS, an_event, error_of, push, with_project_key, with_token
-from sdk_bytes import coredump
-from standin import StandIn
-
 from agent.standin.faults import set_faults
+from tests.support.cloud.observability import (
+    OCTETS,
+    an_event,
+    error_of,
+    push,
+    with_project_key,
+    with_token,
+)
+from tests.support.cloud.standin import StandIn
+from tests.support.dumps.sdk_bytes import coredump
 
 
 async def test_a_rate_limit_is_a_setting_and_says_when_to_come_again(standin: StandIn) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from observability import an_event, error_of, with_project_key, with_token
-from standin import running_standin
 
 from agent.standin.observability.routes import every_operation
+from tests.support.cloud.observability import an_event, error_of, with_project_key, with_token
+from tests.support.cloud.standin import running_standin
 
 
 @pytest.mark.contract("O1.4")

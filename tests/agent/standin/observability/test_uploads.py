@@ -6,10 +6,11 @@ import hashlib
 import struct
 
 import pytest
-from elf_files import small_elf
-from observability import IDENTITY, upload, with_project_key, with_token
-from sdk_bytes import coredump
-from standin import StandIn
+
+from tests.support.cloud.observability import IDENTITY, upload, with_project_key, with_token
+from tests.support.cloud.standin import StandIn
+from tests.support.dumps.elf_files import small_elf
+from tests.support.dumps.sdk_bytes import coredump
 
 
 @pytest.mark.contract("O5.2", "O5.3")

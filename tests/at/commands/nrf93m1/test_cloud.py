@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64encode
 
 import pytest
-from answers import assert_fields, notice_of, notice_value, value_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from at.commands.nrf93m1.update import FetchImageChunk, UpdateByModule, crc16
 from at.decode import Decoder
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import assert_fields, notice_of, notice_value, value_of
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_of, notice_value, value_of
-from typed_answers import ANSWERS
 
 from at.commands.nrf93m1.module import MakeRegistrationToken
 from at.protocol.errors import ParseError
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import assert_fields, notice_of, notice_value, value_of
+from tests.support.modem.typed_answers import ANSWERS
 
 UUID = "56495254-8f0b-c5c9-e65b-36ed0cf0f295"
 TEAM = "2b5ef2ba-8f5c-4a46-b1b4-5d1c7a8b9f10"

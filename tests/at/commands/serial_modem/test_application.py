@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_of, notice_value, value_of
 
 from at.commands.serial_modem.application import (
     OldSerialModemVersion,
@@ -11,6 +10,7 @@ from at.commands.serial_modem.application import (
     SerialModemVersion,
 )
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import assert_fields, notice_of, notice_value, value_of
 
 
 @pytest.mark.parametrize(

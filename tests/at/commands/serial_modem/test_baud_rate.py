@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from answers import value_of
 
 from at.driver.modem import Modem
 from at.protocol.dialect import Dialect
 from at.protocol.errors import ParseError, UnsafeArgument
 from at.virtual.transport import VirtualTransport
+from tests.support.modem.answers import value_of
 
 
 @pytest.mark.parametrize(

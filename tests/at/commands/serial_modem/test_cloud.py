@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_of, notice_value
 
 from at.commands.serial_modem.cloud import LocateByCloud
 from at.protocol.errors import UnsafeArgument
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import assert_fields, notice_of, notice_value
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from answers import assert_fields, notice_of, notice_value
 
 from at.commands.serial_modem.cloud_update import UpdateByCloud
 from at.protocol import notices
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import assert_fields, notice_of, notice_value
 
 NAME = "#XNRFCLOUDFOTA"
 
@@ -52,7 +52,7 @@ def test_the_key_is_left_out_where_there_is_none():
 
 
 def test_the_form_before_the_release_is_read():
-    from answers import value_of
+    from tests.support.modem.answers import value_of
 
     found = value_of("AT#XNRFCLOUDFOTAAUTO?", '#XNRFCLOUDFOTAAUTO: 0,"modem",86400')
     assert_fields(found, {"enable": 0, "what": "modem", "interval_seconds": 86400})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from answers import value_of
 
 from at.protocol.errors import ParseError
+from tests.support.modem.answers import value_of
 
 
 @pytest.mark.parametrize(

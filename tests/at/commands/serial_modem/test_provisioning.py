@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from answers import notice_of, notice_value
 
 from at.commands.serial_modem.provisioning import ProvisioningNotice, StartProvisioning
 from at.protocol.notices import Malformed
+from tests.support.modem.answers import notice_of, notice_value
 
 
 @pytest.mark.parametrize("status", range(-6, 3))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from answers import value_of
-from typed_answers import ANSWERS
 
 from at.decode import Decoder
 from at.protocol.errors import ParseError
+from tests.support.modem.answers import value_of
+from tests.support.modem.typed_answers import ANSWERS
 
 FORMS = {text: lines[0] for text, lines in ANSWERS.items() if text[:4] == "AT#X" and "=?" in text}
 

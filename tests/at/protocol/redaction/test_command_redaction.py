@@ -8,13 +8,13 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from secret_spellings import ANSWERS, CANARY, COMMANDS, spelled
 
 from at.commands.catalog import TYPES
 from at.protocol import notices
 from at.protocol.redaction.command_redaction import MARKER, without_secrets
 from at.protocol.redaction.secret_parameters import ANSWER, NOT_DAMAGED, SET
 from at.virtual.modem import COMMANDS as COMMANDS_OF_THE_KIT
+from tests.support.modem.secret_spellings import ANSWERS, CANARY, COMMANDS, spelled
 
 _TYPED = {name for name, _form in TYPES}
 SPELLED = list(spelled())

@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hex_dumps import DUMPS
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_spellings import ANSWERS, CANARY, COMMANDS, spelled
 
 from at.protocol.redaction.command_redaction import without_secrets
 from at.protocol.redaction.escaped_text import cleaned_in_each_spelling
+from tests.support.modem.hex_dumps import DUMPS
+from tests.support.modem.secret_spellings import ANSWERS, CANARY, COMMANDS, spelled
 
 QUOTED: dict[str, Callable[[str], str]] = {
     "HTML": html.escape,

@@ -19,7 +19,7 @@ from at.transcripts.redaction.resigning import PUBLISHED_KEY_ID, PUBLISHED_PEM
 from at.transcripts.step_matching import Playback
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import Transcript
-from tests.support.virtual_modems import printed, switched_on
+from tests.support.modem.virtual_modems import printed, switched_on
 
 IMEI = "352656100367872"
 IMSI = "262011234567890"

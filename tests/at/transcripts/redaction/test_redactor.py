@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from secret_spellings import CANARY as SPELLED_SECRET
-from secret_spellings import spelled
 
 from at.transcripts.redaction.redactor import Redactor
+from tests.support.modem.secret_spellings import CANARY as SPELLED_SECRET
+from tests.support.modem.secret_spellings import spelled
 
 CANARY = "c0ffee5ec2e7"
 TOKEN = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0." + CANARY * 7

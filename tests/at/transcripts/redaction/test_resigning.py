@@ -25,7 +25,7 @@ from at.transcripts.redaction.resigning import (
     resigned_jwt,
     resigned_key,
 )
-from tests.support.virtual_modems import ask, quoted, switched_on
+from tests.support.modem.virtual_modems import ask, quoted, switched_on
 
 IMEI = "352656100367872"
 MADE = "00000000-0000-4000-8000-000000000001"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, switched_on
+
+from tests.support.modem.virtual_modems import ask, switched_on
 
 
 def test_the_time_of_the_network_comes_with_registration() -> None:

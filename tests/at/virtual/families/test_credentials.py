@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from virtual_modems import ask, printed, switched_on
+
+from tests.support.modem.virtual_modems import ask, printed, switched_on
 
 
 def test_the_store_keeps_the_manuals_rules() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, switched_on
+
+from tests.support.modem.virtual_modems import ask, switched_on
 
 
 @pytest.mark.parametrize("mode", ["3", "5", "45", "1,1", ""])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from virtual_modems import printed, quoted, switched_on, unpadded
+
+from tests.support.modem.virtual_modems import printed, quoted, switched_on, unpadded
 
 
 def test_without_a_time_a_token_comes_without_its_times() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, switched_on
 
 from at.commands.catalog import command_of
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
+from tests.support.modem.virtual_modems import ask, switched_on
 
 
 @pytest.mark.parametrize(

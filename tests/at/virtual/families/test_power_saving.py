@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, notices_until, switched_on
+
+from tests.support.modem.virtual_modems import ask, notices_until, switched_on
 
 PSM = 'AT+CPSMS=1,"","","10100011","00000101"'  # an update each 3 minutes, 10 s of active time
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, notices_until, switched_on
+
+from tests.support.modem.virtual_modems import ask, notices_until, switched_on
 
 
 def test_a_rejection_is_told_with_its_cause() -> None:

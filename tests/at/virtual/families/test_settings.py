@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from answers import value_of
 from hypothesis import given
 from hypothesis import strategies as st
-from virtual_modems import ask, notices_until, switched_on
 
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import load_transcript
 from at.virtual.families.settings import SETTINGS
+from tests.support.modem.answers import value_of
+from tests.support.modem.virtual_modems import ask, notices_until, switched_on
 
 SETTLED_S = 20  # then the kit is registered, and asleep
 START_UP = "fixtures/transcripts/start-up.transcript"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, switched_on
+
+from tests.support.modem.virtual_modems import ask, switched_on
 
 
 def test_what_is_heard_first_is_what_is_near() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, switched_on
 
 from at.commands.catalog import command_of
+from tests.support.modem.virtual_modems import ask, switched_on
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from answers import value_of
-from virtual_modems import ask, switched_on
 
 from at.commands.catalog import command_of
+from tests.support.modem.answers import value_of
+from tests.support.modem.virtual_modems import ask, switched_on
 
 
 @pytest.mark.parametrize(

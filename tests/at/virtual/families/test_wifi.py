@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from virtual_modems import switched_on
-
 from at.virtual.families.wifi import VirtualCompanion
+from tests.support.modem.virtual_modems import switched_on
 
 
 def test_the_companion_hears_what_is_around_the_kit() -> None:

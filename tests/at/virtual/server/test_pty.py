@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from served_kit import modem_virtual
 
 from at.protocol.errors import PortError
 from at.virtual.server.pty import PtyServer
+from tests.support.modem.served_kit import modem_virtual
 
 
 async def eventually(true: Callable[[], bool]) -> None:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from signed_images import signed_image
 
 from at.virtual.kit import Fetch, Fetched
 from at.virtual.modem import Port
@@ -19,6 +18,7 @@ from at.virtual.options import VirtualOptions
 from at.virtual.server.runner import ModemRunner, make_modem, send
 from at.virtual.state import SavedState, StateFile
 from at.virtual.transport import VirtualTransport
+from tests.support.fota.signed_images import signed_image
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 import serial
-from served_kit import modem_virtual
-from virtual_modems import state_file
+
+from tests.support.modem.served_kit import modem_virtual
+from tests.support.modem.virtual_modems import state_file
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import boards_of
 from msgspec.structs import replace
-from standin import StandIn
-from virtual_tray import GOAL, TAG, PowerPulled, Tray, provision, station_of
 
 from agent.http import HttpClient
 from agent.provisioning.boards.board import BoardLocation
@@ -25,6 +22,16 @@ from agent.standin.principal import DEVICE_KEYS
 from at import provisioning_host
 from at.commands.functional_mode import SetFunctionalMode
 from at.driver.modem import Modem
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.virtual_tray import (
+    GOAL,
+    TAG,
+    PowerPulled,
+    Tray,
+    provision,
+    station_of,
+)
 
 CLAIM = replace(GOAL, registration=RegistrationMethod.CLAIM)
 SM2 = "serial-modem-2.0.0"

@@ -7,9 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from ledgers import boards_of
-from standin import StandIn
-from virtual_tray import TAG, PowerPulled, Tray, provision, station_of
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
@@ -17,6 +14,9 @@ from agent.provisioning.planning.plan import ProvisioningStep
 from agent.provisioning.running.batch import run_board
 from at.virtual import kit
 from at.virtual.families import credentials
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.virtual_tray import TAG, PowerPulled, Tray, provision, station_of
 
 
 async def test_a_refused_write_is_a_failure_with_its_reason(

@@ -6,10 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from ledgers import boards_of
 from msgspec.structs import replace
-from standin import StandIn
-from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 from agent.errors import Conflict
 from agent.provisioning.exports import for_bulk_onboarding
@@ -24,6 +21,9 @@ from agent.standin.device_cloud.devices.registry import registry
 from agent.standin.faults import set_faults
 from at.virtual import signing
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 
 class MixedTray(Tray):

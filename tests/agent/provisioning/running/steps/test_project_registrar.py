@@ -7,10 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
-from ledgers import boards_of
 from msgspec.structs import replace
-from standin import StandIn
-from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 from agent.auth.bearer import OrganizationToken
 from agent.auth.credential import Keyring
@@ -24,6 +21,9 @@ from agent.provisioning.running.board_run import Station
 from agent.provisioning.running.steps.project_registrar import ProjectRegistrar, require_fitting
 from agent.standin.device_cloud.devices.registry import registry
 from at.virtual.transport import VirtualTransport
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 ATTESTED = replace(
     GOAL,

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from standin import StandIn
 
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring
@@ -18,6 +17,7 @@ from agent.provisioning.ca.certificates import public_pem
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.running.steps.registrar import ReadServiceTime, Registrar
 from agent.standin.principal import DEVICE_KEYS
+from tests.support.cloud.standin import StandIn
 
 PEM = public_pem(ec.generate_private_key(ec.SECP256R1()).public_key())
 

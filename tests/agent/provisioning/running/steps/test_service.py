@@ -7,10 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from ledgers import boards_of
 from msgspec.structs import replace
-from standin import StandIn
-from virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.steps.registrar import Registrar
@@ -18,6 +15,9 @@ from agent.retry import RetryPolicy
 from agent.standin.device_cloud.tables import CLAIMED, Claimed
 from agent.standin.faults import active_faults, set_faults
 from agent.standin.principal import DEVICE_KEYS
+from tests.support.cloud.standin import StandIn
+from tests.support.provisioning.ledgers import boards_of
+from tests.support.provisioning.virtual_tray import GOAL, PowerPulled, Tray, provision, station_of
 
 
 @pytest.mark.contract("D10.5")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import pytest
-from device_api import BLE, GATEWAY, LED, SERVICE, Api, device_path
-from standin import StandIn
 
 from agent.standin.device_cloud import seed
 from agent.standin.device_cloud.tables import Characteristic
+from tests.support.cloud.device_api import BLE, GATEWAY, LED, SERVICE, Api, device_path
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("D6", "D3.3")

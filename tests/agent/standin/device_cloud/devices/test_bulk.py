@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from device_tokens import DEVICE, upload
-from key_files import pem
-from standin import StandIn
 
 from agent.standin.device_cloud.devices.bulk import REQUESTS, BulkRequest, BulkStatus
+from tests.support.cloud.device_tokens import DEVICE, upload
+from tests.support.cloud.standin import StandIn
+from tests.support.keys.key_files import pem
 
 
 async def test_nothing_is_registered_before_the_bulk_request_is_done(standin: StandIn) -> None:

@@ -6,8 +6,9 @@ import base64
 import uuid
 
 from cryptography import x509
-from device_api import Api
-from standin import StandIn
+
+from tests.support.cloud.device_api import Api
+from tests.support.cloud.standin import StandIn
 
 DEVICE = uuid.UUID("50363154-3930-4d96-80f9-13121cf35adc")
 OTHER = uuid.UUID(int=DEVICE.int + 1)

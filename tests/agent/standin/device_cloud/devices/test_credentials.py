@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from device_tokens import DEVICE, fetch, token, upload
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from key_files import pem
-from standin import StandIn
 
 from agent.standin.core.schema import check
 from agent.standin.device_cloud.devices.claiming import CLAIMS
 from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES, CsvTable
 from agent.standin.device_cloud.refusals import DeviceCloudRefused
 from agent.standin.state import API_KEYS
+from tests.support.cloud.device_tokens import DEVICE, fetch, token, upload
+from tests.support.cloud.standin import StandIn
+from tests.support.keys.key_files import pem
 
 TABLES = pytest.mark.parametrize("table", [KEYS, NEW_DEVICES, CLAIMS], ids=lambda one: one.columns)
 

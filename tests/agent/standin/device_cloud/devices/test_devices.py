@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from device_api import BLE, FREE, GATEWAY, GENERIC, TIME, Api, device_path
-from standin import StandIn
+
+from tests.support.cloud.device_api import BLE, FREE, GATEWAY, GENERIC, TIME, Api, device_path
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("D9.1", "D2.3")

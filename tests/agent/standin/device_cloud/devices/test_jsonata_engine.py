@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from device_api import BLE, Api, device_path
-from standin import StandIn
 
 from agent.standin.device_cloud.devices import jsonata_engine
+from tests.support.cloud.device_api import BLE, Api, device_path
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("D4.4")

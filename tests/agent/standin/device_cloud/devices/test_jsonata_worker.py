@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from device_api import BLE, FREE, GATEWAY, GENERIC, Api, device_path
+
+from tests.support.cloud.device_api import BLE, FREE, GATEWAY, GENERIC, Api, device_path
 
 TRANSFORMS = [
     ("id", [GATEWAY, BLE, GENERIC, FREE]),

@@ -8,10 +8,10 @@ from typing import Any
 import cbor2
 import httpx
 import pytest
-from device_api import Api
-from standin import StandIn
 
 from agent.standin import jwt
+from tests.support.cloud.device_api import Api
+from tests.support.cloud.standin import StandIn
 
 DEVICE = uuid.UUID("50363154-3930-4d96-80f9-13121cf35adc")
 MANY = f"/claimed-devices/{DEVICE}/provisioning"

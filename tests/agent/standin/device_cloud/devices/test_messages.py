@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from device_api import GENERIC, Api, device_path
-from standin import StandIn
+
+from tests.support.cloud.device_api import GENERIC, Api, device_path
+from tests.support.cloud.standin import StandIn
 
 
 async def test_messages_are_stored_under_their_topic_and_listed_newest_first(

@@ -8,16 +8,16 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from device_api import Api, device_path
-from device_tokens import fetch, token, upload
-from key_files import pem
-from standin import StandIn
 
 from agent.standin.device_cloud.devices.claiming import CLAIMS
 from agent.standin.device_cloud.devices.credentials import KEYS, NEW_DEVICES, CsvTable
 from agent.standin.device_cloud.devices.onboarding import PROJECT_DEVICES
 from agent.standin.device_cloud.routes import every_operation
 from agent.standin.state import PROJECT_WITHOUT_LOCATION
+from tests.support.cloud.device_api import Api, device_path
+from tests.support.cloud.device_tokens import fetch, token, upload
+from tests.support.cloud.standin import StandIn
+from tests.support.keys.key_files import pem
 
 
 @pytest.mark.contract("D10.8")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from device_api import BLE, GATEWAY, GENERIC, Api, device_path
 from hypothesis import given
 from hypothesis import strategies as st
-from standin import StandIn
 
 from agent.standin.device_cloud.devices.registry import difference, merge
+from tests.support.cloud.device_api import BLE, GATEWAY, GENERIC, Api, device_path
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("D2.4", "D3.2")

@@ -7,11 +7,11 @@ import struct
 import time
 
 import pytest
-from location_scans import url
-from standin import StandIn, running_standin
 
 from agent.standin.device_cloud.location.assistance import _location
 from agent.standin.device_cloud.location.radio_world import Fix
+from tests.support.cloud.standin import StandIn, running_standin
+from tests.support.location.location_scans import url
 
 SIZES = {1: 14, 2: 62, 3: 31, 4: 8, 5: 8, 6: 4, 7: 16, 8: 15, 9: 4, 11: 31, 12: 62, 13: 4}
 SIZES |= {14: 24, 15: 61, 16: 8, 17: 8}

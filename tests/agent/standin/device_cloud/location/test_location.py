@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from location_scans import LEGACY, PLACES, cells_at, scan_at, url
-from standin import StandIn
 
 from agent.standin.core.schema import check
 from agent.standin.device_cloud.location.location import decimal_text
 from agent.standin.device_cloud.routes import every_operation
+from tests.support.cloud.standin import StandIn
+from tests.support.location.location_scans import LEGACY, PLACES, cells_at, scan_at, url
 
 
 @pytest.mark.contract("D8.3", "D8.5", "D8.4")

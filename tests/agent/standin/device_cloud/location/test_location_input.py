@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from location_scans import PLACES, cells_at, scan_at, url
-from standin import StandIn
+
+from tests.support.cloud.standin import StandIn
+from tests.support.location.location_scans import PLACES, cells_at, scan_at, url
 
 
 @pytest.mark.contract("D8.1")

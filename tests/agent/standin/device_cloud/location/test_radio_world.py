@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from location_scans import PLACES, cells_at, scan_at, url
-from standin import StandIn
 
 from at.virtual.radio_world import Coordinates
+from tests.support.cloud.standin import StandIn
+from tests.support.location.location_scans import PLACES, cells_at, scan_at, url
 
 
 @pytest.mark.contract("D8.1", "D8.2")

@@ -11,13 +11,13 @@ from itertools import count
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mar_files import DEVICE, archive, elf_core, entry, mar
-from observability import upload, with_project_key, with_token
-from sdk_bytes import single
-from standin import StandIn
 
 from agent.standin.observability.ingest import archives
 from agent.standin.observability.ingest.archives import BadArchive, read_archive
+from tests.support.cloud.observability import upload, with_project_key, with_token
+from tests.support.cloud.standin import StandIn
+from tests.support.dumps.mar_files import DEVICE, archive, elf_core, entry, mar
+from tests.support.dumps.sdk_bytes import single
 
 IDENTITY = {name: value for name, value in DEVICE.items() if name != "project_key"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sdk_bytes import EXAMPLE_PAIR, EXAMPLE_SINGLE, chunks, single, varint
 
 from agent.standin.observability.ingest.chunk_reassembly import Reassembler, crc16
+from tests.support.dumps.sdk_bytes import EXAMPLE_PAIR, EXAMPLE_SINGLE, chunks, single, varint
 
 DAY_S = 86_400.0
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 
 import pytest
-from elf_files import linux_core
 from hypothesis import given
 from hypothesis import strategies as st
-from sdk_bytes import block, coredump
 
 from agent.standin.observability.ingest.coredumps import BadCoredump, linux_signal, parse_coredump
+from tests.support.dumps.elf_files import linux_core
+from tests.support.dumps.sdk_bytes import block, coredump
 
 
 @pytest.mark.contract("O5.1", "O5.2")

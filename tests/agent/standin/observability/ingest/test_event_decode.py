@@ -9,10 +9,10 @@ import cbor2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sdk_bytes import EXAMPLE_SINGLE, heartbeat, trace
 
 from agent.standin.observability.ingest.event_decode import BadEvent, parse_events
 from agent.standin.observability.ingest.messages import parse_message
+from tests.support.dumps.sdk_bytes import EXAMPLE_SINGLE, heartbeat, trace
 
 
 @pytest.mark.contract("O5.1")

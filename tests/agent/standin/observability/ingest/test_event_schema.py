@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from observability import an_event, error_of, push, with_project_key, with_token
-from standin import StandIn
+
+from tests.support.cloud.observability import an_event, error_of, push, with_project_key, with_token
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("O3.4")

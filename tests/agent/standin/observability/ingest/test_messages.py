@@ -8,19 +8,6 @@ import cbor2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from observability import problems, push_chunk, with_token
-from sdk_bytes import (
-    EXAMPLE_PAIR,
-    EXAMPLE_SINGLE,
-    chunks,
-    coredump,
-    event_message,
-    heartbeat,
-    run_lengths,
-    single,
-    trace,
-)
-from standin import StandIn
 
 from agent.standin.observability.ingest.messages import (
     BadMessage,
@@ -31,6 +18,19 @@ from agent.standin.observability.ingest.messages import (
 from agent.standin.observability.project import Project
 from agent.standin.observability.tables import EVENTS
 from agent.standin.state import PROJECTS
+from tests.support.cloud.observability import problems, push_chunk, with_token
+from tests.support.cloud.standin import StandIn
+from tests.support.dumps.sdk_bytes import (
+    EXAMPLE_PAIR,
+    EXAMPLE_SINGLE,
+    chunks,
+    coredump,
+    event_message,
+    heartbeat,
+    run_lengths,
+    single,
+    trace,
+)
 
 KEY = "0123456789abcdef0123456789abcdef"  # a test key
 

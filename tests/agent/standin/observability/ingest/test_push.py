@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from observability import (
+
+from agent.standin.observability.ingest.push import BadMultipart, boundary_of, split_parts
+from tests.support.cloud.observability import (
     OCTETS,
     Caller,
     an_event,
@@ -22,10 +24,15 @@ from observability import (
     with_project_key,
     with_token,
 )
-from sdk_bytes import EXAMPLE_PAIR, EXAMPLE_SINGLE, chunks, coredump, event_message, heartbeat
-from standin import StandIn
-
-from agent.standin.observability.ingest.push import BadMultipart, boundary_of, split_parts
+from tests.support.cloud.standin import StandIn
+from tests.support.dumps.sdk_bytes import (
+    EXAMPLE_PAIR,
+    EXAMPLE_SINGLE,
+    chunks,
+    coredump,
+    event_message,
+    heartbeat,
+)
 
 
 def in_parts(parts: list[bytes], boundary: str = "b", head: str | None = None) -> bytes:

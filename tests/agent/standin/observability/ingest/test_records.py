@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from observability import a_trace, an_event, push, with_token
-from standin import StandIn
 
 from agent.standin.observability.ingest.records import reason_name
+from tests.support.cloud.observability import a_trace, an_event, push, with_token
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("O3.4", "O5.2")

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from observability import a_trace, deploy, error_of, make_release, push_events, with_token
-from standin import StandIn
+
+from tests.support.cloud.observability import (
+    a_trace,
+    deploy,
+    error_of,
+    make_release,
+    push_events,
+    with_token,
+)
+from tests.support.cloud.standin import StandIn
 
 
 @pytest.mark.contract("O3.1")

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from observability import a_trace, an_event, error_of, push_events, with_password, with_token
-from standin import StandIn
+
+from tests.support.cloud.observability import (
+    a_trace,
+    an_event,
+    error_of,
+    push_events,
+    with_password,
+    with_token,
+)
+from tests.support.cloud.standin import StandIn
 
 LISTS = (
     "releases", "cohorts", "devices", "deployments", "events", "traces", "issues", "installs",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from observability import (
+
+from tests.support.cloud.observability import (
     IDENTITY,
     Caller,
     deploy,
@@ -14,7 +15,7 @@ from observability import (
     with_project_key,
     with_token,
 )
-from standin import StandIn
+from tests.support.cloud.standin import StandIn
 
 LATEST = {"device_serial": "kit-1", "hardware_version": "nrf9161dk", "software_type": "modem-app"}
 

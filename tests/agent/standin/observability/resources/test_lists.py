@@ -8,10 +8,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from observability import an_event, error_of, push_events, with_token
-from standin import StandIn
 
 from agent.standin.observability.resources.lists import FieldFilter, filter_and_sort, page_response
+from tests.support.cloud.observability import an_event, error_of, push_events, with_token
+from tests.support.cloud.standin import StandIn
 
 LISTS = (
     "releases", "cohorts", "devices", "deployments", "events", "traces", "issues", "installs",

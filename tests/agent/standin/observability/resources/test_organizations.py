@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from observability import (
+
+from tests.support.cloud.observability import (
     Caller,
     an_event,
     basic,
@@ -14,7 +15,7 @@ from observability import (
     with_token,
     with_user_key,
 )
-from standin import StandIn
+from tests.support.cloud.standin import StandIn
 
 USERS = {"password": with_password, "user key": with_user_key, "token": with_token}
 

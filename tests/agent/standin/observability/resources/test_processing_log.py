@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from observability import push_chunk, with_token
-from standin import StandIn
+from tests.support.cloud.observability import push_chunk, with_token
+from tests.support.cloud.standin import StandIn
 
 
 async def test_the_processing_log_pages_by_cursor_and_filters(standin: StandIn) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from observability import (
+
+from agent.standin.core.schema import check
+from agent.standin.observability.resources.resource_table import RESOURCES, ResourceKind
+from tests.support.cloud.observability import (
     a_trace,
     an_event,
     deploy,
@@ -15,11 +18,8 @@ from observability import (
     with_project_key,
     with_token,
 )
-from sdk_bytes import coredump
-from standin import StandIn
-
-from agent.standin.core.schema import check
-from agent.standin.observability.resources.resource_table import RESOURCES, ResourceKind
+from tests.support.cloud.standin import StandIn
+from tests.support.dumps.sdk_bytes import coredump
 
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+[+-]\d\d:\d\d")
 

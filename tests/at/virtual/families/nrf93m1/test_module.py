@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 
 import pytest
-from virtual_modems import UNIX_TIME, ask, notices_until, printed, state_file, switched_on
 
 from at.causes.live import causes_of_modem
 from at.checkup import check_modem
@@ -21,6 +20,14 @@ from at.virtual.modem import VirtualModem
 from at.virtual.options import OptionError, VirtualOptions
 from at.virtual.server.runner import make_modem
 from at.virtual.transport import VirtualTransport
+from tests.support.modem.virtual_modems import (
+    UNIX_TIME,
+    ask,
+    notices_until,
+    printed,
+    state_file,
+    switched_on,
+)
 
 CONTACT = ("CONNECTING", "DTLS_STATE,4", "SENDING_AUTH", "RESPONSE,2.01", "CONNECTED")
 

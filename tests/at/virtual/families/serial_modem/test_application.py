@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from virtual_modems import ask, switched_on
+from tests.support.modem.virtual_modems import ask, switched_on
 
 
 def test_a_reset_of_the_modem_keeps_the_echo_and_drops_the_rest() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, switched_on
 
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
+from tests.support.modem.virtual_modems import ask, switched_on
 
 MAC = '"02:00:00:00:00:0{}"'
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from signed_images import signed_image
 
 from at.virtual.families.serial_modem.firmware_update import image_version
 from at.virtual.modem import VirtualModem
 from at.virtual.options import VirtualOptions
+from tests.support.fota.signed_images import signed_image
 
 PIECE = 4096
 

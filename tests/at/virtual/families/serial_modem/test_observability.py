@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from virtual_modems import ask, switched_on
 
 from at.virtual.modem import VirtualModem
+from tests.support.modem.virtual_modems import ask, switched_on
 
 SM2 = "serial-modem-2.0.0"
 CHUNK = '"CAKnAgIDAQpqdGVzdHNlcmlhbA=="'

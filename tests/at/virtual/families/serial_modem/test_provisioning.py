@@ -8,11 +8,11 @@ from typing import Any
 
 import cbor2
 import pytest
-from virtual_modems import UNIX_TIME, ask, notices_until, switched_on, unpadded
 
 from at.virtual.families.serial_modem import provisioning
 from at.virtual.kit import Fetched
 from at.virtual.modem import VirtualModem
+from tests.support.modem.virtual_modems import UNIX_TIME, ask, notices_until, switched_on, unpadded
 
 SERVICE = "http://127.0.0.1:9"
 SM2 = "serial-modem-2.0.0"

@@ -1,0 +1,1 @@
+"""How bench/ and soak/ are run, measured and put on their pages."""

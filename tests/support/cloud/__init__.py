@@ -1,0 +1,1 @@
+"""The stand-in cloud, calls of it and of services that answer wrongly."""

@@ -1,0 +1,1 @@
+"""Programs as people run them: ours, others' and installed ones, at terminals or without."""

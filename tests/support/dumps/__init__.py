@@ -1,0 +1,1 @@
+"""What devices and their consoles give away: chunks, core dumps, ELF files, archives."""

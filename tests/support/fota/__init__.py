@@ -1,0 +1,1 @@
+"""Updates: jobs and their kits, download hosts, signed images, boot loaders, kills."""

@@ -1,0 +1,1 @@
+"""How the tests themselves run: what they start, what they cost, their clocks, mutations."""

@@ -1,0 +1,1 @@
+"""Keys, certificates, CAs and tokens, made anew for each run."""

@@ -1,0 +1,1 @@
+"""Modems and ports: virtual, scripted, served, hostile; what they answer and must not show."""

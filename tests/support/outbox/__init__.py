@@ -1,0 +1,1 @@
+"""The outbox: on a clock that the test moves, damaged, on full disks, after power cuts."""

@@ -1,0 +1,88 @@
+"""A fleet of virtual kits with faults, for the page: something to see of every state.
+
+    with fleet(folder) as served, served.agent("--page", "127.0.0.1:0"): …
+
+Each kit is served by one process; the agent is started by who uses it.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.commands.running_agent import write_profile
+
+KITS = {
+    "dock-3": ("--fault", "denied=15"),
+    "gate-2": (),
+    "lift-4": ("--fault", "weak-signal=40", "--fault", "crash=6"),
+    "right": (),
+    "roof-5": ("--fault", "no-sim"),
+}
+"""A kit's name -> the options of its virtual modem. One more, yard-1, is not plugged in."""
+
+IN_SERVICE = ("gate-2", "right")
+"""Those that the services know."""
+
+_ALWAYS_ONLINE = '[profiles.bench.kit]\nkeep_online = "always"\nsettle_s = 0.0'
+
+
+@dataclass
+class Fleet:
+    environment: dict[str, str]
+    """For the agent and for commands beside it."""
+
+    @contextlib.contextmanager
+    def agent(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """Run the agent, ready, until the block ends."""
+        with _started("run", "--json", *words, environment=self.environment) as (process, _):
+            yield process
+
+
+@contextlib.contextmanager
+def fleet(folder: Path) -> Iterator[Fleet]:
+    """Serve a stand-in and kits; write their profile."""
+    with contextlib.ExitStack() as stack:
+        _, cloud = stack.enter_context(_started("cloud", "serve"))
+        for name, options in KITS.items():
+            pty = ("--instant", "--pty", str(folder / name))
+            stack.enter_context(_started("modem", "virtual", *pty, *options))
+        kits = {name: {"port": str(folder / name)} for name in ("yard-1", *KITS)}
+        environment = write_profile(folder, cloud, kits, _ALWAYS_ONLINE)
+        # Registered is enough: the proof wants a network, which the agent turns on later.
+        in_service = [str(folder / name) for name in IN_SERVICE]
+        words = ("provision", "run", *in_service, "--registration", "onboard")
+        subprocess.run(
+            [sys.executable, "-m", "agent", *words],
+            env={**os.environ, **environment},
+            capture_output=True,
+            check=False,
+        )
+        yield Fleet(environment)
+
+
+@contextlib.contextmanager
+def _started(
+    *words: str, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """Run a command that prints a ready line; give its process, and that line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agent", *words],
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stdout.close()
