@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -14,6 +15,7 @@ import click
 from agent.cli.framework.command import ProfileCommand, agent_command, emit, note, say
 from agent.cli.framework.session import Session
 from agent.extras import WEB, require
+from agent.tasks import first_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -114,9 +116,11 @@ def show_link(session: Session, link: str, *, bench: str | None = None) -> None:
     say(f"The page, for a minute: {link}")
     if bench and bench != link:
         say(f"The bench, for a minute: {bench}")
+    sys.stdout.flush()  # to a pipe, too: what comes next is a wait
 
 
 async def _page(session: Session, configuration: Configuration, settings: PageSettings) -> None:
+    from agent.cli.framework.signals import first_signal
     from agent.daemon.control.socket import bench_socket_of, control_socket_of
 
     of_profile = configuration.state_dir, configuration.name
@@ -125,15 +129,20 @@ async def _page(session: Session, configuration: Configuration, settings: PageSe
         show_link(session, link, bench=bench)
         return
     async with served_page(configuration, settings, chosen_by="--listen") as page:
-        show_link(session, page.link())
-        if not sys.stdin.isatty():
-            await asyncio.Event().wait()
-        note("Enter prints another link; Ctrl-C ends it")
+        with first_signal(signal.SIGTERM) as stopped:  # as what serves is told to end
+            show_link(session, page.link())
+            await first_of(_more_links(session, page), asyncio.wait([stopped]))
+
+
+async def _more_links(session: Session, page: ServedPage) -> None:
+    """Print another link for each Enter, where somebody is there to press it; never return."""
+    if sys.stdin.isatty():
         from agent.cli.framework.terminal import InputLines
 
+        note("Enter prints another link; Ctrl-C ends it")
         async for _line in InputLines():
             show_link(session, page.link())
-        await asyncio.Event().wait()
+    await asyncio.Event().wait()
 
 
 async def _link_of(socket: ControlSocket) -> str | None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from agent.cli import run
@@ -29,3 +33,17 @@ def test_an_address_that_is_given_is_taken_though_the_profile_has_another(
     assert page_settings(load(), listen).listen == alone
     set_value("page.listen", OF_THE_PROFILE, profile="custom")
     assert page_settings(load(), listen).listen == beside
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM there")
+@pytest.mark.usefixtures("private_home")
+def test_what_serves_the_page_ends_with_0_when_it_is_told_to() -> None:
+    """As a service it had failed each time that it was stopped."""
+    words = ("page", "--listen", "127.0.0.1:0")
+    with subprocess.Popen(
+        [sys.executable, "-m", "agent", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    ) as page:
+        assert page.stdout is not None
+        assert b"http://127.0.0.1" in page.stdout.readline()
+        page.send_signal(signal.SIGTERM)
+        assert page.wait(20) == 0
