@@ -87,6 +87,7 @@ def _show(session: Session, status: AgentStatus, *lines: str) -> None:
         emit(msgspec.to_builtins(status))
     else:
         say_marked(*lines)
+        sys.stdout.flush()  # to a pipe, too: what comes next may be a wait
 
 
 def lines_of(status: AgentStatus, now: datetime) -> Iterator[str]:

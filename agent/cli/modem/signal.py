@@ -1,5 +1,6 @@
 """`cellagent modem signal`: signal levels of the serving cell, once or repeatedly."""
 
+import sys
 from dataclasses import dataclass
 
 import click
@@ -57,6 +58,7 @@ async def command(session: Session, interval_s: float | None, count: int | None)
                 show(await causes_of_modem(modem, watch_s=0), session)
             if interval_s is None or (count is not None and readings >= count):
                 break
+            sys.stdout.flush()  # to a pipe, too: who reads it waits as long
             await asyncio.sleep(interval_s)
 
 

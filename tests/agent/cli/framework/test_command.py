@@ -183,3 +183,12 @@ def test_a_failure_keeps_its_exit_code_where_nobody_reads_what_it_says(
     os.close(writes)
     assert done.returncode == code
     assert b"Traceback" not in (done.stderr or b"")
+
+
+def test_a_line_is_in_a_pipe_before_the_next_one_is_waited_for() -> None:
+    """`modem signal --watch 5 | tee signal.log` showed nothing for half an hour."""
+    words = ("modem", "signal", "--watch", "3600", "--port", "virtual:")
+    with subprocess.Popen([sys.executable, "-m", "agent", *words], stdout=subprocess.PIPE) as watch:
+        assert watch.stdout is not None
+        assert watch.stdout.readline().startswith(b"operator")
+        watch.terminate()
