@@ -23,7 +23,7 @@ def packed(*names: str) -> bytes:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         for name in names:
-            archive.writestr(name, b"CORE")
+            archive.writestr(zipfile.ZipInfo(name), b"CORE")  # with a time that is always the same
     return data.getvalue()
 
 
