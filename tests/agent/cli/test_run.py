@@ -67,7 +67,7 @@ async def test_the_agent_goes_on_when_nobody_reads_its_changes_any_more_and_says
             self.registry = StatusRegistry()
             self.kits = {}
             self.page_link = None
-            self._configuration = _configure(Session(port="virtual:"))
+            self.configuration = _configure(Session(port="virtual:"))
 
         async def run(self, ready: Callable[[], None]) -> None:
             ready()
