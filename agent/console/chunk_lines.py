@@ -14,6 +14,7 @@ _MIN_CHUNK = 3  # a header and a CRC: an empty message
 _SINGLE, _FIRST = 0x08, 0x48
 _FIRST_BYTES = (_SINGLE, _FIRST, 0x80, 0xC0)  # of a chunk of today's form
 _SHORTEST_FIRST = 9  # bytes: no device cuts its messages into less
+_SHORTEST_BODY = 12  # digits of those
 # A mark with a character missing, changed or cut off by a line end, and an export behind it. The
 # letters of a mark are also base64 digits, so each pattern is tried.
 _DAMAGED_MARKS = [
@@ -59,6 +60,10 @@ def extract_chunks(line: bytes) -> tuple[list[ChunkLine | DamagedChunk], bytes]:
         else:
             # A mark inside a damaged body may begin a good chunk, not a second damage.
             end = _end_of_export(line, start)
+            digits = len(_BODY.match(line, start)[0])  # type: ignore[index] # as in _decode
+            if line[at - 1 : at].isalpha() and digits < _SHORTEST_BODY:
+                at = _next_mark(line, start)  # a word of the log: `eMMC:ready`, `BMC:1.2`
+                continue
             if at >= read_to:
                 extracted.append(DamagedChunk(line[at:end], read))
         around += line[read_to:at]

@@ -86,6 +86,8 @@ def test_an_export_whose_mark_is_damaged_is_not_taken_for_text_alone(line):
         b"FC:AAAA:",
         b"MC",
         b"a:",
+        b"eMMC:ready",
+        b"BMC:1.2 is up",
         b"CELL: 1",
         b"CODE: 5",
         b"SIM1: ready",
