@@ -213,6 +213,7 @@ LEADS = (
     re.compile(r"- [\w.]+ - "),  # Python's logging, the name of the logger
     re.compile(rf"\d\d-\d\d {_TIME_OF_LOG} +\d+ +\d+ [VDIWE] [\w.-]+ *: "),  # Android's
     re.compile(r"[A-Z]\w*: (?=[<>] )"),  # oFono's, the name of the channel
+    re.compile(r", \w[\w.-]*: "),  # smstools', behind the level: the name of the modem
     # The number of a line or of a step, and the sign of a list.
     re.compile(
         rf"\s*(?:\d{{1,5}}[.)]\s+|[(\[]\d{{1,5}}[)\]]\s+|\d{{1,5}}(?::|\t)\s*(?={_BEGINS}))"

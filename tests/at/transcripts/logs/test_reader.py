@@ -194,6 +194,7 @@ MARKED = {
         "03-03 12:01:02.345  1234  1250 D RILC    : AT> {}",
         "03-03 12:01:02.395  1234  1250 D RILC    : AT< {}",
     ),
+    "smstools": log_of("2026-11-02 12:05:00,7, GSM1: -> {}", "2026-11-02 12:05:01,7, GSM1: <- {}"),
     "oFono": log_of("ofonod[123]: Modem: > {}\\r", "ofonod[123]: Modem: < \\r\\n{}\\r\\n"),
     "strace": log_of("write(3, '{}\\r', 9)    = 9", "read(3, '\\r\\n{}\\r\\n', 256) = 26"),
     "Python's tuples with times": log_of("(1.5, 'tx', b'{}\\r')", "(1.75, 'rx', b'{}\\r\\n')"),
