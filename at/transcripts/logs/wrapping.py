@@ -30,6 +30,10 @@ _LITERAL = re.compile(rf"b?(?:'(?:{_INSIDE.format(chr(39))})*'|\"(?:{_INSIDE.for
 _BETWEEN = re.compile(rf"(?:\w+\.)*(?P<word>\w+)|(?P<mark>{RIGHT}|{LEFT}|>)|[\s,:=()\[\]{{}}]")
 _SPACED = re.compile(r"(_received_command: [+%#][A-Za-z]\w*: ) ([\d\"].*)")
 """What Zephyr's modem_chat logs of an answer: its name, and its fields with blanks between."""
+_SOCAT = re.compile(
+    r"([<>]) (\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{1,9}) +length=\d+ from=\d+ to=\d+$"
+)
+"""What `socat -v` prints before each transfer: behind the last one, if that had no line end."""
 _SCREEN = 80
 """Columns of a terminal, which breaks a longer line where it was not asked to."""
 _BEGUN = re.compile(r"[+%#][A-Z]\w*:|AT[+%#][^\"]*(?:\"[^\"]*\"[^\"]*)*\"[^\"]*$")
@@ -51,7 +55,7 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     A row of a table becomes `[time] TX: data`. Raises TranscriptError for one that its heading
     does not fit.
     """
-    numbered = (
+    numbered = _marked_by_socat(
         (number, _with_commas(_without_html(_RETURNS.sub("", line.strip("\ufeff\r\n")))))
         for number, line in enumerate(lines, start=1)
         if line.strip("\ufeff \t\r\n") and not FENCE.fullmatch(line)
@@ -65,6 +69,24 @@ def unwrapped(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         yield from numbered
     else:
         yield from table.rows(numbered)
+
+
+def _marked_by_socat(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a log of `socat -v`, each with time and direction; any other as it is."""
+    mark = begun = ""
+    number = 0
+    for number, line in numbered:
+        header = _SOCAT.search(line) if "length=" in line else None
+        text = begun + (line[: header.start()] if header else line)
+        # What is typed goes over the port in pieces.
+        goes_on = header and mark.endswith(f"{header[1]} ") and not text.endswith(("\\r", "\\n"))
+        begun = text if goes_on else ""
+        if text and not goes_on:
+            yield number, mark + text
+        if header:
+            mark = f"{header[2]} {header[1]} "
+    if begun:
+        yield number, mark + begun
 
 
 def rejoined(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

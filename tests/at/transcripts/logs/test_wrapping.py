@@ -129,3 +129,30 @@ def test_quotes_that_a_forum_made_curly_are_straight_but_in_a_credential() -> No
         (Side.RECEIVED, "OK"),
         (Side.SENT, pem),
     ]
+
+
+SESSION = [
+    (Side.SENT, "AT+CGMR"),
+    (Side.RECEIVED, "mfw_nrf91x1_2.0.4"),
+    (Side.RECEIVED, "OK"),
+    (Side.SENT, "AT+CEREG?"),
+    (Side.RECEIVED, "+CEREG: 0,0"),
+    (Side.RECEIVED, "OK"),
+]
+
+
+def by_socat(session: list[tuple[Side, str]], piece: int) -> str:
+    """Return what `socat -v` prints of a session of which each write takes `piece` characters."""
+    log = ""
+    for side, text in session:
+        arrow, line = (">", f"{text}\r") if side is Side.SENT else ("<", f"{text}\r\n")
+        for at in range(0, len(line), piece):
+            data = line[at : at + piece]
+            spelled = data.replace("\r", "\\r")
+            log += f"{arrow} 2026/11/02 12:05:00.250000  length={len(data)} from=0 to=9\n{spelled}"
+    return log
+
+
+@pytest.mark.parametrize("piece", [100, 5, 1])
+def test_socat_tells_a_session_in_pieces_whose_ends_it_spells(piece: int) -> None:
+    assert read(by_socat(SESSION, piece)) == SESSION
