@@ -221,7 +221,7 @@ LEADS = (
     re.compile(rf"\s*[-*•]\s+(?={_BEGINS})"),
 )
 
-FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*)\s*")
+FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*|Script (?:started|done)(?: on|,) .*)\s*")
 """What a forum, an issue or a terminal sets around a log: no line of it."""
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
 SPELT_END = re.compile(

@@ -122,6 +122,9 @@ MARKED = {
     "microseconds behind a month": log_of("Dec  1 10:00:01.250000 {}", "Dec  1 10:00:01.5 {}"),
     "seconds since 1970 and a colon": log_of("1793613600.25: > {}", "1793613600.50: < {}"),
     "seconds, and those since the line before": log_of("[1.250000 0.250000] {}", "[1.5 0.25] {}"),
+    "what script sets around a session": 'Script started on 2026-12-01 10:00:00+00:00 [TTY="x"]\n'
+    + log_of("{}", "{}")
+    + '\nScript done on 2026-12-01 10:01:00+00:00 [COMMAND_EXIT_CODE="0"]\n',
     "a terminal's own heading": "=~=~=~=~= PuTTY log 2026.12.01 10:00:00 =~=~=~=~=\n"
     + log_of("{}", "{}"),
     "brackets and a dash": log_of(
