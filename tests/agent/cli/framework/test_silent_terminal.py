@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import termios
@@ -81,6 +82,7 @@ def test_a_secret_is_not_shown_after_a_stop_and_the_shell_has_its_terminal(typis
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+@pytest.mark.skipif(shutil.which("ps") is None, reason="ps is missing: apt install procps")
 @pytest.mark.parametrize(
     ("arguments", "asks", "typed", "code", "says"),
     [

@@ -255,10 +255,10 @@ def test_a_time_that_was_edited_by_hand_is_read_as_utc_or_named(tmp_path: Path) 
     path = tmp_path / "ledger.sqlite"
     with closing(opened(str(path))) as ledger:
         ledger.claim(run_of())
-        with sqlite3.connect(path) as editor:
+        with closing(sqlite3.connect(path)) as editor, editor:
             editor.execute("UPDATE boards SET updated_at = '2026-03-31 06:00:00'")
         assert boards_of(ledger)[0].updated_at == datetime(2026, 3, 31, 6, tzinfo=UTC)
-        with sqlite3.connect(path) as editor:
+        with closing(sqlite3.connect(path)) as editor, editor:
             editor.execute("UPDATE boards SET updated_at = '31.03.2026 06:00'")
         with pytest.raises(DatabaseFailed, match="stands where a time") as failed:
             boards_of(ledger)
