@@ -215,6 +215,8 @@ def _typed_with(options: str, port: str, others: Collection[str]) -> str:
     for name, *values in _each(shlex.split(options)):
         if name not in _REPEATED:
             words = _without({name: len(values)}, words)[1]
+        elif [name, *values] in (words[at : at + 1 + len(values)] for at in range(len(words))):
+            continue
         words += [name, *values]
     return f"`{shlex.join(['cellagent', *words, *dashes, *rest])}`"
 

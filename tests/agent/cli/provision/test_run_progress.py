@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import pytest
@@ -38,6 +39,15 @@ def test_what_is_allowed_to_one_board_is_not_for_all_that_follow_it_on_its_port(
     scanned = pasteable_hint("`--relabel L`", "", Session(), "/a", {"/b"})
     assert "--watch" in scanned
     assert "--scan" in scanned
+
+
+def test_what_is_typed_already_of_an_option_that_may_be_repeated_is_not_said_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typed = ["cellagent", "provision", "run", "/a", "--replace", "1:1", "--replace", "1:10"]
+    monkeypatch.setattr(sys, "argv", typed)
+    hint = pasteable_hint("`--replace 1:1 --replace 2:1` allows it", "", Session())
+    assert hint == f"`{shlex.join(typed)} --replace 2:1` allows it"
 
 
 def test_a_board_that_still_waits_at_the_end_was_found(capsys: pytest.CaptureFixture[str]) -> None:
