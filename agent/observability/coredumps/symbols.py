@@ -156,7 +156,7 @@ def _functions(elf: ELFFile) -> list[tuple[int, int, str]]:
 def _lines(elf: ELFFile, code_at_zero: bool) -> list[tuple[int, int, str, int]]:
     """Return (first address, end, file, line) of every row of the line tables.
 
-    Those of what the linker left out seem to begin at address 0.
+    Those of what the linker left out seem to begin at address 0; those of line 0 have no line.
     """
     rows: list[tuple[int, int, str, int]] = []
     if not elf.has_dwarf_info():
@@ -175,7 +175,7 @@ def _lines(elf: ELFFile, code_at_zero: bool) -> list[tuple[int, int, str, int]]:
                 continue
             if before is None:
                 left_out = state.address == 0 and not code_at_zero
-            elif before.address < state.address and not left_out:
+            elif before.line and before.address < state.address and not left_out:
                 index = before.file - first
                 if 0 <= index < len(files):
                     name = files[index].name.decode("utf-8", "backslashreplace")

@@ -72,7 +72,7 @@ def line_tables(*sequences: tuple[int, int, int]) -> dict[bytes, bytes]:
     """Return the debug sections (DWARF 3) of main.c: of each sequence address, bytes and line."""
     program = b"".join(
         struct.pack("<BBBI", 0, 5, 2, address)  # set the address
-        + bytes([3, line - 1, 1, 2, size])  # advance the line, one row, advance the address
+        + bytes([3, line - 1 & 127, 1, 2, size])  # advance the line, one row, advance the address
         + bytes([0, 1, 1])  # the sequence ends
         for address, size, line in sequences
     )

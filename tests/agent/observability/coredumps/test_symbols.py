@@ -57,6 +57,15 @@ def test_a_line_is_that_of_what_the_linker_kept(tmp_path: Path):
     assert ElfSymbols(path).locate(0x18).line == 7
 
 
+def test_code_that_the_compiler_put_in_no_line_has_none(tmp_path: Path):
+    # DWARF 5, 6.2.2: line 0 is that of code which no line can be named for, as a call that clang
+    # made of the same call in two branches.
+    path = tmp_path / "zephyr.elf"
+    path.write_bytes(firmware({"check": (0x10, 0x40)}, others=line_tables((0x10, 0x20, 0))))
+    found = ElfSymbols(path).locate(0x18)
+    assert (found.function, found.file, found.line) == ("check", None, None)
+
+
 def test_debug_information_that_cannot_be_read_costs_the_lines_alone(tmp_path: Path):
     path = tmp_path / "zephyr.elf"
     unread = {b".debug_info": b"\x20" * 40}
