@@ -77,7 +77,7 @@ class SourceLocation:
 class ElfSymbols:
     """The functions, source lines and build id of one ELF file.
 
-    Raises MissingExtra, AgentError when the file is no ELF or is damaged.
+    Raises MissingExtra, AgentError when the file is no ELF, is damaged or was stripped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,6 +102,11 @@ class ElfSymbols:
             # struct, zlib and seek, IndexError, MemoryError ...
             except Exception as exc:
                 raise AgentError(f"{path} is no ELF file, or is damaged: {exc}") from exc
+        if not self._functions:
+            raise AgentError(
+                f"{path} holds no symbols: it was stripped",
+                hint="the ELF file as it was linked does: build/zephyr/zephyr.elf",
+            )
 
     def frame(self, register: str, address: int) -> dict[str, object]:
         """Return what is known of the address in a register, as a JSON object."""

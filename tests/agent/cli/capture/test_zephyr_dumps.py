@@ -89,9 +89,9 @@ def test_the_threads_are_told_when_the_firmware_is_given(tmp_path: Path, prefix:
 def test_without_the_firmware_the_threads_are_said_to_need_it(tmp_path: Path):
     assert "--elf" in str(dump_with_threads(tmp_path)["threads_detail"])
     elf = tmp_path / "zephyr.elf"
-    elf.write_bytes(firmware({}))
+    elf.write_bytes(firmware({"main": (0x100, 0x40)}))
     told = dump_with_threads(tmp_path, "--elf", str(elf))
     assert "CONFIG_DEBUG_THREAD_INFO" in str(told["threads_detail"])
-    elf.write_bytes(firmware({}, objects=table((7, *OFFSETS[1:]))))
+    elf.write_bytes(firmware({"main": (0x100, 0x40)}, objects=table((7, *OFFSETS[1:]))))
     told = dump_with_threads(tmp_path, "--elf", str(elf))
     assert "version" in str(told["threads_detail"])

@@ -46,6 +46,15 @@ def test_a_damaged_elf_file_is_a_named_error(tmp_path: Path, data: bytes):
         ElfSymbols(path)
 
 
+def test_a_file_without_symbols_is_refused_with_what_has_them(tmp_path: Path):
+    # It would name nothing, and say of the firmware that it lacks CONFIG_DEBUG_THREAD_INFO.
+    path = tmp_path / "zephyr.strip"
+    path.write_bytes(firmware({}))
+    with pytest.raises(AgentError, match="stripped") as raised:
+        ElfSymbols(path)
+    assert "zephyr.elf" in raised.value.hint
+
+
 def test_a_line_is_that_of_what_the_linker_kept(tmp_path: Path):
     # What nobody calls is left out of the program; its lines stay, and begin at address 0.
     tables = line_tables((0, 0x40, 7), (0x10, 0x20, 42))
