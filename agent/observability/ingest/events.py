@@ -115,12 +115,12 @@ def check_event(event: object, now: datetime) -> bytes:
 
 def captured_date(value: object, now: datetime) -> str:
     """Return a time as the service reads it: UTC, to the millisecond. Raises UsageError."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError as exc:
-            raise UsageError(f"captured_date: {value!r} is no ISO 8601 time") from exc
-    if not isinstance(value, datetime) or value.tzinfo is None:
+    try:
+        # What is no text, as unix seconds, is no time either.
+        value = value if isinstance(value, datetime) else datetime.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as exc:
+        raise UsageError(f"captured_date: {value!r} is no ISO 8601 time") from exc
+    if value.tzinfo is None:
         raise UsageError(
             "captured_date: the time has no offset from UTC", hint="end it with Z, or +00:00"
         )

@@ -82,6 +82,7 @@ def test_a_heartbeat_says_who_when_and_what():
         pytest.param(an_event(captured_date="2026-01-02"), "captured_date", id="a date alone"),
         pytest.param(an_event(captured_date="2026-01-02T03:04:05"), "offset", id="naive"),
         pytest.param(an_event(captured_date="soon"), "captured_date", id="no time"),
+        pytest.param(an_event(captured_date=1767323045), "is no ISO 8601", id="unix seconds"),
         pytest.param(an_event(captured_date="2026-01-02T03:10:00Z"), "future", id="to come"),
         pytest.param(an_event(captured_date="2024-01-02T03:04:05Z"), "year ago", id="too old"),
         pytest.param(
