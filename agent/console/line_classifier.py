@@ -19,6 +19,11 @@ from agent.console.fault_lines import CrashCounter, FaultText, Reboot, read_faul
 from agent.console.log_line import LogLine, dropped_messages, parse_line
 
 _DUMP_LINES = re.compile(b"(?=" + DUMP_MARK + b")")
+# A line that a narrow terminal may have wrapped, and the same with the row behind it.
+_FIRST_ROW = re.compile(rb"(?:#CD:[0-9A-Fa-f]{1,63}|MC:[A-Za-z0-9+/]{12,})\Z")
+_WRAPPED = re.compile(
+    rb"(?:#CD:(?=.{2,65}\Z)[0-9A-Fa-f]+\n[0-9A-Fa-f]+|MC:[^:]+\n[A-Za-z0-9+/]*=*:)\Z", re.DOTALL
+)
 
 MAX_LINE = 65536
 """Bytes of one line, as of a chunk of 48 KiB. Of a longer line only the beginning is shown."""
@@ -162,6 +167,7 @@ class ConsoleReader:
         self._classifier = LineClassifier(counts)
         self._pending = bytearray()
         self._skipped = 0
+        self._first_row = b""  # of a line that the next one may continue
 
     @property
     def counts(self) -> ConsoleCounts:
@@ -186,7 +192,8 @@ class ConsoleReader:
 
     def finish(self) -> list[ConsoleItem]:
         """Return the last line and what is in progress, as the input has ended."""
-        return [*self._line(b""), *self._classifier.finish()]
+        items = [*self._line(b""), *self._classified(b"")]
+        return [*items, *self._classifier.finish()]
 
     def read(self, pieces: Iterable[bytes]) -> Iterator[ConsoleItem]:
         """Yield the items of a whole input, as its pieces complete them."""
@@ -199,8 +206,22 @@ class ConsoleReader:
             line = bytes(self._pending) + line
             self._pending.clear()
         if self._skipped or len(line) > self.max_line:
-            return self._overlong(line)
-        return self._classifier.classify(line) if line else []
+            return [*self._classified(b""), *self._overlong(line)]
+        return self._classified(line) if line else []
+
+    def _classified(self, line: bytes) -> list[ConsoleItem]:
+        """Classify a line, or one with its rows before it; b"" ends what waits for another row."""
+        first, self._first_row = self._first_row, b""
+        items: list[ConsoleItem] = []
+        if first and _WRAPPED.search(first + b"\n" + line.strip()):
+            line = first + line.strip()
+        elif first:
+            items = self._classifier.classify(first)
+        if _FIRST_ROW.search(line):
+            self._first_row = line
+        elif line:
+            items += self._classifier.classify(line)
+        return items
 
     def _overflow(self) -> None:
         self._skipped += len(self._pending) - _HEAD

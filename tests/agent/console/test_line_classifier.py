@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 
@@ -62,6 +63,27 @@ def test_what_is_heard_does_not_depend_on_where_the_bytes_were_cut(cuts):
     edges = [0, *sorted(cuts), len(CONSOLE)]
     pieces = [CONSOLE[a:b] for a, b in itertools.pairwise(edges)]
     assert items_of(*pieces) == items_of(CONSOLE)
+
+
+@pytest.mark.parametrize("columns", [80, 66, 48])
+def test_what_a_narrow_terminal_has_wrapped_is_put_together(columns: int):
+    # As `tmux capture-pane` and the hardcopy of `screen` leave it.
+    chunk = bytes([8, *range(50)])
+    text = printed(DUMP) + b"MC:" + base64.b64encode(chunk) + b":\r\n"
+    rows = (
+        row[at : at + columns] for row in text.split(b"\r\n") for at in range(0, len(row), columns)
+    )
+    dump, exported = items_of(b"\n".join(rows))
+    assert (bytes(dump.data), exported.chunk) == (DUMP, chunk)
+    assert dump.dump.usable
+
+
+def test_a_row_of_digits_that_belongs_to_no_line_before_it_stays_what_it_is():
+    first, rest = printed(DUMP, width=30).split(b"\r\n", 2)[1:]
+    dump = b"#CD:BEGIN#\n" + first + b"\n" + b"0" * 60 + b"\n" + rest
+    log, captured = items_of(dump)
+    assert (log.text, captured.dump.usable) == ("0" * 60, True)
+    assert [type(item) for item in items_of(b"MC:CAAA\nready:\n")] == [DamagedChunk, LogLine]
 
 
 CRASH = (
