@@ -221,7 +221,7 @@ def coredump(
     from agent.cli.capture.dump_files import read_device_file
     from agent.cli.observability.file_upload import upload_file
     from agent.cli.observability.queueing import queue_and_send
-    from agent.observability.coredumps.device_coredump import damage_of
+    from agent.observability.coredumps.device_coredump import damage_of, without_rest
     from agent.observability.coredumps.recognise import recognise
     from agent.observability.ingest.transfer import sent_name
     from agent.observability.ingest.uploads import FileKind
@@ -243,8 +243,10 @@ def coredump(
     if device is not None:
         meta["device"] = asdict(device)
     body = path.read_bytes()
-    if kind is FileKind.COREDUMP and (damage := damage_of(body)):
-        note(f"{path}: {damage}: it is sent, but the service may not read it")
+    if kind is FileKind.COREDUMP:
+        body = without_rest(body)
+        if damage := damage_of(body):
+            note(f"{path}: {damage}: it is sent, but the service may not read it")
     serial = identity.get("device_serial") or ""
     # Without a key of its own a dump that was taken before is a duplicate.
     key = f"again {uuid.uuid4().hex}" if again else None

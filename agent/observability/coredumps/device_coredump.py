@@ -77,12 +77,12 @@ def parse_device_coredump(data: bytes) -> DeviceCoredump:
 
     Raises CoredumpTruncated when it ends too soon, UnsupportedVersion for a newer format.
     """
-    end, flags = _check_frame(data)
+    total, end, flags = _check_frame(data)
     blocks = list(_blocks(data, end))
     bodies = {kind: body for kind, _, _, body in blocks if kind != _MEMORY}
     machine = _number(bodies.get(_MACHINE))
     return DeviceCoredump(
-        size=len(data),
+        size=total,
         machine=_machine_name(machine),
         reason=_number(bodies.get(_REASON)),
         identity={
@@ -101,6 +101,14 @@ def parse_device_coredump(data: bytes) -> DeviceCoredump:
     )
 
 
+def without_rest(data: bytes) -> bytes:
+    """Return a dump without what stood behind it where a debugger read it: erased flash."""
+    try:
+        return data[: _check_frame(data)[0]]
+    except ValueError:
+        return data
+
+
 def damage_of(data: bytes) -> str:
     """Return why a dump is not whole, "" where it is, or is of a newer version."""
     try:
@@ -112,8 +120,8 @@ def damage_of(data: bytes) -> str:
     return ""
 
 
-def _check_frame(data: bytes) -> tuple[int, int]:
-    """Check header and footer; return where the blocks end, and the footer's flags."""
+def _check_frame(data: bytes) -> tuple[int, int, int]:
+    """Check header and footer; return where the dump and its blocks end, and the footer's flags."""
     if not data.startswith(MAGIC):
         raise ValueError("it does not begin with CORE")
     if len(data) < _HEADER.size:
@@ -123,18 +131,17 @@ def _check_frame(data: bytes) -> tuple[int, int]:
         raise UnsupportedVersion(
             f"version {version} of the format; {NEWEST_VERSION} is the newest known"
         )
-    if total != len(data):
-        error_type = CoredumpTruncated if total > len(data) else ValueError
-        raise error_type(f"the header says {total} bytes, {len(data)} are there")
+    if total > len(data):
+        raise CoredumpTruncated(f"the header says {total} bytes, {len(data)} are there")
     if version == WITHOUT_FOOTER:
-        return total, 0
+        return total, total, 0
     end = total - _FOOTER.size
     if end < _HEADER.size:
         raise CoredumpTruncated(f"{total} bytes are too short for a header and a footer")
     magic, flags = _FOOTER.unpack_from(data, end)
     if magic != _END:
         raise ValueError("the footer is missing")
-    return end, int(flags)
+    return total, end, int(flags)
 
 
 def _blocks(data: bytes, end: int) -> Iterator[tuple[int, int, int, bytes]]:

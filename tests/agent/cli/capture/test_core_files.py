@@ -105,7 +105,7 @@ def device_core(*blocks: bytes, version: int = 2, said: int = 0) -> bytes:
         (device_core(version=1)[:-1], "incomplete"),
         (device_core(version=0), "unsupported"),
         (device_core(version=3), "unsupported"),
-        (device_core() + b"\0", "damaged"),
+        (device_core() + b"\xff" * 4096, "complete"),
         (device_core(said=12 + 16), "damaged"),
     ],
     ids=[
@@ -116,7 +116,7 @@ def device_core(*blocks: bytes, version: int = 2, said: int = 0) -> bytes:
         "version 1, a byte short",
         "version 0",
         "version 3",
-        "a byte over",
+        "as a debugger reads its partition of flash",
         "said less",
     ],
 )

@@ -92,6 +92,16 @@ async def test_a_core_dump_that_is_not_whole_is_sent_with_a_word(offline, tmp_pa
     assert told in noted
 
 
+async def test_erased_flash_behind_a_core_dump_is_not_sent(offline, tmp_path):
+    # As a debugger reads the partition; the dump has as many bytes as its header says.
+    path = tmp_path / "partition.bin"
+    whole = struct.pack("<7I", 0x45524F43, 2, 28, 0x504D5544, 0, 0, 0)
+    path.write_bytes(whole + b"\xff" * 4096)
+    code, _, noted = await cellagent("report", "coredump", str(path), "--queue")
+    _, (item, _), _ = await cellagent("outbox", "list")
+    assert (code, noted, item["bytes"]) == (0, "", len(whole))
+
+
 async def test_a_name_that_breaks_its_rule_is_refused_also_where_it_is_not_needed(
     offline, tmp_path
 ):

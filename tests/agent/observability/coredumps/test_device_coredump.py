@@ -14,4 +14,4 @@ from agent.observability.coredumps.device_coredump import parse_device_coredump
 @example(b"CORE\x02\0\0\0\x1c\0\0\0DUMP" + bytes(12))
 def test_any_bytes_are_a_device_core_dump_or_an_error(data):
     with suppress(ValueError):
-        assert parse_device_coredump(data).size == len(data)
+        assert parse_device_coredump(data).size <= len(data)
