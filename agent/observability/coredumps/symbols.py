@@ -135,9 +135,23 @@ class ElfSymbols:
         return SourceLocation(address, name, offset, file, line)
 
 
+_PATCHED = b"\3"  # the kind of such an id
+
+
 def _build_id(elf: ELFFile) -> str | None:
+    """Return the id of a build in hex: what the device SDK's script patched in, else the linker's.
+
+    A firmware in which the SDK uses the linker's has no such symbol, or one of another kind.
+    """
     from elftools.elf.sections import NoteSection
 
+    table = _symbol_table(elf)
+    if (
+        table is not None
+        and _bytes(elf, table, "g_memfault_build_id", 1) == _PATCHED
+        and (patched := _bytes(elf, table, "g_memfault_sdk_derived_build_id", 20))
+    ):
+        return patched.hex()
     section = elf.get_section_by_name(".note.gnu.build-id")
     for notes in [section] if section is not None else elf.iter_sections(type="SHT_NOTE"):
         for note in notes.iter_notes() if isinstance(notes, NoteSection) else ():

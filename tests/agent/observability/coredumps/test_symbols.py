@@ -28,6 +28,18 @@ def test_an_address_has_a_function_with_and_without_the_thumb_bit(tmp_path: Path
     assert symbols.locate(0x2008).function is None
 
 
+@pytest.mark.parametrize(("kind", "build_id"), [(2, "01" * 20), (3, "09" * 20)])
+def test_the_id_of_a_build_is_the_one_that_its_device_reports(tmp_path: Path, kind, build_id):
+    # Kind 3: patched in by the device SDK's script, where the linker writes none or another.
+    own = {
+        "g_memfault_build_id": bytes([kind, 20, 0, 0]),
+        "g_memfault_sdk_derived_build_id": b"\x09" * 20,
+    }
+    path = tmp_path / "app.elf"
+    path.write_bytes(firmware({"main": (0x1000, 0x40)}, objects=own))
+    assert ElfSymbols(path).build_id == build_id
+
+
 def test_an_address_that_a_call_returns_to_is_that_of_the_call(tmp_path: Path):
     path = tmp_path / "zephyr.elf"
     path.write_bytes(firmware({"ends_in_panic": (0x1000, 0x40), "innocent": (0x1040, 8)}))
