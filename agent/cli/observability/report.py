@@ -138,8 +138,8 @@ def _metrics(given: tuple[str, ...]) -> dict[str, JSONValue]:
             raise UsageError(f"--metric {each!r}: write it as NAME=VALUE")
         metrics[name] = value
         # An ICCID or a code is no number: that would lose digits, of those that a double has no
-        # room for or of the zeros in front.
-        for kind in () if re.fullmatch("0[0-9]+|[0-9]{16,}", value) else (int, float):
+        # room for or of the zeros in front. Nor is 2_0_1, though Python reads it as one.
+        for kind in () if re.fullmatch("0[0-9]+|[0-9]{16,}|.*_.*", value) else (int, float):
             try:
                 metrics[name] = kind(value)
                 break

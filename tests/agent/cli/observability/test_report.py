@@ -38,7 +38,7 @@ async def test_a_bad_event_is_refused_and_none_of_an_import_is_kept(offline):
 
 async def test_a_metric_whose_digits_no_number_holds_is_a_text(online):
     given = ["iccid=89314404000123456789", "old_iccid=8931440400012345678", "code=0042"]
-    given += ["uptime_s=17663", "ratio=0.5", "imei=352656100441776"]
+    given += ["uptime_s=17663", "ratio=0.5", "imei=352656100441776", "build=2_0_1"]
     options = [word for each in given for word in ("--metric", each)]
     assert (await cellagent("report", "event", *IDENTITY, *options))[0] == 0
     _, (event,), _ = await cellagent("observe", "event", "list")
@@ -49,6 +49,7 @@ async def test_a_metric_whose_digits_no_number_holds_is_a_text(online):
         "uptime_s": 17663,
         "ratio": 0.5,
         "imei": 352656100441776,
+        "build": "2_0_1",
     }
 
 
