@@ -17,7 +17,7 @@ from at.commands.serial_modem.firmware_update import (
 from at.driver.modem import Modem
 from at.driver.stream import Stream
 from at.protocol.dialect import Dialect
-from at.protocol.errors import CommandRejected
+from at.protocol.errors import CommandRejected, ModemReset
 from at.protocol.notices import Notice
 
 PIECE_BYTES = 4096
@@ -53,13 +53,19 @@ class SerialModemInstaller:
 
     async def install(self, package: base.Package, progress: base.ProgressCallback) -> str:
         """Write and apply the image; then restart what it is for."""
-        kind = package.job.kind
+        kind, restarts = package.job.kind, self.modem.restarts
         try:
             await self._write(package, _KINDS[kind], progress)
             restart = "AT#XMODEMRESET" if kind in MODEM_TYPES else "AT#XRESET"
             await self.modem.execute(restart, timeout_s=_STEP_S)
-        except CommandRejected as refused:
-            raise base.InstallFailed(f"the kit refused: {refused}") from refused
+        except (CommandRejected, base.InstallFailed) as failed:
+            if self.modem.restarts > restarts:  # it has forgotten what was begun
+                text = f"{self.modem.name} the kit restarted before it had the image"
+                hint = "`cellagent fota pull` begins the install anew; `cellagent run` by itself"
+                raise ModemReset(text, hint=hint) from failed
+            if isinstance(failed, base.InstallFailed):
+                raise
+            raise base.InstallFailed(f"the kit refused: {failed}") from failed
         return ""
 
     async def confirm(self, package: base.Package) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from agent.fota.installers.base import InstallFailed, Package
 from agent.fota.installers.serial_modem import SerialModemInstaller
 from agent.fota.jobs import FirmwareType, Job
 from at.driver.modem import Modem
+from at.protocol.errors import ModemReset
 from at.virtual.transport import VirtualTransport
 from tests.support.fota.signed_images import signed_image
 from tests.support.harness.manual_clock import ManualClock
@@ -68,6 +70,19 @@ async def test_an_image_that_the_kit_does_not_take_is_named(tmp_path: Path) -> N
             await SerialModemInstaller(modem).install(
                 package(path, FirmwareType.APP, "2.0.1"), lambda *_: None
             )
+
+
+async def test_a_kit_that_restarts_meanwhile_refuses_nothing(tmp_path: Path) -> None:
+    # It has forgotten that an update was begun, and answers ERROR to the next bytes: the install
+    # begins anew, as after any loss of the link.
+    new = package(signed_image(tmp_path, "2.0.1", body=BODY), FirmwareType.APP, "v2.0.1")
+    async with kit() as modem, asyncio.TaskGroup() as others:
+        installer = SerialModemInstaller(modem)
+        with pytest.raises(ModemReset, match="restarted"):
+            await installer.install(
+                new, lambda *_: others.create_task(modem.execute("AT#XRESET")) and None
+            )
+        await installer.install(new, lambda *_: None)
 
 
 async def test_a_revert_is_seen(tmp_path: Path) -> None:
