@@ -297,7 +297,7 @@ class Schedule:
             return
         record.state = TRANSITIONS[record.state, event]
         if record.state is LaneState.DOWN:
-            _wait(record, error, now=now, jitter=jitter)
+            _wait(record, error, now=now, jitter=jitter, first_s=first_s)
 
     def at_fault(self, lane: Lane, message: int) -> bool:
         """Return whether the service took another message after it first refused this one."""
@@ -347,9 +347,16 @@ class Schedule:
         return self._lanes.setdefault(lane, LaneRecord())
 
 
-def _wait(record: LaneRecord, error: BaseException, *, now: float, jitter: float) -> None:
+def _wait(
+    record: LaneRecord,
+    error: BaseException,
+    *,
+    now: float,
+    jitter: float,
+    first_s: float = FIRST_WAIT_S,
+) -> None:
     record.waits += 1
-    record.not_before = now + _backoff_s(record.waits, error, jitter)
+    record.not_before = now + _backoff_s(record.waits, error, jitter, first_s=first_s)
     if isinstance(error, RateLimited):
         record.asked_until = record.not_before
 

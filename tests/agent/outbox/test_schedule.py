@@ -173,7 +173,7 @@ def test_a_service_that_is_wrong_is_asked_twice_a_wait_the_oldest_message_first(
     ]
     down, probing = LaneState.DOWN, LaneState.PROBING
     assert rounds[:5] == [
-        (2, down, 0), (1, probing, 10), (3, down, 10), (1, probing, 30), (4, down, 30),
+        (2, down, 0), (1, probing, 1), (3, down, 1), (1, probing, 3), (4, down, 3),
     ]  # fmt: skip
     assert rounds[-1][2] - rounds[-3][2] == 3600.0
     assert not any(lane.schedule.at_fault(LANE, number) for number in range(101))
@@ -181,6 +181,15 @@ def test_a_service_that_is_wrong_is_asked_twice_a_wait_the_oldest_message_first(
     while lane.waits:
         came += lane.take()
     assert came == list(range(1, 101))
+
+
+def test_two_messages_at_fault_keep_the_next_one_waiting_no_longer_than_a_command_does():
+    lane = Lane(3)
+    refused = [lane.fail(FailureKind.REFUSED, REFUSAL) for _ in range(4)]
+    assert refused == [[1, 2, 3], [1], [2], [1]]
+    assert lane.take() == [3]
+    assert lane.now < 5.0
+    assert [lane.schedule.at_fault(LANE, number) for number in (1, 2)] == [True, True]
 
 
 def test_what_is_new_is_tried_at_once_behind_the_one_message_that_failed():
