@@ -25,9 +25,9 @@ from agent.standin.device_cloud.shapes import list_of, resource
 from agent.standin.state import Cloud
 from agent.standin.store import TableOf
 
-TEXT_ONLY_TOOL = "nrfcloud-utils/"
-"""The user agent of a released tool that writes each value of an ended request as text and fails
-on an object, so it gets no `$meta`."""
+TEXT_ONLY_TOOLS = ("nrfcloud-utils/", "python-requests/")
+"""The user agents of nrfcloud-utils, from 3.3 on and before, which writes each value of an ended
+request as text and fails on an object, so it gets no `$meta`."""
 CREATE_DEVICES = "CREATE_DEVICES"
 CREATE_BY_TOKEN = "CREATE_DEVICES_BY_TOKEN"
 CREATE_BY_ATTESTATION = "CREATE_DEVICES_BY_ATTESTATION"
@@ -130,7 +130,7 @@ def _advance(cloud: Cloud, key: str, row: BulkRequest, event: BulkEvent) -> None
 async def _fetch(context: Context) -> Response:
     key, row = _find(context, context.team)
     resource = _to_resource(context.cloud, key, row)
-    if context.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOL):
+    if context.headers.get("user-agent", "").startswith(TEXT_ONLY_TOOLS):
         del resource["$meta"]
         return JSON(resource, headers={"ETag": resource.version})
     return answer_one(resource)
@@ -301,7 +301,8 @@ OPERATIONS = (
     ),
     declare(
         "GET /v1/bulk-ops-requests/{request_id}", "FetchBulkOpsRequest",
-        "How far a bulk request is.", _fetch, tag="Onboarding", answers={200: _SHOWN},
+        "How far a bulk request is.", _fetch, tag="Onboarding",
+        answers={200: resource("$meta", "completedAt", "errorSummaryUrl", **_FIELDS)},
     ),
     declare(
         "GET /v1/bulk-ops-files/{request_id}/{name}", "FetchBulkOpsFile",

@@ -70,9 +70,14 @@ async def test_a_bulk_request_carries_its_version_from_first_to_last(standin: St
     assert ended.headers["etag"] == listed["$meta"]["version"] != pending.headers["etag"]
 
 
-async def test_the_tool_that_writes_each_value_as_text_gets_texts_alone(standin: StandIn) -> None:
+@pytest.mark.parametrize(
+    "user_agent", ["nrfcloud-utils/3.3.1 (Linux; Python 3.11)", "python-requests/2.32.3"]
+)
+async def test_the_tool_that_writes_each_value_as_text_gets_texts_alone(
+    standin: StandIn, user_agent: str
+) -> None:
     standin.cloud.settings.bulk_s = 0
-    key = standin.bearer("api_key") | {"User-Agent": "nrfcloud-utils/3.3.1 (Linux; Python 3.11)"}
+    key = standin.bearer("api_key") | {"User-Agent": user_agent}
     sent = await standin.client.post(
         "/v1/devices", headers=key | {"Content-Type": "text/csv"}, content="kit-1,,,APP,none\n"
     )
