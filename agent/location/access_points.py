@@ -111,11 +111,11 @@ def access_points_to_json(
             entry["ssid"] = point.ssid.decode("utf-8", "replace")
         if point.age_s is not None:
             entry["age"] = round(point.age_s * 1000)
-        # The service takes one of the two, not both.
-        if point.channel is not None:
-            entry["channel"] = point.channel
-        elif point.frequency_mhz is not None:
+        # The service takes one of the two, not both. Channel 1 is there at 2.4 and at 6 GHz.
+        if point.frequency_mhz is not None:
             entry["frequency"] = point.frequency_mhz
+        elif point.channel is not None:
+            entry["channel"] = point.channel
         entries.append(entry)
     return entries
 

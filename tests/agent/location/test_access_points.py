@@ -101,13 +101,13 @@ def test_what_is_not_known_is_left_out_of_the_json() -> None:
     ]
 
 
-def test_a_name_is_sent_only_when_asked_and_channel_hides_frequency() -> None:
+def test_a_name_is_sent_only_when_asked_and_no_channel_where_the_frequency_is_known() -> None:
     point = AccessPoint(
-        "40:01:7a:c7:96:90", -61, b"h\xff", channel=6, frequency_mhz=2437, age_s=1.5
+        "40:01:7a:c7:96:90", -61, b"h\xff", channel=1, frequency_mhz=5955, age_s=1.5
     )
     assert access_points_to_json([point], send_ssid=True) == [
         {"macAddress": "40:01:7a:c7:96:90", "signalStrength": -61, "ssid": "h\ufffd", "age": 1500,
-         "channel": 6}
+         "frequency": 5955}
     ]  # fmt: skip
 
 
