@@ -51,6 +51,7 @@ def test_what_is_no_mac_is_not_made_one(text: str) -> None:
         (AccessPoint("40:01:7a:c7:96:90", -60, ssid=b"cafe_nomap"), Exclusion.NOMAP),
         (AccessPoint("40:01:7a:c7:96:90", 1), Exclusion.LEVEL),
         (AccessPoint("40:01:7a:c7:96:90", 0), Exclusion.LEVEL),
+        (AccessPoint("40:01:7a:c7:96:90", -129), Exclusion.LEVEL),
         (AccessPoint("here", -60), Exclusion.NOT_A_MAC),
     ],
 )
@@ -59,6 +60,12 @@ def test_what_may_not_be_sent_is_left_out_with_its_reason(
 ) -> None:
     assert select_usable([point]).usable == ()
     assert select_usable([point]).left_out == ((point, reason),)
+
+
+@pytest.mark.parametrize("level", [-1, -128])
+def test_the_strongest_and_the_weakest_level_are_sent(level: int) -> None:
+    point = AccessPoint("40:01:7a:c7:96:90", level)
+    assert select_usable([point]).usable == (point,)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -113,7 +120,7 @@ def test_a_name_is_sent_only_when_asked_and_no_channel_where_the_frequency_is_kn
 
 @pytest.mark.parametrize(
     ("frequency", "channel"),
-    [(2412, 1), (2437, 6), (2472, 13), (2484, 14), (5180, 36), (5825, 165), (5955, 1), (900, None)],
+    [(2412, 1), (2437, 6), (2472, 13), (2484, 14), (5160, 32), (5885, 177), (5955, 1), (900, None)],
 )
 def test_a_frequency_has_its_channel(frequency: int, channel: int | None) -> None:
     assert channel_of(frequency) == channel

@@ -51,6 +51,8 @@ def test_no_block_at_all_is_legal() -> None:
         (b"\x01" + block(1) + block(2)[:-1], "element 2 .* at offset 18 needs 62 bytes; 61"),
         (b"\x01" + block(1, 2), "2 elements of type 1"),
         (b"\x01" + block(2, 33), "33 elements of type 2"),
+        (b"\x01" + block(6, 33), "33 elements of type 6"),
+        (b"\x01" + block(9)[:2], "ends inside a block's header at offset 1"),
         (b'{"message":"no"}', "schema 123"),
     ],
 )

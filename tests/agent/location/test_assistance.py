@@ -113,7 +113,10 @@ def part(start: int, end: int, total: int = len(FILE)) -> httpx.Response:
 async def test_a_service_with_and_without_ranges_and_sizes_gives_the_same(size: int | None) -> None:
     whole = agnss_server(lambda _start: httpx.Response(200, content=FILE), size)
     by_five = agnss_server(lambda start: part(start, min(start + 5, len(FILE))), size)
-    for server in (whole, by_five):
+    begun = agnss_server(
+        lambda start: httpx.Response(200, content=FILE) if start else part(0, 5), size
+    )
+    for server in (whole, by_five, begun):
         assert (await fetch_agnss(lying(server), HERE, AgnssRequest(), nothing)).content == FILE
 
 
@@ -124,6 +127,7 @@ async def test_a_service_with_and_without_ranges_and_sizes_gives_the_same(size: 
         (lambda start: part(start, start + 5, 2**40), "bytes are announced"),
         (lambda start: part(start + 1, start + 5), "was told bytes"),
         (lambda start: part(start, start), "was told bytes|legal"),
+        (lambda start: part(start, start + 5, start + 4), "was told bytes"),
         (lambda _start: httpx.Response(206, content=b"x"), "without a legal Content-Range"),
         (lambda _start: httpx.Response(206, headers={"content-range": "bytes 0-0/" + "9" * 5000},
                                        content=b"x"), "without a legal Content-Range"),
@@ -215,6 +219,11 @@ async def test_predictions_of_another_time_are_refused(
     with pytest.raises(DamagedAssistance, match="is outside") as told:
         await fetch_pgps(client, HERE, PredictionRequest(2), nothing, now=later)
     assert "clock" in told.value.hint
+    standin.clock.freeze()
+    now = datetime.now(UTC)
+    end = (await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=now)).file.end
+    with pytest.raises(DamagedAssistance, match="is outside"):
+        await fetch_pgps(client, HERE, PredictionRequest(1), nothing, now=end)
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,17 @@ def test_an_advance_that_is_not_known_is_left_out(advance: int) -> None:
     }  # fmt: skip
 
 
+def test_the_greatest_values_that_the_service_takes_go_out() -> None:
+    line = '%NCELLMEAS: 0,"0FFFFFFF","310410","FFFF",20512,262143,503,97,255,5000'
+    (cell,) = measurement_to_json(read_measurement(line, 0))
+    assert cell == {
+        "mcc": 310, "mnc": 410, "eci": 0x0FFFFFFF, "tac": 65535, "adv": 20512, "earfcn": 262143,
+        "pci": 503, "rsrp": -44,
+    }  # fmt: skip
+    (monitored,) = monitor_to_json(ReadMonitor().parse([MONITOR.replace("00011B07", "0FFFFFFF")]))
+    assert monitored["eci"] == 0x0FFFFFFF
+
+
 @pytest.mark.contract("D8.2")
 def test_cells_with_a_global_id_go_each_for_itself_the_serving_one_first() -> None:
     other = '"0202B191","00101","0901",65535,0,2300,60,40,18,5100,0,0'

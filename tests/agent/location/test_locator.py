@@ -175,6 +175,8 @@ async def test_fewer_than_two_points_are_said_before_a_call_is_wasted() -> None:
     hidden = AccessPoint("02:00:00:00:00:01", -40)
     with pytest.raises(NothingToSend, match=r"1 usable .* left out: locally administered"):
         await locator(Service(), WifiScan("iw", (*points(1), hidden))).locate(LocationMethod.WIFI)
+    two = locator(Service(LocateWifi=SHARP), WifiScan("iw", points(2)))
+    assert (await two.locate(LocationMethod.WIFI)).access_points == 2
 
 
 async def test_ground_fix_sends_both_and_does_with_one() -> None:

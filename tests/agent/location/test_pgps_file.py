@@ -40,6 +40,7 @@ def test_a_prediction_file_is_listed_with_its_times() -> None:
         (b"\x02" + predictions(2)[1:], "schema 2 at offset 0"),
         (predictions(3), "3 predictions"),
         (predictions(2, period_min=120), "period 120 at offset 8; 240"),
+        (predictions(2, second=86400), "second 86400 at offset 10"),
         (predictions(2)[:16] + b"\x08" + predictions(2)[17:], "no clock element at offset 16"),
         (predictions(2)[:19] + b"\x00\x00" + predictions(2)[21:], "clock at offset 16 says"),
         (predictions(2)[:35] + b"\x03" + predictions(2)[36:], "ephemerides at offset 35"),
