@@ -85,7 +85,6 @@ class ServiceKeys(Credential):
             self._tokens[pair] = CachedToken(partial(self._make, *pair))
             if len(self._tokens) > _MAX_TOKENS:
                 self._tokens.popitem(last=False)
-        self._tokens.move_to_end(pair)
         return {"authorization": f"Bearer {await self._tokens[pair].get()}"}
 
     def forget(self) -> bool:

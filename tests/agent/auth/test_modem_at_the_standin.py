@@ -81,6 +81,13 @@ async def test_a_kit_with_another_id_signs_with_it_as_the_subject(
         assert (await client.send(FetchDevice(NAMED), scheme=Scheme.DEVICE_JWT)).id == NAMED
 
 
+async def test_a_kit_without_a_key_in_the_tag_signs_with_its_identity_key(
+    modem: Modem, standin: StandIn
+) -> None:
+    await in_service(modem, standin, NAMED)
+    assert (await ask_modem(modem, TAG + 1)(NAMED, 600)).claims["sub"] == NAMED
+
+
 @pytest.mark.contract("D10.5")
 async def test_without_its_subject_the_401_names_both_ways(modem: Modem, standin: StandIn) -> None:
     await in_service(modem, standin, NAMED)

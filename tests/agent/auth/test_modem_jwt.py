@@ -68,6 +68,7 @@ async def test_calls_at_the_same_time_ask_the_modem_once() -> None:
         ({"sub": None}, "is for 'nobody'"),
         ({"exp": None}, "no end"),
         ({"exp": int(NOW) - 90}, "expired 90 s ago"),
+        ({"exp": int(NOW)}, "expired 0 s ago"),
     ],
 )
 async def test_a_token_that_the_service_would_refuse_is_not_sent(

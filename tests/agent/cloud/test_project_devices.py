@@ -129,3 +129,5 @@ async def test_a_path_that_the_profile_names_takes_the_organization_token(
     with pytest.raises(CredentialMissing):
         await client(token, named={"/v1/devices/other": "/v1/x"}).send(wanted)
     assert len(asked) == 2
+    await client(token, named={**PATHS, old: "/v1/of-its-own"}).send(wanted)
+    assert asked[-1][0] == "/v1/of-its-own"

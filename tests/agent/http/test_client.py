@@ -10,6 +10,7 @@ import pytest
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Call, Host, Request, Response, Scheme
+from agent.cloud.device_changes import UpdateDeviceName
 from agent.config.secrets import Secret
 from agent.errors import (
     AgentError,
@@ -176,6 +177,9 @@ async def test_what_may_have_arrived_is_not_sent_twice_if_not_repeatable() -> No
     with pytest.raises(Unreachable):
         await client(answer).send(Write())
     assert len(made) == 1
+    with pytest.raises(Unreachable):  # it would be the first try that changed the version
+        await client(answer).send(UpdateDeviceName("kit-1", "desk", "7"))
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,8 @@ async def test_an_endless_body_is_cut_at_its_cap(transport: HttpTransport) -> No
         with pytest.raises(BadAnswer, match="larger than 65536 bytes"):
             await get(transport, url)
     assert sent < 64 * 1024 * 1024
+    async with serving(answering(b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * LIMIT)) as url:
+        assert len(await get(transport, url)) == LIMIT
 
 
 async def test_a_compressed_bomb_is_cut_at_its_cap(transport: HttpTransport) -> None:
