@@ -100,14 +100,15 @@ class Response:
                 status=self.status,
             ) from error
 
-    def check_accepted(self) -> None:
-        """Check that the service accepted what was sent, its answer having no fixed form.
+    def check_accepted(self, expected: str = "that it is taken") -> None:
+        """Check that the service answered, in no form that can be checked here.
 
-        Raises BadAnswer for HTML: a captive portal answers everything with a page.
+        Raises BadAnswer for HTML: a captive portal answers everything with a page. `expected` is
+        said in its message.
         """
         if self._is_page():
             raise BadAnswer(
-                f"expected that it is taken, got {self._describe_body()}",
+                f"expected {expected}, got {self._describe_body()}",
                 hint=LOGIN_PAGE,
                 status=self.status,
             )

@@ -146,6 +146,7 @@ class FetchAgnss(AgnssCall[Piece]):
                 + response.content[:200].decode("utf-8", "replace")
             )
         if response.status != 206:
+            response.check_accepted("assistance data")
             _bounded(len(response.content))
             return Piece(0, response.content, len(response.content))
         match = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", "").strip())

@@ -132,6 +132,7 @@ async def test_a_service_with_and_without_ranges_and_sizes_gives_the_same(size: 
         (lambda _start: httpx.Response(206, headers={"content-range": "bytes 0-0/" + "9" * 5000},
                                        content=b"x"), "without a legal Content-Range"),
         (lambda _start: httpx.Response(200, json={"code": 40400}), "JSON"),
+        (lambda _start: httpx.Response(200, html="<html>"), "assistance data, got .* text/html"),
         (lambda _start: httpx.Response(200, content=bytes(2 * 1024 * 1024)), "at most"),
     ],
 )  # fmt: skip
