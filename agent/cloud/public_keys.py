@@ -154,7 +154,7 @@ def _csv_request(path: str, rows: Sequence[Sequence[str]]) -> Request:
         path_segment(device_id, "a device id")
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    content = text.getvalue().rstrip("\n").encode()
+    content = text.getvalue().encode()
     return Request("POST", path, headers={"content-type": "text/csv"}, content=content)
 
 

@@ -16,6 +16,8 @@ def document(simple: dict[str, JSONValue], web: dict[str, JSONValue]) -> OpenApi
         "/v1/devices": {"get": {}, "post": {"security": [simple]}},
         "/v1/devices/{deviceId}": {"get": {"security": [simple, web]}, "parameters": []},
         "/v1/devices/public-keys": {"get": {"security": [simple]}},
+        "/v1/devices/{gatewayId}/{deviceId}": {"put": {"security": [simple]}},
+        "/v1/devices/{deviceId}/state": {"put": {"security": [web]}},
         "/v1/odd": None,
     }
     return OpenApi({"openapi": "3.1.0", "security": [simple], "paths": paths})
@@ -33,6 +35,8 @@ DOCUMENT = document(SIMPLE, WEB)
         ("GET", "/v1/devices/nrf-1", {"Simple Token", "JSON Web Token"}),
         ("GET", "/v1/devices/{deviceId}", {"Simple Token", "JSON Web Token"}),
         ("GET", "/v1/devices/public-keys", {"Simple Token"}),
+        ("PUT", "/v1/devices/nrf-1/nrf-2", {"Simple Token"}),
+        ("PUT", "/v1/devices/nrf-1/state", {"JSON Web Token"}),
         ("GET", "/v1/openapi.json", set()),
     ],
 )

@@ -58,6 +58,7 @@ def test_what_the_service_refuses_whole_is_not_sent(rows: tuple[tuple[str, str],
         ({}, b'{"url": "/v1/x/8"}', "/v1/x/8"),
         ({}, b"[]", None),
         ({"location": "https://elsewhere.example/collect"}, b"", None),
+        ({"location": "/v2/x/7"}, b"", None),
     ],
 )
 def test_the_token_goes_to_no_other_host_whatever_the_answer_names(

@@ -144,6 +144,7 @@ async def test_a_bulk_request_has_one_to_a_thousand_rows(cloud: DeviceCloud, cou
     key = PublicKey("a", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----")
     with pytest.raises(UsageError, match="1 to 1000"):
         await cloud.register_public_keys([key] * count)
+    assert await cloud.register_public_keys([key] * 1000)
 
 
 @pytest.mark.contract("D2.1")
