@@ -50,6 +50,18 @@ def test_every_cut_of_an_image_is_no_image(tmp_path: Path) -> None:
         read_image(cut)
 
 
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_header_that_states_another_length_of_the_protected_records_is_refused(
+    tmp_path: Path, more: int
+) -> None:
+    path = signed_image(tmp_path, protected=True)
+    whole = bytearray(path.read_bytes())
+    whole[10] += more  # the low byte of the length
+    path.write_bytes(whole)
+    with pytest.raises(BadImage, match="state different lengths"):
+        read_image(path)
+
+
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_any_bytes_are_an_image_or_a_named_error(
     tmp_path_factory: pytest.TempPathFactory, tail: bytes, at: int

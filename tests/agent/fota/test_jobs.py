@@ -68,6 +68,8 @@ def test_only_what_the_vendor_client_needs_is_needed() -> None:
 @pytest.mark.parametrize("size", [385068, 385068.0, "385068"])
 def test_a_size_is_a_number_or_a_text_of_its_digits(size: object) -> None:
     assert read_job(execution(fileSize=size)).size_bytes == 385068
+    most = jobs.MAX_IMAGE_BYTES
+    assert read_job(execution(fileSize=most)).size_bytes == most
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_a_boot_job_may_bring_a_build_for_each_slot() -> None:
         ({"fileSize": True}, "not a number"),
         ({"fileSize": 0}, "no size"),
         ({"fileSize": -1}, "no size"),
-        ({"fileSize": 1 << 40}, "no size"),
+        ({"fileSize": jobs.MAX_IMAGE_BYTES + 1}, "no size"),
         ({"fileSize": 1e300}, "of [0-9]{40} bytes is no size"),
         ({"fileSize": 1.5}, "not a number"),
         ({"version": {"a": 1}}, "version"),
@@ -220,6 +222,8 @@ def test_the_move_follows_from_the_offer_and_the_journal(
 
 @given(st.text(max_size=2000))
 def test_a_detail_is_one_short_printable_line(text: str) -> None:
+    whole = "x" * jobs.DETAIL_LIMIT
+    assert jobs.detail_text(whole) == whole
     detail = jobs.detail_text(text)
     assert len(detail) <= jobs.DETAIL_LIMIT
     assert detail.isprintable()

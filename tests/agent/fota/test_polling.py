@@ -37,6 +37,7 @@ def test_quiet_hours_are_read_as_the_profile_takes_them(text: str) -> None:
     quiet = parse_quiet_hours(text)
     assert quiet is not None
     assert quiet.seconds_left(at("06:00")) == 10 * 3600
+    assert quiet.seconds_left(at("16:00")) == 0
     assert parse_quiet_hours("") is None
 
 
@@ -49,6 +50,14 @@ def test_no_look_falls_into_quiet_hours_nor_before_what_was_asked(
     wait = seconds_to_next_poll(now, interval_s=900, quiet=NIGHT, jitter=jitter, asked_s=asked)
     assert wait >= max(900, asked)
     assert NIGHT.seconds_left(now + timedelta(seconds=wait + 0.001)) == 0
+
+
+def test_a_fleet_that_waited_for_the_end_of_the_quiet_hours_does_not_come_all_at_once() -> None:
+    waits = [
+        seconds_to_next_poll(at("21:59"), interval_s=900, quiet=NIGHT, jitter=jitter)
+        for jitter in (0.0, 0.5, 1.0)
+    ]
+    assert waits == [8 * 3600 + 60 + spread for spread in (0, 45, 90)]
 
 
 class Ended(Exception):

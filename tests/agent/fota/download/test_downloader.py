@@ -250,7 +250,11 @@ async def test_a_disk_without_room_is_named_before_a_byte_is_asked_for(
         with pytest.raises(DiskFull, match="100 are free"):
             await fetched(server, tmp_path)
         assert not server.requests
-    assert not (tmp_path / "image.bin").exists()
+        assert not (tmp_path / "image.bin").exists()
+        # For the rest of one that was begun there is room.
+        (tmp_path / "image.bin").write_bytes(CONTENT[:-100])
+        usage = usage._replace(free=1024 * 1024 + 100)
+        await fetched(server, tmp_path, etag='"v1"')
 
 
 async def test_a_disk_that_fills_up_on_the_way_is_named_and_cleaned(

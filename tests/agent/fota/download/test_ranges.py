@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent.fota.download.ranges import DownloadInterrupted, PartialFile, read_range_answer
+from agent.fota.download.downloader import MAX_STARTS_OVER
+from agent.fota.download.ranges import (
+    BadAnswerToRange,
+    DownloadError,
+    DownloadInterrupted,
+    PartialFile,
+    read_range_answer,
+)
 from tests.support.fota.download_server import Fault, file_server
 
 if TYPE_CHECKING:
@@ -47,6 +54,12 @@ def test_the_unit_of_a_range_is_told_whatever_its_case() -> None:
     assert (body.start, body.end) == (5, 10)
 
 
+def test_a_range_that_ends_before_it_begins_is_refused() -> None:
+    headers, held = {"content-range": "bytes 5-4/10"}, PartialFile(5, '"a"')
+    with pytest.raises(BadAnswerToRange):
+        read_range_answer(206, headers, held, 10, datetime.now(UTC))
+
+
 async def test_200_instead_of_206_starts_over(tmp_path: Path) -> None:
     faults = [Fault(cut_after=100_000), Fault(no_ranges=True)]
     async with file_server(CONTENT, faults=faults) as server:
@@ -63,6 +76,16 @@ async def test_a_host_that_refuses_requests_for_a_part_is_asked_for_the_whole(
         await fetched(server, tmp_path)
     assert is_whole(tmp_path)
     assert [("range" in request) for request in server.requests] == [False, True, False]
+
+
+async def test_a_download_starts_over_three_times_and_no_more(tmp_path: Path) -> None:
+    again = [Fault(cut_after=100_000), Fault(status=400)]
+    async with file_server(CONTENT, faults=again * MAX_STARTS_OVER) as server:
+        await fetched(server, tmp_path)
+        (tmp_path / "image.bin").unlink()
+        server.faults = again * (MAX_STARTS_OVER + 1)
+        with pytest.raises(DownloadError, match="started over 4 times"):
+            await fetched(server, tmp_path)
 
 
 async def test_what_only_its_size_proves_is_not_joined_without_a_strong_etag(

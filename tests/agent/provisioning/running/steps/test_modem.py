@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent.provisioning.boards.board import BoardLocation
 from agent.provisioning.boards.modem_board import ModemBoard
@@ -99,6 +100,27 @@ async def test_a_key_whose_answer_was_lost_is_replaced_by_exactly_one(
     assert [one.detail for one in steps if one.step == "clear" and one.state == "done"] == [
         f"{TAG}:2"
     ]
+
+
+async def test_a_key_that_another_board_signs_for_is_not_taken(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path)
+    [location] = tray.locations(1)
+
+    class AnswersForAnother(ModemBoard):
+        async def make_key(self, tag: int, subject: str):  # type: ignore[no-untyped-def]
+            return replace(await super().make_key(tag, subject), uuid="another")
+
+    @asynccontextmanager
+    async def opened(location: BoardLocation) -> AsyncIterator[ModemBoard]:
+        async with tray.open(location) as board:
+            yield AnswersForAnother(board._modem)
+
+    async with station_of(standin, tmp_path) as station:
+        outcome = await run_board(location, station, opened, lambda *_: None)
+    assert (outcome.outcome, outcome.step) == ("swapped", "key")
+    assert "made by another" in outcome.reason
 
 
 @pytest.mark.parametrize(
