@@ -15,6 +15,7 @@ from tests.support.modem.answers import assert_fields, notice_of, notice_value, 
     [
         ("AT+CCLK?", ['+CCLK: "XX/XX/XX,XX:XX:XX+XX"']),
         ("AT+CCLK?", ['+CCLK: "24/13/01,00:00:00+00"']),
+        ("AT+CCLK?", ['+CCLK: "24/12/01,00:00:00+96"']),
     ],
 )
 def test_a_malformed_answer_is_refused_whole(command, lines):

@@ -24,7 +24,7 @@ from agent.provisioning.ca.certificates import (
     store_host_key,
 )
 
-NOW = datetime.now(UTC)
+NOW = datetime.now(UTC).replace(microsecond=0)
 
 
 def test_a_host_key_is_private_from_the_first_moment_and_never_overwritten(tmp_path: Path) -> None:
@@ -44,6 +44,8 @@ def test_a_host_key_is_private_from_the_first_moment_and_never_overwritten(tmp_p
         store_host_key(load_or_make_host_key(folder, ""), file)
     assert file.read_text() == private_pem(key)
     certificate = self_signed(key, "device-1", NOW, timedelta(days=9))
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    assert (begin, end) == (NOW - timedelta(days=1), NOW + timedelta(days=9))
     certificate.verify_directly_issued_by(certificate)
     assert public_pem(key.public_key()).startswith("-----BEGIN PUBLIC KEY-----")
 
