@@ -19,7 +19,7 @@ from agent.standin.device_cloud.location import anchors, assistance, location_in
 from agent.standin.device_cloud.location.radio_world import TOWN_M, Fix, ReportedCell, radio_world
 from agent.standin.device_cloud.operations import Context, DeviceCloudOperation, declare
 from agent.standin.device_cloud.paging import PAGES
-from agent.standin.device_cloud.refusals import not_found
+from agent.standin.device_cloud.refusals import DeviceCloudRefused, not_found
 from agent.standin.device_cloud.resource import accepted, with_meta
 from agent.standin.device_cloud.shapes import FLAG, list_of, resource
 from agent.standin.device_cloud.tables import FIXES, StoredFix
@@ -108,7 +108,8 @@ def _answer(
 ) -> Response:
     """Store a position and answer with it; `known` are the anchors that were heard."""
     if fix is None:
-        raise not_found("no position found for this scan")
+        # Not the code of a path that is not there.
+        raise DeviceCloudRefused(404, "no position found for this scan", code=40499)
     anchored = {"anchors": known} if known else {}
     _record_fix(context, fix, anchored)
     if not context.query.get("doReply", True):
