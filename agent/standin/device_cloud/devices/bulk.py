@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from agent.standin.clock import iso
 from agent.standin.core.responses import JSON
-from agent.standin.core.schema import MOMENT, TEXT
+from agent.standin.core.schema import MOMENT, TEXT, check, first_error
 from agent.standin.device_cloud.access import OPEN
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices import credentials
 from agent.standin.device_cloud.devices.attestation import attested_device
-from agent.standin.device_cloud.devices.registry import is_device_id, registry
+from agent.standin.device_cloud.devices.registry import SUB_TYPE, TAGS, is_device_id, registry
 from agent.standin.device_cloud.operations import Context, declare
 from agent.standin.device_cloud.paging import PAGES
 from agent.standin.device_cloud.refusals import not_found
@@ -230,11 +230,14 @@ class NewDevice:
 
 
 def onboard(cloud: Cloud, team: str, device: NewDevice) -> None:
-    """Add a device with its key, its registration token or both. Raises BadKey on a bad one."""
+    """Add a device with its key, its registration token or both. Raises BadKey on a bad value."""
     device_id, firmware = device.device_id, list(device.firmware)
     unknown = [name for name in firmware if name not in FIRMWARE_TYPES]
     if unknown:
         raise credentials.BadKey(f"no firmware type {unknown[0][:40]!r}")
+    for value, schema in ((device.sub_type, SUB_TYPE), (list(device.tags), TAGS)):
+        if wrong := check(value, schema):
+            raise credentials.BadKey(f"{value!r}: {first_error(wrong)}")
     if device.token is not None:
         credentials.check_registration(cloud, team, device_id, device.token)
     if device.pem is not None:

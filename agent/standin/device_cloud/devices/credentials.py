@@ -25,7 +25,7 @@ JITP_MARK = "jitp"
 
 
 class BadKey(Exception):
-    """No P-256 public key, no certificate with one, or no registration token of the device."""
+    """A row or a device that is not taken: its key, its registration token or what describes it."""
 
 
 @dataclass(frozen=True, slots=True)

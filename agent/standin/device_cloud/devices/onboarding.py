@@ -18,7 +18,7 @@ from agent.standin.device_cloud import refusals
 from agent.standin.device_cloud.access import PROJECT
 from agent.standin.device_cloud.bundles import FIRMWARE_TYPES
 from agent.standin.device_cloud.devices import bulk, credentials
-from agent.standin.device_cloud.devices.registry import TAGS, registry
+from agent.standin.device_cloud.devices.registry import SUB_TYPE, TAGS, registry
 from agent.standin.device_cloud.operations import Context, Handler, declare
 from agent.standin.device_cloud.resource import Resource, accepted, answer_one, with_meta
 from agent.standin.device_cloud.seed import ip_device
@@ -43,7 +43,7 @@ NEW_DEVICE: Schema = {
     "properties": {
         "certificate": _PEM,
         "onboardingToken": _ONBOARDING_TOKEN,
-        "subType": {"type": "string", "pattern": "^[a-zA-Z0-9_.,@/:#-]{0,799}$"},
+        "subType": SUB_TYPE,
         "tags": TAGS,
         "supportedFirmwareTypes": {
             "type": "array",

@@ -20,6 +20,7 @@ from agent.standin.state import Cloud
 
 _TAG: Schema = {"type": "string", "maxLength": 799, "pattern": "^[a-zA-Z0-9_.@:#-]+$"}
 TAGS: Schema = {"type": "array", "items": _TAG}
+SUB_TYPE: Schema = {"type": "string", "pattern": "^[a-zA-Z0-9_.,@/:#-]{0,799}$"}
 _CREATED_AT_S = 1_735_787_045.678
 """When the fleet was made: 2025-01-02T03:04:05.678Z."""
 # Any text may be an id (clause D2.2); a control character is none.

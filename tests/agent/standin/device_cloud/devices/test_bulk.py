@@ -43,6 +43,19 @@ async def test_an_rsa_key_is_refused_and_the_row_is_named(standin: StandIn) -> N
     assert [text.split("]")[0] for text in errors] == ["[1", "[2", "[3"]
 
 
+async def test_a_row_is_refused_for_what_the_device_could_not_be_changed_to(
+    standin: StandIn,
+) -> None:
+    key = pem(ec.generate_private_key(ec.SECP256R1()))
+    good = f'a,kit-1,left|right,APP,"{key}"\nb,,,,"{key}"\n'
+    bad = f'c,kit 1,left,APP,"{key}"\nd,kit-1,left|the bench,APP,"{key}"\n'
+    done = await upload(standin, "", good + bad)
+    errors = (await standin.client.get(done["errorSummaryUrl"])).json()["errors"]
+    assert [text.partition(": ")[0] for text in errors] == ["[2]", "[3]"]
+    assert "'kit 1'" in errors[0]
+    assert "the bench" in errors[1]
+
+
 @pytest.mark.contract("D5.3")
 async def test_a_bulk_request_carries_its_version_from_first_to_last(standin: StandIn) -> None:
     standin.clock.freeze()
