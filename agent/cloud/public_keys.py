@@ -166,11 +166,14 @@ def _parted(tags: Sequence[str], device_id: str) -> str:
 
 
 def _pem(text: str, device_id: str) -> str:
-    """Return PEM text as it is sent. Raises UsageError for a private key above all."""
-    text = text.strip()
+    """Return PEM text as it is sent. Raises UsageError for a private key above all.
+
+    What stands before it is left out (RFC 7468, 2): `openssl ca` writes a certificate in words.
+    """
     if "PRIVATE KEY" in text:
         raise UsageError(f"{device_id}: this is a private key: it never leaves its device")
-    if not text.startswith("-----BEGIN ") or "-----END " not in text:
+    text = "".join(text.strip().partition("-----BEGIN ")[1:])
+    if "-----END " not in text:
         raise UsageError(f"{device_id}: neither a public key nor a certificate in PEM form")
     _refuse_other_keys(text.encode(), device_id)
     return text

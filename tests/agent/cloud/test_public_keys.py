@@ -16,7 +16,7 @@ from agent.call import Host, Scheme
 from agent.cloud import DeviceCloud, NewDevice, PublicKey
 from agent.cloud.client import _row_errors
 from agent.cloud.device_reads import ListDevices
-from agent.cloud.public_keys import OnboardDevices
+from agent.cloud.public_keys import OnboardDevices, RegisterPublicKeys
 from agent.config.secrets import Secret
 from agent.errors import (
     DeadlineExceeded,
@@ -145,6 +145,13 @@ async def test_a_bulk_request_has_one_to_a_thousand_rows(cloud: DeviceCloud, cou
     with pytest.raises(UsageError, match="1 to 1000"):
         await cloud.register_public_keys([key] * count)
     assert await cloud.register_public_keys([key] * 1000)
+
+
+def test_what_stands_before_a_key_is_left_out(key_file: Path) -> None:
+    pem = public_pem(key_file)
+    said = PublicKey("a", f"Certificate:\n    Data, in words\n{pem}")
+    sent = RegisterPublicKeys((said,)).request().content
+    assert sent == RegisterPublicKeys((PublicKey("a", pem),)).request().content
 
 
 @pytest.mark.contract("D2.1")
