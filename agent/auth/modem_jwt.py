@@ -13,6 +13,12 @@ from at.driver.modem import Modem
 from at.protocol.errors import CommandRejected
 from at.tokens.jwt import Jwt, WrongAlgorithm
 
+_COMPARE = (
+    "the modem's clock or this machine's is wrong: compare AT+CCLK? with `date -u`, then " + NO_TIME
+)
+_NOTABLE_SKEW_S = 60
+"""What servers commonly allow a token's times to be off by."""
+
 
 class AskModem(Protocol):
     """A function that requests a token from a modem (`AT%JWT`)."""
@@ -39,6 +45,8 @@ class ModemJwt(DeviceToken):
         self._ask = ask
         self._now = now
         self._configured_id = device_id
+        self._ahead_s = 0.0
+        """How far the modem's clock was ahead of this machine's, by its last token."""
         # An id that looks like a UUID may be the modem's own: its first token shows that.
         self._subject = "" if _uuid(device_id) else device_id
         super().__init__(monotonic)
@@ -47,6 +55,8 @@ class ModemJwt(DeviceToken):
         """Return what to check after a refusal."""
         if status != 401:
             return ""
+        if self._ahead_s > _NOTABLE_SKEW_S:
+            return f"the token begins {self._ahead_s:.0f} s from now: {_COMPARE}"
         common = "is the device's public key registered? `cellagent provision run` does it."
         if self._subject:
             return f"{common} The token's `sub` is {self._subject!r}: is that the device's id?"
@@ -74,7 +84,10 @@ class ModemJwt(DeviceToken):
             made = await self._ask(self._subject, LIFE_S)
         except WrongAlgorithm as error:
             raise CredentialError(str(error), hint=RSA_ADVICE) from error
-        check_claims(made, now=self._now())
+        now = self._now()
+        check_claims(made, now=now)
+        issued_at = made.claims.get("iat")
+        self._ahead_s = issued_at - now if isinstance(issued_at, int) else 0.0
         if made.claims.get("aud") is not None:
             raise CredentialError("the modem's token has an `aud`, which a device's may not have")
         subject = made.claims.get("sub", "")
@@ -96,9 +109,7 @@ def check_claims(token: Jwt, *, now: float) -> None:
         raise CredentialError("the token has no end (`exp`): it was asked for with one")
     if expires_at <= now:
         raise CredentialError(
-            f"the token had expired {now - expires_at:.0f} s ago when it was made",
-            hint="the modem's clock or this machine's is wrong: compare AT+CCLK? with `date -u`, "
-            f"then {NO_TIME}",
+            f"the token had expired {now - expires_at:.0f} s ago when it was made", hint=_COMPARE
         )
 
 

@@ -50,6 +50,18 @@ def test_a_refused_token_without_subject_names_both_ways_out() -> None:
     assert "certificate that uses the UUID" in advice
 
 
+@pytest.mark.parametrize(("ahead_s", "is_told"), [(7200, True), (60, False)])
+async def test_a_refused_token_of_a_modem_that_is_ahead_is_told_by_its_clock(
+    ahead_s: int, is_told: bool
+) -> None:
+    begin = int(NOW) + ahead_s
+    refused = modem_jwt(Modem(iat=begin, exp=begin + 600), "mine")
+    await refused.headers(Push())  # it may be this machine that is behind
+    advice = refused.advice(401)
+    assert ("begins 7200 s from now" in advice) is is_told
+    assert ("AT+CCLK?" in advice) is is_told
+
+
 async def test_calls_at_the_same_time_ask_the_modem_once() -> None:
     import asyncio
 
