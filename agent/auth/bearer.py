@@ -42,8 +42,9 @@ class EvaluationToken(BearerToken):
     )
     refused: Mapping[int, str] = {
         401: (
-            "its 30-day trial may be over, and no new one can be made: sign with a service key "
-            "(credentials.service_key_files), or use an organization auth token"
+            "check that the token is whole; its 30-day trial may have ended, and no new one can be "
+            "made: sign with a service key (credentials.service_key_files.location), use an "
+            "organization auth token, or have the kit sign (credentials.prefer = device-jwt)"
         ),
         403: warning,
     }
@@ -76,6 +77,6 @@ class ServiceToken(BearerToken):
         "account.organization and account.project"
     )
     refused: Mapping[int, str] = {
-        401: f"the service token has expired or was replaced; {warning}",
+        401: f"the service token is not whole, has expired or was replaced; {warning}",
         403: warning,
     }

@@ -62,19 +62,16 @@ class ProjectCall(Call[T_co]):
         return LEGACY_WARNING if self.project is None else ""
 
     def advice(self, status: int, code: int | None) -> str:
-        """Return what to check: the causes that this status can have here (D8.4)."""
+        """Return what to check: the causes that this status can have here (D8.4).
+
+        "" for a 401 of the legacy form: what each kind of token is refused for, it says itself.
+        """
         project = self.project
         if status == 401 and project is not None:
             return (
                 "check that the organization auth token is whole, of this organization and not "
                 "deleted (an organization admin makes another; CELLAGENT_ORG_TOKEN takes it), and "
                 f'the slugs "{project.organization}" and "{project.project}"'
-            )
-        if status == 401:
-            return (
-                "check that the token is whole and not expired; where its trial may have ended, "
-                "sign with a service key (credentials.service_key_files.location), use an "
-                "organization auth token, or have the kit sign (credentials.prefer = device-jwt)"
             )
         if status == 403:
             return "switch location services on for this project, at the service"

@@ -114,3 +114,8 @@ async def test_the_legacy_location_path_takes_the_kits_own_token(
     assert place is not None
     assert place.uncertainty_m is not None
     assert place.distance_m(lat, lon) <= place.uncertainty_m
+    # Its 401 is about the kit's token, and about no other.
+    async with client_of(standin, ModemJwt(ask_modem(modem, TAG), "another")) as client:
+        with pytest.raises(Unauthorized) as told:
+            await client.send(LocateCell(None, cells=cells))
+    assert told.value.hint.startswith("is the device's public key registered?")

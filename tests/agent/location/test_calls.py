@@ -102,7 +102,6 @@ def test_a_missing_slug_is_told_before_anything_is_sent() -> None:
         (PROJECT, 404, None, "no position was found, or the path is wrong"),
         (None, 404, None, "legacy path is gone"),
         (None, 404, 40420, "legacy path is gone"),
-        (None, 401, None, "trial may have ended"),
         (PROJECT, 500, None, ""),
     ],
 )

@@ -174,6 +174,16 @@ async def test_a_404_is_a_wrong_path_or_no_position_and_says_so(
         assert "check hosts.device_cloud and the slugs" in told.value.hint
 
 
+@pytest.mark.contract("D8.3", "D8.4")
+async def test_a_service_token_that_is_not_the_last_one_says_so(standin: StandIn) -> None:
+    token = ServiceToken(Secret(standin.credentials["service_token"][:-1]))
+    async with client_with(standin, token) as client:
+        for call in calls(None):
+            with pytest.raises(Unauthorized) as told:
+                await client.send(call)
+            assert "not whole, has expired or was replaced" in told.value.hint
+
+
 @pytest.mark.contract("D10.6")
 async def test_an_evaluation_token_opens_location_until_its_trial_ends(
     standin: StandIn, here: ProjectSlugs, caplog: pytest.LogCaptureFixture
