@@ -10,7 +10,7 @@ import pytest
 from agent.auth.bearer import ApiKey
 from agent.auth.credential import Keyring, ProjectKey
 from agent.call import Call, Host, Request, Response, Scheme
-from agent.cloud.device_changes import UpdateDeviceName
+from agent.cloud.device_changes import DeleteDevice, UpdateDeviceName
 from agent.config.secrets import Secret
 from agent.errors import (
     AgentError,
@@ -180,6 +180,9 @@ async def test_what_may_have_arrived_is_not_sent_twice_if_not_repeatable() -> No
     with pytest.raises(Unreachable):  # it would be the first try that changed the version
         await client(answer).send(UpdateDeviceName("kit-1", "desk", "7"))
     assert len(made) == 2
+    with pytest.raises(Unreachable):  # a second answer would be that it is not there
+        await client(answer).send(DeleteDevice("kit-1"))
+    assert len(made) == 3
 
 
 @pytest.mark.parametrize(

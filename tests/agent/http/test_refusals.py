@@ -80,11 +80,16 @@ async def test_a_network_that_asks_for_a_log_in_is_told_with_it(status: int) -> 
     assert "cellagent config show hosts" in caught.value.hint
 
 
-async def test_clock_skew_is_named_when_a_credential_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("service_time", "words"), [("03:00:00", "245 s ahead of"), ("03:08:10", "245 s behind")]
+)
+async def test_clock_skew_is_named_when_a_credential_is_refused(
+    service_time: str, words: str
+) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(401, headers={"Date": "Fri, 02 Jan 2026 03:00:00 GMT"})
+        return httpx.Response(401, headers={"Date": f"Fri, 02 Jan 2026 {service_time} GMT"})
 
     with pytest.raises(Unauthorized) as caught:
         await client(answer).send(Read())
-    assert "this machine's clock is 245 s ahead of the service's" in caught.value.hint
+    assert f"this machine's clock is {words} the service's" in caught.value.hint
     assert "account page" in caught.value.hint

@@ -104,6 +104,7 @@ def test_a_notice_between_the_command_and_its_reply_is_not_the_reply():
 
 def test_a_cell_id_that_means_none_is_no_registration():
     assert not read_line('+CEREG: 1,"FFFE","FFFFFFFF",7', "+CEREG").registered
+    assert read_line('+CEREG: 1,"FFFE","0FFFFFFF",7', "+CEREG").registered
     assert read_line('+CEREG: 5,"00B7","00011B07",7', "+CEREG").registered
 
 
