@@ -238,6 +238,7 @@ async def test_predictions_of_another_time_are_refused(
         ("pgps.example.com", ["::ffff:192.168.1.1"], "private address"),
         ("pgps.example.com", [], "no address"),
         ("0x7f.1", ["127.0.0.1"], "not a host name"),
+        ("0177.0.0.1", ["127.0.0.1"], "not a host name"),
     ],
 )
 async def test_predictions_are_not_fetched_from_inside(
