@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from agent.provisioning.ledger import BoardRecord
 from agent.provisioning.planning.goal import CertificateSource, Goal, RegistrationMethod
 from agent.provisioning.running.steps.registrar import Registrar
+from agent.provisioning.running.steps.service import ServiceSteps
 from agent.retry import RetryPolicy
 from agent.standin.device_cloud.tables import CLAIMED, Claimed
 from agent.standin.faults import active_faults, set_faults
@@ -103,6 +107,25 @@ async def test_a_board_that_is_not_to_be_registered_is_not_when_its_token_is_ref
     assert (outcome.outcome, outcome.step, outcome.exit) == ("failed", "proof", 5)
     assert outcome.hint.startswith("no key is given to the service: `--registration public-key`")
     assert not standin.cloud.table(DEVICE_KEYS).items()
+
+
+@pytest.mark.parametrize(("alone", "finished"), [(True, "request-1"), (False, "")])
+async def test_the_request_of_a_run_that_was_cut_off_counts_where_no_other_key_came_since(
+    alone: bool, finished: str
+) -> None:
+    async def unfinished(_step: object) -> str:
+        return "onboard kit-1 key"
+
+    async def wait(_request_id: str) -> None:
+        return
+
+    ledger: Any = SimpleNamespace(
+        record=BoardRecord("u-1", request_id="request-1"), unfinished=unfinished
+    )
+    board: Any = None
+    registrar: Any = SimpleNamespace(wait=wait)
+    steps = ServiceSteps(board, board, ledger, GOAL, registrar, alone)
+    assert await steps._finished_request(registrar, "onboard kit-1 key") == finished
 
 
 @pytest.mark.contract("D10.8")
