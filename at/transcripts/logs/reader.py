@@ -123,7 +123,8 @@ def read_lines(file: BufferedReader) -> Iterator[LogLine]:
         raise TranscriptError(
             f"this looks like {shapes.HEX_DUMP.name}: a log is needed", hint=_WHICH_LOG
         )
-    yield from _Joiner(_shape_of(first)).lines(chain(first, heads))
+    shape = _shape_of(first)
+    yield from _Joiner(shape, _with_ends(shape, first)).lines(chain(first, heads))
 
 
 def _is_binary(begin: bytes) -> bool:
@@ -160,7 +161,8 @@ def read_log(data: bytes) -> ReadLog:
     heads = list(_heads(map(straight, _LINE_END.split(text))))
     shape = _shape_of(heads)
     _refuse_foreign(shape, heads)
-    return ReadLog(tuple(_Joiner(shape).lines(heads)), shape.name, shape.rest in _OF_THE_KIT)
+    lines = _Joiner(shape, _with_ends(shape, heads)).lines(heads)
+    return ReadLog(tuple(lines), shape.name, shape.rest in _OF_THE_KIT)
 
 
 def _decoded(data: bytes) -> str:
@@ -256,7 +258,10 @@ def _marked(shape: Shape, head: _Head) -> list[tuple[Side | None, str]]:
         return [(Side.LOG, head.log)]
     line = head.text
     if shape.rest is Rest.LITERALS and (texts := literals(line)):
-        return [(direction and Side[direction.name], text.strip()) for direction, text in texts]
+        return [
+            (Side[direction.name], text) if direction else (None, text.strip())
+            for direction, text in texts
+        ]
     patterns = ((Side.SENT, shape.sent), (Side.RECEIVED, shape.received), (Side.LOG, shape.noise))
     for side, pattern in patterns:
         if pattern is not None and (match := pattern.fullmatch(line)):
@@ -270,8 +275,19 @@ def _marked(shape: Shape, head: _Head) -> list[tuple[Side | None, str]]:
     return [(Side.LOG if is_log or head.log else None, head.log or line)]
 
 
+def _with_ends(shape: Shape, heads: list[_Head]) -> set[Side]:
+    """Return the sides whose line ends are spelt out: what has none there is a part of a line."""
+    return {
+        side
+        for head in heads[:_SAMPLE_LINES]
+        for side, text in _marked(shape, head)
+        if side in {Side.SENT, Side.RECEIVED} and shapes.ENDS_SPELT.search(text)
+    }
+
+
 def _by_rest(shape: Shape, side: Side | None, text: str) -> tuple[Side, str]:
-    """Return the side of a line, marked or not."""
+    """Return the side of a line, marked or not, and what it says."""
+    text = text.strip()
     if side is not None:
         return side, text
     if shape.rest in {Rest.BY_LOOK, Rest.LITERALS}:
@@ -317,8 +333,9 @@ def _refuse_foreign(shape: Shape, heads: list[_Head]) -> None:
 class _Joiner:
     """Makes records of the lines of a file: spelt ends and words divide, open quotes join."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, with_ends: set[Side]) -> None:
         self._shape = shape
+        self._with_ends = with_ends
         self._payloads = Payloads()
         self._open: dict[Side, tuple[list[str], _Head]] = {}
         """What stands in a quote that is open, by side, and the line on which it begins."""
@@ -327,16 +344,36 @@ class _Joiner:
 
     def lines(self, heads: Iterable[_Head]) -> Iterator[LogLine]:
         """Yield the records, oldest first."""
-        for head in heads:
-            for mark, text in _marked(self._shape, head):
-                goes_on = mark is None and self._received and shapes.ENDS_SPELT.search(text)
-                side = Side.RECEIVED if goes_on else mark
-                self._received = side is Side.RECEIVED
-                for piece, answers in _pieces(side, text):
-                    later = Side.RECEIVED if answers else side
-                    yield from self._line(later, piece, head)
+        for mark, text, head in self._whole(heads):
+            goes_on = mark is None and self._received and shapes.ENDS_SPELT.search(text)
+            side = Side.RECEIVED if goes_on else mark
+            self._received = side is Side.RECEIVED
+            for piece, answers in _pieces(side, text):
+                later = Side.RECEIVED if answers else side
+                yield from self._line(later, piece, head)
         for side in tuple(self._open):
             yield from self._end(side)
+
+    def _whole(self, heads: Iterable[_Head]) -> Iterator[tuple[Side | None, str, _Head]]:
+        """Yield what the lines hold; what a port gave in parts, and a logger wrote so, is whole."""
+        begun: tuple[Side, str, _Head] | None = None
+        for head in heads:
+            for side, part in _marked(self._shape, head):
+                first, text = head, part
+                if begun and side in {Side.SENT, Side.RECEIVED}:
+                    if side is begun[0] and _goes_on(begun[1], part):
+                        text, first = begun[1] + part, begun[2]
+                    else:
+                        yield begun
+                    begun = None
+                is_data = side is Side.SENT and self._payloads.phase is Phase.DATA
+                if side in self._with_ends and not is_data and not shapes.ENDS_SPELT.search(part):
+                    assert side is not None
+                    begun = side, text, first
+                else:
+                    yield side, text, first
+        if begun:
+            yield begun
 
     def _line(self, side: Side | None, text: str, head: _Head) -> Iterator[LogLine]:
         within = side or next(iter(self._open), None)
@@ -379,6 +416,11 @@ class _Joiner:
         else:
             self._payloads.received(text.encode("utf-8", "surrogateescape"))
         yield LogLine(side, text, head.at_s, head.number)
+
+
+def _goes_on(begun: str, part: str) -> bool:
+    begins = shapes.SPELT_END.match(part) is not None or begins_exchange(part)
+    return not begins and len(begun) < _LONGEST_LINE
 
 
 def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:

@@ -110,6 +110,17 @@ def test_secrets_do_not_pass() -> None:
     assert "c0ffee" not in format_transcript(imported.transcript)
 
 
+@pytest.mark.parametrize("cut", range(1, len('AT+CGAUTH=0,1,"u",')))
+def test_secrets_do_not_pass_in_a_command_that_was_sent_in_parts(cut: int) -> None:
+    command = f'AT+CGAUTH=0,1,"u","{CANARY}"'
+    log = f"TX: AT\\r\nTX: {command[:cut]}\nTX: {command[cut:]}\\r\nRX: OK\\r\\n\n"
+    assert [step.data for step in import_log(log).transcript.steps] == [
+        b"AT\r",
+        b'AT+CGAUTH=0,1,"{redacted:user}","{redacted:password}"\r',
+        b"OK\r\n",
+    ]
+
+
 @pytest.mark.parametrize(
     ("log", "missing"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -190,6 +191,17 @@ def test_prints_of_a_program_with_commands_between_are_read() -> None:
     assert [line.side for line in read_log(log).lines] == [
         RECEIVED, SENT, RECEIVED, RECEIVED, RECEIVED,
     ]  # fmt: skip
+
+
+ANSWER = '\r\n+CEREG: 3,"0901","0002F302",9,0,15\r\n\r\n352656100367872\r\n\r\nOK\r\n'
+
+
+@given(cuts=st.sets(st.integers(1, len(ANSWER) - 1)))
+def test_what_a_port_gave_in_parts_is_read_whole(cuts: set[int]) -> None:
+    parts = [ANSWER[begin:end] for begin, end in pairwise([0, *sorted(cuts), len(ANSWER)])]
+    log = "TX b'AT+CG'\nTX b'SN\\r'\n" + "".join(f"RX {part.encode()!r}\n" for part in parts)
+    lines = read_log(log.encode()).lines
+    assert [line.text for line in lines] == ["AT+CGSN", *filter(None, ANSWER.split("\r\n"))]
 
 
 @given(log=st.binary(max_size=400))
