@@ -75,7 +75,9 @@ class IdentityRedactor:
             **{name: {0: names.iccid} for name in _CARD_ANSWERS},
             "+CIMI": {0: names.imsi},
             "+CNUM": {0: names.device_id, 1: names.made_up.phone},
-            "+CLIP": {0: names.number},
+            "+CLIP": {0: names.number, 4: names.device_id},
+            **{name: {0: names.number} for name in ("+COLP", "+CCWA", "+CDIP")},
+            "+CCFC": {2: names.number},
             "+CMGR": {1: names.number},
             "+CMGL": {2: names.number},
             **{name: {1: names.number, 3: names.device_id} for name in ("+CPBR", "+CPBF")},
@@ -96,6 +98,7 @@ class IdentityRedactor:
             "%KEYGEN": {3: self._sent_subject},
             "#XMQTTCFG": {0: names.device_id},
             "+CPBW": {1: names.number, 3: names.device_id},
+            "+CCFC": {2: names.number},
         }
 
     def clean(self, line: bytes) -> bytes:

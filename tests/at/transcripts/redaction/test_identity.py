@@ -67,7 +67,13 @@ NAMING = {
         "[00:00:01.000,000] <inf> app: my number is 4917012345678\r\n",
     ],
     "a number that is dialled": ["ATD+4917012345678;\r", "ATDT4917012345678;\r"],
-    "a caller that is told": ['+CLIP: "4917012345678",129\r\n'],
+    "a caller that is told": ['+CLIP: "4917012345678",129,"",,"Ada",0\r\n'],
+    "a caller who waits": ['+CCWA: "017012345678",129,1\r\n', '+CDIP: "017012345678",129\r\n'],
+    "who was called": ['+COLP: "017012345678",129\r\n'],
+    "where calls are sent on": [
+        'AT+CCFC=0,3,"017012345678"\r',
+        '+CCFC: 1,1,"017012345678",129\r\n',
+    ],
     "a number in the country's own form": [
         '+CMGR: "REC READ","017012345678",,"26/03/03,12:00:00+04"\r\n',
         '+CMGL: 1,"REC READ","017012345678",,"26/03/03,12:00:00+04"\r\n',
