@@ -32,7 +32,7 @@ _UUID = re.compile(
 # UUIDs that name no device: nil, and those of the Bluetooth SIG.
 _NOBODY = re.compile(r"0{8}(?:-0{4}){3}-0{12}|.{8}-0000-1000-8000-00805f9b34fb", re.IGNORECASE)
 _LABELLED = re.compile(
-    r"(?<![a-z])(imeisv|imei|imsi|iccid|eid|msisdn)([^0-9a-z+]{0,5})(\+?[0-9]{6,32})(?![0-9])",
+    r"(?<![a-z])(imeisv|imei|meid|imsi|iccid|eid|msisdn)([^0-9a-z+]{0,5})(\+?[0-9]{6,32})(?![0-9])",
     re.IGNORECASE,
 )
 _LONG_NUMBER = re.compile(
@@ -202,8 +202,8 @@ class Identifiers:
 
     def _labelled(self, label: str, number: str) -> str:
         match label:
-            case "imei" | "imeisv" if len(number) in {15, 16}:
-                return self.made_up.imei(number)
+            case "imei" | "imeisv" | "meid" if len(number) in {14, 15, 16}:
+                return self.made_up.imei(number)[: len(number)]
             case "imsi":
                 return self.imsi(number)
             case "iccid":

@@ -45,6 +45,7 @@ NAMING = {
     "IMEI in a log line": [f"[00:00:01.000,000] <inf> app: id nrf-{IMEI} up\r\n"],
     "IMEI in a topic": [f'AT#XMQTTPUB="d/nrf-{IMEI}/up"\r'],
     "IMEI with a label": [f"boot: imei={IMEI[:14]}9 ok\r\n"],
+    "MEID, the IMEI without its check digit": [f"MEID: {IMEI[:14]}\r\n"],
     "IMEI in groups": [f"label 35-265610-036787-2, {IMEI[:2]} {IMEI[2:8]} {IMEI[8:14]}\r\n"],
     "ICCID in groups": [
         f"card {ICCID[:4]} {ICCID[4:8]} {ICCID[8:12]} {ICCID[12:16]} {ICCID[16:]}\r\n"
