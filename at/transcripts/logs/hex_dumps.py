@@ -18,7 +18,7 @@ _LABELLED_ROW = re.compile(
     re.IGNORECASE,
 )
 """How esp_modem begins each row: with the direction, and no line above it."""
-_ROW = re.compile(r"(?:.*\s)?\s{2}(?P<bytes>(?:[0-9a-f]{2} {1,2}){1,16}) *\|.*", re.IGNORECASE)
+_ROW = re.compile(r"(?:(?:.*\s)?\s{2})?(?P<bytes>(?:[0-9a-f]{2} {1,2}){1,16}) *\|.*", re.IGNORECASE)
 
 
 def without_dumps(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

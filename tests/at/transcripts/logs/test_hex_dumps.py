@@ -54,6 +54,15 @@ def test_a_dump_is_what_was_sent_or_received(out: str, back: str, lead: str) -> 
     assert [line.number for line in lines[:3]] == [2, 4, 4]
 
 
+def test_a_dump_that_lost_the_blanks_before_its_rows_is_one() -> None:
+    log = dump("sm_at_host: RX", b"AT+CEREG?\r\n") + dump("sm_at_host: TX", b"\r\n+CEREG: 5,2\r\n")
+    lines = read_log("".join(f"{row.strip()}\n" for row in log.splitlines()).encode()).lines
+    assert [(line.side, line.text) for line in lines] == [
+        (SENT, "AT+CEREG?"),
+        (RECEIVED, "+CEREG: 5,2"),
+    ]
+
+
 def test_a_secret_in_a_dump_is_redacted() -> None:
     log = dump("sm_at_host: RX", b'AT%CMNG=0,7,3,"c0ffee"') + dump("sm_at_host: TX", b"\r\nOK\r\n")
     steps = import_log(log.encode()).transcript.steps
