@@ -5,7 +5,7 @@ import re
 # A colour, or a movement of the cursor. Editors spell its first character, and forums lose it: then
 # it is one only where nothing else is written so.
 _SEQUENCE = re.compile(
-    r"(?:\x1b|\^\[|␛|\\(?:x1[bB]|e|033)|←(?=\[\d))\[(?P<count>[0-9;?]*)(?P<what>[A-Za-z])"
+    r"(?:\x1b|\^\[|\[1B\]|␛|\\(?:x1[bB]|e|033)|←(?=\[\d))\[(?P<count>[0-9;?]*)(?P<what>[A-Za-z])"
     r"|\[\d{1,3}(?:;\d{1,3}){0,3}m|(?<=~\$ )\[m|\[m(?=$|<)"
     r"|\[(?P<lost>\d{1,3})D\[J|(?:^|(?<=J))\[J{1,2}(?=\W)|(?P<back>\x08)"
 )

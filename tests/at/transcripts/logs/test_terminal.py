@@ -25,6 +25,7 @@ LOG = "[00:00:02.500,000] <inf> app: beat"
         ("[1;32muart:~$ [mat AT+CFUN?", "uart:~$ at AT+CFUN?"),
         ("^[[1;32muart:~$ ^[[mat AT+CFUN?", "uart:~$ at AT+CFUN?"),
         ("\\x1b[31m+CEREG: 3\\033[0m", "+CEREG: 3"),
+        ("[1B][1;32muart:~$ [1B][m[1B][8D[1B][J[1B][31m+CEREG: 3[1B][0m", "+CEREG: 3"),
         ("←[31m+CEREG: 3←[0m", "+CEREG: 3"),
         ("\x1b[9999999999999999999D\x1b[;Dat", "at"),
     ],
