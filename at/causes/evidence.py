@@ -107,6 +107,7 @@ class Evidence:
     def _read(self, line: str, whole: str) -> None:
         self._search_words(line)
         if not _EXCHANGED.search(whole):
+            self._heard()
             return
         command, rest = command_in(whole)
         if command:
@@ -114,6 +115,7 @@ class Evidence:
             self._note_sent(command, told=told)
         else:
             rest = line
+            self._heard()
         named = list(named_in(rest))
         for name, body in named:
             self._note_answer(name, body)
@@ -127,9 +129,8 @@ class Evidence:
         self._sent_as = self._facts.line, self._facts.number
         self._before = dict(self._facts)
         self._listed.clear()
-        if "answered" not in self._facts and not told:
-            count = self._facts.get("silent")
-            self._facts.note("silent", int(count.value) + 1 if count else 1)
+        if not told:
+            self._facts.count("unanswered" if "answered" in self._facts else "silent")
         if self._pending.upper().startswith("AT%CMNG=0"):
             if defect := defect_of(self._pending):
                 self._facts.note("pem_defect", defect)
@@ -152,11 +153,19 @@ class Evidence:
 
     def _answered(self) -> None:
         self._facts.pop("silent", None)
+        self._heard()
         self._facts.note("answered", 1)
+
+    def _heard(self) -> None:
+        """Note a line behind a command, whatever it says."""
+        unanswered = self._facts.pop("unanswered", None)
+        if unanswered is not None and int(unanswered.value) > 1:
+            self._facts.note("answers_left_out", 1)
 
     def _finish(self, word: str, code: str) -> None:
         """Note how the command that waits ended."""
         self._answered()
+        self._facts.count("results")
         name, mark, written = split_command(self._pending)
         error: Value = "ERROR"
         if code:

@@ -87,8 +87,7 @@ class Facts(dict[str, Fact]):
             if value or "this_maker" not in self:  # there it says nothing of LTE
                 self.note("stat", value)
         elif name in _COUNTED:
-            count = self.get(_COUNTED[name])
-            self.note(_COUNTED[name], int(count.value) + 1 if count else 1)
+            self.count(_COUNTED[name])
             if name == "boot":
                 self._note_boot()
                 self._note_restart()
@@ -96,6 +95,11 @@ class Facts(dict[str, Fact]):
             self.note("sockets_shut", 1)
         elif name == "address":
             self.pop("no_address", None)
+
+    def count(self, name: str) -> None:
+        """Note that something was once more."""
+        before = self.get(name)
+        self.note(name, int(before.value) + 1 if before else 1)
 
     def _note_boot(self) -> None:
         """Note a start, and how many there were one shortly after the other."""
