@@ -137,11 +137,11 @@ def read(text: str) -> Table:
     rows = [row for fact, numbers in file["numbers"].items() for row in _numbered(fact, numbers)]
     rows += convert(file["row"], list[Row])
     failures = (*convert(file["refusal"], list[Row]), *_failures(file["failures"], file["failure"]))
-    told = [wanted for row in (*rows, *failures) for wanted in row.when]
+    alone = convert(file["alone"], tuple[Row, ...])
+    told = [wanted for row in (*rows, *failures, *alone) for wanted in row.when]
     patterns = {str(wanted[LINE]) for wanted in told if LINE in wanted}
     words = [Words(text["line"], text["fact"], text.get("value")) for text in file["text"]]
     words += [Words(line, line, None) for line in sorted(patterns)]
-    alone = convert(file["alone"], tuple[Row, ...])
     texts = {name: code for code, name in CME.items() if code < _OF_THE_MAKER} | file["cme_texts"]
     known = {name.upper(): code for name, code in texts.items()}
     return Table(tuple(rows), failures, alone, file["same"], known, WordList(words))
