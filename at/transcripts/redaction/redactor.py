@@ -30,11 +30,17 @@ _ENDS = "\r\n\0 "
 _HIDDEN = re.compile(r"(?:> ?)?\{redacted:[a-z-]+\}|[>@]")
 _OTHER_LINE = re.compile(r"[\r\0]")  # inside a line: noise, and behind it no rule looks
 _LOG = re.compile(r"\[\d\d:\d\d:\d\d|\*\*\* ", re.ASCII)
-_BEARER = re.compile(r"(?ai)(authorization: *(?:bearer|basic) +)[^\s\"]+")
+_BEARER = re.compile(r"(?ai)(authorization\"?\s*[:=]\s*\"?(?:bearer|basic) +)[^\s\"]+")
 # What firmware logs of its own: a password by that name, a message as the modem gave it.
 _PASSWORD = re.compile(
-    r"(?ai)\b(pass(?:word|wd|phrase)|pwd|api[_-]?key)(\"?\s*[:=]\s*\"?)(?!\{redacted)[^\s\",;]+"
+    r"(?ai)(?<![a-z0-9])(pass(?:word|wd|phrase|(?=\"?[:=]\"?[^\W\d]))|pwd|psk"
+    r"|secret(?:_access)?(?:[ _]key)?|(?:api|project|shared ?access)[ _-]?key"
+    r"|(?:access|auth|refresh)[ _-]token|(?<=[?&])[\w-]*(?:token|sig|signature|key)"
+    r"|(?:pin|puk)(?=\"?\s*[:=]\s*\"?[0-9]{4,8}\b))"
+    r"(\"?\s*[:=]\s*\"?)(?!\{redacted)[^\s\",;&]+"
 )
+_PASSWORD_WORDS = ("pass", "pwd", "psk", "secret", "key", "token", "sig", "pin", "puk")
+_LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
 _PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
 
 
@@ -72,10 +78,12 @@ def without_logged_secrets(text: str) -> str:
     """Return a line of a log without the secrets of commands and answers, and those it names."""
     text = without_secrets(text)
     lowered = text.lower()
-    if "uthorization:" in lowered:
+    if "uthorization" in lowered:
         text = _BEARER.sub(r"\1{redacted:token}", text)
-    if "pass" in lowered or "pwd" in lowered or "key" in lowered:
+    if any(word in lowered for word in _PASSWORD_WORDS):
         text = _PASSWORD.sub(r"\1\2{redacted:password}", text)
+    if "://" in text and "@" in text:
+        text = _LOGIN.sub("{redacted:password}", text)
     if "sms" in lowered or "pdu" in lowered:
         text = _PDU.sub(lambda one: one[0].replace(one[1], "0" * len(one[1])), text)
     return text

@@ -37,6 +37,16 @@ def test_no_spelling_of_a_secret_command_or_answer_is_kept() -> None:
         f'app: {{"user":"kit","password":"{CANARY}","port":1}}',
         f"app: Passwd={CANARY}, retrying",
         f"app: api_key = {CANARY}",
+        f"pdn: user=kit pass={CANARY}",
+        f"coap: PSK: {CANARY}",
+        f"app: client_secret = {CANARY}",
+        f"mflt: Memfault-Project-Key: {CANARY}",
+        f"az: HostName=x.example;SharedAccessKey={CANARY}=",
+        f"az: SharedAccessSignature sr=x&sig={CANARY}&se=1",
+        f"http: GET /v1?x=1&token={CANARY} HTTP/1.1",
+        f'http: {{"Authorization": "Bearer {CANARY}"}}',
+        f"mqtt: mqtt://kit:{CANARY}@host.example:1883",
+        "app: SIM PIN: 7193",
         f"sms: PDU: 0691{CANARY}0691",
         f"app: received sms 0691{CANARY}0691",
         f"sms: sms_at_cmt: PDU 0691{CANARY}0691",
@@ -46,11 +56,22 @@ def test_what_firmware_logs_by_the_name_of_a_secret_is_hidden(said: str) -> None
     said = said.replace("0691", "0" * 12)  # a PDU has 24 digits at least
     cleaned = Redactor().clean(f"[00:00:01.000,000] <inf> {said}\r\n".encode()).decode()
     assert CANARY not in cleaned
+    assert "7193" not in cleaned
     assert cleaned.startswith(f"[00:00:01.000,000] <inf> {said.split()[0]} ")
 
 
 @pytest.mark.parametrize(
-    "said", ["wifi: password accepted", "app: enter the password:", "sms: 3 SMS, PDU mode, 24 s"]
+    "said",
+    [
+        "wifi: password accepted",
+        "app: enter the password:",
+        "sms: 3 SMS, PDU mode, 24 s",
+        "test: pass: 12, fail: 0",
+        "gpio: pin: 12, pin=31",
+        "mqtt: mqtt://host.example:1883",
+        "key_mgmt: sec tag 42, key type: 2",
+        "+CPIN: SIM PIN",
+    ],
 )
 def test_what_names_a_secret_and_shows_none_stays(said: str) -> None:
     assert Redactor().clean(said.encode()) == said.encode()
