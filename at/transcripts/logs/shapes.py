@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from at.protocol.dialect import TRAITS, Dialect
 
-_PROMPT = rf"(?:{TRAITS[Dialect.SHELL].prompt.decode()})+"
+_PROMPT = rf"(?:{TRAITS[Dialect.SHELL].prompt.decode()})++"
 _NAMED = r"[+%#*^][A-Z][A-Z0-9_]*:"
 COMMAND = re.compile(
     r"AT(?:$|<(?:CR|LF|LN)>|\\[rn]|[␍␊␤]|\s*[+%#&*^$][A-Z0-9](?!\S*: command not found)|"
@@ -177,7 +177,7 @@ LEADS = (
     re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
     re.compile(r"(?:> )+(?=> )"),  # of a mail that was quoted again
-    re.compile(rf"(?:{_PROMPT}\s*)+(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),
+    re.compile(rf"(?:{_PROMPT}\s*)++(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),
     # Python's logging: the level, the name of the logger.
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
     re.compile(  # of an ESP32

@@ -237,6 +237,12 @@ def test_each_of_many_blanks_is_looked_at_once() -> None:
     assert [line.text for line in read.lines] == ["AT", "OK", text, "ERROR"]
 
 
+def test_each_of_many_prompts_is_looked_at_once() -> None:
+    """By a power of their number 40 would take years, beyond the limit of a test."""
+    read = read_log(b"AT\nOK\n" + b"uart:~$ " * 40 + b"help\n")
+    assert [line.text for line in read.lines][:2] == ["AT", "OK"]
+
+
 def test_a_stray_quote_keeps_no_more_than_a_key_is_long() -> None:
     data = b'AT+CGMR\n+NAME: "open\n' + b"text\n" * 5_000
     lines = list(read_lines(io.BufferedReader(io.BytesIO(data))))
