@@ -13,7 +13,7 @@ from at.protocol.errors import AtError, ParseError
 from at.protocol.values import as_json
 
 _SENT = re.compile(
-    r"(?<![\w+%#])AT[+%#*^&][A-Z][A-Z0-9_]*+(?!\s*:)(?:=\?|\?|=(?:[^\s\"<]*(?:\"[^\"]*\"?)?)*)?",
+    r"(?<![\w+%#])AT[+%#*^&][A-Z][A-Z0-9_]*+(?!\s*:)(?:=\?|\?|=(?:[^\s\"<`]*(?:\"[^\"]*\"?)?)*)?",
     re.IGNORECASE,
 )
 _BARE_AT = re.compile(r"(?:[>\]\"'$:]\s*|^)AT(?:E[01]|I|Z|&F)?[\"'<\]]?(?:$|<|\\[rn])")
@@ -118,7 +118,7 @@ def named_in(text: str) -> Iterator[tuple[str, str]]:
             continue  # an error is no answer
         body = text[match.end() : end].strip()
         before = text[match.start() - 1 : match.start()]
-        if before in {'"', "'"}:  # a text of JSON or of a program, in which quotes are escaped
+        if before in {'"', "'", "`"}:  # JSON's, a program's with escaped quotes, or Markdown's
             body = re.split(rf"(?<!\\){before}", body)[0].replace(f"\\{before}", before)
         elif before == "[":
             body = body.removeprefix("]").lstrip()
