@@ -46,8 +46,7 @@ class FolderUnusable(AgentError):
             hint = "`export CELLAGENT_STATE_DIR=FOLDER` names one that can be written"
             first = next(one for one in within if os.access(one, os.F_OK))
             if _is_read_only(first):
-                shown = shlex.join(["findmnt", "-T", str(first)])
-                hint = f"`{shown}` shows it: mount it to be written; or {hint}"
+                hint = f"{_read_only_hint(first)}; or {hint}"
             elif _is_closed_by_its_owner(first):
                 hint = f"`{shlex.join(['chmod', 'u+rwx', str(first)])}`; or {hint}"
             if "CELLAGENT_STATE_DIR" in os.environ:
@@ -64,6 +63,22 @@ def _is_closed_by_its_owner(folder: Path) -> bool:
 def _is_read_only(folder: Path) -> bool:
     """Return whether nobody may write there, as on a disk that failed."""
     return sys.platform != "win32" and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
+def disk_hint(error: BaseException | None, folder: Path | None = None) -> str:
+    """Return what helps where a disk took no file, in `folder`; "" where the disk is not why."""
+    if not isinstance(error, OSError):
+        return ""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return "free some space on that disk: `df -h` and `df -i` show what it has no more of"
+    if error.errno == errno.EROFS and (folder or error.filename):
+        return _read_only_hint(folder or Path(os.fsdecode(error.filename)))
+    return ""
+
+
+def _read_only_hint(path: Path) -> str:
+    there = next(one for one in (path, *path.parents) if os.access(one, os.F_OK))
+    return f"`{shlex.join(['findmnt', '-T', str(there)])}` shows it: mount it to be written"
 
 
 def _writable(folder: Path) -> bool:

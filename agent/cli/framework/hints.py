@@ -22,8 +22,7 @@ _TO_THE_PROFILE = re.compile(
     r"(?<=`)cellagent (?:config (?:set|unset)|login)(?![^`]*--profile)[^`]*"
 )
 _OPTION = re.compile(r"`(--[^`]+)`")
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_OF_A_PATH = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS})
+_OF_A_PATH = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM})
 _KEY_FIRST = re.compile(r"([a-z_]+\.[a-z_.]+[a-z_])(?=:? )")
 NEAR = 0.7
 """How like each other two words are where one is a mistype of the other, as difflib counts."""
@@ -253,6 +252,7 @@ def _meant(right: str, message: str) -> str:
 
 def usual_hint(error: Exception) -> str:
     """Return the hint for an error that brings none of its own, "" where nothing helps."""
+    from agent.config.private_files import disk_hint
     from agent.errors import BadAnswer
     from agent.retry import asked_wait
     from at.protocol.errors import LinkLost
@@ -266,8 +266,8 @@ def usual_hint(error: Exception) -> str:
     cause = error if isinstance(error, OSError) else error.__cause__
     if not isinstance(cause, OSError):
         return ""
-    if cause.errno in _FULL:
-        return "free some space on that disk: `df -h` shows how much there is"
+    if hint := disk_hint(cause):
+        return hint
     if cause.filename is None or cause.errno not in _OF_A_PATH:
         return ""
     path = Path(os.fsdecode(cause.filename))

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from agent.cli.framework.hints import usual_hint
 from agent.config.private_files import (
     FolderUnusable,
     make_private_folder,
@@ -19,6 +20,7 @@ from agent.config.private_files import (
     touch_private,
     write_private,
 )
+from agent.errors import AgentError
 from tests.support.commands.command_line import cellagent
 
 
@@ -86,6 +88,24 @@ def test_a_disk_that_became_read_only_is_not_put_down_to_the_user(
     with pytest.raises(FolderUnusable, match=f"the file system of {tmp_path} is read") as raised:
         make_private_folder(tmp_path)
     assert raised.value.hint.startswith(f"`findmnt -T {tmp_path}` shows it: mount it to be")
+
+
+@pytest.mark.parametrize(
+    ("number", "shows"),
+    [
+        (errno.EROFS, "`findmnt -T FOLDER` shows it: mount it to be written"),
+        (errno.ENOSPC, "free some space on that disk: `df -h` and `df -i` show"),
+        (errno.EIO, ""),
+    ],
+)
+def test_what_a_disk_lacks_can_be_looked_at(tmp_path: Path, number: int, shows: str):
+    lost = OSError(number, os.strerror(number), str(tmp_path / "gone" / "state"))
+    expected = shows.replace("FOLDER", str(tmp_path))
+    assert usual_hint(lost).startswith(expected)
+    assert bool(usual_hint(lost)) is bool(shows)
+    wrapped = AgentError("it was not kept")
+    wrapped.__cause__ = lost
+    assert usual_hint(wrapped) == usual_hint(lost)
 
 
 async def test_a_command_that_keeps_something_says_so(state: Path):
