@@ -37,7 +37,7 @@ def hand_off(folder: Path, items: Sequence[NewItem], limits: OutboxSettings, now
     AgentError.
     """
     size = sum(len(item.body) for item in items)
-    check_quota(limits, len(items), size, shutil.disk_usage(folder).free, str(folder))
+    check_quota(limits, len(items), size, shutil.disk_usage(folder).free, folder)
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex}"
     left = [
         replace(

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
+from pathlib import Path
 
 import msgspec
 
+from agent.config.private_files import disk_hint
 from agent.errors import AgentError, ResourceUnavailable, UsageError
 from agent.json_value import JSONValue
 from at.protocol.state_machine import Transitions
@@ -92,14 +94,17 @@ class OutboxFull(AgentError):
     kind = "outbox-full"
 
 
-def outbox_error(error: OSError) -> AgentError:
-    """Return what a caller is told when the outbox cannot be written."""
+def outbox_error(error: OSError, folder: Path) -> AgentError:
+    """Return what a caller is told when the outbox in `folder` cannot be written."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         return OutboxFull(
-            "the disk is full: the outbox took nothing",
-            hint="free some space: `df -h` shows which disk has none",
+            "the disk is full: the outbox took nothing", hint=disk_hint(error) or "free some space"
         )
-    return AgentError(f"the outbox cannot be written: {error}")
+    # Not its file, which has a new name at each try: the same trouble would be another one.
+    what = error.strerror or error
+    return AgentError(
+        f"the outbox in {folder} cannot be written: {what}", hint=disk_hint(error, folder)
+    )
 
 
 class TooLarge(OutboxFull):

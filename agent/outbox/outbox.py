@@ -233,7 +233,8 @@ class Outbox:
             self._transaction(calls)
         except Exception as exc:  # noqa: BLE001 - the caller at fault gets it
             if len(calls) == 1:
-                calls[0].error = outbox_error(exc) if isinstance(exc, OSError) else exc
+                told = outbox_error(exc, self.folder) if isinstance(exc, OSError) else exc
+                calls[0].error = told
                 return
             # Only the call at fault shall fail: each is tried alone.
             for call in calls:

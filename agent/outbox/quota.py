@@ -22,7 +22,7 @@ _READ_AGAIN_S = 0.1
 """How long a reading of the free space holds; room for what is taken is on the disk before."""
 
 
-def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder: str) -> None:
+def check_quota(limits: OutboxSettings, count: int, size: int, free: int, folder: Path) -> None:
     """Check `count` items of `size` bytes against the quota and the `free` bytes of the disk.
 
     Raises TooLarge, OutboxFull.
@@ -50,7 +50,7 @@ class Quota:
 
     def __init__(self, index: OutboxIndex, folder: Path) -> None:
         self._index = index
-        self._folder = str(folder)
+        self._folder = folder
         self._free = 0
         self._read_at = float("-inf")
 
@@ -90,7 +90,9 @@ class Quota:
         except (OutboxFull, OSError) as error:
             counts = index.known.counts  # not noted: a refusal writes nothing
             counts["refused"] = counts.get("refused", 0) + count
-            raise outbox_error(error) if isinstance(error, OSError) else error from None
+            if isinstance(error, OSError):
+                raise outbox_error(error, self._folder) from None
+            raise
 
     def expire(self, now: float, max_age_s: float) -> None:
         """Delete the items that are older than `max_age_s`."""

@@ -117,7 +117,7 @@ class Store:
         except OutboxFull as error:
             return error
         except OSError as error:
-            return outbox_error(error)
+            return outbox_error(error, self._folder)
         return None
 
     # Adding items

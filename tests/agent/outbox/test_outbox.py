@@ -207,6 +207,23 @@ def test_an_outbox_whose_folder_is_removed_and_made_again_goes_on_in_the_new_one
     assert "was removed, and 2 items with it" in caplog.text
 
 
+def test_a_disk_that_became_read_only_is_the_same_trouble_at_each_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(path: Path, _flags: int) -> int:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr("agent.outbox.segments.private_opener", fail)
+    with outbox(tmp_path) as box:
+        said = []
+        for number in range(2):
+            with pytest.raises(AgentError) as raised:
+                box.put([chunk(number)])
+            said.append(str(raised.value))
+            assert raised.value.hint.startswith(f"`findmnt -T {box.folder}` shows it")
+    assert said == [f"the outbox in {box.folder} cannot be written: Read-only file system"] * 2
+
+
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a folder in use is not moved")
 def test_what_a_failed_commit_left_is_forgotten_also_where_the_folder_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
