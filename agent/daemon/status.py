@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from agent.config.private_files import disk_hint
 from agent.daemon.log_lines import AdviceOnce, LineLimit, differ_in_numbers_only
 from agent.daemon.recent import DECISIONS, RecentMoments
 from agent.daemon.snapshot import ConcernStatus, ConsoleStatus, Phase, State
@@ -117,7 +118,7 @@ class Concern(Generic[S_co]):
             and not isinstance(error, Untrusted | RateLimited)
             and not error.retry_after_s
         )
-        hint = str(getattr(error, "hint", ""))
+        hint = str(getattr(error, "hint", "")) or disk_hint(error.__cause__)
         if self.awaits_service:
             hint = (hint or _SERVICE_HINT) + _BY_ITSELF
         hint = self.pasteable(hint)

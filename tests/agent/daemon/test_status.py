@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from datetime import UTC, datetime
 
@@ -92,6 +93,14 @@ def test_waiting_for_the_link_hides_no_trouble_of_ones_own():
     concern.record_failure(AgentError("no key"))
     concern.set_waiting("the link to the kit")
     assert (concern.phase, concern.status.trouble) == (Phase.TROUBLE, "no key")
+
+
+def test_what_a_disk_did_not_take_is_told_with_what_it_lacks():
+    concern = StatusRegistry().add_concern(LocationStatus, "kit")
+    error = AgentError("kit.json: No space left on device")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    concern.record_failure(error)
+    assert "`df -i`" in (concern.status.hint or "")
 
 
 def test_a_state_has_the_time_of_its_change_and_its_end_is_logged_with_how_long_it_took(
