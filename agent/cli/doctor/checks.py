@@ -43,7 +43,10 @@ Checks = AsyncGenerator[Line, None]
 
 def failed(check: str, error: Exception, state: Literal["warn", "fail"] = "fail") -> Line:
     """Return the line of a check that ended in an error."""
-    return Line(check, state, str(error), getattr(error, "hint", "") or "`cellagent config path`")
+    from agent.cli.framework.hints import usual_hint
+
+    hint = getattr(error, "hint", "") or usual_hint(error) or "`cellagent config path`"
+    return Line(check, state, str(error), hint)
 
 
 async def look_at_profile(session: Session) -> Checks:
@@ -88,7 +91,7 @@ async def look_at_profile(session: Session) -> Checks:
     free, least = shutil.disk_usage(folder).free, configuration.profile.outbox.min_free_bytes
     says = f"{free // 2**20} MiB free at {folder}, {least // 2**20} MiB are kept free"
     if free < least:
-        yield Line("disk", "fail", says, "`cellagent outbox list`")
+        yield Line("disk", "fail", says, "free some space on that disk")
     else:
         yield Line("disk", "ok", says)
 

@@ -148,6 +148,13 @@ async def test_what_ends_all_of_it_is_told_once_and_a_wrong_secret_ends_nothing(
     assert states(done)["disk"] == "ok"
 
 
+async def test_room_on_a_full_disk_is_not_looked_for_in_the_outbox(private_home: Path) -> None:
+    await cellagent("config", "set", "outbox.min_free_bytes", str(1 << 60))
+    done = await cellagent("doctor", "--json", "--port", "virtual:")
+    (disk,) = [line for line in done.lines if line["check"] == "disk"]
+    assert (disk["state"], disk["next"]) == ("fail", "free some space on that disk")
+
+
 @pytest.mark.parametrize("usb", [UsbPort("/dev/ttyS0"), UsbPort("/dev/ttyUSB0", 0x10C4, 0xEA60)])
 def test_a_serial_port_that_is_no_kit_s_is_no_failure(
     usb: UsbPort,
