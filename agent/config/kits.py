@@ -10,7 +10,8 @@ def kits_of(profile: Profile) -> dict[str, KitSettings]:
     """Return the kits by name. Raises UsageError."""
     kits = profile.kits or {profile.kit.slot or "kit": profile.kit}
     for name, kit in kits.items():
-        if not name.strip("."):  # a browser takes /kits/.. for another address
+        # A browser takes /kits/.. for another address, and nobody sees which kit is blank.
+        if not name.strip().strip("."):
             hint = "give it another name in the file: `cellagent config path` says which"
             raise UsageError(f"a kit cannot be called {name!r}", hint=hint)
         if not kit.port:

@@ -51,7 +51,7 @@ def test_what_two_kits_may_not_share_is_named_with_the_key_to_set(kits, said, se
     assert wrong.value.hint == f"`cellagent config set {sets} VALUE`"
 
 
-@pytest.mark.parametrize("name", ["", ".", ".."])
-def test_a_name_that_no_address_of_a_page_can_hold_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["", ".", "..", "  "])
+def test_a_name_that_no_address_of_a_page_can_hold_or_nobody_sees_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="cannot be called"):
         kits_of(Profile(kits={name: KitSettings(port="p")}))
