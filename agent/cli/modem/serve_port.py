@@ -42,7 +42,8 @@ def serve_terminal(
 def require_one(pty: str | None, tcp: str | None) -> None:
     """Raise UsageError unless exactly one of the two is named."""
     if (pty is None) == (tcp is None):
-        raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT")
+        hint = "`--pty /tmp/kit`" if tcp is None else ""
+        raise UsageError("say where to serve: either --pty PATH or --tcp HOST:PORT", hint=hint)
 
 
 def _address(text: str, allow_remote: bool) -> tuple[str, int]:

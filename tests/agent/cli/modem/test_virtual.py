@@ -15,7 +15,7 @@ from tests.support.commands.command_line import completed
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        ((), 2, "either --pty PATH or --tcp HOST:PORT"),
+        ((), 2, "either --pty PATH or --tcp HOST:PORT\n  try: `cellagent modem virtual --pty"),
         (("--pty", "kit", "--tcp", "127.0.0.1:0"), 2, "either --pty PATH or --tcp HOST:PORT"),
         (("--tcp", "127.0.0.1:many"), 2, "not HOST:PORT"),
         (("--tcp", f"127.0.0.1:{'9' * 5000}"), 2, "not HOST:PORT"),
