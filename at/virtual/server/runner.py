@@ -103,6 +103,11 @@ def make_modem(
             f"no URL of a stand-in on this machine: {options.provisioning!r}",
             hint="`cellagent cloud serve --json` prints it as urls.provisioning",
         )
+    if options.provisioning and options.dialect != "serial-modem":
+        raise OptionError(
+            f"{options.dialect} has no provisioning client",
+            hint="`--model nrf9151 --dialect serial-modem` has one",
+        )
     return VirtualModem(
         options,
         now=time.monotonic(),

@@ -22,6 +22,7 @@ from tests.support.commands.command_line import completed
         (("--tcp", "0.0.0.0:0"), 4, "--tcp 0.0.0.0:0 --allow-remote`"),
         (("--tcp", ":0", "--model", "nrf52"), 2, "nrf52"),
         (("--tcp", ":0", "--firmware", "2.0"), 2, "no version of a firmware: '2.0'"),
+        (("--tcp", ":0", "--provisioning", "http://127.0.0.1:1"), 2, "at-host has no provisioning"),
         (("--tcp", ":0", "--provisioning", "http://[::1"), 2, "no URL of a stand-in"),
         (("--tcp", ":0", "--provisioning", "http://192.0.2.1:80"), 2, "no URL of a stand-in"),
     ],
