@@ -143,7 +143,9 @@ class HttpTransport:
             ):
                 body = await _read(stream, max_bytes)
         except TimeoutError as error:
-            raise errors.DeadlineExceeded(f"no whole answer within {deadline_s:.3g} s") from error
+            raise errors.DeadlineExceeded(
+                f"{_place(url)}: no whole answer within {deadline_s:.3g} s"
+            ) from error
         return Response(stream.status, stream.headers, body)
 
     @asynccontextmanager
