@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Protocol
 
-from agent.errors import AgentError, Unavailable
+from agent.errors import AgentError, BadAnswer, Unavailable, Untrusted
 from agent.fota.download.downloader import AsyncClock
 from agent.fota.journal import JobResult
 from agent.retry import spread_s
 from at.protocol.errors import AtError
+
+ANOTHERS_ANSWER_S = 60.0
+"""Between polls that somebody else answers, as a network does that wants a log-in first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ async def poll_jobs(
         except (AgentError, AtError) as error:
             observer.failed(error)
             asked = error.retry_after_s if isinstance(error, Unavailable) else None
+            if isinstance(error, BadAnswer | Untrusted):
+                interval = min(interval_s, ANOTHERS_ANSWER_S)
         else:
             observer.result(result)
             if result is not None:

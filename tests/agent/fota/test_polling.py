@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import Unavailable
+from agent.errors import BadAnswer, Unavailable, Untrusted
 from agent.fota.jobs import JobStatus
 from agent.fota.journal import JobResult
 from agent.fota.polling import parse_quiet_hours, poll_jobs, seconds_to_next_poll
@@ -71,6 +71,8 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
         done,
         Unavailable("later", retry_after_s=5000),
         LinkLost("unplugged"),
+        Untrusted("a portal's certificate"),
+        BadAnswer("a portal's page"),
         None,
     ]
     heard: list[object] = []
@@ -94,5 +96,6 @@ async def test_the_loop_goes_on_after_trouble_and_looks_at_once_after_a_job() ->
     clock = ManualClock()
     with pytest.raises(Ended):
         await poll_jobs(pull, Told(), interval_s=900, quiet=None, clock=clock, jitter=lambda: 0.0)
-    assert heard == [None, done, "later", "unplugged", None]
-    assert clock.waits == [900, 1, 5000, 900, 900]
+    portal = ["a portal's certificate", "a portal's page"]
+    assert heard == [None, done, "later", "unplugged", *portal, None]
+    assert clock.waits == [900, 1, 5000, 900, 60, 60, 900]
