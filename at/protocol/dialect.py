@@ -108,7 +108,7 @@ TRAITS = {
     ),
     Dialect.SHELL: Traits(
         longest_command=4095,
-        mark=re.compile(rb"[\w.-]+:~\$ |: command not found|: wrong parameter count"),
+        mark=re.compile(rb"[\w.-]:~\$ |: command not found|: wrong parameter count"),
         wrapper="at '{}'",
         echo=re.compile(r"at\s+('?)([Aa][Tt](?:[+%#*^$&!].*)?)\1", re.DOTALL),
         prompt=rb"[A-Za-z][\w.-]{0,20}:~\$ ?",

@@ -59,3 +59,7 @@ def test_a_wrapped_command_is_one_line() -> None:
 def test_prompts_and_start_lines_are_known_where_the_dialect_is_not() -> None:
     assert PROMPTS.match(b"uart:~$ uart:~$ OK").group() == b"uart:~$ uart:~$ "  # type: ignore[union-attr]
     assert {"Ready", "INIT ERROR"} <= START_LINES
+
+
+def test_a_console_that_ends_no_line_is_read_in_linear_time() -> None:
+    assert recognised(b"x" * 200_000) is Dialect.AT_HOST  # minutes, if each x began a prompt
