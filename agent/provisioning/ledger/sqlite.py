@@ -261,7 +261,12 @@ def _failures(path: Path | None) -> Iterator[None]:
 
 def _failed(error: sqlite3.Error, path: Path | None) -> DatabaseFailed:
     """Return the failure of the file at `path`; a rerun does not help one that is damaged."""
-    way_out = _way_out_of_damage(path) if _code(error) in _DAMAGED else ""
+    way_out = ""
+    if _is_busy(error) and path is not None:
+        named = shlex.join(["fuser", str(path)])
+        way_out = f"another program keeps it locked: `{named}` names it; end it, or its change"
+    elif _code(error) in _DAMAGED or str(error).startswith("no such "):  # a table, or its column
+        way_out = _way_out_of_damage(path)
     return DatabaseFailed(str(error), busy=_is_busy(error), way_out=way_out)
 
 

@@ -180,8 +180,9 @@ def test_a_wait_for_a_reader_can_be_aborted_and_leaves_nothing_half_done(tmp_pat
         waiting = one.submit(ledger.begin, UUID, "key")
         while not waiting.done():
             ledger.abort()
-        with pytest.raises(DatabaseFailed, match="locked"):
+        with pytest.raises(DatabaseFailed, match="locked") as locked:
             waiting.result()
+    assert f"`fuser {path}` names it" in locked.value.hint
     assert not ledger.steps(UUID)
     ledger.begin(UUID, "key")
     ledger.close()
@@ -226,18 +227,24 @@ def test_a_file_that_another_program_writes_is_waited_for_too(tmp_path: Path) ->
     ledger.close()
 
 
-@pytest.mark.parametrize("damage", ["its end is gone", "its middle is other bytes", "another file"])
+DAMAGES = ["its end is gone", "its middle is other bytes", "another file", "a table is gone"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_ledger_is_to_be_put_back_and_neither_run_again_nor_begun_anew(
     tmp_path: Path, damage: str
 ) -> None:
     path = tmp_path / "ledger.sqlite"
     opened(str(path)).close()
     whole = path.read_bytes()
+    with closing(sqlite3.connect(path)) as editor, editor:
+        editor.execute("DROP TABLE keys")
     middle = len(whole) // 3
     path.write_bytes({
         "its end is gone": whole[:middle],
         "its middle is other bytes": whole[:middle] + b"x" * middle + whole[2 * middle :],
         "another file": b"boards of last week" * 300,
+        "a table is gone": path.read_bytes(),
     }[damage])  # fmt: skip
 
     def use() -> None:
