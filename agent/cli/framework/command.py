@@ -273,6 +273,7 @@ def run(work: Coroutine[None, None, int | None]) -> None:
     """Run a command's coroutine to its end and exit with the code that it returns."""
     import asyncio  # `--help` of a command must not pay for it
 
+    from agent.cli.framework.event_loop import CommandLoop
     from agent.cli.framework.signals import cancel_on_signal, signals_wake_the_loop
 
     async def awake() -> int | None:
@@ -282,7 +283,8 @@ def run(work: Coroutine[None, None, int | None]) -> None:
 
     begun = awake()
     try:
-        code = asyncio.run(begun)
+        with asyncio.Runner(loop_factory=CommandLoop) as runner:
+            code = runner.run(begun)
     finally:  # Ctrl-C may come before either of them began
         begun.close()
         work.close()
