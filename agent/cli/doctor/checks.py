@@ -140,6 +140,16 @@ def _hosts_of(configuration: Configuration) -> str:
 async def _host(configuration: Configuration, key: str, url: str) -> tuple[Line, float | None]:
     """Reach a host as every call does; return that, and how far this clock is ahead of its own."""
     hosts, check = configuration.profile.hosts, f"host {key}"
+    if not hosts.proxy:  # which resolves the name itself
+        name = urlsplit(url).hostname
+        try:
+            async with asyncio.timeout(_HOST_S):
+                await asyncio.get_running_loop().getaddrinfo(name, None)
+        except TimeoutError:
+            says = f"no name server gave the address of {name} within {_HOST_S:.0f} s"
+            return Line(check, "fail", says, "check this machine's network"), None
+        except (OSError, UnicodeError):
+            pass  # told below, as every call tells it
     transport = _transport(hosts)
     issuer = await _issuer(url, hosts.proxy)
     place = hosts.proxy.rpartition("@")[2].rpartition("/")[2]

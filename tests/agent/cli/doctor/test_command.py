@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli.doctor.checks import look_at_services
 from agent.cli.doctor.command import command
 from agent.cli.framework.session import Session
 from agent.config.secrets import SECRETS
@@ -146,6 +147,19 @@ async def test_what_ends_all_of_it_is_told_once_and_a_wrong_secret_ends_nothing(
     (secrets,) = [line for line in done.lines if line["state"] == "fail"]
     assert "holds a space" in secrets["says"]
     assert states(done)["disk"] == "ok"
+
+
+async def test_a_name_server_that_is_silent_is_told_as_that(
+    private_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", silent)
+    monkeypatch.setattr("agent.cli.doctor.checks._HOST_S", 0.1)
+    write_profile("lab", {"hosts": {"device_cloud": "https://cloud.invalid"}}, {})
+    lines = {line.check: line async for line in look_at_services(Session(profile_name="lab"))}
+    assert "no name server gave the address of cloud.invalid" in lines["host device_cloud"].says
 
 
 async def test_room_on_a_full_disk_is_not_looked_for_in_the_outbox(private_home: Path) -> None:
