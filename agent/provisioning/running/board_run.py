@@ -53,7 +53,7 @@ from agent.provisioning.running.steps.module import ModuleSteps
 from agent.provisioning.running.steps.service import ServiceSteps
 from agent.retry import asked_wait
 from at.commands.credentials import CredentialType
-from at.protocol.errors import AtError, CommandRejected
+from at.protocol.errors import AtError, CommandRejected, ModemReset
 
 if TYPE_CHECKING:
     from agent.provisioning.ca.device_ca import DeviceCa
@@ -299,7 +299,8 @@ class BoardRun:
 
     def _failed(self, error: AgentError | AtError) -> Outcome:
         reason = "; ".join(filter(None, [str(error), asked_wait(error, self.station.now())]))
-        hint = error.hint or _AGAIN
+        # A modem that restarted is to be read back, as the next run does.
+        hint = _AGAIN if isinstance(error, ModemReset) else error.hint or _AGAIN
         failed = self._outcome(outcome_of(error), reason, hint, exit_code_of(error))
         return replace(failed, reason_code=error.kind)
 

@@ -79,6 +79,16 @@ async def test_old_firmware_is_refused_before_anything_is_written(
     )
 
 
+async def test_a_modem_that_restarts_meanwhile_is_only_to_be_run_again(
+    standin: StandIn, tmp_path: Path
+) -> None:
+    tray = Tray(tmp_path, faults=("reset-mid-command=13",))
+    async with station_of(standin, tmp_path) as station:
+        [outcome] = await provision(station, tray, 1)
+    assert "the modem restarted" in outcome.reason
+    assert outcome.hint == "run the same command again: what is done is left alone"
+
+
 async def test_the_mode_is_put_back_by_the_run_after_one_that_was_killed(
     standin: StandIn, tmp_path: Path
 ) -> None:
