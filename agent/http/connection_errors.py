@@ -85,10 +85,11 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
                 "HTTP_REQUEST",
                 "RECORD_LAYER_FAILURE",
             }
+            hint = "something else than the service answers there, perhaps plain http"
+            if not no_tls:
+                hint = "an old server, or a firewall on the way: TLS 1.2 or later is spoken here"
             return (errors.Untrusted if no_tls else errors.Unreachable)(
-                f"{place}: TLS failed ({cause.reason or cause})",
-                hint="something else than the service answers there, perhaps plain http",
-                sent=False,
+                f"{place}: TLS failed ({cause.reason or cause})", hint=hint, sent=False
             )
     if isinstance(error, httpx.ProxyError):
         wants_user = str(error).startswith("407 ")

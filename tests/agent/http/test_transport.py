@@ -235,15 +235,24 @@ async def test_a_proxy_is_named_where_it_is_what_fails() -> None:
         await wary.close()
 
 
-async def test_what_speaks_no_tls_is_named(transport: HttpTransport) -> None:
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "plain http"),
+        (b"\x15\x03\x01\x00\x02\x02\x28", "TLS 1.2 or later"),  # the alert handshake_failure
+    ],
+)
+async def test_what_speaks_no_tls_or_an_old_one_is_named(
+    transport: HttpTransport, answer: bytes, hint: str
+) -> None:
     def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.write(answer)
         writer.close()
 
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         with pytest.raises(Unreachable, match="TLS failed") as caught:
             await get(transport, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    assert "plain http" in caught.value.hint
+    assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(
