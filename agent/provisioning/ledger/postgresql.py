@@ -250,6 +250,11 @@ class PostgresqlDatabase:
                         connection.execute("COMMIT")
                     for name in self._unlocking:
                         connection.execute(_driver_form(_UNLOCK), {"name": name})
+            except psycopg.errors.InsufficientPrivilege as error:
+                connection.rollback()
+                raise backend.DatabaseFailed(
+                    _first_line(error), way_out=_right(connection)
+                ) from error
             except BaseException:
                 if not connection.closed:
                     connection.rollback()
@@ -270,6 +275,17 @@ class PostgresqlDatabase:
             raise backend.DatabaseFailed(
                 "its server has no connection left, and each station needs one", way_out=_MORE_ROOM
             ) from error
+
+
+def _right(connection: psycopg.Connection) -> str:
+    """Return what gives the connection's user the right to make our tables and to use them."""
+    grant = psycopg.sql.SQL("ALTER DATABASE {} OWNER TO {}").format(
+        psycopg.sql.Identifier(connection.info.dbname), psycopg.sql.Identifier(connection.info.user)
+    )
+    return (
+        "the stations share one user, who owns the database: as its server's administrator "
+        f"`{grant.as_string(connection)}`"
+    )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import psycopg
 import pytest
 
 from agent.errors import UsageError
@@ -206,6 +207,19 @@ def test_a_failure_is_told_in_the_servers_words_without_the_statement(cluster: s
     assert failed.value.reason == 'column "no_such" does not exist'
     assert "PRIVATE" not in str(failed.value)
     database.close()
+
+
+def test_a_user_who_may_make_no_tables_is_told_what_gives_him_the_right(
+    cluster: str, database: str
+) -> None:
+    with psycopg.connect(cluster, autocommit=True) as administrator:
+        administrator.execute("CREATE ROLE station LOGIN")
+        address = database.replace("bench@", "station@")
+        with pytest.raises(LedgerError, match="permission denied for schema") as refused:
+            open_ledger(address, "one")
+        assert "stations share one user" in refused.value.hint
+        administrator.execute(refused.value.hint.split("`")[1].encode())
+    open_ledger(address, "one").close()
 
 
 def test_one_process_of_a_station_gives_its_records_at_a_time(cluster: str) -> None:
