@@ -411,4 +411,5 @@ def shown(address: str) -> str:
         parts = psycopg.conninfo.conninfo_to_dict(f"postgresql://{address.partition('://')[2]}")
     except psycopg.Error:
         return "postgresql://…"
-    return f"postgresql://{parts.get('host', '')}/{parts.get('dbname', '')}"
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"

@@ -87,7 +87,7 @@ def test_a_server_that_is_not_there_is_named_without_the_user() -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(LedgerError) as refused:
         opened("postgresql://somebody@127.0.0.1:1/kits")
-    assert "the ledger postgresql://127.0.0.1/kits cannot be opened" in str(refused.value)
+    assert "the ledger postgresql://127.0.0.1:1/kits cannot be opened" in str(refused.value)
     assert "somebody" not in str(refused.value) + refused.value.hint
 
 
