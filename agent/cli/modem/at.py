@@ -13,6 +13,7 @@ from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.errors import UsageError, exit_code_of
 from at.protocol.dialect import DialectName, TerminatorName
+from at.protocol.encoding import check_line
 from at.protocol.error_codes import rejection
 from at.protocol.line.answer_or_notice import command_name
 from at.protocol.line.items import Answer
@@ -63,6 +64,9 @@ async def command(
     Credentials are accepted from there only.
     """
     for line in commands:
+        if line != "-":
+            # Before the first one is sent: half of what was meant would be done.
+            check_line(_without_shell(line), multiline="\n" in line)
         if line != "-" and _KEYS & {name for name, _ in MARKER.findall(without_secrets(line))}:
             raise UsageError(
                 "a credential does not belong on the command line, where others can read it",

@@ -32,6 +32,12 @@ def test_commands_are_answered_in_order_and_the_first_failure_ends_it() -> None:
     assert run.returncode == 1
 
 
+def test_nothing_is_sent_where_a_later_command_is_none() -> None:
+    run = cellagent("modem", "at", "--port", "virtual:", "AT+CFUN=0", "AT", "+CEREG?")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "does not begin with AT" in run.stderr
+
+
 def test_json_answers_carry_the_value_and_what_went_wrong() -> None:
     run = cellagent("modem", "at", "--json", "--port", "virtual:", "AT+CFUN?", "AT+NOSUCH")
     answer, refused = objects(run)
