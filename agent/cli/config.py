@@ -176,17 +176,14 @@ def set_(session: Session, key: str, value: str | None) -> None:
     from agent.config.secrets import SECRETS
     from agent.config.write import set_default_profile, set_secret, set_value
 
+    if value is None and "=" in key:
+        key, value = key.split("=", 1)
     if key == "profile" and value is not None:
         set_default_profile(value)
         if value not in profile_names(read_config(config_file())):
             note(f"there is no profile {value} yet: `cellagent config set KEY VALUE` makes it")
         written: object = value
-    elif key in SECRETS:
-        if value is not None:
-            raise UsageError(
-                f"{key} is a secret: it is no argument of a command",
-                hint=f"`cellagent config set {key}` reads it from standard input",
-            )
+    elif key in SECRETS and value is None:
         path = set_secret(
             key, _from_standard_input(key), profile=profile_name(session.profile_name)
         )

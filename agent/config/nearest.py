@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def nearest(key: str, known: Iterable[str], form: str = "{!r}") -> str:
-    """Return a hint that names the known key nearest to `key`, in the form given."""
+def nearest_key(key: str, known: Iterable[str]) -> str:
+    """Return the known key that is nearest to `key`, "" if none is like it."""
     known = sorted(known)
     # The key may belong to another section: its last part is compared as well, and of several
     # keys that end alike the shortest is named.
@@ -14,8 +14,12 @@ def nearest(key: str, known: Iterable[str], form: str = "{!r}") -> str:
     matches = get_close_matches(key, names, n=1) or get_close_matches(
         key.rpartition(".")[2], names, n=1
     )
-    return (
-        f"did you mean {form.format(names[matches[0]])}?"
-        if matches
-        else f"it has: {', '.join(known)}"[:300]
-    )
+    return names[matches[0]] if matches else ""
+
+
+def nearest(key: str, known: Iterable[str], form: str = "{!r}") -> str:
+    """Return a hint that names the known key nearest to `key`, in the form given."""
+    known = sorted(known)
+    if near := nearest_key(key, known):
+        return f"did you mean {form.format(near)}?"
+    return f"it has: {', '.join(known)}"[:300]

@@ -7,7 +7,8 @@ from typing import Any, get_args, get_origin
 from urllib.parse import urlsplit
 
 from agent.config.load import merged, profile_table, read_config
-from agent.config.parse import key_type, profile_from
+from agent.config.nearest import nearest_key
+from agent.config.parse import all_keys, key_type, profile_from
 from agent.config.paths import config_file, secrets_file
 from agent.config.private_files import read_plain, write_private
 from agent.config.profile import Profile
@@ -99,12 +100,13 @@ def set_value(key: str, text: str, *, profile: str) -> object:
     A list is written with commas between its items. The whole profile is checked first.
     """
     file = config_file()
-    if key.rpartition(".")[2] in SECRETS or key in SECRETS:
-        raise UsageError(
-            f"{key} is a secret: it is no argument of a command",
-            hint=f"`cellagent config set {key.rpartition('.')[2]}` reads it from standard input",
-        )
-    kind = key_type(key)
+    _require_no_secret(key, key.rpartition(".")[2])
+    try:
+        kind = key_type(key)
+    except ConfigError:
+        # A secret, mistyped: the key that is nearest else would show it, or keep it in the open.
+        _require_no_secret(key, nearest_key(key, [*all_keys(), *SECRETS]))
+        raise
     value = _parsed(kind, text, key)
     own = profile_table(profile, read_config(file), file) or {}
     changed = value
@@ -118,6 +120,14 @@ def set_value(key: str, text: str, *, profile: str) -> object:
             _require_file_with(mark, text, key, f"{text} is not {meta.description}")
     _edit(file, ["profiles", profile, *key.split(".")], value)
     return value
+
+
+def _require_no_secret(key: str, name: str) -> None:
+    if name in SECRETS:
+        raise UsageError(
+            f"{key} is a secret: it is no argument of a command",
+            hint=f"`cellagent config set {name}` reads it from standard input",
+        )
 
 
 def _require_file_with(mark: str, path: str, key: str, wrong: str) -> None:

@@ -97,6 +97,23 @@ async def test_a_value_and_a_secret_are_taken_back(private_home: Path) -> None:
     assert "did you mean `cellagent config unset kit.baud`?" in no_key.err
 
 
+@pytest.mark.parametrize(
+    "typed",
+    ["apikey canary-key-0001", "organization-token canary-key-0001", "api_key=canary-key-0001"],
+)
+async def test_a_secret_behind_a_name_that_is_nearly_its_own_is_neither_kept_nor_repeated(
+    private_home: Path, typed: str
+) -> None:
+    refused = await cellagent("config", "set", *typed.split())
+    assert (refused.code, "canary" in refused.err) == (2, False)
+    assert "is a secret: it is no argument of a command" in refused.err
+
+
+async def test_a_value_may_stand_behind_an_equals_sign(private_home: Path) -> None:
+    done = await cellagent("config", "set", "kit.port=/dev/ttyACM1")
+    assert (done.code, done.out) == (0, "kit.port = /dev/ttyACM1\n")
+
+
 async def test_a_value_may_be_below_zero(private_home: Path) -> None:
     key = "provisioning.limits.rsrp_min_dbm"
     set_ = await cellagent("config", "set", key, "-110", "--profile", "lab")
