@@ -7,14 +7,29 @@ import click
 from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import waiting
+from agent.config.nearest import nearest_key
 from agent.errors import AgentError, CredentialError, Unavailable, UsageError, with_hint
 
 _NAMES = ("api_key", "organization_token", "project_key", "user_api_key", "user_password")
 _LONGEST = 64 * 1024
 
 
+class _Name(click.Choice[str]):
+    """The name of a secret. What is none may be the secret itself, and is not repeated."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name. Raises UsageError; as click does where it is nearly a name."""
+        if value in self.choices or ("=" not in value and nearest_key(value, _NAMES)):
+            return super().convert(value, param, ctx)
+        raise UsageError(
+            "a secret is no argument of a command",
+            hint=f"`cellagent login {nearest_key(value.partition('=')[0], _NAMES) or _NAMES[0]}` "
+            "asks for it",
+        )
+
+
 @agent_command("cellagent login --profile public api_key")
-@click.argument("names", nargs=-1, type=click.Choice(_NAMES), metavar="[SECRET]...")
+@click.argument("names", nargs=-1, type=_Name(_NAMES), metavar="[SECRET]...")
 @click.option("--keyring", is_flag=True, help="Keep them in the keyring, not in the 0600 file.")
 async def command(session: Session, names: tuple[str, ...], *, keyring: bool) -> int:
     """Ask for secrets of the profile, try each at its service, and keep those that it accepts.

@@ -66,6 +66,15 @@ async def test_a_profile_without_services_and_lines_that_are_no_secrets_are_name
     assert (wrong.code, "canary" in wrong.err) == (2, False)
 
 
+@pytest.mark.parametrize("typed", ["api_key=canary-0001", "api_key canary-0001", "canary-0001"])
+async def test_a_secret_is_no_argument_and_is_not_repeated(private_home: Path, typed: str) -> None:
+    refused = await cellagent("login", *typed.split())
+    assert (refused.code, "canary" in refused.err) == (2, False)
+    assert "no argument of a command" in refused.err
+    mistyped = await cellagent("login", "api-key")
+    assert "did you mean `cellagent login api_key`?" in mistyped.err
+
+
 FILE_KEYRING = """
 from pathlib import Path
 from keyring.backend import KeyringBackend
