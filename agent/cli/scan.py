@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from agent.cli.framework.command import AgentGroup, emit, note, say
+from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.terminal import TableWriter, bar, waiting
 from agent.errors import UsageError
 from agent.extras import require
@@ -47,7 +48,7 @@ def command() -> None:
 @click.option(
     "--deadline",
     "deadline_s",
-    type=click.FloatRange(min=1),
+    type=Seconds(1),
     default=60.0,
     show_default=True,
     help="Seconds after which a measurement is stopped.",

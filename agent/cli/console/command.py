@@ -14,6 +14,7 @@ import msgspec
 from agent.cli.console.window import RANK, ConsoleWindow
 from agent.cli.framework.command import agent_command
 from agent.cli.framework.file_type import FILE
+from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session, held_kit
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--software-type", help="The component, as `main`; default: what is known.")
 @click.option("--software-version", help="Its version; default: what is known.")
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")
-@click.option("--seconds", type=click.FloatRange(min=0), help="Stop after so many seconds.")
+@click.option("--seconds", type=Seconds(0), help="Stop after so many seconds.")
 async def command(
     session: Session, *, level: str | None, match: str, elf: Path | None, **given: object
 ) -> None:

@@ -14,6 +14,7 @@ import click
 from agent.cli.device import changes
 from agent.cli.framework.command import AgentGroup, emit, emit_or_say, note, say
 from agent.cli.framework.listing import PER_PAGE, ListWriter
+from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session, device_cloud_command
 from agent.cli.framework.terminal import ask, waiting
 from agent.cli.observability.cycled_keys import check_storable, store_token
@@ -160,9 +161,7 @@ async def show(session: Session, cloud: DeviceCloud, device_id: str, transform: 
 @click.argument("gateway_id", metavar="GATEWAY")
 @click.argument("device_id", metavar="ID")
 @click.option("--no-wait", is_flag=True, help="Do not wait for the new state.")
-@click.option(
-    "--deadline", type=click.FloatRange(0), default=90.0, show_default=True, help=_SECONDS
-)
+@click.option("--deadline", type=Seconds(0), default=90.0, show_default=True, help=_SECONDS)
 @changes.IF_MATCH
 @device_cloud_command
 async def discover(
@@ -189,9 +188,7 @@ async def discover(
 @click.argument("device_id", metavar="ID")
 @click.option("--after", metavar="VERSION", help="Until the version is another than this one.")
 @click.option("--transform", metavar="EXPRESSION", help="Until this JSONata expression is true.")
-@click.option(
-    "--deadline", type=click.FloatRange(0), default=60.0, show_default=True, help=_SECONDS
-)
+@click.option("--deadline", type=Seconds(0), default=60.0, show_default=True, help=_SECONDS)
 @device_cloud_command
 async def wait(
     session: Session,

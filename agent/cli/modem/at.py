@@ -11,6 +11,7 @@ import click
 
 from agent.cli.framework.command import agent_command, emit, note, say
 from agent.cli.framework.hints import pasteable_hint
+from agent.cli.framework.number_types import Seconds
 from agent.errors import UsageError, exit_code_of
 from at.protocol.dialect import DialectName, TerminatorName
 from at.protocol.encoding import check_line
@@ -34,7 +35,7 @@ _KEYS = frozenset({"key", "psk-identity"})
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0.01),
+    type=Seconds(0.01),
     help="Seconds for each answer; the command's own by default.",
 )
 @click.option("--baud", type=click.IntRange(min=1), help="Speed of the line.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agent.cli.framework.command import agent_command, emit, emit_or_say, say
+from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import show_progress
 from agent.cli.modem.why import as_objects, show
@@ -27,7 +28,7 @@ _HOPELESS, _HOPELESS_S = frozenset({3, 90}), 5.0
 @click.option(
     "--deadline",
     "deadline_s",
-    type=click.FloatRange(min=0),
+    type=Seconds(0),
     default=120.0,
     show_default=True,
     help="Seconds to wait for the network.",

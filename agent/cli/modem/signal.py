@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import click
 
 from agent.cli.framework.command import agent_command, emit_or_say
+from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import bar
 from agent.cli.modem.why import show
@@ -32,7 +33,7 @@ class Reading:
 @click.option(
     "--watch",
     "interval_s",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(0.1),
     metavar="SECONDS",
     help="Ask again every so many seconds, until Ctrl-C.",
 )

@@ -5,6 +5,7 @@ import asyncio
 import click
 
 from agent.cli.framework.command import agent_command, emit, emit_or_say, note, say
+from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session
 from agent.cli.framework.terminal import InputLines
 from agent.errors import with_hint
@@ -21,7 +22,7 @@ from at.transport.base import labelled
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0.01),
+    type=Seconds(0.01),
     default=60.0,
     show_default=True,
     help="Seconds for each answer.",

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from agent.cli.framework.command import agent_command, note
+from agent.cli.framework.number_types import Seconds
 from agent.cli.framework.session import Session
 from agent.cli.page import BENCH_LISTEN, bench_page, page_settings, show_link
 from agent.cli.provision import bench_options
@@ -63,7 +64,7 @@ _CLOCK_TIMEOUT_S = 5.0  # the boards report a service that is away; the start mu
 )
 @click.option(
     "--on-board-timeout",
-    type=click.FloatRange(0, 3600, min_open=True),
+    type=Seconds(0, 3600, min_open=True),
     metavar="S",
     help="End CMD after S seconds; else the profile's.",
 )
