@@ -22,6 +22,7 @@ def _store(ctx: click.Context, option: click.Parameter, value: object) -> None:
         setattr(ctx.ensure_object(Session), str(option.name), value)
 
 
+click.IntRange.name = "integer"  # in help and messages, where click's name asks for a range
 _WHOLE = 1000
 _LASTS_S = 1.0
 _OBJECTS = 2000

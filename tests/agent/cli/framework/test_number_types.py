@@ -13,3 +13,8 @@ async def test_what_is_no_time_is_refused(typed: str) -> None:
     assert refused.code == 2
     assert "Invalid value for '--deadline'" in refused.err
     assert "range." not in refused.err  # as if a range were wanted
+
+
+async def test_what_is_no_integer_is_told_so() -> None:
+    refused = await cellagent("provision", "run", "--expect", "two")
+    assert "'two' is not a valid integer." in refused.err
