@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from textwrap import shorten
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
@@ -22,4 +23,4 @@ def nearest(key: str, known: Iterable[str], form: str = "{!r}") -> str:
     known = sorted(known)
     if near := nearest_key(key, known):
         return f"did you mean {form.format(near)}?"
-    return f"it has: {', '.join(known)}"[:300]
+    return shorten(f"it has: {', '.join(known)}", 300, placeholder=" …")

@@ -114,6 +114,13 @@ async def test_a_value_may_stand_behind_an_equals_sign(private_home: Path) -> No
     assert (done.code, done.out) == (0, "kit.port = /dev/ttyACM1\n")
 
 
+async def test_where_no_key_is_near_the_list_that_is_cut_ends_in_a_whole_key(
+    private_home: Path,
+) -> None:
+    refused = await cellagent("config", "set", "zzzzzz", "1")
+    assert refused.err.rstrip().endswith(", …")
+
+
 async def test_a_value_may_be_below_zero(private_home: Path) -> None:
     key = "provisioning.limits.rsrp_min_dbm"
     set_ = await cellagent("config", "set", key, "-110", "--profile", "lab")
