@@ -41,8 +41,12 @@ def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
 
 
 def draws(stream: TextIO) -> bool:
-    """Return whether a table is drawn there: on a terminal, where the extra `terminal` is."""
-    return stream.isatty() and find_spec("rich") is not None
+    """Return whether a table is drawn there: on a terminal, where the extra `terminal` is.
+
+    A terminal that cannot move its cursor would be shown a live table at its end alone.
+    """
+    movable = os.environ.get("TERM") not in {"dumb", "unknown"}
+    return stream.isatty() and movable and find_spec("rich") is not None
 
 
 _MARK = re.compile(r"( *)(ok|NO|!!|!|\?\?|\.\.)(?=  |$)")

@@ -56,6 +56,17 @@ def test_the_mark_of_a_line_is_in_colour_and_nothing_that_came_with_it(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
+@pytest.mark.parametrize(("terminal", "live"), [("xterm", b"True"), ("dumb", b"False")])
+def test_a_terminal_that_cannot_go_back_gets_lines_and_no_live_table(
+    terminal: str, live: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setenv("TERM", terminal)
+    ask = "import sys; from agent.cli.framework.terminal import draws; print(draws(sys.stdout))"
+    assert on_a_terminal("-c", ask)[1].strip() == live
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
 def test_progress_is_drawn_over_itself_and_wiped_at_the_end() -> None:
     steps = "('x', 0, None), ('x', 5, None), ('x', 1, 2), ('x', 2, 2)"
     begin = "from agent.cli.framework.terminal import show_progress as show"
