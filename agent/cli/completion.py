@@ -5,9 +5,11 @@ import sys
 
 import click
 from click.shell_completion import (
+    BashComplete,
     CompletionItem,
     FishComplete,
     ShellComplete,
+    ZshComplete,
     add_completion_class,
     get_completion_class,
     split_arg_string,
@@ -32,7 +34,19 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
 """
 
 
-class PowerShellComplete(ShellComplete):
+class _WholeWords(ShellComplete):
+    """For shells that put a candidate in place of the whole word, also of `--fault=x`."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """Return the candidates, behind the option to which they are joined."""
+        option, equals, _ = incomplete.partition("=")
+        found = super().get_completions(args, incomplete)
+        for item in found if equals and option.startswith("--") else ():
+            item.value = f"{option}={item.value}"
+        return found
+
+
+class PowerShellComplete(_WholeWords):
     """Completion for PowerShell, which click does not bring, in click's own protocol."""
 
     name = "powershell"
@@ -49,14 +63,31 @@ class PowerShellComplete(ShellComplete):
         return f"{item.value}\t{item.help or ''}"
 
 
-class WholeFishComplete(FishComplete):
+class JoinedBashComplete(BashComplete):
+    """Click's completion for bash, to which `--fault=x` is three words: the option, = and x."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the whole words before the cursor, and the word under it."""
+        words, incomplete = super().get_completion_args()
+        return [word for word in words if word != "="], incomplete
+
+
+class JoinedZshComplete(ZshComplete):
+    """Click's completion for zsh, whose script would put the value in place of `--fault=x`."""
+
+    source_template = ZshComplete.source_template.replace(
+        "    for type key", "    compset -P '--*='\n    for type key"
+    ).replace("compadd -U", 'compadd -U -i "$IPREFIX"')
+
+
+class WholeFishComplete(_WholeWords, FishComplete):
     """Click's completion for fish, whose script ends a description at its first comma."""
 
     source_template = FishComplete.source_template.replace('split ","', 'split --max 1 ","')
 
 
-add_completion_class(PowerShellComplete)
-add_completion_class(WholeFishComplete)
+for each in PowerShellComplete, JoinedBashComplete, JoinedZshComplete, WholeFishComplete:
+    add_completion_class(each)
 
 
 @agent_command("cellagent completion bash >> ~/.bashrc", OfflineCommand)

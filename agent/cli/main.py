@@ -31,8 +31,8 @@ def _run() -> None:
     from agent.cli.framework.safe_text import guard_output
     from agent.cli.tree import root
 
-    if os.environ.get("_CELLAGENT_COMPLETE", "").startswith("powershell"):
-        import agent.cli.completion  # noqa: F401 - teaches click that shell
+    if "_CELLAGENT_COMPLETE" in os.environ:
+        import agent.cli.completion  # noqa: F401 - teaches click the shells
     guard_output()
     code = run_command_line(root)
     gc.freeze()  # nor does the end of the process search what it leaves

@@ -28,6 +28,22 @@ def test_powershell_completes_a_command_by_its_beginning() -> None:
     assert [line.split("\t")[0] for line in answer.splitlines()] == ["provision"]
 
 
+@pytest.mark.parametrize(
+    ("shell", "words", "current", "answer"),
+    [
+        ("bash", "--fault = no-si", "5", "plain,no-sim"),  # as bash divides it
+        ("fish", "--fault=no-si", "--fault=no-si", "plain,--fault=no-sim"),
+        ("powershell", "--fault=no-si", "--fault=no-si", "--fault=no-sim\t"),
+    ],
+)
+def test_a_value_behind_an_equals_sign_is_completed_and_its_option_stays(
+    shell: str, words: str, current: str, answer: str
+) -> None:
+    asked = {"COMP_WORDS": f"cellagent modem virtual {words}"}
+    asked["COMP_WORD" if shell == "powershell" else "COMP_CWORD"] = current
+    assert complete(f"{shell}_complete", **asked) == f"{answer}\n"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_the_script_names_our_program(shell: str) -> None:
     script = subprocess.run(

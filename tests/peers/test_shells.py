@@ -50,6 +50,22 @@ def test_tab_ends_the_word_that_was_begun(shell: str, home: dict[str, str]) -> N
         person.types(b"exit\r")
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_tab_ends_a_value_behind_an_equals_sign_and_keeps_its_option(
+    shell: str, home: dict[str, str]
+) -> None:
+    needs(shell)
+    options, source = SHELLS[shell]
+    shows = '{ echo "<$*>"; }' if shell != "fish" else '; echo "<$argv>"; end'
+    begins = "cellagent()" if shell != "fish" else "function cellagent"
+    with at_the_keyboard(shell, *options, environment=home) as person:
+        person.types(f"{source}; {begins} {shows}; echo re''ady\r".encode())
+        person.reads(b"ready")
+        person.types(b"cellagent modem virtual --fault=no-si\t\r")
+        person.reads(b"<modem virtual --fault=no-sim>")
+        person.types(b"exit\r")
+
+
 def test_fish_shows_a_description_whole_also_with_a_comma_in_it(home: dict[str, str]) -> None:
     needs("fish")
     asks = "cellagent completion fish | source; complete -C 'cellagent mod'"
