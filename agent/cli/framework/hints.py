@@ -75,7 +75,7 @@ def usage_hint(wrong: click.UsageError) -> str:
     command = wrong.ctx.command
     near: list[str] = []
     if isinstance(wrong, click.BadParameter) and (path := _ABSENT.search(wrong.message)):
-        return usual_hint(FileNotFoundError(errno.ENOENT, "", path[1]))
+        return _in_quotes(path[1]) or usual_hint(FileNotFoundError(errno.ENOENT, "", path[1]))
     if isinstance(wrong, click.NoSuchOption):
         if key := _key_of_the_option(wrong):
             return f"that is set in the profile: `cellagent config set {key} VALUE`"
@@ -98,6 +98,18 @@ def usage_hint(wrong: click.UsageError) -> str:
         return f"it has: {', '.join(_options(wrong.ctx))}"
     example = (command.epilog or "").removeprefix("Example: ")
     return f"as in `{example}`" if example else f"see `{wrong.ctx.command_path} --help`"
+
+
+def _in_quotes(begin: str) -> str:
+    """Return the command with that path in quotes whose blanks divided it, "" where none is so."""
+    typed = sys.argv[1:]
+    at = typed.index(begin) if begin in typed else len(typed)
+    for end in range(at + 2, len(typed) + 1):
+        whole = " ".join(typed[at:end])
+        if os.path.exists(whole):  # noqa: PTH110 - Path raises for what is too long for a name
+            line = shlex.join(["cellagent", *typed[:at], whole, *typed[end:]])
+            return f"did you mean `{line}`?"
+    return ""
 
 
 def _options(ctx: click.Context) -> list[str]:

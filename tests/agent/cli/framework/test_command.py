@@ -192,3 +192,12 @@ def test_a_line_is_in_a_pipe_before_the_next_one_is_waited_for() -> None:
         assert watch.stdout is not None
         assert watch.stdout.readline().startswith(b"operator")
         watch.terminate()
+
+
+async def test_a_path_that_its_blanks_divided_is_offered_in_quotes(tmp_path: Path) -> None:
+    log = tmp_path / "my kit.log"
+    log.touch()
+    begin, end = str(log).split(" ")
+    done = await cellagent("modem", "import", begin, end, "--output", "x")
+    assert done.code == 2
+    assert f"did you mean `cellagent modem import '{log}' --output x`?" in done.err
