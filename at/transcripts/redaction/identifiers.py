@@ -116,9 +116,9 @@ class Identifiers:
         return self.made_up.uuid(text)
 
     def serial(self, text: str) -> str:
-        """Return another serial number, which is an IMEI or IMEISV on most modems."""
-        if re.fullmatch(r"(?!0{11})[0-9]{15,16}", text, re.ASCII):
-            return self.made_up.imei(text)
+        """Return another serial number, which is an IMEI, MEID or IMEISV on most modems."""
+        if re.fullmatch(r"(?!0{11})[0-9]{14,16}", text, re.ASCII):
+            return self.made_up.imei(text)[: len(text)]
         if re.fullmatch(r"[0-9]{0,2}", text, re.ASCII) or MARKER.search(text):
             return text  # the version of the software, as +CGSN=3 prints it
         return self.made_up.serial(text)
