@@ -164,15 +164,15 @@ class KitConnection:
     async def _keep_online(self, modem: Modem, contact: first_contact.Contact) -> None:
         """Turn the modem on again where a restart left it off and `kit.keep_online` wants it on."""
         keeper, now, policy = self._keeper, time.monotonic(), self._settings.keep_online
-        mode = contact.number("functional_mode")
         if contact.is_registered:
             keeper.protects_itself = False
-        if policy == "never" or mode is None:
+        if policy == "never" or contact.number("functional_mode") is None:
             return
         if self.link.expects_restart:  # the update puts it back itself
             keeper.restarted(now, is_boot=False)
         else:
-            keeper.seen(now, is_on=mode in LTE_MODES, policy=policy, asked_off=self._asked_off)
+            is_on = not contact.is_off
+            keeper.seen(now, is_on=is_on, policy=policy, asked_off=self._asked_off)
         if keeper.is_turn_due(now, self._settings.settle_s):
             self.link.concern.log(
                 logging.INFO, f"the modem is off: turned on (kit.keep_online = {policy})"

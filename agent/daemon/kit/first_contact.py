@@ -62,9 +62,12 @@ class Contact:
 
     @property
     def is_off(self) -> bool:
-        """Whether the modem is in a functional mode without LTE."""
+        """Whether the modem is in a functional mode without LTE.
+
+        One that is registered was turned on behind the question of its mode.
+        """
         mode = self.value("functional_mode")
-        return mode is not None and mode not in LTE_MODES
+        return mode is not None and mode not in LTE_MODES and not self.is_registered
 
     @property
     def is_registered(self) -> bool:

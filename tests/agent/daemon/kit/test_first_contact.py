@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pytest
 
 from agent.auth.bearer import ApiKey
@@ -20,7 +22,10 @@ from agent.daemon.kit.first_contact import (
 from agent.daemon.snapshot import Finding
 from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
+from at.protocol.command import Command
 from at.virtual.transport import VirtualTransport
+
+T = TypeVar("T")
 
 
 async def contact_with(*faults: str, on: bool = True) -> tuple[Contact, list[str]]:
@@ -40,6 +45,25 @@ async def test_a_kit_that_lacks_nothing_is_left_in_peace():
     contact, found = await contact_with()
     assert found == []
     assert contact.device_id == "56495254-8f0b-c5c9-e65b-36ed0cf0f295"
+
+
+class TurnedOnMeanwhile(Modem):
+    """A modem that somebody turns on behind the question of its mode."""
+
+    async def send(self, command: Command[T], *, timeout_s: float | None = None) -> T:
+        if isinstance(command, ReadRegistration):
+            await self.execute("AT+CFUN=1")
+        return await super().send(command, timeout_s=timeout_s)
+
+
+async def test_a_modem_that_is_registered_is_on_whatever_its_mode_was_before():
+    modem = TurnedOnMeanwhile(VirtualTransport(instant=True))
+    await modem.open()
+    contact = await read_contact(modem, "")
+    await modem.close()
+    assert contact.is_registered
+    assert not contact.is_off
+    assert not [each for each in findings(contact, Keyring([])) if "off" in each.what]
 
 
 @pytest.mark.parametrize(
