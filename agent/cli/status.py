@@ -12,7 +12,7 @@ import msgspec
 from agent.cli.framework.command import ProfileCommand, agent_command, emit
 from agent.cli.framework.safe_text import drawing
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import draws, marked, say_marked, wrapped
+from agent.cli.framework.terminal import marked, redraws, say_marked, wrapped
 from agent.daemon.snapshot import (
     AgentStatus,
     ConcernStatus,
@@ -66,7 +66,7 @@ async def _show_changes(session: Session) -> None:
     configuration = session.configuration
     control_socket = control_socket_of(configuration.state_dir, configuration.name)
     async with open_request(control_socket, WatchRequest()) as connection:
-        if session.json or not draws(sys.stdout):
+        if session.json or not redraws(sys.stdout):
             while True:
                 status = (await connection.answer(StatusAnswer, None)).status
                 _show(session, status, *lines_of(status, datetime.now(UTC)), "")

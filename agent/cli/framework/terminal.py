@@ -41,12 +41,13 @@ def wrapped(text: str, width: int, first: str, indent: str) -> list[str]:
 
 
 def draws(stream: TextIO) -> bool:
-    """Return whether a table is drawn there: on a terminal, where the extra `terminal` is.
+    """Return whether a table is drawn there: on a terminal, where the extra `terminal` is."""
+    return stream.isatty() and find_spec("rich") is not None
 
-    A terminal that cannot move its cursor would be shown a live table at its end alone.
-    """
-    movable = os.environ.get("TERM") not in {"dumb", "unknown"}
-    return stream.isatty() and movable and find_spec("rich") is not None
+
+def redraws(stream: TextIO) -> bool:
+    """Return whether a table is drawn anew there: else it is shown at its end alone."""
+    return draws(stream) and os.environ.get("TERM") not in {"dumb", "unknown"}
 
 
 _MARK = re.compile(r"( *)(ok|NO|!!|!|\?\?|\.\.)(?=  |$)")

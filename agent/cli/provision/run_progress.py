@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agent.cli.framework.command import discard_output, emit, note, say
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.safe_text import drawing, ring
-from agent.cli.framework.terminal import draws
+from agent.cli.framework.terminal import draws, redraws
 from agent.cli.provision.tray_table import Below, drawn, result_of
 from agent.errors import ResourceUnavailable
 from agent.provisioning.running.tray import Slot, SlotState, Tray
@@ -75,7 +75,9 @@ class BenchView:
         self._once = _OncePerRun(session.verbosity)
 
     def __enter__(self) -> BenchView:
-        if draws(sys.stderr) and not self._json:
+        # One that goes on has no end to be seen at.
+        live = redraws(sys.stderr) if self._watches else draws(sys.stderr)
+        if live and not self._json:
             from rich.console import Console
             from rich.live import Live
 

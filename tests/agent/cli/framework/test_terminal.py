@@ -62,7 +62,7 @@ def test_a_terminal_that_cannot_go_back_gets_lines_and_no_live_table(
 ) -> None:
     pytest.importorskip("rich")
     monkeypatch.setenv("TERM", terminal)
-    ask = "import sys; from agent.cli.framework.terminal import draws; print(draws(sys.stdout))"
+    ask = "import sys; from agent.cli.framework.terminal import redraws; print(redraws(sys.stdout))"
     assert on_a_terminal("-c", ask)[1].strip() == live
 
 
