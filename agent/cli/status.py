@@ -12,7 +12,7 @@ import msgspec
 from agent.cli.framework.command import ProfileCommand, agent_command, emit
 from agent.cli.framework.safe_text import drawing
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import marked, redraws, say_marked, wrapped
+from agent.cli.framework.terminal import WIDTH, marked, redraws, say_marked, wrapped
 from agent.daemon.snapshot import (
     AgentStatus,
     ConcernStatus,
@@ -26,8 +26,6 @@ from agent.daemon.snapshot import (
 )
 from agent.errors import AgentError
 from at.protocol.counts import counted
-
-_WIDTH = 80
 
 
 @agent_command("cellagent status --watch", ProfileCommand)
@@ -190,7 +188,7 @@ def _way_out(indent: str, hint: str | None, told: set[str]) -> Iterator[str]:
     told.add(hint)
     words = f"try: {hint}"
     command = re.search(r"`[^`]+`", words)
-    if command is None or len(indent) + len(words) <= _WIDTH:
+    if command is None or len(indent) + len(words) <= WIDTH:
         yield from _wrapped(indent, words)
         return
     before, after = words[: command.start()].rstrip(" :;,"), words[command.end() :].strip(" ;,")
@@ -216,7 +214,7 @@ def _since(then: datetime, now: datetime) -> str:
 
 
 def _wrapped(indent: str, text: str) -> list[str]:
-    return wrapped(text, _WIDTH, indent, " " * len(indent))
+    return wrapped(text, WIDTH, indent, " " * len(indent))
 
 
 def _facts(each: ConcernStatus, now: datetime) -> str:

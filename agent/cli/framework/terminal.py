@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from agent.cli.framework.session import Session
 
 
+WIDTH = 80
+"""Columns of what is wrapped, whoever reads it."""
 _BLANK = "\N{NO-BREAK SPACE}"
 
 

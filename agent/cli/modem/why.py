@@ -14,7 +14,7 @@ from agent.cli.framework.command import agent_command, emit, say
 from agent.cli.framework.file_type import FILE_OR_INPUT
 from agent.cli.framework.hints import pasteable_hint
 from agent.cli.framework.session import Session
-from agent.cli.framework.terminal import show_progress, waiting, wrapped
+from agent.cli.framework.terminal import WIDTH, show_progress, waiting, wrapped
 from at.transport.base import labelled
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _AT_ONCE = 1 << 20
-_WIDTH = 80
 _INDENT = " " * 10
 _COMMAND = re.compile(r"`[^`]+`")
 
@@ -116,12 +115,12 @@ def describe(cause: Cause, step: str) -> list[str]:
     where = f"line {cause.number}" if cause.number else "line"
     return [
         "",
-        *wrapped(f"{cause.certainty:<9} {cause.cause}: {cause.says}", _WIDTH, "", _INDENT),
+        *wrapped(f"{cause.certainty:<9} {cause.cause}: {cause.says}", WIDTH, "", _INDENT),
         *([f"{_INDENT}{where}: {_cut(cause.evidence)}"] if cause.evidence else []),
-        *wrapped(f"try: {step}", _WIDTH, _INDENT, _INDENT),
+        *wrapped(f"try: {step}", WIDTH, _INDENT, _INDENT),
     ]
 
 
 def _cut(line: str) -> str:
-    room = _WIDTH - 2 * len(_INDENT)
+    room = WIDTH - 2 * len(_INDENT)
     return line if len(line) <= room else f"{line[: room - 1]}…"
