@@ -17,6 +17,7 @@ from agent.cli.framework.command import (
     emit_or_say,
     say,
 )
+from agent.cli.framework.terminal import WIDTH, wrapped
 from agent.cli.modem.serve_port import require_one, serve_port, serve_terminal
 from agent.errors import RefusedByRule, UsageError
 from at.virtual.options import MODELS, OptionError, VirtualOptions
@@ -250,5 +251,5 @@ def _list_faults(session: Session) -> None:
         emit_or_say(
             session,
             {"fault": name, "default": fault.default, "description": fault.description},
-            f"{written(name, fault):34}  {fault.description}{takes}",
+            *wrapped(fault.description + takes, WIDTH, f"{written(name, fault):34}  ", " " * 36),
         )
