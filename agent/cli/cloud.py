@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from agent.cli.framework.command import OfflineGroup, completing, emit, note, say
+from agent.cli.framework.command import OfflineGroup, completing, emit, emit_or_say, note, say
 from agent.cli.framework.session import Session
+from agent.cli.framework.terminal import WIDTH, wrapped
 from agent.config.temporary_folder import temporary_folder
 from agent.config.urls import host_and_port, is_loopback
 from agent.config.write import write_profile
@@ -313,13 +314,16 @@ def _list_faults(session: Session) -> None:
     if not session.json:
         say(f"--fault {GRAMMAR}")
         for part, text in PARTS.items():
-            say(f"  {part:6} {text}")
+            for line in wrapped(text, WIDTH, f"  {part:6} ", " " * 9):
+                say(line)
         say(f"Example: --fault '{EXAMPLE}'\n")
     for name, kind in FAULTS.items():
         default = kind.argument.default if kind.argument else None
         takes = kind.argument.words if kind.argument else None
-        if session.json:
-            emit({"fault": name, "argument": takes, "default": default, "description": kind.help})
-            continue
         shown = f"{name}={default}" if default else name
-        say(f"{shown:36} {kind.help}" + (f" ARG: {takes}." if takes else ""))
+        text = kind.help + (f" ARG: {takes}." if takes else "")
+        emit_or_say(
+            session,
+            {"fault": name, "argument": takes, "default": default, "description": kind.help},
+            *wrapped(text, WIDTH, f"{shown:36} ", " " * 37),
+        )

@@ -50,6 +50,7 @@ def test_its_faults_are_listed_without_serving() -> None:
     first = [line.split()[0] for line in parts_and_kinds if line]
     assert {"ARG", "TIMES", "ROUTE"} < set(first)
     assert "latency=1" in first
+    assert max(map(len, parts_and_kinds)) <= 80
     programs = completed("cloud", "serve", "--fault", "help", "--json").stdout.splitlines()
     kinds = [json.loads(line) for line in programs]
     assert [one["fault"] for one in kinds] == list(FAULTS)
