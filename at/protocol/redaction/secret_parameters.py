@@ -125,6 +125,11 @@ def _carrier(given: Sequence[Parameter]) -> Hidden:
     return {index: name for index, name in rule(given).items() if index}
 
 
+def _setting(given: Sequence[Parameter]) -> Hidden:
+    """<name>,<value>...: what is set stands first; a short number is no login."""
+    return {index: name for index, name in _texts("value")(given).items() if index}
+
+
 def _modem_update(given: Sequence[Parameter]) -> Hidden | None:
     """%NRFCLOUDFOTA=0,<key>,<hardware>,<type>,<version>, =1,<chunk>, =2 and =3,<key>."""
     operation = _number(given, 0)
@@ -234,14 +239,31 @@ SET: Mapping[str, Rule] = {
     "+SQNSMQTTCFG": _places(5, {2: "user", 3: "password"}, texts=(1,)),
     "+FTPUN": _places(1, {0: "user"}),
     "+FTPPW": _places(1, {0: "password"}),
+    "#PDPAUTH": _CONTEXT_LOGIN,
+    "#USERID": _places(1, {0: "user"}),
+    "#PASSW": _places(1, {0: "password"}),
+    "#HTTPCFG": _places(12, {4: "user", 5: "password"}, texts=(1,)),
+    "+CGSOCKAUTH": _CONTEXT_LOGIN,
+    "+CFTPSLOGIN": _places(5, {2: "user", 3: "password"}, texts=(0,)),
+    "+CFTPUN": _places(1, {0: "user"}),
+    "+CFTPPW": _places(1, {0: "password"}),
+    "+SMTPAUTH": _places(3, {1: "user", 2: "password"}),
+    "+QFTPUSER": _places(1, {0: "user"}),
+    "+QFTPPASS": _places(1, {0: "password"}),
+    "+USECMNG": _places(5, {4: "password"}, texts=(2, 3)),
     "+KCNXCFG": _places(9, dict.fromkeys(range(3, 9), "password"), texts=(1, 2)),
     # What is set stands before its value: a login, or an address and the like.
     "+QFTPCFG": _places(3, {1: "value", 2: "value"}, texts=(0,)),
+    "+QHTTPCFG": _setting,
+    "+QMTCFG": _setting,
+    "+QSMTPCFG": _setting,
     "+SMCONF": _places(2, {1: "value"}, texts=(0,)),
     "+HTTPPARA": _places(2, {1: "value"}, texts=(0,)),
     "+SAPBR": _places(4, {3: "value"}, texts=(2,)),
     "+UPSD": _places(3, {2: "value"}),
     "+UHTTP": _places(4, {2: "value", 3: "value"}),
+    "+UFTP": _places(3, {1: "value", 2: "value"}),
+    "+USECPRF": _places(4, {2: "value", 3: "value"}),
     "+UMQTT": _places(5, dict.fromkeys(range(1, 5), "value")),
 }
 """Name of a command -> the rule of its set form."""
@@ -250,7 +272,7 @@ NOT_DAMAGED = frozenset(
     {
         *("+CMGC", "+CMGD", "+CMGF", "+CMGL", "+CMGR", "+CMTI", "+CDSI", "+CRSL", "+CWLAP"),
         *("+CMMS", "#XNRFCLOUDFOTAAUTO", "#XNRFCLOUDOBSCOREDUMP"),
-        *("+CSTA", "+CSTF", "+SMCONN", "+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC"),
+        *("+CSTA", "+CSTF", "+SMCONN", "+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC", "+UFTPC"),
     }
 )
 """Commands without secrets whose names differ by one letter from that of one with them."""
@@ -274,5 +296,9 @@ ANSWER: Mapping[str, Rule] = {
     "+CWSAP_DEF": _WIFI_SERVE,
     "+CWJEAP": _WIFI_ENTERPRISE,
     "+QICSGP": _places(5, {2: "user", 3: "password"}, texts=(1,)),
+    "#PDPAUTH": _CONTEXT_LOGIN,
+    "#USERID": _places(1, {0: "user"}),
+    "+QHTTPCFG": _setting,
+    "+QMTCFG": _setting,
 }
 """Name of an answer or notice -> its rule."""

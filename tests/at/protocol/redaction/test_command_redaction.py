@@ -140,6 +140,10 @@ def test_what_is_left_of_a_line(line: str, shown: str) -> None:
         '+CSIM: 4,"9000"',
         'AT+CSIM=14,"00A40004022FE2"',
         "AT%NRFCLOUDFOTA=1,12",
+        'AT+QHTTPCFG="contextid",1',
+        'AT+QMTCFG="keepalive",0,60',
+        "AT+UFTPC=1",
+        'AT+USECMNG=0,0,"ca",1706',
         # Messages of ours.
         "unlock the SIM: AT+CPIN=<pin>",
         "/dev/ttyACM0: no answer to +CPIN within 5 s",
