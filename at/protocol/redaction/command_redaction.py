@@ -133,7 +133,7 @@ def _without_damaged(text: str) -> str:
         if shown is None or match.start() < looked_at:
             continue
         # Behind a line that a log line cut stands its stamp.
-        if text.startswith((" ERROR", "["), match.end()):
+        if text[match.end() : match.end() + 6].upper().startswith((" ERROR", "[")):
             continue
         at = match.start() + shown
         if _READ_FORM.match(text, at):

@@ -143,6 +143,8 @@ def test_what_is_left_of_a_line(line: str, shown: str) -> None:
         'AT+QHTTPCFG="contextid",1',
         'AT+QMTCFG="keepalive",0,60',
         "AT+UFTPC=1",
+        "at+cops? +cme error: 10",
+        "+cms error: 310",
         'AT+USECMNG=0,0,"ca",1706',
         # Messages of ours.
         "unlock the SIM: AT+CPIN=<pin>",
