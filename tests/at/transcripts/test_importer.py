@@ -288,3 +288,12 @@ def test_a_quote_whose_end_was_lost_ends_with_the_next_command() -> None:
 
 def test_a_long_log_with_an_open_quote_costs_no_more_than_its_length() -> None:
     import_log('TX: AT+CPIN="12\n' + "TX: 34\n" * 100_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["^M" * 200_000 + "!"],
+    ids=lambda text: text[:8],
+)
+def test_a_long_line_costs_no_more_than_its_length(text: str) -> None:
+    import_log(f"TX: AT+CGMR\nRX: OK\nTX: {text}\n")  # the suite's time limit ends it otherwise
