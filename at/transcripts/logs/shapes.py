@@ -226,7 +226,8 @@ FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*|Script (?:started|done)(
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
 SPELT_END = re.compile(
     r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+"
-    r"|(?-i:^(?:(?:CR)+LF)+|(?<!CR)(?:(?:CR)+LF)+(?=$|[+%#]|AT|OK|ERROR))",  # RealTerm's
+    r"|(?-i:^(?:(?:CR)++LF)++"  # RealTerm's
+    r"|(?<!CR)(?<!CRLF)(?:(?:CR)++LF)++(?=$|[+%#]|AT|OK|ERROR))",
     re.IGNORECASE,
 )
 ENDS_SPELT = re.compile(rf"(?:{SPELT_END.pattern})$", re.IGNORECASE)
