@@ -445,8 +445,11 @@ def _pieces(side: Side | None, text: str) -> Iterator[tuple[str, bool]]:
 def _without_spelt_ends(text: str) -> list[str]:
     """Return the parts of a line between the ends that a tool spelt out or lost, [""] if none."""
     parts, begin = [], 0
+    quotes = counted = 0
     for match in shapes.SPELT_END.finditer(text):
-        quoted = text.count('"', 0, match.start()) % 2 == 1
+        quotes += text.count('"', counted, match.start())
+        counted = match.start()
+        quoted = quotes % 2 == 1
         if match[0][0] not in "\\\r\n" or not quoted or match.end() == len(text):
             parts.append(text[begin : match.start()])
             begin = match.end()
