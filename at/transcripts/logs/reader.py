@@ -281,7 +281,7 @@ def _with_ends(shape: Shape, heads: list[_Head]) -> set[Side]:
         side
         for head in heads[:_SAMPLE_LINES]
         for side, text in _marked(shape, head)
-        if side in {Side.SENT, Side.RECEIVED} and shapes.ENDS_SPELT.search(text)
+        if side in {Side.SENT, Side.RECEIVED} and shapes.ends_spelt(text)
     }
 
 
@@ -345,7 +345,7 @@ class _Joiner:
     def lines(self, heads: Iterable[_Head]) -> Iterator[LogLine]:
         """Yield the records, oldest first."""
         for mark, text, head in self._whole(heads):
-            goes_on = mark is None and self._received and shapes.ENDS_SPELT.search(text)
+            goes_on = mark is None and self._received and shapes.ends_spelt(text)
             side = Side.RECEIVED if goes_on else mark
             self._received = side is Side.RECEIVED
             for piece, answers in _pieces(side, text):
@@ -367,7 +367,7 @@ class _Joiner:
                         yield begun
                     begun = None
                 is_data = side is Side.SENT and self._payloads.phase is Phase.DATA
-                if side in self._with_ends and not is_data and not shapes.ENDS_SPELT.search(part):
+                if side in self._with_ends and not is_data and not shapes.ends_spelt(part):
                     assert side is not None
                     begun = side, text, first
                 else:

@@ -230,7 +230,6 @@ SPELT_END = re.compile(
     r"|(?<!CR)(?<!CRLF)(?:(?:CR)++LF)++(?=$|[+%#]|AT|OK|ERROR))",
     re.IGNORECASE,
 )
-ENDS_SPELT = re.compile(rf"(?:{SPELT_END.pattern})$", re.IGNORECASE)
 GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")
 """A final result whose line end was lost before the next command; a program's print before it."""
 LOST_END = re.compile(
@@ -310,3 +309,8 @@ FOREIGN = (
     ),
     Foreign("binary data", re.compile(r"[^\x00-\x1f]*[\x00-\x06\x0e-\x1a\x1c-\x1f]")),
 )
+
+
+def ends_spelt(text: str) -> bool:
+    """Return whether a line's end is spelt out where a text ends."""
+    return any(found.end() == len(text) for found in SPELT_END.finditer(text))

@@ -292,7 +292,12 @@ def test_a_long_log_with_an_open_quote_costs_no_more_than_its_length() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["^M" * 200_000 + "!", "CRLF" * 100_000 + "!", 'AT+X="' + "a\\n" * 300_000],
+    [
+        "^M" * 200_000 + "!",
+        "CRLF" * 100_000 + "!",
+        "<CR>" * 100_000 + "!",
+        'AT+X="' + "a\\n" * 300_000,
+    ],
     ids=lambda text: text[:8],
 )
 def test_a_long_line_costs_no_more_than_its_length(text: str) -> None:
