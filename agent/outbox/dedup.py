@@ -118,14 +118,12 @@ class Deduplicator:
 
     def forget(self, now: float, max_age_s: float) -> None:
         """Forget items that are too old to have duplicates."""
-        limit = now - max_age_s
         self._seen = {mark: at for mark, at in self._seen.items() if abs(now - at) < WINDOW_S}
         if len(self._starts) > _MAX_STARTS:
             self._starts.clear()  # then an item may be stored twice
-        for mark in [
-            m for m, at in self._index.known.recent.items() if not limit <= at <= now + 86400.0
-        ]:
-            del self._index.known.recent[mark]
+        recent = self._index.known.recent
+        for mark in [mark for mark, at in recent.items() if abs(now - at) > max_age_s]:
+            del recent[mark]
 
     def known_mark(self, item: NewItem, now: float, max_age_s: float) -> bytes | None:
         """Return the mark of an item with a key, or of a core dump; None for a duplicate.

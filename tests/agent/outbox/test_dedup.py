@@ -86,3 +86,12 @@ def test_a_key_is_taken_once(tmp_path: Path):
         assert box.put([item, item]).duplicates == 1
     with outbox(tmp_path) as box:
         assert box.put([item]).duplicates == 1
+
+
+def test_a_key_is_known_after_a_clock_that_was_ahead_was_set_right(tmp_path: Path):
+    clock = Clock()
+    with outbox(tmp_path, clock=clock) as box:
+        item = NewItem(ItemKind.EVENT, "kit", b"{}", key="boot-17")
+        box.put([item])
+        clock.now -= 2 * 86400.0
+        assert box.put([item]).duplicates == 1
