@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from agent.observability.ingest.chunk_codec import crc16
 from agent.outbox import ItemKind, NewItem
-from agent.outbox.items import Selection
+from agent.outbox.items import Selection, unnamed
 from tests.support.outbox.outboxes import Clock, bodies, chunk, chunks, outbox, totals
 
 
@@ -61,6 +62,17 @@ def test_the_same_from_another_device_is_another_message(tmp_path: Path):
     with outbox(tmp_path) as box:
         box.put(chunks(b"same", device="kit"))
         assert box.put(chunks(b"same", device="other")).duplicates == 0
+
+
+def test_what_a_kit_printed_before_its_device_was_known_is_the_same_once_it_is(tmp_path: Path):
+    unknown = unnamed("kit")
+    told = [chunk(7, unknown), *chunks(bytes(range(30)), device=unknown)]
+    told = [replace(item, starts=1) for item in told]
+    with outbox(tmp_path) as box:
+        box.put(told[:2])  # the second one begins a message
+        box.transact(lambda store: store.name_device(unknown, "kit"))
+        assert box.put(told[2:]).duplicates == 0
+        assert box.put(told).duplicates == len(told) == 3
 
 
 def test_a_duplicate_whose_first_half_was_sent_is_sent_whole(tmp_path: Path):

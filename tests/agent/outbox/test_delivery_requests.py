@@ -72,7 +72,11 @@ async def test_the_same_items_have_the_same_request_id_and_others_have_another()
             assert len(set(ids)) == 4
         transport.ids.clear()
         await sender.send(items(ItemKind.COREDUMP, 7))
-    assert transport.ids[-1] == ("/api/v0/upload/elf_coredump", "box-7")
+        assert transport.ids[-1] == ("/api/v0/upload/elf_coredump", "box-7")
+        transport.ids.clear()
+        largest = bytes(DIRECT_LIMIT)
+        await sender.send([Item(8, ItemKind.COREDUMP, "kit", largest, 0.0, {}, "box-8", 8)])
+        assert [found for _, found in transport.ids] == ["box-8"], "in one piece"
 
 
 @pytest.mark.contract("O5.2")
@@ -126,7 +130,9 @@ async def test_a_dump_that_waits_for_its_commit_is_committed_not_sent_again(answ
         (RateLimited("", status=429), 1, FailureKind.LATER),
         (LinkLost("the modem makes no token"), 1, FailureKind.LATER),
         (Conflict("", status=409), 1, FailureKind.LATER),
+        (InvalidRequest("", status=408), 1, FailureKind.LATER),
         (InvalidRequest("", status=411), 1, FailureKind.LATER),
+        (InvalidRequest("", status=425), 1, FailureKind.LATER),
         (InvalidRequest("", status=400), 1, FailureKind.REFUSED),
         (InvalidRequest("", status=400), 2, FailureKind.REFUSED),
         (InvalidRequest("", status=415), 1, FailureKind.REFUSED),

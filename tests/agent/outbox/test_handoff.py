@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from agent.config.profile import OutboxSettings
 from agent.errors import AgentError
 from agent.outbox import ItemKind, NewItem, OutboxFull
 from agent.outbox.handoff import collect, hand_off
-from tests.support.outbox.outboxes import bodies, event, outbox, totals
+from tests.support.outbox.outboxes import bodies, event, outbox, totals, waiting
 
 
 def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_passes(
@@ -29,6 +30,22 @@ def test_what_another_process_left_and_will_never_fit_is_set_aside_and_the_rest_
         assert collect(box) == 0
     assert len(list((folder / "inbox").glob("*.refused"))) == 2
     assert "do not fit an outbox of 100" in caplog.text
+
+
+def test_what_another_process_left_keeps_its_time_its_key_and_its_order(tmp_path: Path):
+    limits = OutboxSettings(min_free_bytes=0)
+    keyed = NewItem(ItemKind.EVENT, "kit", b"{}", 1.0, "boot-17")
+    with outbox(tmp_path) as box:
+        hand_off(box.folder, [keyed], limits, 9.0)
+        for number in range(2, 8):
+            hand_off(box.folder, [event(number)], limits, float(number))
+        assert collect(box) == 7
+        found = [item.captured_s for item in waiting(box, ItemKind.EVENT)]
+        assert found == [float(number) for number in range(1, 8)]
+        hand_off(box.folder, [keyed], limits, 9.0)
+        hand_off(box.folder, [replace(keyed, starts=1)], limits, 9.0)  # of the kit, after a crash
+        collect(box)
+        assert len(bodies(box, ItemKind.EVENT)) == 8
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from agent.config.trusted_places import UntrustedPlace
 from agent.errors import AgentError
 from agent.outbox import ItemKind, Outbox, OutboxHeld
-from agent.outbox.items import Selection
+from agent.outbox.items import Selection, unnamed
 from tests.support.outbox.outboxes import LIMITS, Clock, bodies, chunk, event, outbox, waiting
 
 
@@ -193,17 +193,18 @@ def test_an_outbox_whose_folder_is_removed_and_made_again_goes_on_in_the_new_one
 ):
     with outbox(tmp_path) as box:
         box.put([chunk(1), chunk(2)])
+        box.transact(lambda store: store.name_device(unnamed("port"), "kit"))
         shutil.rmtree(box.folder)
         with outbox(tmp_path) as another:
             another.put([chunk(4)])
             with pytest.raises(OutboxHeld):
                 box.put([chunk(5)])
-        box.put([chunk(6)])
+        box.put([chunk(6, unnamed("port"))])  # whose device is known all the same
         assert box.transact(lambda store: store.totals()).counts["unreadable"] == 2
         with pytest.raises(OutboxHeld):
             outbox(tmp_path)
     with outbox(tmp_path) as box:
-        assert bodies(box) == [chunk(4).body, chunk(6).body]
+        assert bodies(box) == [chunk(4).body, chunk(6, unnamed("port")).body]
     assert "was removed, and 2 items with it" in caplog.text
 
 

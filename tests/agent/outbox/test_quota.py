@@ -36,11 +36,13 @@ def test_the_oldest_go_first_and_are_counted(tmp_path: Path):
 
 def test_a_message_goes_whole(tmp_path: Path):
     message = chunks(bytes(range(90)))
-    size = sum(len(item.body) for item in message)
-    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_bytes=size + 5)) as box:
+    size = sum(len(item.body) for item in [*message, chunk(1)])
+    with outbox(tmp_path, OutboxSettings(min_free_bytes=0, max_bytes=size)) as box:
         box.put(message)
         box.put([chunk(1)])
-        assert bodies(box) == [chunk(1).body]
+        assert len(bodies(box)) == len(message) + 1, "it is full to its last byte"
+        box.put([chunk(2)])
+        assert bodies(box) == [chunk(1).body, chunk(2).body]
 
 
 def test_a_message_that_is_still_coming_in_does_not_go(tmp_path: Path):
@@ -80,6 +82,11 @@ def test_what_is_too_old_goes(tmp_path: Path):
         box.put([chunk(2)])
         assert bodies(box) == [chunk(2).body]
         assert totals(box).counts["expired"] == 1
+        clock.now -= 1e6  # it was set back
+        box.put([chunk(3)])
+        clock.now += 101
+        box.put([chunk(4)])
+        assert bodies(box) == [chunk(2).body, chunk(4).body]
 
 
 def test_what_came_before_the_clock_was_set_is_no_older_by_that(tmp_path: Path):

@@ -43,12 +43,10 @@ def test_an_item_is_parked_after_its_last_refusal_and_may_wait_again(tmp_path: P
     with outbox(tmp_path, OutboxSettings(min_free_bytes=0, park_after=3)) as box:
         box.put([chunk(1), chunk(2)])
         assert [refused(box, "why", at_fault=False) for _ in range(5)] == [False] * 5
-        assert refused(box, "why")
+        assert refused(box, "why" * 200)
         assert bodies(box) == [chunk(2).body]
-        assert [item.parked for item in box.transact(lambda store: store.list_items())] == [
-            "why",
-            None,
-        ]
+        parked = [item.parked for item in box.transact(lambda store: store.list_items())]
+        assert parked == [("why" * 200)[:500], None]
         assert box.transact(lambda store: store.retry_parked()) == 1
         assert bodies(box) == [chunk(1).body, chunk(2).body]
 
@@ -60,6 +58,8 @@ def test_a_request_is_bounded_by_items_and_bytes_and_holds_at_least_one(tmp_path
         assert len(out) == 4
         out = box.transact(lambda store: store.take("kit", ItemKind.EVENT, Selection(100, 1)))
         assert len(out) == 1
+        full = Selection(100, 2 * len(event(0).body))
+        assert len(box.transact(lambda store: store.take("kit", ItemKind.EVENT, full))) == 2
 
 
 def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path: Path):
@@ -91,6 +91,29 @@ def test_what_may_have_arrived_goes_again_as_it_went_after_a_crash_too(tmp_path:
         assert batch(box) == probe  # also where an older one waits that was held apart
         box.transact(lambda store: store.remove_delivered(probe))
         assert batch(box) == [8, 10]
+
+
+def test_what_one_device_may_have_sent_stays_so_whatever_arrived_of_another(tmp_path: Path):
+    def batch(box: Outbox, device: str) -> list[int]:
+        every = Selection(100, 1 << 20)
+        found = box.transact(lambda store: store.next_batch(device, ItemKind.EVENT, every))
+        return [item.id for item in found]
+
+    with outbox(tmp_path) as box:
+        box.put([event(1), event(2, "other")])
+        assert (batch(box, "kit"), batch(box, "other")) == ([1], [2])
+        box.put([event(3, "other")])
+        box.transact(lambda store: store.release([2]))
+        box.transact(lambda store: store.remove_delivered([1]))
+        assert batch(box, "other") == [2]
+
+
+def test_what_is_given_to_a_device_waits_in_the_order_in_which_it_came(tmp_path: Path):
+    came = [event(1, unnamed("kit")), event(2), event(3, unnamed("kit"))]
+    with outbox(tmp_path) as box:
+        box.put(came)
+        box.transact(lambda store: store.name_device(unnamed("kit"), "kit"))
+        assert bodies(box, ItemKind.EVENT) == [item.body for item in came]
 
 
 def test_a_body_that_changed_on_the_disk_is_parked_not_sent(tmp_path: Path):
