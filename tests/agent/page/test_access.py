@@ -120,6 +120,7 @@ async def test_every_answer_forbids_what_the_page_does_not_need() -> None:
         for answer in (await browser.get("/kits"), await browser.get("/x", headers={"host": "e"})):
             policy = answer.headers["content-security-policy"]
             assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy, "no other site shows it within its own"
             assert "unsafe" not in policy
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert answer.headers["referrer-policy"] == "no-referrer"

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -88,6 +89,20 @@ def test_what_is_to_be_done_next_is_said(ends: dict[str, Any], words: str) -> No
     assert "No hand is needed" in shown(running).parts["hands"]
     end(running, place(1, 1), **ends)
     assert words in shown(running).parts["hands"]
+
+
+def test_a_slot_tells_how_long_its_board_is_at_work_and_whose_label_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running = bench_of(1, 2)
+    plug(running, [place(1, 1), place(1, 2)])
+    running.bench.tray.ordered()[1].label = "L7"
+    end(running, place(1, 2))
+    running.bench.tray.begin(place(1, 1), 100.0)
+    monkeypatch.setattr("agent.page.bench.time", SimpleNamespace(monotonic=lambda: 105.2))
+    view = shown(running)
+    assert "5 s" in view.parts["slot-1-1.1"]
+    assert "L7" in view.parts["slot-1-1.2"]
 
 
 def test_a_page_without_a_run_says_how_to_begin_one() -> None:

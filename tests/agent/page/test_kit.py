@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.console.log_line import LogLine, parse_line
-from agent.daemon.control.socket import ControlSocket
-from agent.daemon.recent import AT, DECISIONS, HTTP, NETWORK, RecentMoments
+from agent.daemon.control.socket import ControlSocket, control_socket_of
+from agent.daemon.recent import AT, CONSOLE, DECISIONS, HTTP, NETWORK, RecentMoments
 from agent.daemon.snapshot import HeardCell, LocationStatus, Place, Reading, State
 from agent.page.kit import console_text, kit_view, signal_csv
 from agent.page.moment_feed import MomentFeed
@@ -18,6 +19,7 @@ from agent.page.timeline import LANES, recording
 from agent.page.view import Painted, Surroundings, View, live, whole_page
 from at.transcripts.steps import Direction
 from at.transcripts.transcript import parse_transcript
+from tests.support.page.page_agent import FakeAgent
 from tests.support.page.statuses import NOW, kit
 
 
@@ -34,6 +36,30 @@ def shown(feed: MomentFeed, **chosen: Any) -> View:
 
 def lines_of(view: View) -> list[str]:
     return [view.parts[name] for name in view.lists["columns/wide/lines"]]
+
+
+async def test_an_agent_that_comes_back_has_moments_of_its_own(
+    agent: FakeAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.page.moment_feed.RETRY_S", 0)
+    changed = asyncio.Event()
+    feed = MomentFeed(control_socket_of(tmp_path, "lab"), "a", changed.set)
+
+    async def until_last(text: str) -> list[str]:
+        while (texts := [each.text for each in feed.recent.of(CONSOLE)])[-1:] != [text]:
+            await changed.wait()
+            changed.clear()
+        return texts
+
+    agent.print("before")
+    following = asyncio.ensure_future(feed.run())
+    await until_last("before")
+    await agent.stop()
+    agent.recent = RecentMoments(NOW.timestamp)
+    agent.print("after")
+    await agent.start()
+    assert await until_last("after") == ["after"]
+    following.cancel()
 
 
 def test_lines_have_their_time_and_an_error_its_colour() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent.daemon.snapshot import (
+    ConsoleStatus,
     Crash,
     Finding,
     FotaStatus,
@@ -65,6 +66,23 @@ def test_a_cause_has_its_certainty_its_evidence_and_one_step() -> None:
 def test_a_link_in_trouble_says_so_whatever_was_found_before() -> None:
     card = shown(kit("a", state=State.TROUBLE, cause=CAUSE)).parts["kit-a"]
     assert card.index("its port went away") < card.index(CAUSE.says)
+
+
+def test_a_kit_is_in_its_state_since_the_first_concern_that_makes_it_so() -> None:
+    both = kit("both", state=State.TROUBLE, since=NOW)
+    console = both.concern(ConsoleStatus)
+    console.state, console.since = State.TROUBLE, NOW - timedelta(hours=1)
+    one = kit("one", state=State.TROUBLE, since=NOW - timedelta(minutes=30))
+    assert shown(one, both).lists["cards"] == ["kit-both", "kit-one"]
+
+
+def test_what_waits_for_the_link_is_not_told_beside_what_is_wrong_with_it() -> None:
+    waits = kit("a", state=State.TROUBLE)
+    fota = waits.concern(FotaStatus)
+    fota.state, fota.phase, fota.trouble = State.UNKNOWN, Phase.WAITING, "the link to the kit"
+    card = shown(waits).parts["kit-a"]
+    assert "its port went away" in card
+    assert "fota: " not in card
 
 
 def test_a_finding_that_repeats_the_cause_is_not_shown_again() -> None:
