@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.console.chunk_lines import ChunkLine, DamagedChunk, extract_chunks
+from agent.console.chunk_lines import ChunkLine, DamagedChunk, damaged_mark, extract_chunks
+from agent.observability.ingest.chunk_codec import encode
 
 
 def exported(chunk: bytes) -> bytes:
@@ -49,6 +50,13 @@ def test_a_damaged_export_is_reported_once_as_what_it_is(text, reason):
     found, around = extract_chunks(b"before " + text)
     assert found == [DamagedChunk(text, reason)]
     assert around == b"before "
+
+
+def test_a_whole_message_without_its_mark_is_damage_and_a_word_is_none():
+    (chunk,) = encode(b"\x02 a message", 100)
+    text = base64.b64encode(chunk) + b":"
+    assert damaged_mark(text) == DamagedChunk(text, "its mark is damaged")
+    assert damaged_mark(b"CODE: 17") is None
 
 
 def test_a_word_that_ends_like_the_mark_is_no_damaged_export():

@@ -81,10 +81,9 @@ def test_a_dump_that_is_not_whole_is_reported_as_what_it_is(text, status):
 
 def test_a_dump_whose_lengths_add_up_is_complete_whatever_else_the_kit_dropped():
     text = b"".join([*LINES[:-1], b"--- 2 messages dropped ---\n", LINES[-1]])
-    (captured,) = dumps(text)
+    captured, later = dumps(text + b"".join(LINES))
     assert captured.dump.usable
     assert captured.dump.dropped_messages == 2
-    (later,) = dumps(text)[1:] + dumps(b"".join(LINES))
     assert later.dump.dropped_messages == 0
 
 
@@ -100,6 +99,15 @@ def test_what_stands_behind_a_damaged_line_is_not_read(spoil):
     found = registers(captured.dump, captured.data)
     assert found == dict(list(whole.items())[: len(found)])
     assert 0 < len(found) < len(whole)
+
+
+def test_a_dump_that_is_larger_than_any_memory_is_kept_up_to_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("agent.console.dump_lines.MAX_DUMP", 100)
+    (captured,) = dumps(printed(DUMP, "", width=16))
+    assert (captured.dump.status, len(captured.data)) == (DumpStatus.DAMAGED, 100)
+    assert captured.dump.detail == "the dump exceeds 100 bytes"
 
 
 def test_a_new_beginning_ends_the_dump_before_it():

@@ -181,6 +181,8 @@ def test_a_line_without_an_end_stays_within_its_bound():
     assert isinstance(item, OverlongLine)
     assert item.size == 50_000
     assert reader.counts.chunks == 1
+    reader.receive(b"MC:" + b"A" * 2000 + b":\n")
+    assert (reader.counts.overlong, reader.counts.damaged_chunks) == (2, 1), "its chunk is lost"
 
 
 PIECES = [

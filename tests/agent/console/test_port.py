@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.config.profile import KitSettings
+from agent.console import port
 from agent.console.port import ByteQueue, find_console, own_port, prints_text
 from agent.errors import UsageError
 
@@ -21,12 +22,24 @@ async def test_the_console_is_on_a_port_of_its_own_only_where_that_is_known(cons
     assert await own_port(KitSettings(port="tcp://127.0.0.1:1", console_port=console_port)) == own
 
 
+async def test_the_at_port_of_a_kit_that_is_named_by_its_serial_number_is_not_its_console(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async def prints(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(port, "ports_of", lambda _kit: ["/dev/ttyACM0", "/dev/ttyACM1"])
+    monkeypatch.setattr(port, "resolve", lambda _port: ("/dev/ttyACM0", None))
+    monkeypatch.setattr(port, "prints_text", prints)
+    assert await own_port(KitSettings(port="serial:960012345")) == "/dev/ttyACM1"
+
+
 @pytest.mark.parametrize("console_port", ["/dev/ttyACM1", "same"])
 async def test_a_named_console_is_taken_without_listening(console_port):
     kit = KitSettings(port="tcp://127.0.0.1:1", console_port=console_port)
     notes: list[str] = []
-    port = await find_console(kit, notes.append)
-    assert port == ("/dev/ttyACM1" if console_port != "same" else kit.port)
+    found = await find_console(kit, notes.append)
+    assert found == ("/dev/ttyACM1" if console_port != "same" else kit.port)
     assert notes == []
 
 
