@@ -64,7 +64,8 @@ async def refusal_of(url: str, *, in_parts: bool = False) -> AgentError:
 @pytest.mark.contract("O5.3")
 @pytest.mark.parametrize("in_parts", [False, True])
 @pytest.mark.parametrize(
-    ("status", "kind"), [(400, InvalidRequest), (403, UploadUrlExpired), (503, Unavailable)]
+    ("status", "kind"),
+    [(400, InvalidRequest), (403, UploadUrlExpired), (410, UploadUrlExpired), (503, Unavailable)],
 )
 async def test_a_refusal_of_the_storage_has_its_own_words_and_no_signature(status, kind, in_parts):
     async with a_storage(status, REFUSED) as url:

@@ -6,6 +6,7 @@ import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -267,6 +268,12 @@ async def test_a_commit_that_was_not_taken_is_sent_again(cloud, client, tmp_path
         await transfer(client, Upload(FileKind.BUG_REPORT), source, wait=no_wait)
     sent = transport_of(client).sent
     assert sent == ["POST upload", "PUT storage", "POST bugreport", "POST bugreport"]
+    journal = UploadJournal()
+    await cloud.control({"faults": ["too-many-requests=33*9@POST /api/v0/upload/bugreport"]})
+    with file_source(report) as source, pytest.raises(Unavailable):
+        await transfer(client, Upload(FileKind.BUG_REPORT), source, journal=journal)
+    assert journal.progress is not None
+    assert (journal.progress.whole, journal.progress.commit_sent) == (True, False)
 
 
 async def test_a_refusal_is_not_tried_again(client, tmp_path):
@@ -276,6 +283,27 @@ async def test_a_refusal_is_not_tried_again(client, tmp_path):
         # Whose core it is, is not said.
         await transfer(client, Upload(FileKind.ELF_COREDUMP), source, wait=no_wait)
     assert transport_of(client).sent.count("PUT storage") == 1
+
+
+async def test_a_refusal_of_what_was_begun_anew_is_not_tried_again_either(client, tmp_path):
+    path = tmp_path / "core"
+    path.write_bytes(linux_core())
+    journal = UploadJournal()
+    journal.save(UploadProgress(token="gone", url="http://127.0.0.1:9/x", whole=True))
+    upload = Upload(FileKind.ELF_COREDUMP)
+    with file_source(path) as source, pytest.raises(InvalidRequest):
+        await transfer(client, upload, source, journal=journal, wait=no_wait)
+    assert transport_of(client).sent.count("PUT storage") == 1
+
+
+def test_a_compressed_copy_is_the_same_whenever_it_is_made(tmp_path, monkeypatch):
+    path, sums = tmp_path / "report.zip", set()
+    path.write_bytes(bytes(1000))
+    for at in (0.0, 1.7e9):
+        monkeypatch.setattr("gzip.time", SimpleNamespace(time=lambda at=at: at))
+        with file_source(path, compress=True) as source:
+            sums.add(source.md5)
+    assert len(sums) == 1, "what an earlier run has sent is committed with it"
 
 
 async def test_a_storage_without_etags_is_a_bad_answer(cloud, client, image, monkeypatch):

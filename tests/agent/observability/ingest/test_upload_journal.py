@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
+
+import pytest
+
+from agent.config.trusted_places import UntrustedPlace
 from agent.observability.ingest.upload_journal import (
+    RETENTION_S,
     UploadJournal,
     journal_name,
     remove_old_records,
@@ -19,15 +26,22 @@ def test_a_damaged_journal_costs_an_upload_from_the_beginning(tmp_path):
 
 
 def test_old_journals_are_forgotten(tmp_path):
-    import os
-
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     for path in (old, new):
         path.write_bytes(b"{}")
     os.utime(old, (0, 0))
+    os.utime(new, (now := time.time() - RETENTION_S + 3600.0, now))
     remove_old_records(tmp_path)
     assert list(tmp_path.iterdir()) == [new]
     remove_old_records(tmp_path / "nothing")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a folder has no such mode")
+def test_a_journal_that_others_could_change_is_not_read(tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    with pytest.raises(UntrustedPlace):
+        UploadJournal(tmp_path / "shared" / "x.json")
 
 
 def test_another_file_or_place_has_another_journal():
