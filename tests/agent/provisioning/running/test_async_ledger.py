@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -194,6 +196,18 @@ async def test_a_ledger_that_cannot_be_opened_ends_the_run_before_a_write(
             await provision(station, tray, 2)
         station.ledger.close()
     assert not any(board.modem.kit.saved.credentials for board in tray.transports.values())
+
+
+async def test_a_ledger_that_does_not_answer_in_its_time_is_broken_off() -> None:
+    broken = threading.Event()
+    silent: Any = SimpleNamespace(patience_s=0.0, abort=broken.set, close=lambda: None)
+    ledger = AsyncLedger(lambda: silent)
+    with pytest.raises(DatabaseFailed, match="did not answer within 0 s"):
+        await ledger.call(lambda _: broken.wait(NEVER_S))
+    is_broken = broken.is_set()
+    broken.set()
+    ledger.close()
+    assert is_broken
 
 
 async def test_a_wait_that_is_broken_off_prints_no_failure_of_what_went_on(tmp_path: Path) -> None:

@@ -58,6 +58,17 @@ async def test_nobody_goes_on_before_all_have_answered_or_are_absent() -> None:
     roll.leave(TWO)
 
 
+async def test_a_clone_that_has_ended_is_still_held_against_the_other() -> None:
+    roll = RollCall(2)
+    first = asyncio.create_task(roll.answer(ONE, identity("a")))
+    await asyncio.sleep(0)
+    with pytest.raises(DuplicateIdentity):
+        await roll.answer(TWO, identity("a"))
+    roll.leave(TWO)
+    with pytest.raises(DuplicateIdentity):
+        await first
+
+
 async def test_a_board_that_never_answers_holds_up_the_others_no_longer_than_it_may() -> None:
     roll = RollCall(2, longest_s=0.0)
     await roll.answer(ONE, identity("a"))

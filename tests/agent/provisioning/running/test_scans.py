@@ -121,6 +121,15 @@ def test_a_label_for_the_next_board_is_nobody_s_where_two_come_at_once() -> None
     assert line.labels() == ["", "L1", "", ""]
 
 
+def test_where_two_come_at_once_a_slot_that_is_scanned_gets_its_label_at_once() -> None:
+    line = Line()
+    line.taken("L1")
+    line.plug(2, 3)
+    assert "once more" in line.refused("L2")
+    line.taken("A3")
+    assert line.taken("L3").slot == "A3"
+
+
 def test_a_double_scan_changes_nothing() -> None:
     line = Line()
     line.plug(1, 2)

@@ -127,6 +127,15 @@ def test_what_failed_is_tried_again_and_nothing_else() -> None:
     assert tray.retry() == []
 
 
+def test_a_board_stays_known_where_its_next_run_could_not_ask_it() -> None:
+    tray = Tray()
+    [slot] = tray.look(plugged(place("A1")))
+    ran(tray, place("A1"), "failed", uuid="u-1")
+    tray.retry()
+    assert ran(tray, place("A1"), "busy").uuid == "u-1"
+    assert slot.uuid == "u-1"
+
+
 def test_a_label_that_was_refused_is_to_be_scanned_again_and_another_one_is_kept() -> None:
     tray, places = Tray(), [place("A1", 1), place("A2", 2)]
     for slot, label in zip(tray.look(plugged(*places)), ("L1", "L2"), strict=True):
