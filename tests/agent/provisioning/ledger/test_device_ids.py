@@ -62,6 +62,8 @@ def test_nor_do_two_boards_of_two_stations(cluster: str) -> None:
         second.lock(run_of(OTHER, device_id=DEVICE))()
     second.claim(run_of(OTHER, device_id="nrf-another"))
     second.release(OTHER)
+    first.lock(run_of(OTHER, device_id="nrf-third"))()  # nothing of the refusal is left on it
+    first.release(OTHER)
     first.close()  # as a station that died: its locks go with its connection
     claimed_once_free(second, run_of(OTHER, device_id=DEVICE))
     second.close()

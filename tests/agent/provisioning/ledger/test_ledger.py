@@ -229,3 +229,13 @@ def test_a_board_without_a_key_has_the_imei_that_was_read_last(address: str) -> 
         assert (record := ledger.board(UUID)) is not None
         assert record.imei == imei
     ledger.close()
+
+
+def test_a_run_gives_up_the_board_that_it_has_and_none_of_another_run(address: str) -> None:
+    ledger = opened(address)
+    ledger.claim(run := run_of())
+    ledger.give_up(run_of())
+    assert ledger.claims == 1
+    ledger.give_up(run)
+    assert ledger.claims == 0
+    ledger.close()
