@@ -129,7 +129,6 @@ class OnlineKeeper:
     def seen(self, now: float, *, is_on: bool, policy: Policy, asked_off: bool = False) -> None:
         """Record how the modem is now; `asked_off`: somebody turned it off through the agent."""
         if asked_off and not is_on:
-            self._missed_while_away = False
             self._go(KeepEvent.TURNED_OFF, now)
             return
         if self._missed_while_away and not is_on:
