@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
+from agent.daemon.kit import held_port
 from agent.daemon.kit.held_port import TRANSITIONS, HeldPort, PortEvent, PortState
 from agent.daemon.snapshot import ConsoleStatus, LinkStatus
 from agent.daemon.status import StatusRegistry
@@ -46,7 +48,11 @@ async def kept_open(port: HeldPort, steps: list[str]) -> None:
     steps.append("closed")
 
 
-async def test_a_port_is_released_once_it_is_closed_and_the_status_counts_it():
+async def test_a_port_is_released_once_it_is_closed_and_the_status_counts_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    clock = iter([0.0, 1.5, 10.0, 12.0])
+    monkeypatch.setattr(held_port, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     concern = StatusRegistry().add_concern(LinkStatus, "left")
     port, steps = HeldPort(concern, "/dev/ttyACM0"), list[str]()
     keeping = asyncio.ensure_future(kept_open(port, steps))
@@ -58,6 +64,9 @@ async def test_a_port_is_released_once_it_is_closed_and_the_status_counts_it():
     assert steps == ["opened", "closed", "released"]
     assert (port.released_to, concern.status.let_go) == ("", 1)
     assert concern.status.let_go_for is None
+    async with port.released("west"):
+        pass
+    assert (concern.status.let_go, concern.status.let_go_s) == (2, 3.5)
 
 
 async def test_a_port_is_not_released_in_the_middle_of_a_core_dump():
@@ -78,6 +87,19 @@ async def test_a_port_is_not_released_in_the_middle_of_a_core_dump():
     await flashing
     await keeping
     assert steps == ["opened", "closed", "released"]
+
+
+async def test_a_dump_that_was_broken_off_with_the_port_holds_up_nobody():
+    port, steps = HeldPort(StatusRegistry().add_concern(LinkStatus, "left"), "/dev/ttyACM0"), []
+    async with port.opened():
+        port.set_dump_bytes(16)
+    keeping = asyncio.ensure_future(kept_open(port, steps))
+    flashing = asyncio.ensure_future(port.released("west").__aenter__())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert steps == ["opened", "closed"]
+    await keeping
+    await flashing
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import given
 
 from agent.daemon.kit.keep_online import (
     LOOP_BOOTS,
+    LOOP_S,
     STEADY_S,
     TRANSITIONS,
     TURNS,
@@ -129,6 +130,19 @@ def test_a_modem_that_was_asked_off_and_is_on_again_counts_as_on() -> None:
     assert keeper.is_to_be_on
 
 
+def test_who_turns_it_off_and_on_again_has_it_kept_online_from_then_on() -> None:
+    keeper, now = keeper_of_a_kit_that_is_on(), 0.0
+    for turn in range(2 * TURNS):
+        keeper.restarted(now := now + 1.0)
+        keeper.seen(now, is_on=False, policy="as-found")
+        now += SETTLE_S
+        assert keeper.is_turn_due(now, SETTLE_S)
+        keeper.seen(now, is_on=True, policy="as-found")
+        if turn == TURNS - 1:
+            keeper.seen(now, is_on=False, policy="as-found", asked_off=True)
+            keeper.seen(now, is_on=True, policy="as-found")
+
+
 @pytest.mark.parametrize("policy", ["as-found", "always"])
 def test_an_application_that_turns_it_off_is_not_fought(policy: Policy) -> None:
     keeper = keeper_of_a_kit_that_is_on()
@@ -168,7 +182,8 @@ def test_restarts_over_and_over_and_the_modems_own_protection_are_named() -> Non
     assert not list(keeper.findings(9.0))
     keeper.restarted(10.0)
     assert "5 times in 10 s" in next(keeper.findings(10.0)).what
-    assert not list(keeper.findings(1000.0))
+    assert list(keeper.findings(LOOP_S))
+    assert not list(keeper.findings(LOOP_S + 1.0))
     keeper.protects_itself = True
     assert "RESET LOOP" in next(keeper.findings(1000.0)).what
 

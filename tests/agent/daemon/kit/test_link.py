@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 import pytest
 
 from agent.config.profile import KitSettings
-from agent.daemon.kit.link import TRANSITIONS, KitBusy, KitLink, KitLinkEvent, KitLinkState
+from agent.daemon.control.protocol import LeaseAnswer
+from agent.daemon.kit.link import TRANSITIONS, KitBusy, KitLink, KitLinkEvent, KitLinkState, lease
 from agent.daemon.snapshot import LinkStatus
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from at.driver.modem import Modem
@@ -37,19 +39,48 @@ async def test_a_lease_ends_with_the_link() -> None:
         with link.lent(modem):
             assert link.is_leased
         assert not link.is_leased
-        lease.enter_context(link.lent(modem))
+        held.enter_context(link.lent(modem))
         raise LinkLost("away")
 
-    lease, modems = contextlib.ExitStack(), list[Modem]()
+    held, modems = contextlib.ExitStack(), list[Modem]()
     concern = StatusRegistry().add_concern(LinkStatus, "left")
     link = KitLink(KitSettings(port="virtual:"), concern, serve)
     with pytest.raises(LinkLost):
         await link.run()
     assert not link.is_leased
-    lease.close()
+    held.close()
     assert (link.modem, link.is_leased) == (None, False)
     with pytest.raises(LinkLost):
-        lease.enter_context(link.lent(modems[0]))
+        held.enter_context(link.lent(modems[0]))
+
+
+async def test_a_mode_that_comes_in_pieces_from_the_holder_of_a_lease_is_noted() -> None:
+    class Terminal:
+        async def send(self, answer: LeaseAnswer) -> None:
+            assert answer.kit == "left"
+
+        async def write_through(self, write: Callable[[bytes], None]) -> None:
+            for key in (b"AT+CF", b"UN=", b"4", b"\r"):
+                write(key)
+
+        def data_received(self, data: bytes) -> None:
+            """Show what the modem answers."""
+
+        def connection_lost(self, reason: Exception | None) -> None:
+            """End."""
+
+    async def serve(modem: Modem) -> None:
+        link.ready(modem)
+        await lease(link, "left", Terminal(), "a terminal")
+        raise LinkLost("away")
+
+    modes: list[int] = []
+    concern = StatusRegistry().add_concern(LinkStatus, "left")
+    link = KitLink(KitSettings(port="virtual:"), concern, serve)
+    link.on_mode_asked = modes.append
+    with pytest.raises(LinkLost):
+        await link.run()
+    assert modes == [4]
 
 
 async def events_of(error: AtError, *, ready: bool) -> list[AgentEventKind]:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agent.daemon.kit import positions
+from agent.daemon.kit.positions import KitPositions
+from agent.daemon.snapshot import HISTORY, HeardCell, LocationStatus
+from agent.daemon.status import StatusRegistry
+from agent.errors import Unreachable
+from agent.location.locator import Fix, LocationMethod
+from agent.location.position import Position
 from tests.support.commands.running_agent import agent_on, concern_of, virtual_kit
 from tests.support.fota.update_offers import DEVICE, device_profile, onboard_device
+from tests.support.page.statuses import NOW
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 
@@ -75,3 +84,38 @@ async def test_a_place_that_could_not_be_reported_is_once_a_person_has_mended_it
         assert (await agent.run(*words)).code == 0
         await agent.until_status(lambda status: not unreported(status))
         assert await agent.stop() == 0
+
+
+async def test_places_are_kept_up_to_a_bound_told_when_the_service_is_back_and_gone_with_the_kit(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async def locate() -> Fix:
+        return Fix(NOW, LocationMethod.CELL, Position(63.4, 10.4, 500.0), 1, 0, ())
+
+    async def away(*_: object, **__: object) -> None:
+        raise Unreachable("no answer")
+
+    async def modem(_waiting: object) -> None:
+        return None
+
+    def ignore(*_: object, **__: object) -> None:
+        return None
+
+    found: Any = SimpleNamespace(scan_cells=None, locate=locate)
+    monkeypatch.setattr(positions, "locator_for", lambda *_: found)
+    record = SimpleNamespace(position=None, reported=None)
+    store: Any = SimpleNamespace(record=record, append_position=ignore, update=ignore)
+    link: Any = SimpleNamespace(wait_up=modem)
+    client: Any = SimpleNamespace(send=away)
+    profile: Any = SimpleNamespace(kit=SimpleNamespace(device_id="nrf-1"))
+    concern = StatusRegistry().add_concern(LocationStatus, "kit")
+    kit = KitPositions(concern, link, store)
+    for _ in range(HISTORY + 5):
+        await kit.find(profile, client)
+    assert len(concern.status.track) == HISTORY
+    assert (concern.status.unreported, concern.awaits_service) == ("no answer", True)
+    concern.status.neighbors = [HeardCell(6300, 17)]
+    kit.forget()
+    status = concern.status
+    assert (status.position, status.unreported) == (None, None)
+    assert (status.track, status.neighbors) == ([], [])
