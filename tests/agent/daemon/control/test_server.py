@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agent.daemon.control.request_server import Client
 from agent.daemon.control.server import ControlServer
 from agent.daemon.control.socket import ControlSocket
 from agent.daemon.snapshot import (
@@ -139,3 +140,19 @@ async def test_a_window_on_the_status_leaves_no_task_behind_when_the_agent_stops
     await server.stop()
     writer.close()
     assert asyncio.all_tasks() == before
+
+
+def test_who_does_not_read_what_the_modem_sends_is_cut_off() -> None:
+    done: list[str] = []
+    waits = iter([1024 * 1024, 1024 * 1024 + 1])
+    transport = SimpleNamespace(
+        get_write_buffer_size=lambda: next(waits), abort=lambda: done.append("cut off")
+    )
+    writer: Any = SimpleNamespace(
+        transport=transport, is_closing=lambda: False, write=lambda data: done.append(data.decode())
+    )
+    reader: Any = None  # nothing is read
+    client = Client(reader, writer)
+    for _ in range(2):
+        client.data_received(b"OK")
+    assert done == ["OK", "cut off"]

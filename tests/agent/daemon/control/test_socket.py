@@ -6,9 +6,11 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
+from agent.daemon.control.socket import control_socket_of, control_sockets
 from tests.support.commands.running_agent import Served, agent_on, profile_with
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
@@ -33,3 +35,11 @@ async def test_where_a_socket_has_no_room_a_port_with_a_token_serves(
         writer.close()
         assert await agent.stop() == 0
         assert not place.exists()
+
+
+def test_the_agent_of_a_profile_is_found_whatever_that_is_called(tmp_path: Path) -> None:
+    names = [".hidden", "a/b", "lab.v2"]
+    (tmp_path / "run").mkdir(0o700)
+    for name in names:
+        control_socket_of(tmp_path, name).path.touch()
+    assert sorted(unquote(each.path.stem) for each in control_sockets(tmp_path)) == names
