@@ -13,7 +13,8 @@ from at.commands.registration import ReadRegistration
 from at.driver.modem import Modem
 from at.protocol.errors import CommandTimeout, LinkLost, ModemReset, NoAnswer, ParseError
 from tests.support.harness import virtual_time
-from tests.support.modem.line_modem import LineModem, echoing, run_session
+from tests.support.modem.byte_receiver import ByteReceiver
+from tests.support.modem.line_modem import READS, LineModem, echoing, run_session
 
 if TYPE_CHECKING:
     pass
@@ -152,13 +153,30 @@ def test_a_kit_that_is_told_to_restart_says_ok_first_also_right_behind_another_o
 
 def test_a_restart_between_commands_brings_the_subscriptions_back_unasked() -> None:
     async def work(modem: Modem, far: LineModem) -> None:
-        await modem.subscribe("AT+CEREG=5")
+        await modem.subscribe("AT+CEREG=2")
+        await modem.subscribe("AT+CEREG=5")  # in its place
         far.received.clear()
         far.say("Ready")
         await asyncio.sleep(1)
         assert far.received == ["~~~~", "AT+CMEE?", "AT+CMEE=1", "AT+CEREG=5", "AT"]
 
     run_session(work)
+
+
+def test_a_restart_has_numbered_errors_again_also_where_they_were_found_on() -> None:
+    async def session() -> None:
+        far = LineModem(echoing)
+        far.reads = READS | {"AT+CMEE?": "+CMEE: 1"}
+        modem = Modem(far.transport)
+        await modem.open()
+        assert "AT+CMEE=1" not in far.received
+        far.say("Ready")
+        assert await ask(modem, "AT+T1") == ""
+        assert far.received[-2:] == ["AT+CMEE=1", "AT+T1"]
+        await modem.close()
+        assert "AT+CMEE=0" not in far.received
+
+    virtual_time.run(session())
 
 
 def test_a_lost_link_fails_all_who_wait_at_once() -> None:
@@ -173,9 +191,45 @@ def test_a_lost_link_fails_all_who_wait_at_once() -> None:
         far.transport.unplug()
         for failure in await asyncio.gather(*tasks, waiting, return_exceptions=True):
             assert isinstance(failure, LinkLost)
+            assert failure.hint == "plug the kit in again"
         assert loop.time() - started < 0.6
         with pytest.raises(LinkLost):
             await modem.execute("AT")
+        for later in (modem.notices(), modem.lines()):
+            with pytest.raises(LinkLost):
+                await asyncio.wait_for(anext(later), 1)
+
+    run_session(work)
+
+
+def test_a_lost_link_fails_who_waits_for_a_turn_though_somebody_keeps_the_line() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        over = asyncio.Event()
+
+        async def keep(_write: object) -> None:
+            await over.wait()
+
+        keeping = asyncio.create_task(modem.pass_through(ByteReceiver(), keep))
+        await asyncio.sleep(0.1)
+        waiting = asyncio.create_task(modem.execute("AT+T1", timeout_s=200))
+        await asyncio.sleep(0.1)
+        far.transport.unplug()
+        with pytest.raises(LinkLost):
+            await asyncio.wait_for(waiting, 1)
+        over.set()
+        await keeping
+
+    run_session(work)
+
+
+def test_after_a_restart_a_line_is_no_late_answer_to_a_command_from_before() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.delay = lambda _command: 100.0
+        with pytest.raises(CommandTimeout):
+            await modem.execute("AT%XSIM?", timeout_s=1)
+        with modem.notices("%XSIM") as notices:
+            far.say("Ready", "%XSIM: 1")
+            assert (await asyncio.wait_for(anext(notices), 1)).line == "%XSIM: 1"
 
     run_session(work)
 

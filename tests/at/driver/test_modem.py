@@ -17,9 +17,12 @@ from at.protocol.notices import Notice
 from at.transcripts.replay_transport import ReplayTransport
 from at.transcripts.transcript import parse_transcript
 from tests.support.harness import virtual_time
+from tests.support.modem.byte_receiver import ByteReceiver
 from tests.support.modem.line_modem import LineModem, echoing, run_session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from at.transport.base import Receiver
 
 
@@ -235,6 +238,27 @@ def test_what_waited_in_the_port_is_kept_for_who_listens_later() -> None:
         await modem.close()
 
     virtual_time.run(session())
+
+
+def test_what_the_backlog_had_no_room_for_is_told_once() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        far.transport.deliver(b"hello\r\n" * 260)
+        with modem.lines() as lines, modem.lines() as later:
+            assert (lines.dropped, later.dropped) == (4, 0)
+
+    run_session(work)
+
+
+def test_a_line_that_was_lent_is_in_step_again_before_another_command_comes() -> None:
+    async def work(modem: Modem, far: LineModem) -> None:
+        async def type_half(write: Callable[[bytes], None]) -> None:
+            write(b"AT+CFU")
+
+        far.received.clear()
+        await modem.pass_through(ByteReceiver(), type_half)
+        assert far.received == ["AT+CFU~~~~", "AT+CMEE?", "AT"]
+
+    run_session(work)
 
 
 def test_closing_a_suspect_link_takes_bounded_time() -> None:

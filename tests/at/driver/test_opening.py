@@ -125,6 +125,11 @@ def test_text_is_no_garbage(text: str) -> None:
     assert not is_garbage(text.encode() + b"\r\n")
 
 
+def test_where_more_than_a_quarter_is_no_text_it_is_garbage() -> None:
+    assert not is_garbage(b"OK\r\xff")
+    assert is_garbage(b"OK\xff")
+
+
 @pytest.mark.parametrize(
     ("received", "hint"),
     [(b"", "which port"), (bytes(range(128, 200)), "the speed"), (b"hello\r\n", "console")],

@@ -41,5 +41,13 @@ async def test_the_notice_ends_it_and_so_does_a_refusal() -> None:
     await modem.own_position.wait()
     with pytest.raises(CommandRejected):
         await modem.send(LocateByCloud(0))
-    await modem.own_position.wait()
+    assert_none(modem)
+    assert not (await modem.execute("AT#XNRFCLOUDPOS=0,0")).ok
+    assert_none(modem)
     await modem.close()
+
+
+def assert_none(modem: Modem) -> None:
+    waiting = modem.own_position.wait()
+    with pytest.raises(StopIteration):  # it does not even begin to wait
+        waiting.send(None)

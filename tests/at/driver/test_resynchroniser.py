@@ -68,6 +68,32 @@ def test_a_mute_port_takes_no_more_than_the_time_of_each_command(timeout_s: floa
     virtual_time.run(work())
 
 
+def test_a_command_that_has_too_little_time_left_for_its_answer_is_not_sent() -> None:
+    async def work() -> None:
+        session = Session(queues=True)
+        await session.modem.open()
+        assert await session.ask(0, 1.0, late_s=10.5) == "timeout"
+        with pytest.raises(NoAnswer, match="too late to get in step again within 10 s"):
+            await session.modem.execute("AT+T1", timeout_s=10.0)
+        assert "AT+T1" not in session.far.received
+        assert await session.ask(1, 10.0) == ""
+        await session.modem.close()
+
+    virtual_time.run(work())
+
+
+def test_settings_that_are_restored_first_take_of_the_time_of_the_command() -> None:
+    async def work() -> None:
+        session = Session(queues=True)
+        await session.modem.open()
+        session.late_s["AT+CMEE=1"] = NEVER_S
+        session.far.say("Ready")
+        assert await session.ask(1, 0.5)
+        await session.modem.close()
+
+    virtual_time.run(work())
+
+
 @pytest.mark.parametrize("held", [b"AT+CFU", b'AT%JWT=0,1,"ab', b'AT%CMNG=0,1,0,"\r\rab"'])
 def test_short_times_go_on_where_the_last_one_ended(held: bytes) -> None:
     """What the modem holds is got rid of by commands none of which has the time for all of it."""
