@@ -41,6 +41,25 @@ async def test_the_holder_is_named_though_it_is_another_process() -> None:
             await other.wait()
 
 
+def put_process(proc: Path, pid: str, port: str, *, far_end: bool) -> None:
+    """Put a process into `proc` that has a port open, and that port's or another's far end."""
+    terminal = os.minor(Path(port).stat().st_rdev) + (not far_end)
+    for folder in ("fd", "fdinfo"):
+        (proc / pid / folder).mkdir(parents=True)
+    (proc / pid / "comm").write_text("picocom\n")
+    (proc / pid / "fd" / "3").symlink_to(port)
+    (proc / pid / "fdinfo" / "4").write_text(f"pos:\t0\ntty-index:\t{terminal}\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the numbers are Linux's")
+async def test_the_far_end_of_a_pseudo_terminal_is_not_who_holds_it(tmp_path: Path) -> None:
+    with PtyFarEnd() as far:
+        put_process(tmp_path, "4242", far.path, far_end=True)
+        assert holder_of(far.path, tmp_path) == "another user's process"
+        put_process(tmp_path, "4243", far.path, far_end=False)
+        assert holder_of(far.path, tmp_path) == "picocom (PID 4243)"
+
+
 DEVICE = "/dev/null"  # any device will do: nobody's files are looked at here
 
 

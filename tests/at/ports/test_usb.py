@@ -26,7 +26,7 @@ def test_a_kit_is_found_by_its_serial_number_whatever_its_port_is_called() -> No
     with pytest.raises(PortNotFound, match="'serial:' names no kit"):
         resolve("serial:", listing=lambda: ports)
     with pytest.raises(PortNotFound):
-        resolve("serial:960012345/5", listing=lambda: ports)
+        resolve("serial:960012345/2", listing=lambda: ports)
 
 
 def test_a_port_is_the_same_by_whatever_name(
