@@ -92,6 +92,21 @@ async def test_closing_is_bounded_though_the_far_end_does_not_read(
 
 
 @BOTH
+async def test_what_the_port_takes_in_pieces_arrives_whole_and_once(
+    kind: type[SerialTransport],
+) -> None:
+    sent = b"".join(b"%d;" % number for number in range(20_000)) + b"the end"
+    with PtyFarEnd() as far:
+        transport = kind(far.path)
+        await transport.open(ByteReceiver())
+        transport.write(sent)
+        async with asyncio.timeout(60):
+            await far.until(b"the end")
+        assert far.received == sent
+        await transport.close()
+
+
+@BOTH
 async def test_a_second_opener_learns_who_holds_the_port(kind: type[SerialTransport]) -> None:
     with PtyFarEnd() as far:
         first = SerialTransport(far.path)

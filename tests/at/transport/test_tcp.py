@@ -8,6 +8,7 @@ import pytest
 
 from at.driver.modem import open_modem
 from at.protocol.errors import LinkLost, PortNotFound
+from at.transport import tcp
 from at.transport.tcp import TcpTransport
 from tests.support.modem.byte_receiver import ByteReceiver
 
@@ -35,6 +36,39 @@ async def test_a_modem_behind_tcp_answers_and_its_hanging_up_is_learnt() -> None
     server.close()
     with pytest.raises(PortNotFound):
         await TcpTransport(f"tcp://127.0.0.1:{port}").open(ByteReceiver())
+
+
+@pytest.mark.parametrize("ends", ["closed here", "broken off there"])
+async def test_what_the_far_end_never_reads_keeps_nobody_waiting(
+    ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp, "_CLOSE_S", 0.01)
+    far: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+
+    async def never_read(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await far.put(writer)
+
+    server = await asyncio.start_server(never_read, "127.0.0.1", 0)
+    received = ByteReceiver()
+    transport = TcpTransport(f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    await transport.open(received)
+    connected = await far.get()
+    transport.write(b"x" * 20_000_000)
+    async with asyncio.timeout(20):
+        if ends == "closed here":
+            await transport.close()
+            await received.until(lost=True)
+            assert received.lost == [None]
+        else:
+            waiting = asyncio.create_task(transport.drain())
+            await asyncio.sleep(0)
+            connected.transport.abort()
+            with pytest.raises(LinkLost):
+                await waiting
+    await transport.close()
+    connected.transport.abort()
+    server.close()
 
 
 async def test_a_far_end_that_hangs_up_is_told_once() -> None:
