@@ -33,6 +33,8 @@ def test_whose_line_it_is_can_be_told_of_any_line(text, command):
         ("+CEREG: 1", True),
         ('+CEREG: 5,"00B7","00011B07",7', True),
         ("+CEREG: 5,1", False),
+        ("+CEREG: 1,0007,00011B07,7", True),
+        ('+CEREG: 2,001,"0007","00011B07",7', False),
         ("+CEREG: (0-5)", False),
         ("+CSCON: 1,7,4", True),
         ("+CSCON: 1,1", False),

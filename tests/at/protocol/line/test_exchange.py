@@ -92,6 +92,8 @@ def test_a_boot_banner_is_a_log_line_and_a_restart() -> None:
 def test_a_modem_fault_is_a_notice_and_a_restart() -> None:
     line = "#XMODEM: FAULT,0x3,0x20083C2A"
     assert live("AT", f"{line}\r\n") == [NoticeLine("#XMODEM", line), Restart(line)]
+    line = "#XMODEM: SHUTDOWN,0"  # INIT follows it
+    assert live("AT", f"{line}\r\n") == [NoticeLine("#XMODEM", line)]
 
 
 def test_without_a_command_a_final_result_belongs_to_nobody() -> None:
@@ -105,6 +107,11 @@ def test_the_context_of_a_notice_is_the_last_accepted_command_of_its_name() -> N
     assert list(machine.feed(b"%NCELLMEAS: 1\r\n")) == [
         NoticeLine("%NCELLMEAS", "%NCELLMEAS: 1", "AT%NCELLMEAS=3,5")
     ]
+    machine.start("AT%NCELLMEAS=9,9")
+    list(machine.feed(b"ERROR\r\n"))
+    assert machine.contexts == {"%NCELLMEAS": "AT%NCELLMEAS=3,5"}
+    list(machine.feed(b"Ready\r\n"))
+    assert machine.contexts == {}
 
 
 def test_offline_an_echo_becomes_the_command() -> None:
