@@ -74,7 +74,7 @@ def system_ports() -> list[UsbPort]:
 
     ports = []
     for port in list_ports.comports():
-        usb_path, interface = _location(port.location or "", port.hwid or "", port.device)
+        usb_path, interface = _location(port.location or "", port.device)
         ports.append(
             UsbPort(
                 port.device,
@@ -182,10 +182,10 @@ def _has_flow_control(device: str, listing: Listing) -> bool:
     return bool(kit and kit.model and kit.model.rtscts)
 
 
-def _location(location: str, hwid: str, device: str) -> tuple[str, int]:
+def _location(location: str, device: str) -> tuple[str, int]:
     """Return USB path and interface number of a location such as "1-2.4:1.0"."""
     usb_path, _, rest = location.partition(":")
-    match = re.search(r"\.(\d+)$", rest) or re.search(r"MI_(\d+)", hwid)
+    match = re.search(r"\.(\d+)$", rest)
     if match:
         return usb_path, int(match.group(1))
     # macOS names no interface: the device's own number keeps the order.
