@@ -198,7 +198,6 @@ class Framer:
     def drop_partial(self) -> Iterator[Event]:
         """Forget the line that has no end yet; yield the whole lines held for an open quote."""
         self._pending.clear()
-        self.expects_prompt = False
         yield from self._release()
         if self._state is CUT:
             self._end()
