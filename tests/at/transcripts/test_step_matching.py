@@ -13,7 +13,7 @@ from at.protocol.errors import TranscriptError
 from at.protocol.redaction.command_redaction import without_secrets
 from at.transcripts.redaction.redactor import Redactor
 from at.transcripts.rules import unescape
-from at.transcripts.step_matching import Playback, spans
+from at.transcripts.step_matching import Divergence, Playback, spans
 from at.transcripts.steps import Direction, TranscriptStep
 from at.transcripts.transcript import Transcript, parse_transcript
 from tests.support.modem.secret_spellings import CANARY, spelled
@@ -67,10 +67,11 @@ def test_a_host_that_has_the_telephone_number_itself_is_answered(command: str) -
 
 
 def test_what_comes_after_the_last_step_is_refused() -> None:
-    playback = Playback(parse_transcript("> AT\n< OK\n"))
+    playback = Playback(parse_transcript("> AT\n< OK\n<\n"))
     playback.sent(b"AT\r")
-    with pytest.raises(TranscriptError, match="after the last step"):
+    with pytest.raises(Divergence, match="after the last step") as refused:
         playback.sent(b"AT\r")
+    assert refused.value.heard == "`OK` CR LF"  # and not the empty line behind it
 
 
 def test_the_questions_of_a_drivers_setup_are_answered_beside_the_session() -> None:
@@ -89,6 +90,7 @@ def test_a_lenient_session_answers_by_command() -> None:
     assert data(playback.sent(b"AT+CGMR\r")) == b"ERROR\r\n"
     assert data(playback.sent(b"AT+CGMR\r")) == b"ERROR\r\n"
     assert data(playback.sent(b"AT+UNKNOWN\r")) == b"ERROR\r\n"
+    assert data(playback.sent(b'AT+UNKNOWN="a\rb"\r')) == b"ERROR\r\n"
     assert data(playback.sent(b"AT\r")) == b"OK\r\n"
 
 
