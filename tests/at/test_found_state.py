@@ -8,6 +8,8 @@ import pytest
 
 from at.driver.modem import Modem
 from at.found_state import FoundState, put_back, read_found_state
+from at.protocol.command import Command
+from at.protocol.errors import NoAnswer
 from at.virtual.transport import VirtualTransport
 from tests.support.harness.manual_clock import ManualClock
 
@@ -74,11 +76,36 @@ async def test_the_firmware_may_turn_it_on_itself_and_its_system_mode_is_left() 
     assert sum(clock.waits) < 30.0
 
 
+async def test_a_modem_that_is_mute_while_it_starts_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silences = iter([NoAnswer("mute"), NoAnswer("mute")])
+    async with kit() as modem:
+        await modem.execute("AT+CFUN=1")
+        send = modem.send
+
+        async def late(command: Command[object]) -> object:
+            if error := next(silences, None):
+                raise error
+            return await send(command)
+
+        monkeypatch.setattr(modem, "send", late)
+        said = await put_back(modem, FoundState(1), 30.0, ManualClock())
+    assert said == "on again after 2 s"
+
+
 async def test_the_clock_goes_on_where_the_network_gives_no_time() -> None:
     found = FoundState(1, clock="26/03/30,12:00:00+08", at=time.time())
     async with kit("no-time") as modem:
         await put_back(modem, found, 0.0, ManualClock())
         assert (await read_found_state(modem)).clock.startswith("26/03/30,")
+
+
+async def test_the_time_that_the_network_gave_stays() -> None:
+    found = FoundState(1, registered=True, clock="20/03/30,12:00:00+08", at=time.time())
+    async with kit() as modem:
+        await put_back(modem, found, 0.0, ManualClock())
+        assert not (await read_found_state(modem)).clock.startswith("20/")
 
 
 @pytest.mark.parametrize(
