@@ -18,6 +18,8 @@ from tests.support.modem.memory_transport import MemoryTransport
 from tests.support.modem.pty_far_end import PtyFarEnd, modem_answer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from at.transport.base import Transport
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a PTY: run it on Linux or macOS")
@@ -107,18 +109,34 @@ async def test_garbage_names_its_size_and_the_rates_tried() -> None:
     assert "115200, 1000000" in report.reason
 
 
-async def test_another_speed_is_found_where_the_first_gives_garbage() -> None:
+@pytest.mark.parametrize(
+    ("answer", "role"), [(modem_answer, "at"), (lambda _line: LOG, "console")]
+)
+async def test_another_speed_is_found_where_the_first_gives_garbage(
+    answer: Callable[[bytes], bytes], role: str
+) -> None:
     def transport(_device: str, baud: int) -> Transport:
         def far(data: bytes) -> None:
             line = data.strip(b"\r\n")
-            answer = modem_answer(line) if baud == 921600 else bytes(range(200, 240))
-            memory.deliver(answer)
+            memory.deliver(answer(line) if baud == 921600 else bytes(range(200, 240)))
 
         memory = MemoryTransport(far)
         return memory
 
     (report,) = await survey(listing=lambda: [kit("/dev/ttyACM0")], transport=transport)
-    assert (report.answers, report.baud) == (True, 921600)
+    assert (report.role, report.answers, report.baud) == (role, role == "at", 921600)
+
+
+async def test_a_kit_that_is_unplugged_while_it_is_asked_does_not_answer() -> None:
+    def far(data: bytes) -> None:
+        if data.startswith(b"AT+CGMR"):
+            memory.unplug()
+        else:
+            memory.deliver(modem_answer(data))
+
+    memory = MemoryTransport(far)
+    (report,) = await survey(listing=lambda: [kit("x")], transport=lambda *_: memory)
+    assert (report.answers, report.reason) == (False, "memory was lost: unplugged")
 
 
 @pytest.mark.parametrize(
