@@ -109,9 +109,7 @@ async def test_garbage_names_its_size_and_the_rates_tried() -> None:
     assert "115200, 1000000" in report.reason
 
 
-@pytest.mark.parametrize(
-    ("answer", "role"), [(modem_answer, "at"), (lambda _line: LOG, "console")]
-)
+@pytest.mark.parametrize(("answer", "role"), [(modem_answer, "at"), (lambda _line: LOG, "console")])
 async def test_another_speed_is_found_where_the_first_gives_garbage(
     answer: Callable[[bytes], bytes], role: str
 ) -> None:
