@@ -15,8 +15,10 @@ from agent.cli.framework.hints import usual_hint
 from agent.config.private_files import (
     FolderUnusable,
     make_private_folder,
+    new_private,
     output_file,
     private_opener,
+    replacing,
     touch_private,
     write_private,
 )
@@ -159,6 +161,25 @@ def test_a_write_that_fails_leaves_the_file_as_it_was_and_no_litter(
         write_private(tmp_path / "state", b"after")
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
     assert (tmp_path / "state").read_bytes() == b"before"
+
+
+def test_a_file_that_cannot_take_its_name_is_told_by_the_name_that_was_meant(tmp_path: Path):
+    (tmp_path / "state").mkdir()
+    with pytest.raises(OSError) as failed, replacing(tmp_path / "state", private=True) as file:
+        file.write(b"content")
+    assert failed.value.filename == str(tmp_path / "state")
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_new_file_is_gone_again_where_it_could_not_be_filled(tmp_path: Path):
+    def fill() -> None:
+        with new_private(tmp_path / "new") as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fill()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path):

@@ -101,6 +101,10 @@ def test_a_secret_that_would_not_fit_a_header_is_refused_without_showing_it(
     with pytest.raises(ConfigError, match="API key of the device cloud") as caught:
         configuration.secrets.get("api_key")
     assert value not in str(caught.value)
+    set_secret("api_key", CANARY, profile="lab")
+    with pytest.raises(ConfigError):
+        set_secret("api_key", value, profile="lab")
+    assert load().secrets.require("api_key").reveal() == CANARY, "the one that was kept is lost"
 
 
 def test_a_missing_secret_names_its_variable(file: Path) -> None:

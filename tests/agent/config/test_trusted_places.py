@@ -179,6 +179,23 @@ def test_a_group_with_others_in_it_is_refused(file: Path) -> None:
 
 
 @pytest.mark.usefixtures("group_of_this_user_alone")
+@pytest.mark.parametrize("joined", [True, False], ids=["joined it", "has it as their own"])
+def test_somebody_else_in_the_group_of_this_user_may_not_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joined: bool
+) -> None:
+    tmp_path.chmod(0o770)
+    user = pwd.getpwuid(os.geteuid())
+    if joined:
+        group = grp.struct_group((user.pw_name, "x", user.pw_gid, [user.pw_name, "another"]))
+        monkeypatch.setattr(grp, "getgrgid", lambda _number: group)
+    else:
+        another = pwd.struct_passwd(("another", "x", 4242, user.pw_gid, "", "/", "/bin/sh"))
+        monkeypatch.setattr(pwd, "getpwall", lambda: [user, another])
+    with pytest.raises(UntrustedPlace):
+        require_trusted_folder(tmp_path)
+
+
+@pytest.mark.usefixtures("group_of_this_user_alone")
 def test_an_access_list_for_others_is_no_private_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
