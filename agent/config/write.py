@@ -48,9 +48,7 @@ def write_profile(
     for key in secrets:
         if key not in SECRETS:
             raise ConfigError(f"there is no secret {key!r}")
-    beside = secrets_file(file)
-    read_secrets_file(beside)  # one that others can read is not added to
-    _edit(beside, [name], dict(secrets))
+    _edit(secrets_file(file), [name], dict(secrets))
     _edit(file, ["profiles", name], {"base": _BASE, **values})
     return file
 
