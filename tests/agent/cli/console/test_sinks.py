@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
 
+from agent.cli.console import sinks
 from agent.cli.console.sinks import FileSink
 from agent.console.chunk_lines import ChunkLine
 from agent.console.line_classifier import ConsoleReader
@@ -37,6 +39,39 @@ async def test_what_a_full_disk_does_not_take_waits_and_is_saved_in_its_order(tm
     assert notes[-1] == "all is kept now"
     await sink.close()
     assert not any("lost" in note for note in notes)
+
+
+async def test_half_a_line_that_found_room_is_taken_back(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path, IdentityTracker(lambda: _NAMES), lambda _note: None)
+    chunks = tmp_path / "chunks.jsonl"
+    await sink.store(CHUNKS[:1])
+    first = chunks.read_text()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(first) + 5, limits[1]))
+    try:
+        await sink.store(CHUNKS[1:])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert chunks.read_text() == first
+    await sink.close()
+    saved = [json.loads(line)["chunk"] for line in chunks.read_text().splitlines()]
+    assert saved == [item.chunk.hex() for item in CHUNKS]
+
+
+async def test_beyond_what_may_wait_the_oldest_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sinks, "_MOST_WAITING", 2)
+    notes: list[str] = []
+    sink = FileSink(tmp_path, IdentityTracker(lambda: _NAMES), notes.append)
+    chunks = tmp_path / "chunks.jsonl"
+    chunks.symlink_to("/dev/full")
+    await sink.store(CHUNKS)
+    chunks.unlink()
+    await sink.close()
+    saved = [json.loads(line)["chunk"] for line in chunks.read_text().splitlines()]
+    assert saved == [item.chunk.hex() for item in CHUNKS[1:]]
+    assert notes[-1].startswith("lost, as it could not be saved: 1 item ")
 
 
 async def test_what_is_never_taken_is_told_as_lost(tmp_path: Path):
