@@ -54,8 +54,9 @@ def test_the_unit_of_a_range_is_told_whatever_its_case() -> None:
     assert (body.start, body.end) == (5, 10)
 
 
-def test_a_range_that_ends_before_it_begins_is_refused() -> None:
-    headers, held = {"content-range": "bytes 5-4/10"}, PartialFile(5, '"a"')
+@pytest.mark.parametrize("told", ["bytes 5-4/10", "bytes 5-10/10"])
+def test_a_range_that_ends_before_it_begins_or_behind_the_file_is_refused(told: str) -> None:
+    headers, held = {"content-range": told}, PartialFile(5, '"a"')
     with pytest.raises(BadAnswerToRange):
         read_range_answer(206, headers, held, 10, datetime.now(UTC))
 
