@@ -161,7 +161,7 @@ def _partial(headers: Mapping[str, str], held: PartialFile) -> RangeBody:
     if held.etag and etag and etag != held.etag:
         # If-Range was not honoured, or there was only a weak tag to go by.
         return RangeBody(start, last + 1, total, etag, start_over="the file changed at the host")
-    return RangeBody(start, last + 1, total, etag or held.etag)
+    return RangeBody(start, last + 1, total, etag)
 
 
 def _after_416(headers: Mapping[str, str], held: PartialFile, declared: int | None) -> RangeBody:
