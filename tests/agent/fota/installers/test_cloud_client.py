@@ -26,7 +26,10 @@ from agent.wiring.update_sources import DeviceJobs, KitUpdates, UpdateSources
 from at.commands.identity import ReadRevision
 from at.commands.serial_modem.cloud import ReadCloudState
 from at.driver.modem import Modem
+from at.protocol.command import Command
+from at.protocol.error_codes import rejection
 from at.protocol.errors import ModemReset
+from at.protocol.line.items import Answer
 from at.virtual.state import CredentialSlot
 from at.virtual.transport import VirtualTransport
 from tests.support.cloud.kit_gates import verdict_on
@@ -152,15 +155,48 @@ async def test_fota_require_forbids_what_only_the_kit_checks(
         await runner.close()
 
 
-async def test_a_download_that_went_on_after_a_kill_is_begun_anew() -> None:
+def noted(modem: Modem, monkeypatch: pytest.MonkeyPatch, *, refused: int = 0) -> list[str]:
+    """Return the lines that the modem is sent from now on; the first `refused` it refuses."""
+    lines: list[str] = []
+    send = modem.send
+
+    async def noting(command: Command[object]) -> object:
+        lines.append(command.encode())
+        if len(lines) <= refused:
+            raise rejection(lines[-1], Answer((), "ERROR"))
+        return await send(command)
+
+    monkeypatch.setattr(modem, "send", noting)
+    return lines
+
+
+async def test_a_download_that_went_on_after_a_kill_is_begun_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with kit("serial", f"release-offered={NEW_MODEM}") as modem:
         with modem.notices("#XNRFCLOUDFOTA") as notices:
             assert (await modem.execute("AT#XNRFCLOUDFOTA=2")).ok
             async for notice in notices:
                 assert notice.line.startswith("#XNRFCLOUDFOTA: 1,0")
                 break
+        lines = noted(modem, monkeypatch, refused=1)
         await client_of(modem).update(MODEM, lambda *_: None)
+        begin = f'AT#XNRFCLOUDFOTA=2,"{KEY}"'
+        assert lines == [begin, "AT#XNRFCLOUDFOTA=0", begin]
         assert NEW_MODEM in (await modem.execute("AT+CGMR")).lines
+
+
+async def test_each_type_is_asked_for_by_the_key_of_its_own_project(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys = {APP: "a" * 32, MODEM: "b" * 32}
+    async with kit("serial") as modem:
+        lines = noted(modem, monkeypatch)
+        client = cloud_client_of(modem, keys[APP], keys[MODEM])
+        assert client is not None
+        for kind, key in keys.items():
+            await client.has_update(kind)
+            assert lines[-1].endswith(f',"{key}"')
 
 
 async def test_an_update_that_a_module_does_since_before_is_watched_to_its_end() -> None:
