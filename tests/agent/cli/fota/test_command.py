@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from agent.cli.fota.command import _exit_code, _show
 from agent.cli.fota.progress import ProgressOnStderr
+from agent.cli.framework.session import Session
+from agent.fota.jobs import JobStatus
+from agent.fota.journal import FORMAT, JobResult
 from at.commands.clock import SetClock, clock_text
 from tests.support.fota.signed_images import public_pem, signed_image, signing_key
 
@@ -205,6 +209,26 @@ async def test_an_old_modem_gets_no_modem_image_and_the_cloud_hears_why(
         code, (told,), _ = await fota("pull")
         assert (code, told["error"]["kind"]) == (4, "refused")
         assert "1.2.7" in told["error"]["message"]
+
+
+def test_the_last_five_results_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = {"status": "FAILED", "detail": "d", "at": "2026-03-30T12:00:00Z"}
+    journal = {"format": FORMAT, "results": [result | {"job_id": f"job-{n}"} for n in range(7)]}
+    (tmp_path / "journal.json").write_text(json.dumps(journal))
+    _show(Session(), "kit-1", tmp_path)
+    said = capsys.readouterr().out
+    assert [f"job-{n}" in said for n in range(7)] == [False] * 2 + [True] * 5
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("SUCCEEDED", 0), ("CANCELLED", 0), ("REJECTED", 4), ("FAILED", 1), ("TIMED_OUT", 1)],
+)
+def test_the_exit_code_tells_how_a_job_ended(status: str, code: int) -> None:
+    ended = JobResult(job_id="job", status=JobStatus(status), detail="", at="")
+    assert _exit_code(ended) == code
 
 
 def test_the_bar_fits_a_narrow_terminal_and_tells_rate_and_time_left() -> None:
