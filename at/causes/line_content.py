@@ -25,7 +25,7 @@ _NUMBERED = re.compile(
 )
 _WORDS = (
     re.compile(r"\W*(OK|ERROR)\W*$"),
-    re.compile(r".*(?:\bAT<|<<|\bRX:?|<-|→)\W*(OK|ERROR)(?=$|\W)"),
+    re.compile(r".*(?:\bAT<|<<|\bRX:?|<-|→)\W{0,20}(OK|ERROR)(?=$|\W)"),
 )
 _WORD_BEHIND = re.compile(r".*\s(OK|ERROR)\W*$", re.DOTALL)
 _HIDDEN = re.compile(r'"[0-9A-F]*[X*?]+[0-9A-FX*?]*"', re.IGNORECASE)

@@ -394,3 +394,7 @@ def test_a_long_line_of_words_takes_no_more_than_its_length(words: str) -> None:
     line = words * (16_000 // len(words))
     log = f"AT\nOK\n{line}+CME ERROR: 10 \n" + f"{line}\n" * 20
     assert causes_of_log(log.encode())[0].cause == "sim-missing"
+
+
+def test_a_long_line_of_arrows_costs_no_more_than_its_length() -> None:
+    causes_of_log(b"AT+CGMR\n" + (b"+CGMR: " + b"<" * 16_000 + b"!\n") * 20)
