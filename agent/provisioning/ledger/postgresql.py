@@ -123,8 +123,9 @@ class PostgresqlDatabase:
             execute(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})", {})
             found = None
             if execute("SELECT to_regclass('alembic_version')", {})[0][0] is not None:
-                _require_nobody_at_work(connection)
                 found = _version_in(execute(_VERSION, {}))
+                if found != (version or max(backend.migrations())):
+                    _require_nobody_at_work(connection)
             tables = backend.Tables(execute, shared=True, are_new=found is None)
             backend.upgrade(tables, found, version)
 

@@ -307,6 +307,20 @@ def test_a_shared_ledger_is_not_migrated_under_a_station_at_work(cluster: str) -
     migrate_ledger(address)
 
 
+def test_a_station_that_comes_second_to_a_new_shared_ledger_finds_nothing_to_make(
+    cluster: str,
+) -> None:
+    address = database_in(cluster, "second")
+    first, second = PostgresqlDatabase(address, ""), PostgresqlDatabase(address, "")
+    assert second.version() is None  # it looks before the first one has made the tables
+    first.migrate()
+    assert first.try_lock("a board, which it is at work on")
+    second.migrate()
+    assert second.version() == newest_version()
+    first.close()
+    second.close()
+
+
 def test_a_shared_ledger_whose_tables_somebody_holds_is_left_as_it_is(
     cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
