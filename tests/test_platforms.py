@@ -38,6 +38,7 @@ for name in [each for each in sys.modules if each.partition(".")[0] in {"at", "a
 sys.modules.update(dict.fromkeys(NOT_THERE))
 sys.modules["msvcrt"] = types.ModuleType("msvcrt")  # what is there, and not here
 os.O_NOINHERIT = os.O_BINARY = 0
+asyncio.ProactorEventLoop = asyncio.SelectorEventLoop
 sys.platform = sys.argv[1]
 import_all()
 

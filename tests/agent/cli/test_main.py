@@ -150,13 +150,14 @@ def test_ctrl_c_while_a_command_is_still_imported_ends_it_without_a_traceback(
 
 def test_ctrl_c_before_a_command_has_begun_leaves_nothing_to_warn_of(private_home: Path) -> None:
     code = """
-import asyncio.events, signal, sys
+import signal, sys
+from agent.cli.framework import event_loop
 
 def interrupted():
     signal.raise_signal(signal.SIGINT)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-asyncio.events.new_event_loop = interrupted
+event_loop.CommandLoop = interrupted
 sys.argv = ["cellagent", "modem", "check", "--port", "virtual:"]
 from agent.cli.main import main
 main()

@@ -100,7 +100,7 @@ async def test_without_a_certificate_the_key_of_the_request_is_registered(
 async def test_a_kit_without_a_client_is_refused_before_it_is_claimed(
     standin: StandIn, tmp_path: Path, firmware: str
 ) -> None:
-    tray = tray_of(standin, tmp_path, firmware=firmware)
+    tray = tray_of(standin, tmp_path, firmware=firmware, provisioning="")
     async with station_of(standin, tmp_path, CLAIM) as station:
         [planned] = await plan_boards(tray.locations(1), CLAIM, station.ledger, tray.open)
         [outcome] = await provision(station, tray, 1)
