@@ -60,7 +60,7 @@ class SerialModemInstaller:
             await self.modem.execute(restart, timeout_s=_STEP_S)
         except (CommandRejected, base.InstallFailed) as failed:
             if self.modem.restarts > restarts:  # it has forgotten what was begun
-                text = f"{self.modem.name} the kit restarted before it had the image"
+                text = f"the kit on {self.modem.name} restarted before it had the image"
                 hint = "`cellagent fota pull` begins the install anew; `cellagent run` by itself"
                 raise ModemReset(text, hint=hint) from failed
             if isinstance(failed, base.InstallFailed):
