@@ -93,7 +93,7 @@ class Identifiers:
             return self._known_replaced(text)
         text = _SIGNED.sub(UNREADABLE if sent else self._signed, text)
         text = _UUID.sub(lambda match: self.uuid(match.group()), text)
-        text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m[1].lower(), m[3])}", text)
+        text = _LABELLED.sub(lambda m: f"{m[1]}{m[2]}{self._labelled(m) or m[3]}", text)
         text = _PHONE.sub(lambda match: self.made_up.phone(match.group()), text)
         text = _DIALLED.sub(lambda match: match[1] + self.made_up.phone(match[2]), text)
         if typed:
@@ -116,9 +116,9 @@ class Identifiers:
         return self.made_up.uuid(text)
 
     def serial(self, text: str) -> str:
-        """Return another serial number, which is an IMEI, MEID or IMEISV on most modems."""
-        if re.fullmatch(r"(?!0{11})[0-9]{14,16}", text, re.ASCII):
-            return self.made_up.imei(text)[: len(text)]
+        """Return another serial number, which is an IMEI or IMEISV on most modems."""
+        if re.fullmatch(r"(?!0{11})[0-9]{15,16}", text, re.ASCII):
+            return self.made_up.imei(text)
         if re.fullmatch(r"[0-9]{0,2}", text, re.ASCII) or MARKER.search(text):
             return text  # the version of the software, as +CGSN=3 prints it
         return self.made_up.serial(text)
@@ -200,7 +200,13 @@ class Identifiers:
             self._tokens[text] = self._tokens[other] = other
         return self._tokens[text]
 
-    def _labelled(self, label: str, number: str) -> str:
+    def is_labelled(self, text: str, end: int) -> bool:
+        """Return whether what ends there stands behind the name of what it is."""
+        return any(one.end() == end and self._labelled(one) for one in _LABELLED.finditer(text))
+
+    def _labelled(self, match: re.Match[str]) -> str:
+        """Return another number of the kind that is named, "" where the number is none of it."""
+        label, number = match[1].lower(), match[3]
         match label:
             case "imei" | "imeisv" | "meid" if len(number) in {14, 15, 16}:
                 return self.made_up.imei(number)[: len(number)]
@@ -212,7 +218,7 @@ class Identifiers:
                 return self.made_up.eid(number)
             case "msisdn":
                 return self.made_up.phone(number)
-        return number
+        return ""
 
     def number(self, text: str) -> str:
         """Return another telephone number; a short one, or a name in its place, stays."""

@@ -205,6 +205,8 @@ class IdentityRedactor:
         word = _LAST_WORD.fullmatch(text)
         if word is None or len(re.findall("[0-9]", word[1])) < _FEWEST_DIGITS:
             return text
+        if self._names.is_labelled(text, word.end(1)):
+            return text  # whatever was asked
         changes = self._alone(self._logged, word[1]) or self._alone(self._command, word[1])
         return text[: word.start(1)] + _changed(word[1], 0, changes) + text[word.end(1) :]
 
