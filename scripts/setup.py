@@ -11,6 +11,8 @@ import subprocess
 import sys
 
 PACKAGES = {
+    "python3-venv": "Debian's own Python, which makes the environment",
+    "python3-dev": "its headers, for the one dependency that has no wheel",
     "dbus-daemon": "a private D-Bus, for the Wi-Fi scan through NetworkManager",
     "python3-dbusmock": "the NetworkManager that answers there",
     "python3-gi": "what the mock needs",
