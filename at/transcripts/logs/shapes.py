@@ -10,7 +10,9 @@ from enum import Enum, auto
 
 from at.protocol.dialect import TRAITS, Dialect
 
-_PROMPT = rf"(?:{TRAITS[Dialect.SHELL].prompt.decode()})++"
+# Atomic, as wherever a group is repeated here: with a ++ behind one, Python before 3.11.5, such as
+# Debian 12's, takes a letter too many.
+_PROMPT = rf"(?>(?:{TRAITS[Dialect.SHELL].prompt.decode()})+)"
 _NAMED = r"[+%#*^][A-Z][A-Z0-9_]*:"
 COMMAND = re.compile(
     r"AT(?:$|<(?:CR|LF|LN)>|\\[rn]|[␍␊␤]|\s*[+%#&*^$][A-Z0-9](?!\S*: command not found)|"
@@ -177,7 +179,7 @@ LEADS = (
     re.compile(r"[@+(]?(?P<millis>\d{1,9}) ?ms\)?:?\s+(?=[<>] )"),
     re.compile(r"\s*\d{1,2}> ?"),  # RTT
     re.compile(r"(?:> )+(?=> )"),  # of a mail that was quoted again
-    re.compile(rf"(?:{_PROMPT}\s*)++(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),
+    re.compile(rf"(?>(?:{_PROMPT}\s*)+)(?=(?:\[[0-9:., T-]+\] ?)?<(?:inf|wrn|err|dbg)> )"),
     # Python's logging: the level, the name of the logger.
     re.compile(rf"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?!(?i:{OUT}|{IN}):)[\w.]+:"),
     re.compile(  # of an ESP32
@@ -226,8 +228,8 @@ FENCE = re.compile(r"\s*(?:```\w*|(?:=~)+= PuTTY log .*|Script (?:started|done)(
 # What a tool writes for a line end. Within quotes, \r and \n are a shell's own.
 SPELT_END = re.compile(
     r"(?:<(?:cr|lf|ln|nl)>|\[(?:cr|lf)\]|[␍␊␤])+|(?:\\r|\\n|[\r\n])+"
-    r"|(?-i:^(?:(?:CR)++LF)++"  # RealTerm's
-    r"|(?<!CR)(?<!CRLF)(?:(?:CR)++LF)++(?=$|[+%#]|AT|OK|ERROR))",
+    r"|(?-i:^(?>(?:(?:CR)+LF)+)"  # RealTerm's
+    r"|(?<!CR)(?<!CRLF)(?>(?:(?:CR)+LF)+)(?=$|[+%#]|AT|OK|ERROR))",
     re.IGNORECASE,
 )
 GLUED = re.compile(r"(?:OK|ERROR|[^\"]*\.{3} ?)(?=(?i:AT)(?:[+%#]|$))")

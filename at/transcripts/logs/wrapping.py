@@ -21,7 +21,7 @@ _COLUMNS = {
     "direction": re.compile(r"dir(?:ection)?|[rt]x/[rt]x|side|sender|from|source", re.IGNORECASE),
     "data": re.compile(r"data|text|message|payload|content|line", re.IGNORECASE),
 }
-_RETURNS = re.compile(r"(?<!\^M)(?:\^M)++$")
+_RETURNS = re.compile(r"(?<!\^M)(?>(?:\^M)+)$")
 """The CR before a line's end, as cat -v and chat show it."""
 _RULE = re.compile(r"[|:\s-]*")  # beneath the heading of a table in Markdown
 # As repr() writes them: a text with other escapes was written by something else.
