@@ -39,7 +39,7 @@ _WIFI = re.compile(
     r"\b(wifi (?:connect|cred add|ap enable)|wifi_cred add) +(?=[\"'-]|\S+ +[0-9])[^\r\n\0]+"
 )
 
-_SIGN = re.compile("[+%#^$]")
+_SIGN = re.compile("[+%#^$*]")
 _LINE_ENDS = "\r\n\0"
 # A NUL ends a line if another one begins behind it; else noise put it there.
 _FRESH = re.compile(r"\0*(?:$|[\r\n]|AT|[+%#][A-Za-z]|OK|ERROR|>)", re.IGNORECASE)
@@ -75,7 +75,7 @@ _TEST_FORM = re.compile(r"=[ \t]*\?" + _FORM_END)
 _READ_FORM = re.compile(r"\?" + _FORM_END)
 _RANGES = re.compile(r":[ \t]*\([0-9,\- \t]*\)", re.ASCII)  # of an answer to a test command
 _WORD_FOR_VALUE = re.compile(r"<[A-Za-z][A-Za-z_ -]*>")  # of a manual or a hint
-_NUMBER = re.compile(r"-?[0-9]*", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]*|0[xX][0-9A-Fa-f]{4}", re.ASCII)  # such as a cipher suite's
 
 
 def without_secrets(text: str) -> str:
@@ -90,7 +90,7 @@ def _names() -> re.Pattern[str]:
     names = sorted({*SET, *ANSWER}, key=len, reverse=True)
     spelled = "|".join(r"[ \t]*".join(map(re.escape, name)) for name in names)
     return re.compile(
-        rf"(?=[+%#^$;A])(?P<prefix>AT[ \t]*|;)?(?P<name>{spelled})(?![A-Za-z0-9_])[ \t]*",
+        rf"(?=[+%#^$*;A])(?P<prefix>AT[ \t]*|;)?(?P<name>{spelled})(?![A-Za-z0-9_])[ \t]*",
         re.IGNORECASE | re.ASCII,
     )
 

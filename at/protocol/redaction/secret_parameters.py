@@ -7,9 +7,9 @@ for one (<pin>), is no secret.
 
 Sources: Serial Modem's own log, which leaves out the text of what is marked SM here; Nordic's
 references of nRF91 and nRF93M1; 3GPP TS 27.007 (+CGAUTH, +CLCK, +CPIN, +CPWD, +CRSM, +CSIM, +CUSD)
-and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW...); the manuals of Quectel, SIMCom, u-blox,
-Sierra, Telit, Sequans, Huawei and Qualcomm for the logins of their modems, of which `modem import`
-reads logs, too.
+and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW..., +MQTT...); the manuals of Quectel, SIMCom, u-blox,
+Sierra, Telit, Cinterion, Sequans, Huawei, Qualcomm, ZTE, Fibocom, Neoway, Ericsson, Icera and TI for
+the logins of their modems, of which `modem import` reads logs, too.
 """
 
 import re
@@ -45,6 +45,7 @@ _HARMLESS_APDU = re.compile(
     r"|a404[0-9a-f]{4}a0[0-9a-f]{0,32})"
 )
 _PUBLIC_CONTENT = "-----BEGIN "
+_PUBLIC_TLS_SETTINGS = frozenset({"cacert", "clientcert", "clientkey", "ciphersuite"})
 
 
 def _places(most: int, hidden: Hidden, *, texts: Sequence[int] = ()) -> Rule:
@@ -130,6 +131,26 @@ def _setting(given: Sequence[Parameter]) -> Hidden:
     return {index: name for index, name in _texts("value")(given).items() if index}
 
 
+def _tls_setting(given: Sequence[Parameter]) -> Hidden:
+    """+QSSLCFG=<name>,<context>,<value>...: a key of "psk", or a name of a file or of ciphers."""
+    return {} if given[0].text.lower() in _PUBLIC_TLS_SETTINGS else _setting(given)
+
+
+def _read(rule: Rule) -> Rule:
+    """Return the rule of an answer that has its command's form, or results, which are numbers."""
+
+    def of_answer(given: Sequence[Parameter]) -> Hidden | None:
+        hidden = rule(given)
+        return hidden and {
+            index: name
+            for index, name in hidden.items()
+            if index < len(given)
+            and (given[index].quoted or not _SHORT_NUMBER.fullmatch(given[index].text))
+        }
+
+    return of_answer
+
+
 def _modem_update(given: Sequence[Parameter]) -> Hidden | None:
     """%NRFCLOUDFOTA=0,<key>,<hardware>,<type>,<version>, =1,<chunk>, =2 and =3,<key>."""
     operation = _number(given, 0)
@@ -168,6 +189,81 @@ _WIFI_JOIN = _places(16, {1: "password", 2: "bssid"}, texts=(0,))
 _WIFI_SERVE = _places(16, {1: "password"}, texts=(0,))
 _WIFI_ENTERPRISE = _places(16, {2: "user", 3: "user", 4: "password"}, texts=(0,))
 _CONTEXT_LOGIN = _places(4, {2: "user", 3: "password"})  # some makers swap the two
+_HTTP_LOGIN = _places(12, {4: "user", 5: "password"}, texts=(1,))
+
+_OF_OTHER_MAKERS: Mapping[str, Rule] = {
+    "+QICSGP": _places(6, {3: "user", 4: "password"}, texts=(2,)),
+    "+QMTCONN": _places(4, {2: "user", 3: "password"}, texts=(1,)),
+    "+CSTT": _places(3, {1: "user", 2: "password"}, texts=(0,)),
+    "+CMQTTCONNECT": _places(6, {4: "user", 5: "password"}, texts=(1,)),
+    "+CNCFG": _places(6, {3: "user", 4: "password"}, texts=(2,)),
+    "+UAUTHREQ": _places(4, {2: "password", 3: "user"}),
+    "$QCPDPP": _places(4, {2: "password", 3: "user"}),
+    "^AUTHDATA": _places(5, {3: "password", 4: "user"}, texts=(2,)),
+    "#SGACT": _places(4, {2: "user", 3: "password"}),
+    "#FTPOPEN": _places(4, {1: "user", 2: "password"}, texts=(0,)),
+    "#MQCONN": _places(6, {2: "user", 3: "password"}, texts=(1,)),
+    "+SQNSMQTTCFG": _places(5, {2: "user", 3: "password"}, texts=(1,)),
+    "+FTPUN": _places(1, {0: "user"}),
+    "+FTPPW": _places(1, {0: "password"}),
+    "#PDPAUTH": _CONTEXT_LOGIN,
+    "#USERID": _places(1, {0: "user"}),
+    "#PASSW": _places(1, {0: "password"}),
+    "#HTTPCFG": _HTTP_LOGIN,
+    "+CGSOCKAUTH": _CONTEXT_LOGIN,
+    "+CFTPSLOGIN": _places(5, {2: "user", 3: "password"}, texts=(0,)),
+    "+CFTPUN": _places(1, {0: "user"}),
+    "+CFTPPW": _places(1, {0: "password"}),
+    "+SMTPAUTH": _places(3, {1: "user", 2: "password"}),
+    "+QFTPUSER": _places(1, {0: "user"}),
+    "+QFTPPASS": _places(1, {0: "password"}),
+    "+USECMNG": _places(5, {4: "password"}, texts=(2, 3)),
+    "+KCNXCFG": _places(9, dict.fromkeys(range(3, 9), "password"), texts=(1, 2)),
+    "+QIREGAPP": _places(4, {1: "user", 2: "password"}, texts=(0,)),
+    "+XGAUTH": _CONTEXT_LOGIN,
+    "+MGAUTH": _CONTEXT_LOGIN,
+    "^SGAUTH": _CONTEXT_LOGIN,
+    "+WPPP": _CONTEXT_LOGIN,
+    "+ZGPCOAUTH": _places(4, {1: "user", 2: "password"}),
+    "%IPDPCFG": _places(5, {3: "user", 4: "password"}),
+    "*EIAAUW": _places(6, {2: "user", 3: "password"}),
+    "%CGPCO": _texts("password"),  # with the user in one text
+    "#TCPATRUNAUTH": _texts("password"),
+    "#EUSER": _places(1, {0: "user"}),
+    "#EPASSW": _places(1, {0: "password"}),
+    "+CSMTPSAUTH": _places(3, {1: "user", 2: "password"}),
+    "+SQNHTTPCFG": _HTTP_LOGIN,
+    "+KMQTTCFG": _places(16, {12: "user", 13: "password"}, texts=(1, 4, 8, 9, 15)),
+    "+MQTTUSERCFG": _places(8, {3: "user", 4: "password"}, texts=(2, 7)),
+    "+MQTTUSERNAME": _places(2, {1: "user"}),
+    "+MQTTPASSWORD": _places(2, {1: "password"}),
+    "+QSETPSK": _places(2, {0: "psk-identity", 1: "key"}),
+    "^SLCK": _places(4, {2: "pin"}, texts=(0,)),
+    "^SPWD": _places(3, {1: "pin", 2: "pin"}, texts=(0,)),
+    "^CARDLOCK": _places(1, {0: "pin"}),
+    "#DWCFG": _places(9, {2: "value"}, texts=(0,)),
+    # What is set stands before its value: a login, or an address and the like.
+    "+QFTPCFG": _places(3, {1: "value", 2: "value"}, texts=(0,)),
+    "+QHTTPCFG": _setting,
+    "+QMTCFG": _setting,
+    "+QSMTPCFG": _setting,
+    "+SMCONF": _places(2, {1: "value"}, texts=(0,)),
+    "+HTTPPARA": _places(2, {1: "value"}, texts=(0,)),
+    "+SAPBR": _places(4, {3: "value"}, texts=(2,)),
+    "+UPSD": _places(3, {2: "value"}),
+    "+UHTTP": _places(4, {2: "value", 3: "value"}),
+    "+UFTP": _places(3, {1: "value", 2: "value"}),
+    "+USECPRF": _places(4, {2: "value", 3: "value"}),
+    "+UMQTT": _places(5, dict.fromkeys(range(1, 5), "value")),
+    "+USMTP": _setting,
+    "^SICS": _places(3, {2: "value"}, texts=(1,)),
+    "^SISS": _places(3, {2: "value"}, texts=(1,)),
+    "+SHAHEAD": _places(2, {1: "value"}, texts=(0,)),
+    "+SHPARA": _places(2, {1: "value"}, texts=(0,)),
+    "+QLWCFG": _setting,
+    "+QSSLCFG": _tls_setting,
+}
+"""Of modems that `modem import` reads logs of, too."""
 
 SET: Mapping[str, Rule] = {
     # SIM and network. SM: +CPIN +CPINR +CPWD +CLCK +CGAUTH %XUSIMLCK
@@ -224,47 +320,7 @@ SET: Mapping[str, Rule] = {
     "+CWSAP_CUR": _WIFI_SERVE,
     "+CWSAP_DEF": _WIFI_SERVE,
     "+CWJEAP": _WIFI_ENTERPRISE,
-    # Modems of other makers
-    "+QICSGP": _places(6, {3: "user", 4: "password"}, texts=(2,)),
-    "+QMTCONN": _places(4, {2: "user", 3: "password"}, texts=(1,)),
-    "+CSTT": _places(3, {1: "user", 2: "password"}, texts=(0,)),
-    "+CMQTTCONNECT": _places(6, {4: "user", 5: "password"}, texts=(1,)),
-    "+CNCFG": _places(6, {3: "user", 4: "password"}, texts=(2,)),
-    "+UAUTHREQ": _places(4, {2: "password", 3: "user"}),
-    "$QCPDPP": _places(4, {2: "password", 3: "user"}),
-    "^AUTHDATA": _places(5, {3: "password", 4: "user"}, texts=(2,)),
-    "#SGACT": _places(4, {2: "user", 3: "password"}),
-    "#FTPOPEN": _places(4, {1: "user", 2: "password"}, texts=(0,)),
-    "#MQCONN": _places(6, {2: "user", 3: "password"}, texts=(1,)),
-    "+SQNSMQTTCFG": _places(5, {2: "user", 3: "password"}, texts=(1,)),
-    "+FTPUN": _places(1, {0: "user"}),
-    "+FTPPW": _places(1, {0: "password"}),
-    "#PDPAUTH": _CONTEXT_LOGIN,
-    "#USERID": _places(1, {0: "user"}),
-    "#PASSW": _places(1, {0: "password"}),
-    "#HTTPCFG": _places(12, {4: "user", 5: "password"}, texts=(1,)),
-    "+CGSOCKAUTH": _CONTEXT_LOGIN,
-    "+CFTPSLOGIN": _places(5, {2: "user", 3: "password"}, texts=(0,)),
-    "+CFTPUN": _places(1, {0: "user"}),
-    "+CFTPPW": _places(1, {0: "password"}),
-    "+SMTPAUTH": _places(3, {1: "user", 2: "password"}),
-    "+QFTPUSER": _places(1, {0: "user"}),
-    "+QFTPPASS": _places(1, {0: "password"}),
-    "+USECMNG": _places(5, {4: "password"}, texts=(2, 3)),
-    "+KCNXCFG": _places(9, dict.fromkeys(range(3, 9), "password"), texts=(1, 2)),
-    # What is set stands before its value: a login, or an address and the like.
-    "+QFTPCFG": _places(3, {1: "value", 2: "value"}, texts=(0,)),
-    "+QHTTPCFG": _setting,
-    "+QMTCFG": _setting,
-    "+QSMTPCFG": _setting,
-    "+SMCONF": _places(2, {1: "value"}, texts=(0,)),
-    "+HTTPPARA": _places(2, {1: "value"}, texts=(0,)),
-    "+SAPBR": _places(4, {3: "value"}, texts=(2,)),
-    "+UPSD": _places(3, {2: "value"}),
-    "+UHTTP": _places(4, {2: "value", 3: "value"}),
-    "+UFTP": _places(3, {1: "value", 2: "value"}),
-    "+USECPRF": _places(4, {2: "value", 3: "value"}),
-    "+UMQTT": _places(5, dict.fromkeys(range(1, 5), "value")),
+    **_OF_OTHER_MAKERS,
 }
 """Name of a command -> the rule of its set form."""
 
@@ -272,12 +328,15 @@ NOT_DAMAGED = frozenset(
     {
         *("+CMGC", "+CMGD", "+CMGF", "+CMGL", "+CMGR", "+CMTI", "+CDSI", "+CRSL", "+CWLAP"),
         *("+CMMS", "#XNRFCLOUDFOTAAUTO", "#XNRFCLOUDOBSCOREDUMP"),
-        *("+CSTA", "+CSTF", "+SMCONN", "+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC", "+UFTPC"),
+        *("^SICI", "^SISC", "^SISE", "^SISI", "^SISO", "^SISR", "^SIST", "^SISW", "^SISX", "^SLCC"),
+        *("+CMQTTCFG", "+CSTA", "+CSTF", "+SMCONN"),
+        *("+UPSDA", "+UPSND", "+UPSV", "+UHTTPC", "+UMQTTC", "+UFTPC"),
     }
 )
 """Commands without secrets whose names differ by one letter from that of one with them."""
 
 ANSWER: Mapping[str, Rule] = {
+    **{name: _read(rule) for name, rule in _OF_OTHER_MAKERS.items()},
     "+CGAUTH": _CONTEXT_LOGIN,
     "%CMNG": _credential_read,
     "#XCMNG": _credential_read,
@@ -296,9 +355,5 @@ ANSWER: Mapping[str, Rule] = {
     "+CWSAP_DEF": _WIFI_SERVE,
     "+CWJEAP": _WIFI_ENTERPRISE,
     "+QICSGP": _places(5, {2: "user", 3: "password"}, texts=(1,)),
-    "#PDPAUTH": _CONTEXT_LOGIN,
-    "#USERID": _places(1, {0: "user"}),
-    "+QHTTPCFG": _setting,
-    "+QMTCFG": _setting,
 }
 """Name of an answer or notice -> its rule."""
