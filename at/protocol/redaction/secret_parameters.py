@@ -7,9 +7,9 @@ for one (<pin>), is no secret.
 
 Sources: Serial Modem's own log, which leaves out the text of what is marked SM here; Nordic's
 references of nRF91 and nRF93M1; 3GPP TS 27.007 (+CGAUTH, +CLCK, +CPIN, +CPWD, +CRSM, +CSIM, +CUSD)
-and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW..., +MQTT...); the manuals of Quectel, SIMCom, u-blox,
-Sierra, Telit, Cinterion, Sequans, Huawei, Qualcomm, ZTE, Fibocom, Neoway, Ericsson, Icera and TI for
-the logins of their modems, of which `modem import` reads logs, too.
+and 27.005 (+CMGS, +CMT); Espressif's ESP-AT (+CW..., +MQTT...); for the logins of other modems, of
+which `modem import` reads logs, too, the manuals of Quectel, SIMCom, u-blox, Sierra, Telit,
+Cinterion, Sequans, Huawei, Qualcomm, ZTE, Fibocom, Neoway, Ericsson, Icera and TI.
 """
 
 import re
