@@ -44,7 +44,7 @@ _LINE_ENDS = "\r\n\0"
 # A NUL ends a line if another one begins behind it; else noise put it there.
 _FRESH = re.compile(r"\0*(?:$|[\r\n]|AT|[+%#][A-Za-z]|OK|ERROR|>)", re.IGNORECASE)
 _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")", "[": "]", "{": "}", "<": ">"}
-_BEHIND_CLOSER = re.compile(r"$|\s|[,.;:)\]}>](?:\s|$)")
+_BEHIND_CLOSER = re.compile(r"$|\s|[,.;:)\]}>`]{1,3}(?:\s|$)")
 # Another command, none, or the next words of a message.
 _NEXT = re.compile(r";[ \t]*(?:$|[+%#*^$&!@\r\n\0]|[A-Za-z][0-9]*(?=[ ;\r\n\0]|$)|[a-z]{2,}[ :])")
 # What makes of a name neither a word of a message nor a command or answer.
@@ -69,12 +69,16 @@ _WORD = re.compile(r"\b[a-z]{2,}\b")
 # In a sentence, too; but noise may have put all of it before the sign of what is set.
 _FORM_END = (
     r"(?=[ \t]*(?:$|[\r\n\0;])|(?:\\[rn])+(?:[\"']|$)"  # as a shell's or a program's text spells it
-    r"|[,.)\]}>'`](?:\s(?![^\w\r\n]*=)|$)|\"(?:[\r\n]|$))"
+    r"|[,.)\]}>'`]{1,3}(?:\s(?![^\w\r\n]*=)|$)|\"(?:[\r\n]|$))"
 )
 _TEST_FORM = re.compile(r"=[ \t]*\?" + _FORM_END)
 _READ_FORM = re.compile(r"\?" + _FORM_END)
 _RANGES = re.compile(r":[ \t]*\([0-9,\- \t]*\)", re.ASCII)  # of an answer to a test command
 _WORD_FOR_VALUE = re.compile(r"<[A-Za-z][A-Za-z_ -]*>")  # of a manual or a hint
+_IN_HINTS = frozenset({(("pin", "PIN"),), (("user", "USER"), ("password", "PASSWORD"))})
+"""What stands for all secrets of a command to be pasted; a PIN has 4 to 8 digits (TS 31.101)."""
+_SENTENCE = 80
+"""Characters before a command in which a backtick may have begun what is to be pasted."""
 _NUMBER = re.compile(r"-?[0-9]*|0[xX][0-9A-Fa-f]{4}", re.ASCII)  # such as a cipher suite's
 
 
@@ -113,6 +117,9 @@ def without_secrets_as_it_stands(text: str) -> str:
     while match is not None:
         if match["prefix"] != ";":  # else it is in the quotes of the command before it
             closer = _CLOSERS.get(text[match.start() - 1 : match.start()], "")
+            before = text[max(0, match.start() - _SENTENCE) : match.start()]
+            if not closer and before.count("`") % 2:
+                closer = "`"
         shown, end = _shown(text, match, closer)
         pieces += (text[done : match.end()], shown)
         done = end
@@ -237,6 +244,9 @@ def _parameters_shown(
     if found is None or hidden is None or not _numbers_elsewhere(found[0], hidden):
         return "{redacted:rest}", _end_of_line(text, at, closer)
     parameters, end = found
+    secrets = tuple((name, parameters[i].text) for i, name in hidden.items() if i < len(parameters))
+    if secrets in _IN_HINTS:
+        return text[at:end], end
     shown, done = "", at
     for index, item in enumerate(parameters):
         start = _secret_start(item, hidden.get(index, ""))

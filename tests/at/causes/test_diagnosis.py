@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from at.causes.diagnosis import Cause, causes_of_log
 from at.causes.table import Certainty, Row, load
 from at.protocol.errors import TranscriptError
+from at.protocol.redaction.command_redaction import without_secrets
 
 
 def _logs(name: str) -> list[tuple[str, str]]:
@@ -220,6 +221,12 @@ def test_the_commands_of_a_next_step_stand_in_backticks_and_are_whole(row: Row) 
     assert not re.search(r"cellagent|\bAT[+%#]", "".join(words[::2]))
     for command in words[1::2]:
         assert not any(set("?*") & set(word) for word in re.sub(r"'[^']*'", "", command).split())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.cause}-{row.certainty.value}")
+def test_a_next_step_stays_in_a_log_as_it_can_be_pasted(row: Row) -> None:
+    told = f"no network: {row.says}; try: {row.next}"
+    assert without_secrets(told) == told
 
 
 def test_a_kit_that_was_told_where_it_is_is_meant_for_satellites() -> None:

@@ -71,6 +71,8 @@ def _parameters(shown: str, name: str) -> list[str]:
         ('AT+CGAUTH=0, 1, "u", "p"', 'AT+CGAUTH=0, 1, "{redacted:user}", "{redacted:password}"'),
         ('+CGAUTH: 0,1,"u","p"', '+CGAUTH: 0,1,"{redacted:user}","{redacted:password}"'),
         ("AT+CPIN=1234", "AT+CPIN={redacted:pin}"),
+        ('AT+CPIN="PINs"', 'AT+CPIN="{redacted:pin}"'),
+        ('AT+CWJAP="USER","PASSWORD"', 'AT+CWJAP="USER","{redacted:password}"'),
         ('AT%CGPCO=1,"PAP,me,pw",2', 'AT%CGPCO=1,"{redacted:password}",2'),
         ('+CSTT: "apn","me","pw"', '+CSTT: "apn","{redacted:user}","{redacted:password}"'),
         ('AT%CMNG=0,7,3,"12', "AT%CMNG{redacted:rest}"),
@@ -158,6 +160,8 @@ def test_what_is_left_of_a_line(line: str, shown: str) -> None:
         'AT+USECMNG=0,0,"ca",1706',
         # Messages of ours.
         "unlock the SIM: AT+CPIN=<pin>",
+        "unlock the SIM: `cellagent modem at 'AT+CPIN=\"PIN\"'`",
+        "nothing is there by that tag: `cellagent modem at 'AT%CMNG=1'` lists what is",
         "/dev/ttyACM0: no answer to +CPIN within 5 s",
         "%XSUDO: the modem answered +CME ERROR 520 (authentication failed)",
         "#XSMS: the modem answered ERROR",
