@@ -44,7 +44,10 @@ _SAME_OF_MESSAGES = {310: 10, 311: 11, 312: 5, 313: 13, 314: 14, 315: 15, 316: 1
 """Errors of +CMS that are about the SIM or the network, as +CME numbers them; no other one is."""
 _OF_THE_TECHNOLOGY = 15
 """EMM: no suitable cells, of this technology."""
-_EXCHANGED = re.compile(r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] ")
+_EXCHANGED = re.compile(
+    r"[+%#*^&]|\bAT|OK|ERROR|[Cc][Mm][EeSs] "
+    r"|\b(?:13[12]|19[67])\d{3}\b|\b0x0*[23]0[0-9A-Fa-f]{3}\b"
+)
 """What stands in each line with a command, an answer, a notice or a result."""
 _TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 """A part of a sentence, before a command."""
