@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -24,8 +25,9 @@ LABGRID = PEERS.parent / "labgrid" / "bin" / "python"
 
 def ran(python: Path, folder: Path, *words: str) -> str:
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    kept = {**os.environ, "TMPDIR": str(folder)}  # pytest-embedded leaves its logs there
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=110, check=False
+        command, cwd=folder, env=kept, capture_output=True, text=True, timeout=110, check=False
     )
     return done.stdout + done.stderr
 

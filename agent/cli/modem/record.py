@@ -42,10 +42,10 @@ async def command(
     wrote into it is kept where the new session still fits it.
     """
     import asyncio
-    import tempfile
 
     from agent.cli.framework.signals import serve_until_stopped
     from agent.config.private_files import replacing
+    from agent.config.temporary_folder import temporary_folder
     from at.transcripts.recorder import RecordingTransport
     from at.transcripts.refresh import refreshed_file
     from at.transcripts.relay import Relay
@@ -66,12 +66,13 @@ async def command(
     async with contextlib.AsyncExitStack() as stack:
         target = Path(file)
         if update := exists:
-            target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "session.transcript"
+            target = (
+                stack.enter_context(temporary_folder("cellagent-record")) / "session.transcript"
+            )
         transport = RecordingTransport(inner, target, header=header, keep_identity=keep_identity)
         relay = Relay(transport.write, lost)
         if pty is None and tcp is None:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cellagent-"))
-            pty = str(Path(folder) / "modem")
+            pty = str(stack.enter_context(temporary_folder("cellagent-record")) / "modem")
         stack.push_async_callback(transport.close)
         served = await serve_port(stack, relay.receive, pty=pty, tcp=tcp, allow_remote=allow_remote)
         relay.send = served.send

@@ -168,7 +168,12 @@ async def test_a_session_is_recorded_while_the_agent_holds_the_kit(
     assert lines == ["> AT+CGMM", "< nRF9161-LACA", "< OK"]
 
 
-async def test_a_recorder_that_is_killed_gives_the_modem_back(agent: RunningAgent, tmp_path: Path):
+async def test_a_recorder_that_is_killed_gives_the_modem_back_and_leaves_nothing_for_long(
+    agent: RunningAgent, tmp_path: Path
+):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    agent.environment["TMPDIR"] = str(temporary)
     recorder = await serve(
         "modem", "record", str(tmp_path / "session.transcript"), environment=agent.environment
     )
@@ -180,6 +185,8 @@ async def test_a_recorder_that_is_killed_gives_the_modem_back(agent: RunningAgen
     await recorder.kill()
     done = await waiting
     assert (done.code, done.out.split()) == (0, ["nRF9161-LACA", "OK"]), done.err
+    done = await agent.run("modem", "record", str(tmp_path / "next.transcript"), "--", "true")
+    assert (done.code, [*temporary.iterdir()]) == (0, []), done.err
 
 
 async def test_a_kit_that_is_busy_for_too_long_is_a_busy_board(
