@@ -72,4 +72,4 @@ def _shown(line: str) -> str:
     # Only here: what a program writes is hardly ever refused, and loading this takes time.
     from at.protocol.redaction.command_redaction import without_secrets
 
-    return repr(re.split("[=?]", without_secrets(line), maxsplit=1)[0][:24])
+    return repr(re.sub(r"(=|(?<=\?)).*", "", without_secrets(line), count=1, flags=re.DOTALL)[:24])

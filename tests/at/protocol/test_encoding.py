@@ -36,6 +36,11 @@ def test_any_value_is_one_argument_of_one_command_or_is_refused(value: str) -> N
     assert seen.split('"') == ["AT%JWT=0,60,", value, ",7"]
 
 
+def test_what_was_typed_without_at_is_named_as_it_was_typed() -> None:
+    with pytest.raises(UnsafeArgument, match=r"'\+CEREG\?' is no AT command"):
+        check_line("+CEREG?")
+
+
 @given(st.text(alphabet=st.sampled_from('\r\n\x00\x1a\x1b\x08\x7f\x85"ab '), min_size=1))
 def test_control_characters_and_quotes_never_pass(value: str) -> None:
     if set(value) <= set("ab "):
