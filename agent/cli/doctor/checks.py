@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -92,8 +93,16 @@ async def look_at_profile(session: Session) -> Checks:
     says = f"{free // 2**20} MiB free at {folder}, {least // 2**20} MiB are kept free"
     if free < least:
         yield Line("disk", "fail", says, "free some space on that disk")
-    else:
-        yield Line("disk", "ok", says)
+        return
+    try:
+        # Room is not all: a disk may have no inode left, or be read-only. The file has no name.
+        with TemporaryFile(dir=folder):
+            yield Line("disk", "ok", says)
+    except OSError as error:
+        error.filename = str(folder)
+        unwritten = AgentError(f"no file can be made in {folder}: {error.strerror}")
+        unwritten.__cause__ = error
+        yield failed("disk", unwritten)
 
 
 async def look_at_services(session: Session) -> Checks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import re
 import shlex
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.doctor.checks import look_at_services
+from agent.cli.doctor.checks import look_at_profile, look_at_services
 from agent.cli.doctor.command import command
 from agent.cli.framework.session import Session
 from agent.config.secrets import SECRETS
@@ -167,6 +168,20 @@ async def test_room_on_a_full_disk_is_not_looked_for_in_the_outbox(private_home:
     done = await cellagent("doctor", "--json", "--port", "virtual:")
     (disk,) = [line for line in done.lines if line["check"] == "disk"]
     assert (disk["state"], disk["next"]) == ("fail", "free some space on that disk")
+
+
+@pytest.mark.parametrize(
+    ("number", "try_next"), [(errno.EROFS, "`findmnt -T "), (errno.ENOSPC, "free some space")]
+)
+async def test_a_disk_that_takes_no_file_in_spite_of_its_room_is_told(
+    number: int, try_next: str, private_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr("agent.cli.doctor.checks.TemporaryFile", refused)
+    (disk,) = [line async for line in look_at_profile(Session()) if line.check == "disk"]
+    assert (disk.state, disk.next[: len(try_next)]) == ("fail", try_next)
 
 
 @pytest.mark.parametrize("usb", [UsbPort("/dev/ttyS0"), UsbPort("/dev/ttyUSB0", 0x10C4, 0xEA60)])
