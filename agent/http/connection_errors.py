@@ -3,7 +3,7 @@
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -20,6 +20,8 @@ _PROXY = (
     "the proxy is hosts.proxy of the profile: `cellagent config unset hosts.proxy` goes without"
 )
 
+_OWN_CERTIFICATE = "it wants a certificate of this machine, for which no service asks"
+_NONE_SHOWN = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
 _LOG_IN = (
     "it wants a user and a password, or others: `cellagent config set hosts.proxy URL`, which has "
     "them as http://USER:PASSWORD@HOST:PORT"
@@ -53,8 +55,7 @@ def own_errors(place: str, proxy: str = "") -> Iterator[None]:
         # A name that IDNA forbids, or a header: its text may quote a credential.
         raise errors.UsageError(f"the request to {place} is no valid HTTP") from error
     except (httpx.HTTPError, OSError) as error:
-        reason = str(error) or type(error).__name__
-        raise errors.Unreachable(f"the connection to {way} broke: {reason}") from error
+        raise _broken(way, error) from error
 
 
 def _about(proxy: str) -> str:
@@ -74,6 +75,29 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield from _causes(cause)
 
 
+def _broken(way: str, error: Exception) -> errors.Unreachable:
+    causes = list(_causes(error))
+    # With TLS 1.3 a server tells of it only behind the handshake, or resets the connection.
+    if any(isinstance(one, ssl.SSLError) and one.reason == _NONE_SHOWN for one in causes):
+        return errors.Untrusted(
+            f"{way} wants a certificate of this machine, which has none to show",
+            hint="no service asks for one: something else answers there",
+            sent=False,
+        )
+    reason = str(error) or _reason(causes) or type(error).__name__
+    return errors.Unreachable(
+        f"the connection to {way} broke: {reason}",
+        hint="if it breaks each time: a firewall on the way ends it, or what answers there speaks "
+        f"TLS (https://) where the URL has http://, or {_OWN_CERTIFICATE}",
+    )
+
+
+def _reason(causes: Sequence[BaseException]) -> str:
+    """Return what the operating system says, "" where it was not asked."""
+    told = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
+    return told[0] if told else ""
+
+
 def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> errors.AgentError:
     causes = list(_causes(error))
     for cause in causes:
@@ -87,7 +111,10 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
             }
             hint = "something else than the service answers there, perhaps plain http"
             if not no_tls:
-                hint = "an old server, or a firewall on the way: TLS 1.2 or later is spoken here"
+                hint = (
+                    "an old server, or a firewall on the way: TLS 1.2 or later is spoken here; or "
+                    + _OWN_CERTIFICATE
+                )
             return (errors.Untrusted if no_tls else errors.Unreachable)(
                 f"{place}: TLS failed ({cause.reason or cause})", hint=hint, sent=False
             )
@@ -110,9 +137,8 @@ def _not_connected(place: str, proxy: str, error: httpx.TransportError) -> error
                 hint=f"check its spelling, and this machine's network{_about(proxy)}",
                 sent=False,
             )
-    reasons = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
     return errors.Unreachable(
-        f"{far}: {reasons[0] if reasons else str(error) or 'cannot connect'}{way}",
+        f"{far}: {_reason(causes) or str(error) or 'cannot connect'}{way}",
         hint=f"check this machine's network{_about(proxy)}",
         sent=False,
     )

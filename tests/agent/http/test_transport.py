@@ -280,6 +280,32 @@ async def test_a_certificate_that_signs_itself_is_told_from_one_of_an_authority(
             await get(transport, url)
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_server_that_wants_a_certificate_is_told_as_that(
+    tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    ca_file, context = own_ca(tmp_path)
+    context.load_verify_locations(ca_file)
+    context.verify_mode, context.maximum_version = ssl.CERT_REQUIRED, version
+    async with serving(answering(OK), context) as url:
+        trusting = HttpTransport(ca_file=str(ca_file))
+        with pytest.raises(Unreachable) as caught:
+            await get(trusting, url)
+        await trusting.close()
+    # Whether its alert comes before the reset is up to the kernel.
+    assert "wants a certificate of this machine" in f"{caught.value}; {caught.value.hint}"
+
+
+async def test_http_where_tls_is_spoken_is_told_as_that(
+    tmp_path: Path, transport: HttpTransport
+) -> None:
+    async with serving(answering(OK), own_ca(tmp_path)[1]) as url:
+        with pytest.raises(Unreachable) as caught:
+            await get(transport, url.replace("https", "http"))
+    assert "TLS (https://)" in caught.value.hint
+    assert "ReadError" not in str(caught.value)
+
+
 def own_ca(
     folder: Path, days: tuple[int, int] = (-1, 1), *, signs_itself: bool = False
 ) -> tuple[Path, ssl.SSLContext]:
