@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from agent.provisioning.running.tray import Tray
     from at.ports.usb import Listing
 
+_CERTIFICATE = re.compile(
+    rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----\n?"
+)
 _PLACE = re.compile(r"\d+-[\d.]+$")  # of a hub; a slot may also be that of a port
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -378,20 +381,25 @@ def _ca_chain(file: str) -> str:
     if not file:
         return ""
     path = Path(file).expanduser()
-    try:
-        # The modem's digest is over the exact bytes: with line ends of one kind, a chain that an
-        # editor or a checkout on Windows saved is the same one.
-        chain = read_plain(path, "the CA chain").decode("ascii").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the CA chain {path} is no PEM text") from error
-    if "PRIVATE KEY" in chain:
+    # The modem's digest is over the exact bytes: with line ends of one kind, a chain that an
+    # editor or a checkout on Windows saved is the same one.
+    chain = read_plain(path, "the CA chain").replace(b"\r\n", b"\n")
+    if b"PRIVATE KEY" in chain:
         raise UsageError(
             f"the CA chain {path} holds a private key, and would be copied to every kit",
             hint="name a file with the certificates alone",
         )
-    if "-----BEGIN CERTIFICATE-----" not in chain:
+    if b"-----BEGIN CERTIFICATE-----" not in chain:
         raise UsageError(
             f"the CA chain {path} holds no certificate in PEM form",
             hint="name the file with the CA certificates of the service, as it gives them out",
         )
-    return chain
+    words = _CERTIFICATE.sub(b"", chain)
+    if b"-----BEGIN " in words:
+        raise UsageError(
+            f"the CA chain {path} holds something else than whole certificates in PEM form",
+            hint="name a file with the certificates alone",
+        )
+    if words.strip():  # of `openssl x509 -text` or a browser: not for the modem (RFC 7468, 2)
+        chain = b"".join(one.strip() + b"\n" for one in _CERTIFICATE.findall(chain))
+    return chain.decode("ascii")

@@ -39,6 +39,10 @@ def empty_chain(folder: Path) -> None:
     (folder / "chain.pem").write_text("no certificate\n")
 
 
+def chain_cut_off(folder: Path) -> None:
+    (folder / "chain.pem").write_text(CA_CHAIN + CA_CHAIN[:40])
+
+
 def chain_is_a_fifo(folder: Path) -> None:
     (folder / "chain.pem").unlink()
     os.mkfifo(folder / "chain.pem")
@@ -69,6 +73,7 @@ def encrypted(folder: Path) -> None:
     [
         (key_in_chain, "", 2, "chain.pem holds a private key, and would be copied to every kit"),
         (empty_chain, "", 2, "chain.pem holds no certificate"),
+        (chain_cut_off, "", 2, "chain.pem holds something else than whole certificates"),
         (chain_is_a_fifo, "", 2, "chain.pem is no plain file"),
         (expired, "", 2, "expired on"),
         (of_tomorrow, "", 2, "this host's clock says"),
@@ -182,13 +187,18 @@ async def test_a_claim_says_that_the_service_knows_no_key_yet(
     assert "the service gets no key" in done.err
 
 
-async def test_a_chain_that_was_saved_with_other_line_ends_is_the_same(
-    standin: StandIn, tmp_path: Path
+@pytest.mark.parametrize(
+    "saved",
+    [CA_CHAIN.replace("\n", "\r\n"), f'Bag Attributes\nsubject=CN = "Zürich"\n{CA_CHAIN}\nend\n'],
+    ids=["line ends", "words around"],
+)
+async def test_a_chain_that_was_saved_otherwise_is_the_same(
+    standin: StandIn, tmp_path: Path, saved: str
 ) -> None:
     tray_profile(standin, tmp_path)
     with tray(tmp_path, 1) as kits:
         done = await run(*ports(kits))
-        (tmp_path / "chain.pem").write_bytes(CA_CHAIN.replace("\n", "\r\n").encode())
+        (tmp_path / "chain.pem").write_bytes(saved.encode())
         again = await run(*ports(kits))
     assert [done.lines[0]["outcome"], again.lines[0]["outcome"]] == ["done", "unchanged"]
 
