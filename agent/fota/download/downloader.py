@@ -376,11 +376,12 @@ class ImageFile:
     def check_space(self, size_bytes: int) -> None:
         """Check that a file of this size fits on the disk, with a reserve. Raises DiskFull."""
         free = shutil.disk_usage(self.path.parent).free
-        needed = size_bytes - self.size + _SPARE_BYTES
-        if free < needed:
+        missing = size_bytes - self.size
+        if free < missing + _SPARE_BYTES:
             self.path.unlink(missing_ok=True)
             raise DiskFull(
-                f"the image needs {needed} more bytes in {self.path.parent}, {free} are free",
+                f"the image needs {missing} more bytes in {self.path.parent}: {free} are free, of "
+                f"which {_SPARE_BYTES} are left for others",
                 hint="make room; the job can then be offered again",
             )
 
