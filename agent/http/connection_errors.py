@@ -29,10 +29,11 @@ _LOG_IN = (
 
 
 @contextmanager
-def own_errors(place: str, proxy: str = "") -> Iterator[None]:
+def own_errors(place: str, proxy: str = "", *, answers: bool = False) -> Iterator[None]:
     """Turn the errors of httpx into those of this package.
 
-    `place` is host and port; `proxy` those of the proxy on the way, "" where there is none.
+    `place` is host and port; `proxy` those of the proxy on the way, "" where there is none;
+    `answers` where an answer has begun.
     """
     way = f"{place} by the proxy {proxy}" if proxy else place
     try:
@@ -55,7 +56,7 @@ def own_errors(place: str, proxy: str = "") -> Iterator[None]:
         # A name that IDNA forbids, or a header: its text may quote a credential.
         raise errors.UsageError(f"the request to {place} is no valid HTTP") from error
     except (httpx.HTTPError, OSError) as error:
-        raise _broken(way, error) from error
+        raise _broken(way, error, answers=answers) from error
 
 
 def _about(proxy: str) -> str:
@@ -75,7 +76,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield from _causes(cause)
 
 
-def _broken(way: str, error: Exception) -> errors.Unreachable:
+def _broken(way: str, error: Exception, *, answers: bool) -> errors.Unreachable:
     causes = list(_causes(error))
     # With TLS 1.3 a server tells of it only behind the handshake, or resets the connection.
     if any(isinstance(one, ssl.SSLError) and one.reason == _NONE_SHOWN for one in causes):
@@ -85,10 +86,12 @@ def _broken(way: str, error: Exception) -> errors.Unreachable:
             sent=False,
         )
     reason = str(error) or _reason(causes) or type(error).__name__
+    hint = (
+        "if it breaks each time: a firewall on the way ends it, or what answers there speaks "
+        f"TLS (https://) where the URL has http://, or {_OWN_CERTIFICATE}"
+    )
     return errors.Unreachable(
-        f"the connection to {way} broke: {reason}",
-        hint="if it breaks each time: a firewall on the way ends it, or what answers there speaks "
-        f"TLS (https://) where the URL has http://, or {_OWN_CERTIFICATE}",
+        f"the connection to {way} broke: {reason}", hint="" if answers else hint
     )
 
 

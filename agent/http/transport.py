@@ -90,7 +90,7 @@ class StreamedResponse:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it came, undecoded. Raises Unreachable, DeadlineExceeded."""
-        with own_errors(self._place, self._proxy):
+        with own_errors(self._place, self._proxy, answers=True):
             async for chunk in self._response.aiter_raw():
                 yield chunk
 

@@ -304,6 +304,10 @@ async def test_http_where_tls_is_spoken_is_told_as_that(
             await get(transport, url.replace("https", "http"))
     assert "TLS (https://)" in caught.value.hint
     assert "ReadError" not in str(caught.value)
+    async with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")) as url:
+        with pytest.raises(Unreachable) as caught:
+            await get(transport, url)
+    assert caught.value.hint == "", "its answer had begun"
 
 
 def own_ca(
