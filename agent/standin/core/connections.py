@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import ssl
@@ -95,6 +96,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: ServerConfig) -> None:
         super().__init__(config)
         self._ending = asyncio.Event()
+        logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
 
     def end(self) -> None:
         """Take no more connections, and have `serve` return after the answers in progress."""
@@ -120,6 +122,11 @@ class Server(uvicorn.Server):
         # uvicorn tells of the end of neither.
         while (state.connections or state.tasks) and not self.force_exit:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_S)
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Return whether something failed: uvicorn logs a cancelled answer with a traceback, too."""
+    return not (record.exc_info and record.exc_info[0] is asyncio.CancelledError)
 
 
 class Connection(H11Protocol):

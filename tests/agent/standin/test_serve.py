@@ -9,9 +9,11 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from agent.standin.core.operation import Host
 from agent.standin.serve import serving
@@ -101,3 +103,27 @@ async def test_its_end_is_waited_for_and_not_looked_for_each_tenth_of_a_second(
     async with running_standin(tmp_path) as standin:
         assert (await standin.client.get("/v1/status")).status_code == 200
     assert max(slept) < 0.1
+
+
+async def test_an_answer_that_is_cancelled_with_the_program_leaves_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = asyncio.Event()
+
+    async def waits(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("agent.standin.serve._STOP_S", 0.01)
+    before = asyncio.all_tasks()
+    async with serving(open_cloud(), around=lambda _app: waits) as cloud:
+        port = urlsplit(cloud.urls["api"]).port
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        await begun.wait()
+    writer.close()
+    left = asyncio.all_tasks() - before
+    for task in left:  # as asyncio.run does at its end
+        task.cancel()
+    await asyncio.wait(left)
+    assert "ASGI" not in caplog.text
