@@ -19,10 +19,10 @@ from tests.support.modem.typed_answers import ANSWERS, NOTICES
 RECORD = Path(__file__).with_name("ranges.txt")
 _NUMBER = re.compile(r"(?<![\w.\"-])-?\d+(?![\w.\"-])")
 _EDGES = (
-    *(64, 90, 97, 100, 128, 256, 300, 359, 512, 1000, 1024, 1282, 3000, 3200, 4096, 7000),
+    *(64, 90, 97, 100, 128, 256, 300, 359, 503, 512, 1000, 1024, 1282, 3000, 3200, 4096, 7000),
     *(20512, 32768, 65536, 262144, 1 << 24, 1 << 28, 1 << 31, 1 << 32, 10**10),
 )
-PROBES = sorted({*range(-2, 50), *(edge + step for edge in _EDGES for step in (-2, -1, 0, 1, 2))})
+PROBES = sorted({*range(-32, 50), *(edge + step for edge in _EDGES for step in (-2, -1, 0, 1, 2))})
 
 
 def reads_answer(text: str, index: int) -> Callable[[str], bool]:

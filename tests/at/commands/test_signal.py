@@ -81,6 +81,10 @@ def test_an_answer_becomes_its_fields(command, lines, part):
         ("AT%XMONITOR", [MONITOR + ',1,2,3,"4"']),
         ("AT%XMONITOR", [MONITOR.replace(",4,", ",257,")]),
         ("AT%XMONITOR", [MONITOR.replace("2300", "262144")]),
+        ("AT%XMONITOR", [MONITOR.replace('"00B7"', '"000B7"')]),
+        ("AT%XMONITOR", [MONITOR.replace('"00011B07"', '"000011B07"')]),
+        ("AT%XMONITOR", [MONITOR.replace(',"",', ',"01010",')]),
+        ("AT%XMONITOR", [MONITOR.replace('"01001001"', '"001001001"')]),
         (
             "AT%CONEVAL",
             ['%CONEVAL: 0,1,5,8,2,14,"011B0780\u201d,"26295",7,1575,3,1,1,23,16,32,130'],

@@ -75,7 +75,7 @@ ANSWERS: dict[str, tuple[str, ...]] = {
     "AT+CESQ": ("+CESQ: 99,99,255,255,5,21",),
     "AT+CSQ": ("+CSQ: 31,99",),
     "AT%XMONITOR": (
-        f'%XMONITOR: 1,"E","E",{_SATELLITE},"","11100000","11100000","01001001",1,2,3,4',
+        f'%XMONITOR: 1,"Example","Ex",{_SATELLITE},"0101","00100001","00000110","01001001",1,2,3,4',
     ),
     "AT%CONEVAL": ('%CONEVAL: 0,0,5,21,5,24,"020247C1","00101",247,6400,256,1,0,23,1,1,135',),
     "AT%XSYSTEMMODE?": ("%XSYSTEMMODE: 0,0,0,0,1",),
