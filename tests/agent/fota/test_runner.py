@@ -8,7 +8,7 @@ import pytest
 
 from agent.errors import RefusedByRule, Unavailable
 from agent.fota.download.ranges import DownloadInterrupted
-from agent.fota.jobs import JobStatus
+from agent.fota.jobs import MAX_IMAGE_BYTES, JobStatus
 from agent.fota.releases import ReleaseNotKept
 from tests.support.fota.download_server import Fault
 from tests.support.fota.file_backed_kit import FileBackedService
@@ -232,12 +232,20 @@ async def test_a_release_from_a_host_that_is_not_allowed_is_refused(tmp_path: Pa
     assert "images may not come from elsewhere.example:443" in result.detail
 
 
-async def test_a_file_of_a_release_without_a_size_is_a_failure(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "size"),
+    [
+        (Fault(drop=frozenset({"content-length"}), chunked=True), None),
+        (Fault(headers={"content-length": "0"}), 0),
+        (Fault(headers={"content-length": str(MAX_IMAGE_BYTES + 1)}), MAX_IMAGE_BYTES + 1),
+    ],
+)
+async def test_a_file_of_a_release_without_a_size_that_an_image_has_is_a_failure(
+    tmp_path: Path, fault: Fault, size: int | None
+) -> None:
     async with scene(tmp_path) as here:
         deploy(here)
-        here.server.default = Fault(
-            drop=frozenset({"content-length", "content-range"}), chunked=True, no_ranges=True
-        )
+        here.server.default = fault
         result = await here.pull()
     assert result.status is JobStatus.FAILED
-    assert "states None as the size" in result.detail
+    assert f"states {size} as the size" in result.detail

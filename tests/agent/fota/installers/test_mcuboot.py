@@ -17,7 +17,7 @@ pytest.importorskip("smpclient", reason="pip install 'cellagent[mcuboot]'")
 from serial import Serial
 
 from agent.fota.image import read_image
-from agent.fota.install import NotSeen, read_back
+from agent.fota.install import SAME_ANSWERS, NotSeen, read_back
 from agent.fota.installers import mcuboot
 from agent.fota.installers.base import InstallFailed, Package, RunningVersion
 from agent.fota.installers.mcuboot import McubootInstaller
@@ -37,6 +37,7 @@ class QuickClock(ManualClock):
     async def sleep(self, seconds: float) -> None:
         import asyncio
 
+        self.waits.append(seconds)
         self.time += seconds
         await asyncio.sleep(0.03)
 
@@ -114,6 +115,34 @@ async def test_an_image_that_is_not_confirmed_goes_back_and_is_noticed(tmp_path:
         with pytest.raises(InstallFailed, match=r"it went back: the kit runs 1\.0\.0 again"):
             await installer.confirm(new)
         assert not served.pending
+
+
+async def test_an_image_that_is_marked_is_not_marked_again_and_its_start_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    async with kit(tmp_path) as served:
+        installer, new = McubootInstaller(served.port), package(tmp_path)
+        served.second, served.pending = served._slot(new.paths[0].read_bytes()), True
+        writes: list[tuple[int, int]] = []
+        answer = served.answer
+
+        def heard(group: int, command: int, write: bool, body: dict[str, Any]) -> dict[str, Any]:
+            writes.extend([(group, command)] * write)
+            return answer(group, command, write, body)
+
+        def slowly(seconds: float) -> None:
+            served._deaf = False
+
+        class Boots(QuickClock):
+            async def sleep(self, seconds: float) -> None:
+                await super().sleep(seconds)
+                if len(self.waits) == 2 * SAME_ANSWERS:
+                    served.restart()
+
+        served.answer, served._restart_in = heard, slowly  # type: ignore[method-assign] # this kit alone
+        await installer.install(new, lambda *_: None)
+        assert writes == [(0, 5)]  # the restart
+        assert await read_back(installer, new, before="1.0.0", clock=Boots()) == "2.0.1.7"
 
 
 async def test_an_upload_that_does_not_fit_is_named(tmp_path: Path) -> None:
