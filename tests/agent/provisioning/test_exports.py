@@ -42,8 +42,8 @@ def test_a_reason_that_looks_like_a_formula_is_only_text() -> None:
 
 @pytest.mark.contract("D9.3", "D10.8")
 def test_bulk_onboarding_has_no_heading_and_keeps_the_lines_of_a_key() -> None:
-    lines = for_bulk_onboarding([BOARD, BoardRecord("u-2")], tags=("a", "b"),
-                                firmware_types=("APP", "MODEM"))  # fmt: skip
+    boards = [BOARD, BoardRecord("u-2", device_id="nrf-2"), BoardRecord("u-3", public_key=PEM)]
+    lines = for_bulk_onboarding(boards, tags=("a", "b"), firmware_types=("APP", "MODEM"))
     rows = list(csv.reader(io.StringIO("".join(lines))))
     assert rows == [["nrf-350457791234567", "", "a|b", "APP|MODEM", PEM]]
 

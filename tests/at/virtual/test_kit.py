@@ -51,6 +51,17 @@ def test_a_restart_clears_actions_and_session_and_keeps_the_flash() -> None:
     assert (modem.session.cmee, modem.saved.operation_mode, modem.restarts) == (0, 2, 1)
 
 
+def test_a_restart_of_the_modem_alone_ends_what_was_under_way_in_its_session() -> None:
+    modem = kit()
+    modem.schedule(1.0, lambda: modem.notify("of the kit"))
+    modem.schedule_in_session(1.0, lambda: modem.notify("never"))
+    modem.restart_modem()
+    modem.notices.clear()
+    while modem.run_next(1.0):
+        pass
+    assert modem.notices == ["of the kit"]
+
+
 @pytest.mark.parametrize(
     ("firmware", "new"),
     [

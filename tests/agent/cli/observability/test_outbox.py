@@ -19,6 +19,8 @@ async def test_what_cannot_be_sent_is_kept_and_listed_and_sent_later(offline, st
     assert "the address is hosts." in lines[1]["error"]["try"]
     code, (item, _), _ = await cellagent("outbox", "list")
     assert (code, item["kind"], item["device"]) == (0, "event", "kit-1")
+    _, lines, _ = await cellagent("outbox", "list", "--limit", "0")
+    assert [*map(list, lines)] == [["summary"]]
     heading, row, summary = completed("outbox", "list").stdout.splitlines()
     assert heading.split() == ["id", "kind", "device", "bytes", "captured", "state"]
     assert row.split()[1:3] == ["event", "kit-1"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -17,6 +18,7 @@ from agent.provisioning.ca.certificates import public_pem
 from agent.provisioning.planning.goal import RegistrationMethod
 from agent.provisioning.running.steps.registrar import ReadServiceTime, Registrar
 from agent.standin.principal import DEVICE_KEYS
+from tests.support.cloud.answering_transport import answering_transport
 from tests.support.cloud.standin import StandIn
 
 PEM = public_pem(ec.generate_private_key(ec.SECP256R1()).public_key())
@@ -76,3 +78,14 @@ async def test_the_hosts_clock_is_compared_with_the_services(standin: StandIn) -
         assert theirs is not None
         ahead_s = await registrar.host_clock_ahead_s(lambda: theirs + timedelta(hours=1))
         assert ahead_s == pytest.approx(3600, abs=60)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_the_services_time_is_that_of_a_refusal(status: int) -> None:
+    def refuse(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, headers={"date": "Sat, 28 Nov 2026 20:00:00 GMT"})
+
+    hosts = {Host.DEVICE_CLOUD: "https://cloud.example"}
+    async with HttpClient(answering_transport(refuse), hosts, Keyring([])) as client:
+        theirs = await client.send(ReadServiceTime())
+    assert theirs == datetime(2026, 11, 28, 20, tzinfo=UTC)

@@ -44,12 +44,14 @@ def test_fixes_come_each_second_or_in_periods_until_they_are_stopped() -> None:
     assert ask(kit, "AT#XGNSS?") == ["#XGNSS: 0,0", "OK"]
 
 
-def test_a_search_ends_where_its_time_is_over() -> None:
+def test_a_search_ends_where_its_time_is_over_and_one_without_goes_on() -> None:
     kit = VirtualModem(VirtualOptions(dialect="serial-modem"), now=0.0, unix_time=0.0)
     ask(kit, "AT+CFUN=31")
     kit.advance(1.0)
     ask(kit, "AT#XGNSS=1,0,0,10")
     assert moving(kit, 100) == [(11.0, "#XGNSS: 1,3")]
+    ask(kit, "AT#XGNSS=1,0,0,0")
+    assert [at for at, _ in moving(kit, 100)] == [43.0, 43.0]
 
 
 @pytest.mark.parametrize(
