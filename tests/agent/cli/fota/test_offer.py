@@ -95,8 +95,14 @@ async def test_what_a_build_leaves_beside_the_image_is_not_offered(
 async def test_the_version_of_a_signed_image_is_its_own_and_may_be_told(
     kits: Any, tmp_path: Path
 ) -> None:
-    image = signed_image(tmp_path, "1.4.2+7")
-    for words, version in (((), "1.4.2-7"), (("--version", "v9"), "v9")):
+    plain = signed_image(tmp_path, "1.4.2+7")
+    encrypted_to = signing_key("ecdsa", 1)
+    hidden = signed_image(tmp_path, "1.4.3", encrypted_to=encrypted_to, name="encrypted.bin")
+    for image, words, version in (
+        (plain, (), "1.4.2-7"),
+        (plain, ("--version", "v9"), "v9"),
+        (hidden, (), "1.4.3"),
+    ):
         done = await cellagent("fota", "offer", str(image), *words, "--json")
         assert (done.code, done.lines[0]["version"]) == (0, version), done.err
 

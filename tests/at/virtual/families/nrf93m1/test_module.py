@@ -175,6 +175,9 @@ def test_chunks_of_its_own_and_of_the_host_are_sent() -> None:
     kit = online()
     for _ in range(2):
         assert ask(kit, "AT%NRFCLOUDOBSHEARTBEAT")[-1] == "OK"
+    ask(kit, "AT+CFUN=4")
+    assert ask(kit, "AT%NRFCLOUDOBSUPLOAD")[-1] == "ERROR"
+    ask(kit, "AT+CFUN=1")
     assert "%NRFCLOUDOBSUPLOAD: UPLOADED,2" in ask(kit, 'AT%NRFCLOUDOBSUPLOAD="key"')
     assert "%NRFCLOUDOBSUPLOAD: UPLOADED,0" in ask(kit, "AT%NRFCLOUDOBSUPLOAD")
     assert ask(kit, 'AT%NRFCLOUDOBSFORWARD="CAKm"')[-1] == "OK"
