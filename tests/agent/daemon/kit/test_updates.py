@@ -14,7 +14,7 @@ import pytest
 from agent.config.profile import KitSettings
 from agent.daemon.kit.identity import KitStore
 from agent.daemon.kit.link import KitLink
-from agent.daemon.kit.updates import JOB_END_KINDS, KitUpdates
+from agent.daemon.kit.updates import JOB_END_KINDS, KitUpdates, _WakeableClock
 from agent.daemon.snapshot import FotaStatus, LinkStatus
 from agent.daemon.status import AgentEventKind, StatusRegistry
 from agent.fota.jobs import JobStatus
@@ -107,6 +107,23 @@ def test_a_kit_that_an_update_left_offline_is_told_of_until_it_is_back_once(tmp_
         assert not list(updates.findings(is_back=False)), "it went offline for another reason"
         updates = updates_of(tmp_path)
         updates.publish_ends(ends)
+
+
+async def test_what_failed_or_was_broken_off_is_tried_at_once_when_the_kit_is_back(tmp_path: Path):
+    updates = updates_of(tmp_path)
+    concern = updates.concern
+    concern.set_well()
+    updates.try_again()
+    assert not concern.wake.is_set(), "what went well has its turn at the interval"
+    for trouble in (
+        lambda: concern.set_waiting("a hold"),
+        lambda: concern.record_failure(OSError()),
+    ):
+        trouble()
+        updates.try_again()
+        async with asyncio.timeout(PATIENCE_S):
+            await _WakeableClock(concern).sleep(1e6)
+        assert not concern.wake.is_set(), "the next sleep is a whole one"
 
 
 async def test_pull_fills_up_what_a_killed_install_had_announced(standin: Any, tmp_path: Path):
