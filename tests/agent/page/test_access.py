@@ -42,14 +42,14 @@ def client(links: Links, *, scheme: str = "http", cookie: str | None = None) -> 
 def test_a_link_is_exchanged_once_and_in_time() -> None:
     links, clocks = made()
     first, second = links.new(), links.new()
+    for wrong in ("", first[:-1], f"{first}x", "\udcff"):
+        assert links.exchange(wrong) is None, "it is none, and takes none away"
     cookie = links.exchange(first)
     assert cookie is not None
     assert links.knows(cookie)
     assert links.exchange(first) is None, "it was used"
     clocks.now += LINK_S + 1
     assert links.exchange(second) is None, "it is too old"
-    assert links.exchange("") is None
-    assert links.exchange("\udcff") is None
 
 
 def test_of_many_links_the_oldest_works_no_more() -> None:
@@ -65,6 +65,7 @@ def test_a_cookie_is_known_after_a_restart_and_not_for_ever() -> None:
     cookie = links.exchange(links.new()) or ""
     again = Links(b"k" * 32, calendar=clocks)
     assert again.knows(cookie)
+    assert not again.knows(links.act_token()), "what allows acts is no cookie"
     assert not Links(b"other" * 8, calendar=clocks).knows(cookie)
     clocks.now += COOKIE_S + 1
     assert not again.knows(cookie)
