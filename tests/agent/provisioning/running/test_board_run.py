@@ -192,7 +192,9 @@ async def test_power_pulled_at_a_step_is_made_good_by_a_rerun(
     assert record.registered_key
 
 
-async def test_being_stopped_puts_the_mode_back(standin: StandIn, tmp_path: Path) -> None:
+async def test_being_stopped_puts_the_mode_back_and_is_recorded(
+    standin: StandIn, tmp_path: Path
+) -> None:
     tray = Tray(tmp_path)
     [location] = tray.locations(1)
     reached = asyncio.Event()
@@ -217,7 +219,9 @@ async def test_being_stopped_puts_the_mode_back(standin: StandIn, tmp_path: Path
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        [record] = await station.ledger.call(boards_of)
     assert modes == [1]
+    assert (record.outcome, record.reason) == ("unfinished", "it was stopped")
 
 
 def keys_of(tray: Tray) -> IdentityKeys:
