@@ -121,6 +121,7 @@ async def test_what_failed_or_was_broken_off_is_tried_at_once_when_the_kit_is_ba
     ):
         trouble()
         updates.try_again()
+        assert concern.wake.is_set()
         async with asyncio.timeout(PATIENCE_S):
             await _WakeableClock(concern).sleep(1e6)
         assert not concern.wake.is_set(), "the next sleep is a whole one"
