@@ -117,12 +117,15 @@ async def test_an_image_that_is_not_confirmed_goes_back_and_is_noticed(tmp_path:
         assert not served.pending
 
 
-async def test_an_image_that_is_marked_is_not_marked_again_and_its_start_is_waited_for(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("is_marked", "due"), [(True, [(0, 5)]), (False, [(1, 0), (0, 5)])], ids=["marked", "uploaded"]
+)
+async def test_an_image_that_is_there_is_marked_once_and_its_start_is_waited_for(
+    tmp_path: Path, is_marked: bool, due: list[tuple[int, int]]
 ) -> None:
     async with kit(tmp_path) as served:
         installer, new = McubootInstaller(served.port), package(tmp_path)
-        served.second, served.pending = served._slot(new.paths[0].read_bytes()), True
+        served.second, served.pending = served._slot(new.paths[0].read_bytes()), is_marked
         writes: list[tuple[int, int]] = []
         answer = served.answer
 
@@ -141,7 +144,7 @@ async def test_an_image_that_is_marked_is_not_marked_again_and_its_start_is_wait
 
         served.answer, served._restart_in = heard, slowly  # type: ignore[method-assign] # this kit alone
         await installer.install(new, lambda *_: None)
-        assert writes == [(0, 5)]  # the restart
+        assert writes == due  # the state of the slots; a restart
         assert await read_back(installer, new, before="1.0.0", clock=Boots()) == "2.0.1.7"
 
 
