@@ -50,6 +50,8 @@ async def test_what_waits_is_listed_dropped_and_sent_by_the_agent(tmp_path: Path
         listed = await agent.run("outbox", "list", "--json")
         *items, summary = listed.lines
         assert (listed.code, len(items), summary["summary"]["waiting"]) == (0, 2, 2)
+        none = await agent.run("outbox", "list", "--limit", "0", "--json")
+        assert [*map(list, none.lines)] == [["summary"]]
         dropped = await agent.run("outbox", "drop", str(items[0]["id"]), "--json")
         assert dropped.lines == [{"dropped": 1}]
         flushed = await agent.run("outbox", "flush", "--json")
