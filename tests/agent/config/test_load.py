@@ -7,6 +7,7 @@ import pytest
 
 from agent.config import load
 from agent.config.paths import secrets_file
+from agent.config.private_files import MAX_BYTES
 from agent.config.secrets import Origin, read_secrets_file
 from agent.config.write import set_value
 from agent.errors import ConfigError
@@ -82,9 +83,13 @@ def test_the_profile_is_chosen_by_flag_then_environment_then_file(
 
 
 def test_a_profile_may_start_from_a_built_in_one(file: Path) -> None:
-    file.write_text('[profiles.mine]\nbase = "public"\n[profiles.mine.hosts]\nca_file = "/ca"\n')
+    file.write_text(
+        '[profiles.mine]\nbase = "public"\n'
+        '[profiles.mine.hosts]\nchunks = "https://own.example"\nca_file = "/ca"\n'
+    )
     hosts = load("mine").profile.hosts
     assert (hosts.api, hosts.ca_file) == ("https://api.memfault.com", "/ca")
+    assert hosts.chunks == "https://own.example", "what is set wins over what it starts from"
 
 
 def test_kits_start_from_what_they_have_in_common(file: Path) -> None:
@@ -96,9 +101,14 @@ def test_kits_start_from_what_they_have_in_common(file: Path) -> None:
     assert (kits["left"].baud, kits["left"].port, kits["right"].baud) == (1000000, "serial:1", 9600)
 
 
-def test_a_file_that_is_not_text_is_an_error(file: Path) -> None:
-    file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="not TOML"):
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"\xff\xfe\x00", "not TOML"), (b"#" * (MAX_BYTES + 1), "larger than")],
+    ids=["no text", "too large"],
+)
+def test_a_file_that_is_no_configuration_is_an_error(file: Path, content: bytes, says: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=says):
         load()
 
 

@@ -29,10 +29,11 @@ async def test_where_a_socket_has_no_room_a_port_with_a_token_serves(
         known = json.loads(place.read_text())
         done = await agent.run("modem", "at", "AT+CGMR", "--port", str(tmp_path / "kit"), "--json")
         assert done.lines[0]["lines"] == ["mfw_nrf91x1_2.0.4"], done.err
-        reader, writer = await asyncio.open_connection("127.0.0.1", known["port"])
-        writer.write(b'{"do":"status","token":"guessed"}\n')
-        assert "error" in json.loads(await reader.readline())
-        writer.close()
+        for given in ({}, *({"token": text} for text in ("", "guessed", known["token"][:-1]))):
+            reader, writer = await asyncio.open_connection("127.0.0.1", known["port"])
+            writer.write(json.dumps({"do": "status", **given}).encode() + b"\n")
+            assert "the token" in json.loads(await reader.readline())["error"]["message"]
+            writer.close()
         assert await agent.stop() == 0
         assert not place.exists()
 

@@ -39,6 +39,8 @@ async def test_a_certificate_of_the_service_is_the_last_resort_until_the_device_
     assert await fetch(standin, signed, device) == 404  # a key, and no device yet
     wrong = await standin.client.put(f"/v1/association/{device}", content="pin-1", headers=api)
     assert (wrong.status_code, wrong.json()["code"]) == (401, 40102)
+    none = await standin.client.put("/v1/association/kit-2", content=" ", headers=api)
+    assert (none.status_code, none.json()["code"]) == (401, 40102)
     right = await standin.client.put(f"/v1/association/{device}", content="pin-1234", headers=api)
     assert right.status_code == 202
     assert await fetch(standin, signed, device) == 200
