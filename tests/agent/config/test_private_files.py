@@ -13,16 +13,18 @@ import pytest
 
 from agent.cli.framework.hints import usual_hint
 from agent.config.private_files import (
+    MAX_BYTES,
     FolderUnusable,
     make_private_folder,
     new_private,
     output_file,
     private_opener,
+    read_plain,
     replacing,
     touch_private,
     write_private,
 )
-from agent.errors import AgentError
+from agent.errors import AgentError, ConfigError
 from tests.support.commands.command_line import cellagent
 
 
@@ -237,3 +239,12 @@ def test_a_pipe_or_device_that_is_named_for_an_output_stays_what_it_is(tmp_path:
     assert os.read(reader, 100) == b"all of it"
     os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_a_file_is_read_whole_or_refused(tmp_path: Path):
+    path = tmp_path / "key.pem"
+    path.write_bytes(bytes(MAX_BYTES))
+    assert len(read_plain(path, "a key")) == MAX_BYTES
+    path.write_bytes(bytes(MAX_BYTES + 1))
+    with pytest.raises(ConfigError, match=r"key\.pem is larger than"):
+        read_plain(path, "a key")
