@@ -1,11 +1,18 @@
-"""Ctrl-C ends a command also when the system hands the signal to another of its threads."""
+"""What ends a command, whichever thread takes the signal, and how a program beside it ends."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
+
+from agent.cli.framework import signals
+from agent.cli.framework.signals import run_program, serve_until_stopped
+from agent.errors import UsageError
 
 # The thread takes the signal itself, once the main thread sleeps: what is left to wake that is
 # nothing but the wake-up of the loop.
@@ -37,3 +44,62 @@ def test_a_signal_that_another_thread_takes_wakes_the_loop():
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr
+
+
+def stopped(number: int | None = None) -> asyncio.Future[int]:
+    received: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    if number is not None:
+        received.set_result(number)
+    return received
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+
+
+@posix
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [("import os, sys; sys.exit(os.environ['OF_BOTH'] == 'given')", 1), ("os.abort()", 134)],
+)
+async def test_a_program_gets_what_is_given_before_what_is_there_and_its_end_is_told(
+    program: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_BOTH", "there")
+    words = (sys.executable, "-c", f"import os; {program}")
+    assert await run_program(words, {"OF_BOTH": "given"}, stopped()) == code
+
+
+@posix
+@pytest.mark.parametrize(
+    ("received", "sends", "code"),
+    [
+        (signal.SIGTERM, None, 143),
+        (signal.SIGINT, signal.SIGTERM, 143),
+        (signal.SIGTERM, signal.SIGCONT, 137),
+    ],
+    ids=["as it came", "another", "it goes on and is killed"],
+)
+async def test_a_program_is_sent_a_signal_and_ends_of_it_or_is_killed(
+    received: int, sends: int | None, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals, "_GRACE_S", 60.0 if code == 143 else 0.0)
+    assert await run_program(("sleep", "600"), {}, stopped(received), sends=sends) == code
+
+
+async def test_a_program_that_is_not_there_is_a_wrong_call() -> None:
+    with pytest.raises(UsageError, match="cannot run no-such-program: "):
+        await run_program(("no-such-program",), {}, stopped())
+
+
+@posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+async def test_what_serves_ends_well_unless_it_is_interrupted(number: int, code: int) -> None:
+    asyncio.get_running_loop().call_soon(os.kill, os.getpid(), number)
+    assert await serve_until_stopped((), {}) == code
+
+
+@posix
+async def test_a_failure_ends_what_serves_and_the_program_beside_it() -> None:
+    failure = stopped(1)
+    assert await serve_until_stopped((), {}, failure) == 0
+    assert await serve_until_stopped(("sleep", "600"), {}, failure) == 143
