@@ -13,7 +13,7 @@ from agent.call import Host
 from agent.config.project import ProjectSlugs
 from agent.errors import ConfigError, CredentialMissing, Forbidden, NotFound
 from agent.http import HttpClient, HttpTransport
-from agent.location.access_points import AccessPoint
+from agent.location.access_points import MINIMUM, AccessPoint
 from agent.location.calls import LocationCall
 from agent.location.cell_scan import CellScan, NoCells
 from agent.location.locator import LocationMethod, LocationOptions, Locator, NothingToSend
@@ -189,10 +189,10 @@ async def test_ground_fix_sends_both_and_does_with_one() -> None:
         LocationMethod.GROUND_FIX
     )
     assert (only_cells.cells, only_cells.access_points) == (1, 0)
-    only_wifi = await locator(service, WIFI, LinkLost("unplugged")).locate(
-        LocationMethod.GROUND_FIX
-    )
-    assert (only_wifi.cells, only_wifi.access_points) == (0, 3)
+    only_wifi = await locator(
+        service, WifiScan("iw", points(MINIMUM)), LinkLost("unplugged")
+    ).locate(LocationMethod.GROUND_FIX)
+    assert (only_wifi.cells, only_wifi.access_points) == (0, MINIMUM)
     with pytest.raises(NothingToSend):
         await locator(service, WifiScan("iw", points(1)), NoCells("none")).locate(
             LocationMethod.GROUND_FIX
@@ -208,6 +208,10 @@ async def test_the_options_and_the_device_go_with_the_call() -> None:
     request = service.sent[0].request()
     assert dict(request.query) == {"doReply": "false", "hiConf": "true", "fallback": "false"}
     assert request.headers == {"x-custom-device-id": "kit-1"}
+    assert service.sent[0].in_kit_name
+    service = Service(LocateWifi=SHARP)
+    await replace(locator(service, WIFI), of_kit=False, device_id="").locate()
+    assert not service.sent[0].in_kit_name, "this host's own radio heard it, for no device"
 
 
 @pytest.mark.contract("D2.2")
