@@ -199,6 +199,17 @@ async def test_ground_fix_sends_both_and_does_with_one() -> None:
         )
 
 
+@pytest.mark.parametrize("method", [LocationMethod.WIFI, LocationMethod.GROUND_FIX])
+async def test_the_names_of_networks_are_sent_only_where_that_is_asked_for(
+    method: LocationMethod,
+) -> None:
+    service = Service(LocateWifi=SHARP, GroundFix=SHARP)
+    scan = WifiScan("iw", tuple(replace(one, ssid=b"home") for one in points(MINIMUM)))
+    for sends in (False, True):
+        await locator(service, scan, options=LocationOptions(send_ssid=sends)).locate(method)
+        assert ("home" in str(service.sent[-1].body())) is sends
+
+
 async def test_the_options_and_the_device_go_with_the_call() -> None:
     service = Service(LocateCell=None)
     options = LocationOptions(do_reply=False, high_confidence=True, fallback=False)
