@@ -15,7 +15,7 @@ from agent.errors import ConfigError, CredentialMissing, Forbidden, NotFound
 from agent.http import HttpClient, HttpTransport
 from agent.location.access_points import MINIMUM, AccessPoint
 from agent.location.calls import LocationCall
-from agent.location.cell_scan import CellScan, NoCells
+from agent.location.cell_scan import CellScan, ModemOff, NoCells
 from agent.location.locator import LocationMethod, LocationOptions, Locator, NothingToSend
 from agent.location.position import Position
 from agent.location.wifi.scanner import WifiScan, WifiUnavailable
@@ -168,6 +168,18 @@ async def test_no_position_anywhere_keeps_the_services_own_advice() -> None:
     with pytest.raises(NothingToSend, match=r"no radio.*no cell") as nothing:
         await locator(Service(), WifiUnavailable("no radio"), NoCells("no cell")).locate()
     assert "scan wifi" in nothing.value.hint
+
+
+@pytest.mark.parametrize(
+    ("method", "error"), [(None, NothingToSend), (LocationMethod.CELL, ModemOff)]
+)
+async def test_a_modem_that_is_off_is_to_be_turned_on(
+    method: LocationMethod | None, error: type[Exception]
+) -> None:
+    off = ModemOff("it is off", hint="`cellagent modem on`")
+    with pytest.raises(error, match="it is off") as told:
+        await locator(Service(), WifiUnavailable("no radio"), off).locate(method)
+    assert told.value.hint == "`cellagent modem on`"  # type: ignore[attr-defined]
 
 
 @pytest.mark.contract("D8.1")
