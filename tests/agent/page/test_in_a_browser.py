@@ -316,7 +316,7 @@ def test_a_fleet_with_faults_is_shown_by_the_agent_itself(
             driver.get(driver.current_url.replace("/kits", "/kits/lift-4"))
             until_text(driver, "***** HARD FAULT *****")  # from before the page was looked at
             until(driver, "/AT [1-9]/.test(document.getElementById('lane-at').textContent)")
-            driver.find_element("css selector", "#decisions a").click()
+            until(driver, "document.querySelector('#decisions a')").click()
             until_text(driver, "Around ")
             at = urlsplit(driver.current_url).netloc
             running.kill()
