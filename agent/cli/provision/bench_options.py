@@ -271,6 +271,15 @@ def tray_of(given: BenchOptions, profile: ProvisioningSettings, found: list[Boar
         order = [*profile.slots.values(), ""]
         named = sorted(found, key=lambda one: order.index(one.slot))
         tray.know(one for one in named if one.usb_place or not one.port.startswith("serial:"))
+    called: dict[str, list[str]] = {}
+    for key, slot in tray.slots.items():
+        called.setdefault(slot.name, []).append(key)
+    for name, keys in called.items():
+        if len(keys) > 1:
+            note(
+                f"warning: {' and '.join(keys)} are both slot {name}, and nobody can tell which of "
+                "them is meant: correct provisioning.slots (`cellagent config path`)"
+            )
     return tray
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.config.paths import config_file, secrets_file
-from agent.config.write import set_value
+from agent.config.write import set_value, write_profile
 from tests.support.cloud.standin import StandIn
 from tests.support.commands.command_line import Done, cellagent
 from tests.support.keys.operator_ca import make_ca
@@ -266,3 +266,11 @@ async def test_a_doubtful_clock_is_told_where_no_service_can_be_asked(
 
     doubted = "certificates are dated by it" in done.err
     assert doubted == (kernel_says_synchronised() is False)
+
+
+async def test_two_places_with_one_name_are_told(private_home: Path) -> None:
+    slots = {f"/dev/none{number}": name for number, name in enumerate(["A1", "A2", "A2"])}
+    write_profile("lab", {"provisioning": {"registration": "none", "slots": slots}}, {})
+    done = await run(*slots, "--no-proof", "--profile", "lab")
+    assert "/dev/none1 and /dev/none2 are both slot A2" in done.err
+    assert "slot A1" not in done.err
