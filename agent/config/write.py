@@ -1,6 +1,7 @@
 """Changes the configuration and the secrets file; comments and other keys are kept."""
 
 import re
+import shlex
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -133,8 +134,23 @@ def _require_file_with(mark: str, path: str, key: str, wrong: str) -> None:
         file = Path(path).expanduser()
     except RuntimeError as error:
         raise ConfigError(f"{key}: {wrong}: {error}") from error
-    if mark.encode() not in read_plain(file, key):
-        raise ConfigError(f"{key}: {wrong}: it has no line that begins with {mark}")
+    content = read_plain(file, key)
+    if mark.encode() not in content:
+        raise ConfigError(
+            f"{key}: {wrong}: it has no line that begins with {mark}", hint=_der_hint(file, content)
+        )
+
+
+def _der_hint(file: Path, content: bytes) -> str:
+    """Return how a certificate that Windows gave out in DER becomes PEM, "" for another file."""
+    from cryptography.x509 import load_der_x509_certificate
+
+    try:
+        load_der_x509_certificate(content)
+    except ValueError:
+        return ""
+    made = ["-in", str(file), "-out", f"{file}.pem"]
+    return f"`{shlex.join(['openssl', 'x509', '-inform', 'DER', *made])}` writes it in PEM"
 
 
 def set_default_profile(name: str) -> None:

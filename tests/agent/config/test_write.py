@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import load_pem_x509_certificate
 
 from agent.config import load
 from agent.config.write import (
@@ -13,6 +15,7 @@ from agent.config.write import (
     write_profile,
 )
 from agent.errors import ConfigError, UsageError
+from tests.support.keys.operator_ca import make_ca
 
 
 def test_setting_a_value_keeps_comments_and_order(file: Path) -> None:
@@ -79,6 +82,16 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(
     assert "word@" not in str(refused.value) + refused.value.hint
     if key != "hosts.ca_file":
         assert refused.value.hint
+
+
+def test_a_certificate_in_der_is_told_how_it_becomes_pem(file: Path, tmp_path: Path) -> None:
+    certificate = load_pem_x509_certificate(make_ca(tmp_path)[0].read_bytes())
+    given = tmp_path / "our ca.cer"
+    given.write_bytes(certificate.public_bytes(Encoding.DER))
+    with pytest.raises(ConfigError) as refused:
+        set_value("hosts.ca_file", str(given), profile="lab")
+    made = f"'{given}.pem'"
+    assert refused.value.hint.startswith(f"`openssl x509 -inform DER -in '{given}' -out {made}`")
 
 
 @pytest.mark.parametrize(
