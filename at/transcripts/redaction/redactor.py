@@ -35,11 +35,16 @@ _BEARER = re.compile(r"(?ai)(authorization\"?\s*[:=]\s*\"?(?:bearer|basic) +)[^\
 _PASSWORD = re.compile(
     r"(?ai)(?<![a-z0-9])(pass(?:word|wd|phrase|(?=\"?[:=]\"?[^\W\d]))|pwd|psk"
     r"|secret(?:_access)?(?:[ _]key)?|(?:api|project|shared ?access)[ _-]?key"
-    r"|(?:access|auth|refresh)[ _-]token|(?<=[?&])[\w-]*(?:token|sig|signature|key)"
+    r"|(?:access|auth|refresh)[ _-]token|token(?=\"?=\"?[\w.-]{16})"
+    r"|(?<=[?&])[\w-]*(?:token|sig|signature|key)"
     r"|(?:pin|puk)(?=\"?\s*[:=]\s*\"?[0-9]{4,8}\b))"
-    r"(\"?\s*[:=]\s*\"?)(?!\{redacted)[^\s\",;&]+"
+    r"(\"?\s*[:=]\s*| +(?=\"))([\"'])?+(?!\{redacted)(?(3)(?:(?!\3)[^\r\n])+|[^\s\",;&]+)"
 )
 _PASSWORD_WORDS = ("pass", "pwd", "psk", "secret", "key", "token", "sig", "pin", "puk")
+# What a shell of Zephyr stores.
+_STORED = re.compile(
+    r"(?ai)(\bsettings (?:set|write \w+) +[\w/.-]*(?:psk|pass\w*|pwd|key|secret|token) +)[^\s{]\S*"
+)
 _LOGIN = re.compile(r"(?<=://)[^/\s@\"]*:[^/\s@\"]*(?=@)")
 _PDU = re.compile(r"(?ai)\b(?:sms|pdu)\b[^0-9a-f\r\n]{1,20}([0-9a-f]{24,})(?![0-9a-z])")
 
@@ -81,7 +86,8 @@ def without_logged_secrets(text: str) -> str:
     if "uthorization" in lowered:
         text = _BEARER.sub(r"\1{redacted:token}", text)
     if any(word in lowered for word in _PASSWORD_WORDS):
-        text = _PASSWORD.sub(r"\1\2{redacted:password}", text)
+        text = _PASSWORD.sub(r"\1\2\3{redacted:password}", text)
+        text = _STORED.sub(r"\1{redacted:password}", text)
     if "://" in text and "@" in text:
         text = _LOGIN.sub("{redacted:password}", text)
     if "sms" in lowered or "pdu" in lowered:
