@@ -234,6 +234,11 @@ def test_a_kit_that_was_told_where_it_is_is_meant_for_satellites() -> None:
     assert "system-mode" not in _causes("AT%XSYSTEMMODE=0,0,0,0,1", "OK", "AT+CFUN=1", "OK", *lines)
 
 
+def test_a_pin_that_was_wrong_is_said_to_be_so() -> None:
+    log = b'AT+CPIN?\n+CPIN: SIM PIN\nOK\nAT+CPIN="9999"\n+CME ERROR: 16\n'
+    assert causes_of_log(log)[0].says == "The PIN or password was wrong; each try counts."
+
+
 def test_a_question_that_is_refused_is_no_setting_that_was_refused() -> None:
     refused = [
         line for name in ("+CFUN", "%XSYSTEMMODE", "+CGATT") for line in (f"AT{name}?", "ERROR")
