@@ -49,8 +49,8 @@ _EXCHANGED = re.compile(
     r"|\b(?:13[12]|19[67])\d{3}\b|\b0x0*[23]0[0-9A-Fa-f]{3}\b"
 )
 """What stands in each line with a command, an answer, a notice or a result."""
-_TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
-"""A part of a sentence, before a command."""
+_TOLD = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b|<(?:inf|wrn|err|dbg)> ")
+"""A part of a sentence, or of a log of firmware, before a command."""
 _SEARCHED = 500
 """Characters that are searched for words at once: some patterns take the square of them."""
 _PIECES = re.compile(rf".{{1,{_SEARCHED}}}(?:\s|$)|.{{1,{_SEARCHED}}}")
